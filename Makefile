@@ -1,0 +1,85 @@
+# Every target sets up what it needs by itself; a second call installs nothing. `make help` lists the targets.
+VENV := .venv
+PY := $(VENV)/bin/python
+RELAB := $(VENV)/bin/relab
+STAMP := $(VENV)/.installed
+PEER_VENV := .venv-sb3
+PEER_STAMP := $(PEER_VENV)/.installed
+DEMO := runs/demo
+BENCHMARKS := startup cartpole_race steady overhead
+WORKERS ?= 0# processes for pytest; 0: none beside the main one
+PYTEST_ARGS ?=# further arguments for pytest
+
+# The first of these that is Python 3.11 or newer makes the venvs.
+PYTHON ?= python3.11 python3
+
+# One thread per test process: on few cores more threads make small tests slower. Numba may go up to 2, because relab
+# asks for 1 by itself, and the tests that compare 1 thread with 2 would compare 1 with 1 under a lower limit.
+ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=2
+PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS)) $(PYTEST_ARGS)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test test-all check format bench bench-peers docs clean
+
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
+	    printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+setup: $(STAMP)  ## create .venv and install relab with its pinned packages (all other targets do this too)
+
+demo: $(STAMP)  ## train PPO on CartPole until it is solved, then evaluate the best checkpoint on fresh episodes
+	$(RELAB) train ppo env=cartpole seed=0 eval.stop_at=475 --runs $(DEMO)
+	$(RELAB) eval "$$(ls -td $(DEMO)/*/ | head -n 1)" --checkpoint best --episodes 100
+
+test: $(STAMP)  ## the tests, without the slow ones
+	$(PYTEST)
+
+test-all: $(STAMP)  ## all tests, the slow ones too
+	$(PYTEST) -m "slow or not slow"
+
+check: $(STAMP)  ## ruff (lint and format) and mypy
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+format: $(STAMP)  ## let ruff rewrite what `make check` would complain about
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: $(STAMP) $(PEER_STAMP)  ## all benchmarks, into benchmarks/results/*.json
+	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; $(PY) -m benchmarks.$$name; done
+
+bench-peers: $(PEER_STAMP)  ## create .venv-sb3 with the library that relab is measured against
+
+docs: $(STAMP)  ## write the generated pages (docs/config.md, docs/metrics.md) anew
+	$(PY) docs/generate.py
+
+clean:  ## remove both venvs and all caches; runs/ stays
+	rm -rf $(VENV) $(PEER_VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# $(call make_venv,FOLDER): a venv with a working pip; one that was left half-made is completed.
+define make_venv
+	@if ! $(1)/bin/python -m pip --version >/dev/null 2>&1; then \
+	    found=; for candidate in $(PYTHON); do \
+	        if $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$candidate; break; fi; \
+	    done; \
+	    if [ -z "$$found" ]; then \
+	        echo "relab needs Python 3.11 or newer, but none of these is: $(PYTHON). Install one, or name it: make PYTHON=/path/to/python3.11" >&2; \
+	        exit 1; \
+	    fi; \
+	    echo "creating $(1) with $$found ($$($$found --version))"; \
+	    $$found -m venv $(1); \
+	fi
+endef
+
+$(STAMP): pyproject.toml constraints.txt
+	$(call make_venv,$(VENV))
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[train,dev]'
+	@touch $@
+
+$(PEER_STAMP): benchmarks/peers/requirements.txt
+	$(call make_venv,$(PEER_VENV))
+	$(PEER_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@

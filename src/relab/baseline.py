@@ -1,0 +1,57 @@
+"""What does a policy earn that knows nothing? Uniform random actions, measured once per environment and kept.
+
+Kept in the user's cache folder under a hash of the environment's parameters; delete the file to measure again.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from relab import rollout
+from relab.configs.views import config_hash
+from relab.envs.base import Env
+from relab.record import write_atomic
+from relab.streams import world_seeds
+
+EPISODES = 100
+SCHEMA = 1
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relab"
+
+
+def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
+    """{"return_mean", "return_std", "length_mean", "n"} of the random policy's first episodes."""
+    path = cache_folder() / "baselines.json"
+    kept, key = read(path), f"{env.spec.env}:{config_hash({'env': params, 'schema': SCHEMA, 'episodes': EPISODES})}"
+    if key not in kept:
+        kept = read(path) | {key: measure(env)}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), sync=False)
+        except OSError:  # a home that cannot be written costs a second per run, not the run
+            pass
+    return kept[key]
+
+
+def measure(env: Env) -> dict[str, Any]:
+    policy = rollout.RandomPolicy(env.spec.action)
+    worlds = -(-EPISODES // env.spec.agents)
+    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",))
+    ret, length = found.returns("sampled"), np.array([e["length"] for e in found.episodes["sampled"]])
+    summary = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
+    return {name: float(x) if np.isfinite(x) else None for name, x in summary.items()} | {"n": len(ret)}
+
+
+def read(path: Path) -> dict[str, Any]:
+    try:
+        found = orjson.loads(path.read_bytes())
+    except (OSError, ValueError):  # missing, or cut off while another process wrote: measured again
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,145 @@
+"""Can a run go on exactly where it stood? A checkpoint is a folder of safetensors and JSON, never a pickle.
+
+    checkpoints/step-000000065536/   weights.safetensors (the policy), state.safetensors (all other arrays), state.json
+    checkpoints/latest.json          {"folder": ..., "step": ...}: where `resume` goes on
+    checkpoints/best.json            the same, with the evidence for "best": metric, value, n, protocol
+
+A folder is written under a temporary name, synced, then renamed, and only then pointed to: killed at any moment, the
+last complete checkpoint is the one that counts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from safetensors.numpy import load_file, save_file
+
+SCHEMA = 1
+
+
+class CheckpointError(Exception):
+    """A checkpoint that is missing, incomplete or from another schema."""
+
+
+def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) -> str:
+    """Write `tree` (nested dicts of arrays and plain values) and the run's `progress`; returns the folder's name."""
+    name, tmp = f"step-{step:012d}", root / f".writing-{os.getpid()}"
+    if (root / name).exists():
+        return name
+    arrays, plain = split(tree)
+    weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
+    shutil.rmtree(tmp, ignore_errors=True)
+    tmp.mkdir(parents=True)
+    save_file(weights, tmp / "weights.safetensors")
+    save_file({key: a for key, a in arrays.items() if not key.startswith("params.")}, tmp / "state.safetensors")
+    body = {"schema": SCHEMA, "step": step, "plain": plain, "progress": progress}
+    (tmp / "state.json").write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+    for path in (*tmp.iterdir(), tmp):
+        sync(path)
+    os.rename(tmp, root / name)
+    sync(root)
+    return name
+
+
+def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(tree, progress) of one checkpoint folder; `name` is latest, best, a folder's name, or a step."""
+    folder = locate(root, name)
+    try:
+        body = orjson.loads((folder / "state.json").read_bytes())
+        arrays = load_file(folder / "state.safetensors")
+        arrays |= {f"params.{key}": a for key, a in load_file(folder / "weights.safetensors").items()}
+    except Exception as error:  # each reader has its own kind of error for a damaged file
+        raise CheckpointError(
+            f"the checkpoint {folder} cannot be read: {error}; try --checkpoint with another step"
+        ) from error
+    if body.get("schema") != SCHEMA:
+        raise CheckpointError(f"{folder} has schema {body.get('schema')}, this relab reads {SCHEMA}")
+    return join(arrays, body["plain"]), body["progress"]
+
+
+def locate(root: Path, name: str) -> Path:
+    """The folder that `name` means. Nothing outside of `root` is ever opened."""
+    if name in ("latest", "best"):
+        pointer = read_pointer(root, name)
+        if pointer is None:
+            have = ", ".join(steps(root)) or "none"
+            raise CheckpointError(f"{root} has no `{name}` checkpoint (folders there: {have})")
+        name = str(pointer["folder"])
+    name = f"step-{int(name):012d}" if name.isdecimal() else name
+    if Path(name).name != name or not (root / name).is_dir():
+        raise CheckpointError(f"{root} has no checkpoint {name!r}; it has: {', '.join(steps(root)) or 'none'}")
+    return root / name
+
+
+def point(root: Path, name: str, folder: str, step: int, **evidence: Any) -> None:
+    """Let latest.json or best.json point to a folder, in one atomic move."""
+    tmp = root / f".{name}-{os.getpid()}"
+    tmp.write_bytes(orjson.dumps({"folder": folder, "step": step, **evidence}, option=orjson.OPT_INDENT_2))
+    sync(tmp)
+    os.replace(tmp, root / f"{name}.json")
+
+
+def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
+    path = root / f"{name}.json"
+    return orjson.loads(path.read_bytes()) if path.exists() else None
+
+
+def steps(root: Path) -> list[str]:
+    return sorted(path.name for path in root.glob("step-*") if path.is_dir())
+
+
+def prune(root: Path, keep: int) -> None:
+    """Leave the newest `keep` folders, and those that latest and best point to."""
+    pointed = {pointer["folder"] for name in ("latest", "best") if (pointer := read_pointer(root, name))}
+    for name in steps(root)[: -keep or None]:
+        if name not in pointed:
+            shutil.rmtree(root / name)
+
+
+def clean(root: Path, step: int) -> None:
+    """Before going on from `step`: remove what a killed process left half-written or not yet pointed to."""
+    for path in root.glob(".*"):
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name in steps(root):
+        if int(name.removeprefix("step-")) > step:
+            shutil.rmtree(root / name)
+
+
+def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """A nested tree as (arrays by dotted path, the rest as nested plain values)."""
+    arrays: dict[str, np.ndarray] = {}
+    plain: dict[str, Any] = {}
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            inner, rest = split(value, f"{prefix}{key}.")
+            arrays |= inner
+            if rest or not inner:
+                plain[key] = rest
+        elif hasattr(value, "__array__"):
+            arrays[prefix + key] = np.ascontiguousarray(value.cpu() if hasattr(value, "cpu") else value)
+        else:
+            plain[key] = value
+    return arrays, plain
+
+
+def join(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `split` for trees with arrays one or two levels deep; names on the second may hold dots."""
+    tree = dict(plain)
+    for path, array in arrays.items():
+        head, dot, tail = path.partition(".")
+        owner = tree.setdefault(head, {}) if dot else tree
+        owner[tail if dot else head] = array
+    return tree
+
+
+def sync(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

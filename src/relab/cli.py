@@ -1,0 +1,87 @@
+"""Which command was typed? Looks the name up and hands the rest of the line to relab.commands.NAME."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+# name -> (summary, module:function); imported when called, so that help is instant and reading never loads torch
+COMMANDS: dict[str, tuple[str, str]] = {
+    "train": ("one run: train ppo env=cartpole seed=0", "relab.commands.train:main"),
+    "resume": ("continue an interrupted run under the same name", "relab.commands.resume:main"),
+    "eval": ("judge a checkpoint on fresh episodes", "relab.commands.eval:main"),
+    "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
+    "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
+}
+GROUPS = {"Run": ("train", "resume", "eval", "video"), "Read": ("diff",)}
+EXAMPLES = """\
+Examples
+  relab train ppo env=cartpole seed=0            train; the run folder appears under runs/
+  relab train ppo env=gym:Acrobot-v1 lr=1e-3     any Gymnasium id; any config key as key=value
+  relab resume brave-otter                       go on after Ctrl-C, kill or power cut
+  relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
+"""
+USAGE, UNREADABLE = 64, 2  # exit codes
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(help_text())
+        return 0
+    if words[0] in ("--version", "-V"):
+        from relab import __version__
+
+        print(f"relab {__version__}")
+        return 0
+    if words[0] not in COMMANDS:
+        return fail(
+            f"there is no command {words[0]!r}; the nearest is {nearest(words[0])!r}; `relab --help` lists all", USAGE
+        )
+    return call(words[0], words[1:])
+
+
+def call(name: str, words: list[str]) -> int:
+    """Run one command; errors that a user can mend are told in one line, with the exit code that says what kind."""
+    from relab.configs.base import ConfigError
+    from relab.registry import load
+
+    try:
+        return load(COMMANDS[name][1])(words)
+    except SystemExit as stop:  # the parser has said what was wrong, or printed help
+        return USAGE if stop.code == 2 else int(stop.code or 0)
+    except ConfigError as error:
+        return fail(str(error), USAGE)
+    except (LookupError, OSError) as error:
+        return fail(str(error), UNREADABLE)
+    except Exception as error:
+        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
+            return fail(str(error), UNREADABLE)
+        raise
+
+
+def fail(text: str, code: int) -> int:
+    print(f"relab: {text}", file=sys.stderr)
+    return code
+
+
+def nearest(word: str) -> str:
+    import difflib
+
+    return difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.0)[0]
+
+
+def help_text() -> str:
+    lines = [
+        "relab: a laboratory bench for reinforcement learning",
+        "",
+        "relab COMMAND --help shows a command's options with examples.",
+        "",
+    ]
+    for group, names in GROUPS.items():
+        lines += [f"{group if i == 0 else '':5}{name:9}{COMMANDS[name][0]}" for i, name in enumerate(names)]
+    return "\n".join([*lines, "", EXAMPLES.rstrip()])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""relab diff: only what differs between two configs, biggest change first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from relab import config, names
+from relab.commands.parsing import parse
+
+EXAMPLES = """
+  relab diff brave-otter calm-lynx
+  relab diff runs/a/config.yaml my_config.yaml --json
+"""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """Config keys that differ between two runs (or YAML files), biggest change first; equal keys are not shown."""
+
+    a: tyro.conf.Positional[str]
+    """run (name, part of it, id, folder) or YAML file"""
+    b: tyro.conf.Positional[str]
+    """the same, to compare with"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+    json: bool = False
+    """print as JSON"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Diff, "diff", words, EXAMPLES)
+    changes = config.diff(*(read(word, args.runs) for word in (args.a, args.b)))
+    if args.json:
+        from relab.jsonl import encode
+
+        rows = [{"key": c.key, "a": shown(c.a), "b": shown(c.b), "size": c.size} for c in changes]
+        print(encode({"a": args.a, "b": args.b, "changes": rows}).decode(), end="")
+        return 0
+    if not changes:
+        print("no difference")
+    width = max((len(c.key) for c in changes), default=0)
+    for c in changes:
+        print(f"{c.key:{width}}  {c.a!s} -> {c.b!s}{ratio(c.a, c.b)}")
+    return 0
+
+
+def read(word: str, runs: Path) -> dict[str, Any]:
+    """A config as plain values; nothing of it is imported."""
+    path = Path(word)
+    return config.read_yaml(path if path.is_file() else names.find(word, runs) / "config.yaml")
+
+
+def shown(value: Any) -> Any:
+    return None if value is config.MISSING else value
+
+
+def ratio(a: Any, b: Any) -> str:
+    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b))
+    return f"  (x{b / a:.4g})" if numbers and a and b else ""

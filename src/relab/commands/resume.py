@@ -1,0 +1,43 @@
+"""relab resume: go on where a run stood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from relab import names, screen
+from relab.commands.parsing import parse
+
+EXAMPLES = """
+  relab resume brave-otter             any unique part of the name, the id, or the folder
+  relab resume runs/2026-11-16-brave-otter
+"""
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Continue a run from its last complete checkpoint, under the same name and to the same bytes."""
+
+    run: tyro.conf.Positional[str]
+    """name, part of a name, id or folder of the run"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+    json: bool = False
+    """print progress as JSON lines"""
+    quiet: bool = False
+    """print nothing while training"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Resume, "resume", words, EXAMPLES)
+    folder = names.find(args.run, args.runs)
+    from relab import train
+    from relab.commands.train import EXIT
+
+    outcome = train.resume(folder, screen.choose(args.json, args.quiet))
+    if outcome.why.startswith("nothing to do") and not args.json:
+        print(f"{folder.name}: {outcome.why} ({outcome.step:,} steps)")
+    return EXIT[outcome.status]

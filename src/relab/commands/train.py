@@ -1,0 +1,94 @@
+"""relab train: one run, from a config to a run folder."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from relab import config, names, provenance, screen
+from relab.commands.parsing import parse
+from relab.config import Layer
+
+EXAMPLES = """
+  relab train ppo env=cartpole seed=0
+  relab train ppo env=cartpole eval.stop_at=475       stop once 20 evaluation episodes average 475
+  relab train ppo env=pendulum lr=1e-3 total_steps=300_000 --name warm-up
+  relab train ppo env=gym:Acrobot-v1                  any Gymnasium environment
+  relab train ppo env=mypackage.envs:Maze             your own (docs/environments.md)
+  relab train my_config.yaml seed=3 --json            settings from a file, progress as JSON lines
+"""
+EXIT = {"finished": 0, "failed": 1, "interrupted": 130}
+
+
+@dataclass(frozen=True)
+class Train:
+    """One run: one config, one seed. Settings are key=value words; docs/config.md lists every key."""
+
+    words: tyro.conf.Positional[tuple[str, ...]]
+    """algorithm, config files (*.yaml) and settings (key=value), in any order"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+    name: str | None = None
+    """name of the run folder; default: date-adjective-animal"""
+    intent: str | None = None
+    """what this run is for, kept in its record"""
+    json: bool = False
+    """print progress as JSON lines"""
+    quiet: bool = False
+    """print nothing while training"""
+    print_config: bool = False
+    """print the resolved config with the source of each value, and do not train"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Train, "train", words, EXAMPLES)
+    pending = provenance.start()
+    found = config.resolve(layers(args.words))
+    if args.print_config:
+        print_config(found)
+        return 0
+    id_, folder = claim(args.runs, args.name)
+    from relab import train  # numba and torch are loaded from here on
+
+    command = shlex.join(["relab", "train", *words])
+    meta = {"id": id_, "command": command, "parent": None, "intent": args.intent, **pending.collect()}
+    outcome = train.start(found.config, folder, found.provenance, meta, screen.choose(args.json, args.quiet))
+    return EXIT[outcome.status]
+
+
+def layers(words: Sequence[str]) -> list[Layer]:
+    """Config layers from the command line's words: files in order, then the algorithm and the settings."""
+    files = [word for word in words if word.endswith((".yaml", ".yml")) and "=" not in word]
+    settings = [word for word in words if "=" in word]
+    bare = [word for word in words if word not in files and word not in settings]
+    config.require(
+        len(bare) <= 1, f"one algorithm is expected, but got {', '.join(bare)}; settings are given as key=value"
+    )
+    typed = config.parse_overrides([*(f"algo={word}" for word in bare), *settings])
+    return [*(config.file_layer(path) for path in files), Layer("command line", typed)]
+
+
+def claim(runs: Path, name: str | None) -> tuple[str, Path]:
+    """A new empty folder for the run, under the given name or one made up."""
+    if name is None:
+        return names.claim(runs)
+    config.require(
+        Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder"
+    )
+    folder = runs / name
+    config.require(not folder.exists(), f"`--name` must be new, but {folder} exists; resume it, or choose another name")
+    folder.mkdir(parents=True)
+    return names.new_id(), folder
+
+
+def print_config(found: config.Resolved) -> None:
+    flat = config.flatten(found.config)
+    width = max(map(len, flat))
+    for key, value in flat.items():
+        print(f"{key:{width}}  {value!s:24}  {found.provenance.get(key, '')}")
+    for key, value in config.derived(found.config).items():
+        print(f"{key:{width}}  {value!s:24}  derived")

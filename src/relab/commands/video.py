@@ -1,0 +1,52 @@
+"""relab video: look at what the policy does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from relab import names
+from relab.commands.parsing import parse
+
+EXAMPLES = """
+  relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
+  relab video brave-otter --episode best --mode sampled
+  relab video brave-otter --episode 3 --out third.mp4
+"""
+
+
+@dataclass(frozen=True)
+class Video:
+    """Film one episode of a checkpoint's own evaluation (the seeds are in the record) into the run's media folder."""
+
+    run: tyro.conf.Positional[str]
+    """name, part of a name, id or folder of the run"""
+    episode: str = "worst"
+    """worst, best, median, or an index"""
+    checkpoint: str = "best"
+    """best, latest, or a step"""
+    mode: str = "det"
+    """det or sampled"""
+    out: Path | None = None
+    """file to write (.mp4 or .gif); default: media/ in the run folder"""
+    fps: int = 30
+    """frames per second"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Video, "video", words, EXAMPLES)
+    folder = names.find(args.run, args.runs)
+    from relab import judge
+
+    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps)
+    origin = "as recorded" if found["recorded"] else "fresh seeds"
+    print(
+        f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
+        f" ended by {found['end']} ({found['which']} of {found['n']} {args.mode} episodes, {origin})"
+    )
+    return 0

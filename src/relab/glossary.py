@@ -1,0 +1,182 @@
+"""What does a metric mean, in which unit, and which values are legal? What kinds of event are there?
+
+A metric that is not listed here (or in a family) cannot be written to a record: what has no meaning is not logged.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+INF = math.inf
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number a run logs."""
+
+    name: str  # group/name
+    unit: str
+    low: float  # legal range, both ends included; values outside are a bug, not a bad run
+    high: float
+    direction: int  # +1: more is better, -1: less is better, 0: neither
+    meaning: str
+
+
+AXES = {
+    "agent_steps": "steps of all agents that were alive, the axis of relab's own runs",
+    "env_steps": "steps of environments as the foreign tool counts them",
+    "sim_steps": "steps of all worlds, those of evaluations and re-rollouts included",
+    "updates": "optimiser steps",
+    "iteration": "collect-and-update rounds",
+    "episodes": "finished episodes",
+}
+
+# name | unit | low | high | direction | meaning
+TABLE = """
+return/mean        | return   | -inf | inf | +1 | mean return of the episodes that ended in this iteration, sampled actions
+return/std         | return   | 0    | inf | 0  | standard deviation of those returns
+return/min         | return   | -inf | inf | +1 | lowest of those returns
+return/max         | return   | -inf | inf | +1 | highest of those returns
+return/mean_100    | return   | -inf | inf | +1 | mean return of the last 100 finished episodes
+return/length      | steps    | 0    | inf | 0  | mean length of the episodes that ended in this iteration
+return/episodes    | episodes | 0    | inf | 0  | episodes that ended in this iteration
+return/success     | share    | 0    | 1   | +1 | share of them that succeeded; missing where the env declares no success
+return/timeout     | share    | 0    | 1   | 0  | share of them that were cut by the time limit
+eval/return_det    | return   | -inf | inf | +1 | mean return of the first n evaluation episodes, deterministic actions
+eval/return_sampled| return   | -inf | inf | +1 | mean return of the first n evaluation episodes, sampled actions
+eval/std_det       | return   | 0    | inf | 0  | standard deviation over those episodes, deterministic actions
+eval/std_sampled   | return   | 0    | inf | 0  | standard deviation over those episodes, sampled actions
+eval/length_det    | steps    | 0    | inf | 0  | mean length of those episodes, deterministic actions
+eval/length_sampled| steps    | 0    | inf | 0  | mean length of those episodes, sampled actions
+eval/success_det   | share    | 0    | 1   | +1 | share of those episodes that succeeded, deterministic actions
+eval/success_sampled| share   | 0    | 1   | +1 | share of those episodes that succeeded, sampled actions
+eval/episodes      | episodes | 0    | inf | 0  | episodes counted per mode
+data/env_steps     | steps    | 0    | inf | 0  | steps of the training worlds so far
+data/agent_steps   | steps    | 0    | inf | 0  | steps of living agents collected for training so far
+data/sim_steps     | steps    | 0    | inf | 0  | steps of all worlds so far, evaluations and re-rollouts included
+data/eval_steps    | steps    | 0    | inf | 0  | world steps spent on evaluations so far
+data/updates       | steps    | 0    | inf | 0  | optimiser steps so far
+data/iteration     | count    | 0    | inf | 0  | collect-and-update rounds so far
+data/episodes      | episodes | 0    | inf | 0  | finished training episodes so far
+data/alive         | share    | 0    | 1   | 0  | share of this iteration's agent rows that were alive
+data/batch         | rows     | 0    | inf | 0  | agent rows of this iteration that entered the loss
+data/advantage_mean  | return | -inf | inf | 0  | mean advantage of the batch before normalisation; should be near 0 against its standard deviation
+data/advantage_std   | return | 0    | inf | 0  | standard deviation of the advantages before normalisation
+data/advantage_min   | return | -inf | inf | 0  | lowest advantage of the batch before normalisation
+data/advantage_max   | return | -inf | inf | 0  | highest advantage of the batch before normalisation
+data/reward_mean     | reward | -inf | inf | +1 | mean reward per agent step, as the environment gave it
+data/reward_std      | reward | 0    | inf | 0  | standard deviation of the reward per agent step
+data/reward_min      | reward | -inf | inf | 0  | lowest reward of the batch
+data/reward_max      | reward | -inf | inf | 0  | highest reward of the batch
+data/reward_scale    | reward | 0    | inf | 0  | what rewards are divided by under `norm_return`
+policy/loss          | -      | -inf | inf | 0  | clipped surrogate, sign turned: -E[min(r A, clip(r) A)], mean of the last epoch
+policy/entropy       | nats   | -inf | inf | 0  | entropy of the action distribution; a Gaussian's (before clipping or squashing) may be negative and has no maximum
+policy/entropy_share | share  | 0    | 1   | 0  | discrete policies: entropy over its maximum, ln of the number of choices
+policy/entropy_push  | ratio  | 0    | inf | 0  | pull of the entropy bonus against the surrogate: |ent_coef dH| / |dL_pg|, on log_std (Gaussian) or on the logits
+policy/kl            | nats   | 0    | inf | 0  | KL(old, new) by the k3 estimator E[(r-1) - ln r], mean of the last epoch
+policy/kl_k1         | nats   | -inf | inf | 0  | the same by the k1 estimator E[-ln r]; unbiased, noisy, may be negative
+policy/kl_max        | nats   | 0    | inf | 0  | largest k3 estimate of any minibatch of the iteration
+policy/clip_share    | share  | 0    | 1   | 0  | share of rows whose ratio left 1 +- clip, mean of the last epoch
+policy/ratio_max     | ratio  | 0    | inf | 0  | largest ratio new over old probability of any row of the iteration
+policy/std_mean      | half ranges | 0 | inf | 0 | Gaussian policies: mean standard deviation, in units of half the action range
+policy/std_max       | half ranges | 0 | inf | 0 | Gaussian policies: largest standard deviation, in units of half the action range
+policy/saturated_share | share | 0   | 1   | 0  | Gaussian policies: share of drawn action components outside of the action range
+value/loss           | return² | 0   | inf | -1 | E[(V - target)²] / 2, the larger of clipped and plain where `clip_value` is set, mean of the last epoch
+value/clip_share     | share  | 0    | 1   | 0  | share of rows whose value moved by more than `clip_value`
+value/explained_variance | share | -inf | 1 | +1 | 1 - Var(target - V) / Var(target), V from before the update; under 0 is worse than a constant, NaN when targets are all alike
+value/mean           | return | -inf | inf | 0  | mean value of the batch, from before the update
+value/target_mean    | return | -inf | inf | 0  | mean value target of the batch
+value/target_std     | return | 0    | inf | 0  | standard deviation of the value targets
+value/target_min     | return | -inf | inf | 0  | lowest value target
+value/target_max     | return | -inf | inf | 0  | highest value target
+optim/lr             | -      | 0    | inf | 0  | learning rate of this iteration
+optim/ent_coef       | -      | -inf | inf | 0  | weight of the entropy bonus in this iteration
+optim/epochs         | epochs | 0    | inf | 0  | passes over the batch begun in this iteration; fewer than `epochs` when KL stopped it
+optim/kl_stop        | flag   | 0    | 1   | 0  | 1 when `target_kl` ended the iteration's updates early
+optim/grad_norm      | -      | 0    | inf | 0  | norm of the gradient before clipping, mean over the iteration's steps
+optim/grad_norm_max  | -      | 0    | inf | 0  | largest norm of the gradient before clipping
+optim/grad_clipped_share | share | 0 | 1   | 0  | share of the steps whose gradient was cut to `max_grad_norm`
+optim/step_rms       | -      | 0    | inf | 0  | root mean square change of a parameter over the iteration
+optim/step_max       | -      | 0    | inf | 0  | largest change of any parameter over the iteration
+optim/param_norm     | -      | 0    | inf | 0  | norm of all parameters after the iteration
+time/sps           | steps/s  | 0    | inf | 0  | agent steps per second of this iteration, all included
+time/sps_mean      | steps/s  | 0    | inf | 0  | agent steps per second since the run (or its last resume) began
+time/elapsed_s     | s        | 0    | inf | 0  | seconds since the run (or its last resume) began
+time/collect_s     | s        | 0    | inf | 0  | seconds of this row spent on collecting data
+time/update_s      | s        | 0    | inf | 0  | seconds of this row spent on updates
+time/eval_s        | s        | 0    | inf | 0  | seconds of this row spent on evaluations
+time/save_s        | s        | 0    | inf | 0  | seconds of this row spent on checkpoints
+time/log_s         | s        | 0    | inf | 0  | seconds of this row spent on writing the record
+time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
+time/rss_mb        | MB       | 0    | inf | 0  | memory of the process
+"""  # noqa: E501 - a table reads by its columns
+
+# Names with a free part, declared by somebody else than relab: prefix -> meaning.
+FAMILIES = {
+    "env/": "an info channel of the environment, reduced per episode as the environment declares, averaged over the"
+    " episodes that ended in this iteration's data",
+}
+
+EVENTS = {
+    "start": "training began",
+    "resume": "training went on from a checkpoint",
+    "finish": "training came to its end",
+    "stop": "training ended early, as the evaluation or the user asked; `reason` says why",
+    "interrupt": "a signal ended the run; it can be resumed",
+    "error": "an exception ended the run; `message` holds it",
+    "checkpoint": "a checkpoint was written",
+    "best": "a checkpoint became the best so far, with its evidence",
+    "evaluation": "a checkpoint was evaluated on fresh seeds, outside of training",
+    "warning": "something the user should know; `message` says what",
+    "tail_dropped": "a truncated last line was dropped from `file` when the record was opened",
+    "tail_completed": "the last line of `file` had lost only its line break, which was put back",
+    "stage": "a curriculum moved to another stage",
+    "gate": "a gate decided",
+}
+
+
+def _parse(table: str) -> dict[str, Metric]:
+    metrics = {}
+    for line in table.strip().splitlines():
+        name, unit, low, high, direction, meaning = (cell.strip() for cell in line.split("|", 5))
+        metrics[name] = Metric(name, unit, float(low), float(high), int(direction), meaning)
+    return metrics
+
+
+METRICS: dict[str, Metric] = _parse(TABLE)
+
+
+def declare(*metrics: Metric) -> None:
+    """Add metrics of a plug-in; one that exists with another meaning is an error."""
+    for metric_ in metrics:
+        if METRICS.get(metric_.name, metric_) != metric_:
+            raise ValueError(f"the metric {metric_.name} is already declared as {METRICS[metric_.name]}")
+        METRICS[metric_.name] = metric_
+
+
+def family(name: str) -> str | None:
+    """The family's prefix, where the name belongs to one."""
+    return next((prefix for prefix in FAMILIES if name.startswith(prefix) and len(name) > len(prefix)), None)
+
+
+def known(name: str) -> bool:
+    return name in METRICS or family(name) is not None
+
+
+def metric(name: str) -> Metric:
+    """The glossary's entry; KeyError with the nearest known name where there is none."""
+    if name in METRICS:
+        return METRICS[name]
+    prefix = family(name)
+    if prefix is None:
+        raise KeyError(unknown(name))
+    return Metric(name, "", -INF, INF, 0, FAMILIES[prefix])
+
+
+def unknown(name: str) -> str:
+    import difflib
+
+    nearest = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.0)[0]
+    return (f"the metric `{name}` is not in the glossary; the nearest is `{nearest}`; add it to glossary.TABLE"
+            " or, in a plug-in, call glossary.declare")  # fmt: skip

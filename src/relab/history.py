@@ -1,0 +1,149 @@
+"""What happened in a run? A run folder as columns, read once; what could not be read is listed, not hidden."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab import record
+from relab.configs.base import ConfigError
+from relab.jsonl import Problem, RecordError, inside, read_jsonl
+
+COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
+
+
+class Column(NamedTuple):
+    """One metric over the run; rows that lack it (or hold null) are left out."""
+
+    steps: np.ndarray  # int64[n]
+    values: np.ndarray  # float64[n]
+
+
+@dataclass
+class History:
+    """A run: metrics and timing as columns, the rest as rows."""
+
+    folder: Path
+    columns: dict[str, Column] = field(default_factory=dict)
+    axes: dict[str, str] = field(default_factory=dict)  # metric -> what its steps count
+    evals: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def column(self, name: str) -> Column:
+        """A metric's column; KeyError with the nearest name where the run has none."""
+        if name not in self.columns:
+            raise KeyError(_no_column(name, self))
+        return self.columns[name]
+
+
+def _no_column(name: str, history: History) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, history.columns, n=1, cutoff=0.0)
+    hint = f"; the nearest of its {len(history.columns)} is `{close[0]}`" if close else "; it has none"
+    return f"{history.folder} has no metric `{name}`{hint}"
+
+
+def load(folder: str | os.PathLike[str]) -> History:
+    """Read a run folder; nothing is written, no code of the run is imported, broken rows go to `problems`."""
+    history = History(Path(folder))
+    if not any((history.folder / name).is_file() for name in ("meta.json", "metrics.jsonl")):
+        raise RecordError(f"{folder} is no run folder: it has neither meta.json nor metrics.jsonl")
+    _read_heads(history)
+    for name in COLUMN_FILES:
+        _add_columns(history, name, _rows(history, name))
+    history.evals = _rows(history, "evals.jsonl")
+    history.probes = _rows(history, "probes.jsonl")
+    history.events = _rows(history, "events.jsonl")
+    return history
+
+
+def _read_heads(history: History) -> None:
+    readers = {"meta": record.read_meta, "provenance": record.read_provenance, "config": record.read_config}
+    for attr, read in readers.items():
+        try:
+            setattr(history, attr, read(history.folder))
+        except (RecordError, ConfigError, OSError) as error:
+            file = {"meta": "meta.json", "provenance": "provenance.json", "config": "config.yaml"}[attr]
+            history.problems.append(Problem(file, getattr(error, "line", None), str(error)))
+
+
+def _rows(history: History, name: str) -> list[dict[str, Any]]:
+    try:
+        rows, problems = read_jsonl(inside(history.folder, name))
+    except (RecordError, OSError) as error:
+        rows, problems = [], [Problem(name, None, str(error))]
+    history.problems += problems
+    return rows
+
+
+# ---- Rows to columns
+
+
+class _Piece(NamedTuple):
+    """Values of one metric from rows that had the same keys."""
+
+    at: np.ndarray  # int64: numbers of the rows
+    values: np.ndarray
+
+
+def _add_columns(history: History, file: str, rows: list[dict[str, Any]]) -> None:
+    steps, axes, groups = _group(history, file, rows)
+    pieces: dict[str, list[_Piece]] = {}
+    for names, (numbers, values) in groups.items():
+        for name, piece in _pieces(history, file, names, np.array(numbers, np.int64), values):
+            pieces.setdefault(name, []).append(piece)
+    for name, parts in pieces.items():
+        at = np.concatenate([part.at for part in parts])
+        order = np.argsort(at, kind="stable")
+        history.columns[name] = Column(steps[at[order]], np.concatenate([part.values for part in parts])[order])
+        history.axes[name] = axes[int(at[order[-1]])]
+
+
+def _group(
+    history: History, file: str, rows: list[dict[str, Any]]
+) -> tuple[np.ndarray, list[str], dict[tuple[str, ...], tuple[list[int], list[list[Any]]]]]:
+    """Steps and axis of each row, and the rows by the names they hold: rows of one kind convert at C speed."""
+    steps = np.zeros(len(rows), np.int64)
+    axes: list[str] = []
+    groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
+    for i, row in enumerate(rows):
+        step, axis = row.pop("step", None), row.pop("axis", "agent_steps")
+        axes.append(str(axis))
+        if type(step) is not int:
+            history.problems.append(Problem(file, None, f"row {i + 1} needs an integer step, but has {step!r}"))
+            continue
+        steps[i] = step
+        at, values = groups.setdefault(tuple(row), ([], []))
+        at.append(i)
+        values.append(list(row.values()))
+    return steps, axes, groups
+
+
+def _pieces(
+    history: History, file: str, names: tuple[str, ...], at: np.ndarray, values: list[list[Any]]
+) -> list[tuple[str, _Piece]]:
+    if not any(None in row for row in values):  # numpy would read null as NaN
+        try:
+            table = np.array(values, np.float64)
+            return [(name, _Piece(at, np.ascontiguousarray(table[:, i]))) for i, name in enumerate(names)]
+        except (ValueError, TypeError):
+            pass  # text or lists among the numbers: cell by cell
+    return [(name, _cells(history, file, name, at, [row[i] for row in values])) for i, name in enumerate(names)]
+
+
+def _cells(history: History, file: str, name: str, at: np.ndarray, cells: list[Any]) -> _Piece:
+    good = [i for i, cell in enumerate(cells) if isinstance(cell, (int, float))]
+    bad = [cell for cell in cells if cell is not None and not isinstance(cell, (int, float))]
+    if bad:
+        history.problems.append(Problem(file, None, f"`{name}` is no number in {len(bad)} rows, first {bad[0]!r:.80}"))
+    return _Piece(at[good], np.array([cells[i] for i in good], np.float64))

@@ -1,0 +1,53 @@
+"""How do Numba kernels start fast, and use several cores only where that pays? (relab takes njit from here.)"""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numba
+from numba import njit, prange
+from numba.np import linalg
+
+__all__ = ["WIDE", "max_threads", "njit", "prange", "set_threads", "wide"]
+
+# Rows (worlds x agents) from which a parallel kernel pays. Serial kernels step 10-30 agents in a microsecond; waking
+# the threads costs 10-100 us, and 12 ms when OpenMP's threads spin on a machine that is busy with other runs.
+WIDE = 32_768
+_threads = 1
+
+
+def max_threads() -> int:
+    return numba.config.NUMBA_NUM_THREADS  # type: ignore[attr-defined]
+
+
+def set_threads(threads: int) -> None:
+    """How many threads parallel kernels may use (default 1: they are not used at all). Results do not depend on it."""
+    global _threads
+    _threads = min(threads, max_threads())
+    if _threads > 1:
+        numba.set_num_threads(_threads)
+
+
+def wide(rows: int) -> bool:
+    """Should a batch of this many rows go to the parallel twin of a kernel? (Both give the same bytes.)"""
+    return _threads > 1 and rows >= WIDE
+
+
+def _skip_scipy() -> None:
+    """Answer Numba's question "is there a BLAS?" without importing scipy.linalg (0.25 s of every process start).
+
+    The real check is put back at once, so a kernel that does use linear algebra still imports scipy when it compiles.
+    """
+
+    def scipy_is_installed() -> None:
+        if importlib.util.find_spec("scipy") is None:
+            raise ImportError("scipy is required for linear algebra inside Numba kernels")
+
+    real, linalg.ensure_blas = linalg.ensure_blas, scipy_is_installed
+    try:
+        import numba.np.arraymath  # noqa: F401  (asks at import, keeps the answer)
+    finally:
+        linalg.ensure_blas = real
+
+
+_skip_scipy()

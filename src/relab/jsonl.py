@@ -1,0 +1,233 @@
+"""How is JSON written so that a kill loses at most the row being written, and read so that a broken row hides no other?
+
+Each row is one JSON line, written by one call to a file opened for appending. NaN and the infinities are written as
+"NaN", "Infinity", "-Infinity" (JSON has no words for them); null means missing. Reading never writes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+MAX_PROBLEMS = 100  # reported per file, one by one
+NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+
+
+class RecordError(Exception):
+    """A run folder that cannot be written or read as asked; the message says which file, what was found, what to do."""
+
+
+class Problem(NamedTuple):
+    """Something in a file that could not be read; the rest was."""
+
+    file: str
+    line: int | None  # from 1
+    message: str
+
+
+# ---- Values
+
+
+def plain(value: Any) -> Any:
+    """Numpy scalars, arrays, tuples and non-finite numbers as what JSON can hold."""
+    if type(value) is float:
+        return value if value - value == 0.0 else _plain_float(value)  # inf - inf is NaN
+    if isinstance(value, (bool, int)) or value is None:
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()  # half of a surrogate pair, from a strange file name
+    if isinstance(value, (float, np.floating)):
+        return _plain_float(float(value))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    raise RecordError(
+        f"a record holds plain numbers, text, lists and mappings, but got a {type(value).__name__}: {value!r}"
+    )
+
+
+def _plain_float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def revive(value: Any) -> Any:
+    """The inverse of `plain` for non-finite numbers; mappings are changed in place."""
+    if isinstance(value, str):
+        return NON_FINITE.get(value, value)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if type(item) is not float:  # most are, and a call for each would double the time of reading
+                value[key] = revive(item)
+        return value
+    return [revive(v) for v in value] if isinstance(value, list) else value
+
+
+def encode(row: Mapping[str, Any], indent: bool = False) -> bytes:
+    """One JSON line, line break included (orjson alone would turn NaN into null)."""
+    option = orjson.OPT_APPEND_NEWLINE | (orjson.OPT_INDENT_2 if indent else 0)
+    try:
+        return orjson.dumps(row if _is_plain(row) else plain(row), option=option)
+    except TypeError as error:  # e.g. an integer of more than 64 bits
+        raise RecordError(f"a row must fit into JSON, but {error}") from None
+
+
+def _is_plain(row: Mapping[str, Any]) -> bool:
+    """Whether a flat row can go to orjson as it is; most can, and `plain` takes five times as long."""
+    for value in row.values():
+        kind = type(value)  # inf - inf is NaN
+        if not ((kind is float and value - value == 0.0) or kind is int or (kind is str and value.isascii())):
+            return False
+    return type(row) is dict
+
+
+def decode(line: bytes) -> Any:
+    value = orjson.loads(line)
+    return revive(value) if b'"NaN"' in line or b'Infinity"' in line else value
+
+
+# ---- Files
+
+
+def inside(folder: str | os.PathLike[str], name: str) -> Path:
+    """folder/name, and an error if that leads out of the folder (by `..`, an absolute name or a link)."""
+    path = Path(folder) / name
+    if not path.resolve().is_relative_to(Path(folder).resolve()):
+        raise RecordError(f"{name} must lie inside of {folder}, but leads to {path.resolve()}")
+    return path
+
+
+def write_atomic(path: str | os.PathLike[str], data: bytes, sync: bool = True, rename_later: bool = False) -> None:
+    """Replace a file as a whole: a reader sees the old or the new content, never a part.
+
+    `rename_later`: another write to the same folder follows, and makes this rename durable as well.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{path.name}.tmp")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    fd = os.open(temporary, flags, 0o666)
+    try:
+        write_row(fd, data, temporary.name)
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+    os.replace(temporary, path)
+    if sync and not rename_later:
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: str | os.PathLike[str]) -> None:
+    """Make renames in a folder durable."""
+    if os.name == "nt":  # Windows cannot open folders
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def open_append(folder: Path, name: str) -> int:
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    return os.open(folder / name, flags, 0o666)
+
+
+def write_row(fd: int, data: bytes, name: str) -> None:
+    """One write call; a short one (a full disk) is taken back, so that no half row stays in the file."""
+    written = os.write(fd, data)
+    if written != len(data):
+        os.ftruncate(fd, os.fstat(fd).st_size - written)
+        raise RecordError(f"only {written} of {len(data)} bytes could be written to {name}; is the disk full?")
+
+
+# ---- Reading
+
+
+def read_jsonl(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[Problem]]:
+    """(rows, problems): lines that are no JSON objects are reported, not raised; a missing file has no rows."""
+    path = Path(path)
+    rows: list[dict[str, Any]] = []
+    problems: list[Problem] = []
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return rows, [Problem(path.name, None, "the file is missing")]
+    last = len(lines)
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        row = _decode_row(line)
+        if row is None:
+            what = "the last line is truncated" if number == last else "not a JSON object"
+            problems.append(Problem(path.name, number, f"{what}: {line[:80].decode(errors='replace')!r}"))
+        else:
+            rows.append(row)
+    return rows, shorten(problems, path.name)
+
+
+def shorten(problems: list[Problem], file: str) -> list[Problem]:
+    """The first problems and the number of the others: a file of noise has millions."""
+    more = len(problems) - MAX_PROBLEMS
+    return (
+        [*problems[:MAX_PROBLEMS], Problem(file, None, f"{more} more lines cannot be read")] if more > 0 else problems
+    )
+
+
+def _decode_row(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = decode(line)
+    except (orjson.JSONDecodeError, RecursionError):  # brackets a thousand deep
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def is_row(line: bytes) -> bool:
+    return _decode_row(line) is not None
+
+
+def last_line(path: Path, block: int = 1 << 12) -> tuple[int, bytes]:
+    """(offset, bytes) of what follows the last line break; empty for a file that ends as it should."""
+    end = path.stat().st_size
+    start, tail = end, b""
+    while start > 0:
+        step = min(block, start)
+        tail = read_at(path, start - step, step) + tail
+        start -= step
+        block *= 2
+        cut = tail.rfind(b"\n", 0, step)
+        if cut >= 0:
+            return start + cut + 1, tail[cut + 1 :]
+    return 0, tail
+
+
+def read_at(path: Path, offset: int, size: int) -> bytes:
+    with open(path, "rb") as file:
+        file.seek(offset)
+        return file.read(size)
+
+
+def read_json(folder: str | os.PathLike[str], name: str) -> dict[str, Any]:
+    """A JSON file of the folder, with an error that names it."""
+    path = inside(folder, name)
+    try:
+        value = decode(path.read_bytes())
+    except FileNotFoundError:
+        raise RecordError(f"{path} is missing; is {folder} a run folder?") from None
+    except orjson.JSONDecodeError as error:
+        raise RecordError(f"{path} must hold JSON, but {error}") from None
+    if not isinstance(value, dict):
+        raise RecordError(f"{path} must hold a JSON object, but holds a {type(value).__name__}")
+    return value

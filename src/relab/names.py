@@ -1,0 +1,94 @@
+"""What is a run called? date-adjective-animal for people, twelve hex digits for programs; `find` takes either."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from pathlib import Path
+
+ADJECTIVES = """
+able agile airy amber ample apt arid azure basic blithe bold brave brief bright brisk broad calm candid careful cheery
+chief civil clean clear clever cosy crisp curious deft direct eager early easy exact fair famed fast fine firm fleet
+fond frank free fresh gentle glad golden good grand green happy hardy honest humble jolly keen kind lively loyal lucid
+mellow merry mild modest neat nimble noble open patient plain polite proud quick quiet rapid ready robust rosy round
+sharp silent simple sleek smart smooth snug sober solid spry steady still stout sturdy sunny swift tidy tranquil true
+vivid warm wise witty young
+""".split()
+ANIMALS = """
+adder albatross alpaca ant badger bat bear beaver bee beetle bison boar bobcat buffalo bunting camel carp cat cicada
+clam cobra condor cormorant coyote crab crane cricket crow cuckoo curlew deer dingo dolphin dove duck eagle eel egret
+elk emu falcon ferret finch firefly fox frog gannet gazelle gecko gibbon goat goose grouse gull hare hawk hedgehog
+heron hornet horse ibex ibis jackal jaguar jay kestrel kite koala lark lemming lemur leopard linnet lion lizard llama
+lobster lynx magpie mallard marmot marten mink mole moose moth mouse newt ocelot octopus orca oriole osprey otter owl
+ox panda panther parrot partridge penguin perch pheasant pigeon pike plover polecat puffin puma quail rabbit raccoon
+raven robin rook salmon seal shark shrew skink skua skylark sloth snail sparrow squid squirrel stag starling stoat
+stork swan swift tapir teal tern thrush tiger toad trout turtle viper vole wasp weasel whale wolf wombat wren zebra
+""".split()
+
+
+def new_id() -> str:
+    """Twelve random hex digits: the run's id, whatever it is called and wherever it is moved."""
+    return os.urandom(6).hex()
+
+
+def name_for(id_: str, day: datetime.date, attempt: int = 0) -> str:
+    """The name of a run id on a day; the same id and day give the same name. `attempt` gives the next one if taken.
+
+    >>> name_for("000000000000", datetime.date(2026, 11, 16))
+    '2026-11-16-able-adder'
+    """
+    pairs = len(ADJECTIVES) * len(ANIMALS)
+    adjective, animal = divmod((int(id_, 16) + attempt) % pairs, len(ANIMALS))
+    again = f"-{attempt // pairs + 1}" if attempt >= pairs else ""  # every pair of the day is taken
+    return f"{day.isoformat()}-{ADJECTIVES[adjective]}-{ANIMALS[animal]}{again}"
+
+
+def claim(root: str | os.PathLike[str], id_: str | None = None, day: datetime.date | None = None) -> tuple[str, Path]:
+    """Make a new, empty folder below `root` under a free name -> (id, folder). Safe against others doing the same."""
+    id_ = id_ or new_id()
+    day = day or datetime.date.today()
+    Path(root).mkdir(parents=True, exist_ok=True)
+    attempt = 0
+    while True:
+        folder = Path(root) / name_for(id_, day, attempt)
+        try:
+            folder.mkdir()  # atomic: whoever makes it has the name
+            return id_, folder
+        except FileExistsError:
+            attempt += 1
+
+
+def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
+    """The run folder that `word` means: a path, a name below root, a unique part of a name, or an id (or its start)."""
+    path = Path(word)
+    if (path / "meta.json").is_file():
+        return path
+    folders = sorted(meta.parent for meta in Path(root).glob("*/meta.json"))
+    for matches in (
+        [f for f in folders if f.name == word],
+        [f for f in folders if _id_of(f).startswith(word.lower()) and len(word) >= 4],
+        [f for f in folders if word in f.name],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            some = ", ".join(f.name for f in matches[:5]) + (" ..." if len(matches) > 5 else "")
+            raise LookupError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
+    raise LookupError(f"no run `{word}` below {root} ({len(folders)} runs there){_nearest(word, folders)}")
+
+
+def _nearest(word: str, folders: list[Path]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(word, [f.name for f in folders], n=1, cutoff=0.0)
+    return f"; the nearest is {close[0]}" if close else ""
+
+
+def _id_of(folder: Path) -> str:
+    import orjson
+
+    try:
+        meta = orjson.loads((folder / "meta.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return str(meta.get("id", "")) if isinstance(meta, dict) else ""

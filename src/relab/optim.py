@@ -1,0 +1,37 @@
+"""How do gradients become steps? Adam on one flat vector (Kingma & Ba 2015), and gradient clipping by norm.
+
+Written here because constructing any torch.optim optimiser imports torch._dynamo, which takes a second.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Adam:
+    """m, v: running first and second moments; theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
+
+    def __init__(self, theta: Tensor, eps: float = 1e-8, betas: tuple[float, float] = (0.9, 0.999)):
+        self.m, self.v = torch.zeros_like(theta), torch.zeros_like(theta)
+        self.scratch = torch.zeros_like(theta)
+        self.updates, self.eps, self.betas = 0, eps, betas
+
+    @torch.no_grad()
+    def step(self, theta: Tensor, grad: Tensor, lr: float) -> None:
+        self.updates += 1
+        b1, b2 = self.betas
+        self.m.lerp_(grad, 1 - b1)
+        self.v.mul_(b2).addcmul_(grad, grad, value=1 - b2)
+        torch.sqrt(self.v, out=self.scratch)
+        self.scratch.div_((1 - b2**self.updates) ** 0.5).add_(self.eps)
+        theta.addcdiv_(self.m, self.scratch, value=-lr / (1 - b1**self.updates))
+
+
+@torch.no_grad()
+def clip_norm(grad: Tensor, max_norm: float) -> float:
+    """Scale `grad` in place so that its norm is at most `max_norm`; returns the norm before."""
+    norm = float(torch.linalg.vector_norm(grad))
+    if norm > max_norm:
+        grad.mul_(max_norm / (norm + 1e-6))
+    return norm

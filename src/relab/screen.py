@@ -1,0 +1,178 @@
+"""What is seen while a run trains? A live line on a terminal, plain lines elsewhere, JSON lines for programs."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import orjson
+
+PLAIN_EVERY_S = 2.0
+
+
+class Screen(Protocol):
+    def start(self, facts: Mapping[str, Any]) -> None: ...
+    def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def evaluation(self, row: Mapping[str, Any]) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self, facts: Mapping[str, Any]) -> None: ...
+
+
+def choose(as_json: bool, quiet: bool = False) -> Screen:
+    if as_json:
+        return JsonLines()
+    if quiet:
+        return Silent()
+    return Live() if sys.stdout.isatty() else Plain()
+
+
+class Silent:
+    def start(self, facts: Mapping[str, Any]) -> None: ...
+    def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def evaluation(self, row: Mapping[str, Any]) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self, facts: Mapping[str, Any]) -> None: ...
+
+
+class JsonLines:
+    """One JSON object per line, `kind` first."""
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.write("start", facts)
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.write("iteration", row)
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        self.write("evaluation", row)
+
+    def note(self, text: str) -> None:
+        self.write("note", {"text": text})
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        self.write("end", facts)
+
+    def write(self, kind: str, row: Mapping[str, Any]) -> None:
+        print(orjson.dumps({"kind": kind, **row}, default=str).decode(), flush=True)
+
+
+class Plain:
+    """Lines for logs and pipes: a header, a line every few seconds, a line per evaluation, a summary."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        print("\n".join(header(facts)), flush=True)
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        if time.monotonic() - self.last >= PLAIN_EVERY_S:
+            self.last = time.monotonic()
+            print(status_line(row), flush=True)
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        print(evaluation_line(row), flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, flush=True)
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        print("\n".join(footer(facts)), flush=True)
+
+
+class Live:
+    """A terminal: the last line is drawn over and over, everything else scrolls up above it."""
+
+    def __init__(self) -> None:
+        self.last, self.width = 0.0, 0
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.above("\n".join(header(facts)))
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        if time.monotonic() - self.last >= 0.1:
+            self.last = time.monotonic()
+            share = min(1.0, row["step"] / row["total_steps"])
+            line = f"{bar(share)} {status_line(row)}"
+            sys.stdout.write("\r" + line.ljust(self.width))
+            sys.stdout.flush()
+            self.width = len(line)
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        self.above(evaluation_line(row))
+
+    def note(self, text: str) -> None:
+        self.above(text)
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        self.above("\n".join(footer(facts)))
+
+    def above(self, text: str) -> None:
+        sys.stdout.write("\r" + " " * self.width + "\r" + text + "\n")
+        sys.stdout.flush()
+        self.width = 0
+
+
+def bar(share: float, cells: int = 20) -> str:
+    full = round(share * cells)
+    return "█" * full + "░" * (cells - full)
+
+
+def header(facts: Mapping[str, Any]) -> list[str]:
+    """Which run this is, and the numbers that follow from its config."""
+    derived = "  ".join(f"{name} {number(value)}" for name, value in facts["derived"].items())
+    lines = [f"{facts['name']}  {facts['algo']} on {facts['env']}, seed {facts['seed']}, config {facts['config_hash']}"]
+    lines.append(f"  {derived}")
+    random = facts.get("random")
+    if random and random.get("return_mean") is not None:
+        mean, sd = number(random["return_mean"]), number(random["return_std"])
+        lines.append(f"  random policy: return {mean} (sd {sd}, {random['n']} episodes)")
+    return lines
+
+
+def status_line(row: Mapping[str, Any]) -> str:
+    parts = [f"{count(row['step'])}/{count(row['total_steps'])} steps", f"{count(row['sps'])}/s"]
+    if row.get("return") is not None:
+        parts.append(f"return {number(row['return'])}")
+    if row.get("eta_s") is not None:
+        parts.append(f"ETA {duration(row['eta_s'])}")
+    return "  ".join(parts)
+
+
+def evaluation_line(row: Mapping[str, Any]) -> str:
+    modes = ", ".join(f"{mode} {number(x['mean'])} ± {number(x['noise'])}" for mode, x in row["modes"].items())
+    best = "  best so far" if row["best"] else ""
+    return f"  eval at {count(row['step'])}: return {modes} (mean ± SE, {row['n']} episodes each){best}"
+
+
+def footer(facts: Mapping[str, Any]) -> list[str]:
+    steps = f"{count(facts['step'])} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
+    next_ = [f"  next: {command}" for command in facts["next"]]
+    return [f"{facts['status']}: {facts['why']}; {steps}", f"  record: {facts['folder']}", *next_]
+
+
+def number(x: float) -> str:
+    """Short and honest: four significant digits, no exponent where none is needed."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    if isinstance(x, int) or (abs(x) < 1e6 and x == int(x)):
+        return f"{int(x):,}"
+    return f"{x:,.1f}" if 100 <= abs(x) < 1e6 else f"{x:.4g}"
+
+
+def count(x: float) -> str:
+    """12,345 -> 12.3k."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(x) >= size:
+            return f"{x / size:.3g}{unit}"
+    return f"{x:.0f}"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"

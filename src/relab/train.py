@@ -1,0 +1,382 @@
+"""How does a config become a run? The only loop that touches disk, clock or screen.
+
+    collect -> update -> metrics row -> (evaluate) -> (checkpoint), until total_steps, eval.stop_at, or a signal
+
+Nothing that decides what happens next looks at the clock, so a run that was killed and resumed writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import signal
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from relab import checkpoint, config, registry, rollout
+from relab.baseline import random_baseline
+from relab.configs.run import Run
+from relab.envs.base import Worlds
+from relab.record import DETERMINISTIC, Record
+from relab.screen import Screen, Silent
+from relab.streams import world_seeds
+
+
+@dataclass
+class Progress:
+    """What the loop must remember beside the algorithm's state; part of every checkpoint."""
+
+    next_eval: int = 0
+    next_save: int = 0
+    eval_steps: int = 0  # world steps spent on evaluations
+    last_eval: int = -1  # step of the last evaluation
+    best: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of train() or resume() ended."""
+
+    folder: Path
+    status: str  # finished | interrupted | failed
+    why: str
+    step: int
+    best: dict[str, Any] | None = None
+
+
+class DivergedError(Exception):
+    """Parameters or losses are no longer numbers; nothing after this could mean anything."""
+
+
+@dataclass
+class Trainer:
+    """One run in progress."""
+
+    cfg: Run
+    record: Record
+    env: Any
+    algo: Any  # the algorithm's module: init, collect, update
+    state: Any
+    screen: Screen
+    progress: Progress = field(default_factory=Progress)
+    began: float = field(default_factory=time.perf_counter)
+    began_step: int = 0
+    eval_worlds: Worlds | None = None
+
+    @property
+    def step(self) -> int:
+        return self.state.counts.agent_steps
+
+    @property
+    def folder(self) -> Path:
+        return self.record.folder
+
+    # ---- The loop
+
+    def run(self) -> Outcome:
+        with Signals() as signals:
+            try:
+                why = self.loop(signals)
+                status = "interrupted" if signals.caught else "finished"
+            except DivergedError as error:
+                self.record.append_event("error", self.step, message=str(error))
+                status, why = "failed", str(error)
+            except BaseException as error:
+                self.record.append_event("error", self.step, message=f"{type(error).__name__}: {error}")
+                self.record.update_meta(status="failed", why=f"{type(error).__name__}: {error}")
+                raise
+        return self.end(status, why)
+
+    def loop(self, signals: Signals) -> str:
+        if self.progress.last_eval < 0:
+            self.evaluate()  # the level before any learning, and it may already be enough
+            self.save()
+        while True:
+            if signals.caught:
+                self.save()
+                self.record.append_event("interrupt", self.step, signal=signals.caught)
+                return f"{signals.caught} received"
+            if self.reached_goal():
+                self.record.append_event("stop", self.step, reason="eval.stop_at", best=self.progress.best)
+                self.save()
+                return f"{self.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
+            if self.step >= self.cfg.total_steps:
+                break
+            self.iterate()
+        if self.progress.last_eval != self.step:
+            self.evaluate()
+        self.save()
+        self.record.append_event("finish", self.step)
+        return "total_steps reached"
+
+    def iterate(self) -> None:
+        t0, before = time.perf_counter(), self.step
+        self.algo.collect(self.state)
+        t1 = time.perf_counter()
+        metrics = self.algo.update(self.state)
+        t2 = time.perf_counter()
+        metrics |= {"data/eval_steps": self.progress.eval_steps}
+        metrics["data/sim_steps"] = metrics["data/env_steps"] + self.progress.eval_steps
+        self.record.append_metrics(self.step, metrics)
+        self.check_finite(metrics)
+        t3 = time.perf_counter()
+        if self.cfg.eval.every and self.step >= self.progress.next_eval:
+            self.evaluate()
+        t4 = time.perf_counter()
+        if self.due_to_save():
+            self.save()
+        spent = {
+            "collect_s": t1 - t0,
+            "update_s": t2 - t1,
+            "log_s": t3 - t2,
+            "eval_s": t4 - t3,
+            "save_s": time.perf_counter() - t4,
+        }
+        self.note_time(self.step - before, spent, metrics)
+
+    def due_to_save(self) -> bool:
+        every = self.cfg.save.every
+        return self.progress.last_eval == self.step or bool(every and self.step >= self.progress.next_save)
+
+    def check_finite(self, metrics: dict[str, float]) -> None:
+        """Stop at the first step whose parameters are not numbers: nothing that follows could mean anything."""
+        if not math.isfinite(metrics.get("optim/param_norm", 0.0)):
+            bad = ", ".join(name for name, x in metrics.items() if not math.isfinite(x))
+            raise DivergedError(
+                f"parameters are not finite after step {self.step} (not finite: {bad});"
+                f" lower `lr` (now {metrics.get('optim/lr', math.nan):g}) or"
+                " look at data/reward_max and optim/grad_norm_max before it"
+            )
+
+    def note_time(self, steps: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
+        elapsed, done = time.perf_counter() - self.began, self.step - self.began_step
+        sps, mean = steps / max(sum(spent.values()), 1e-9), done / max(elapsed, 1e-9)
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        row = {f"time/{name}": x for name, x in spent.items()}
+        row |= {
+            "time/sps": sps,
+            "time/sps_mean": mean,
+            "time/elapsed_s": elapsed,
+            "time/rss_mb": usage.ru_maxrss / 1024,
+        }
+        self.record.append_timing(self.step, row)
+        self.record.heartbeat()
+        left = max(self.cfg.total_steps - self.step, 0) / max(mean, 1e-9)
+        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": mean, "eta_s": left}
+        self.screen.iteration(shown | {"return": metrics.get("return/mean_100"), "metrics": metrics})
+
+    # ---- Judging
+
+    @property
+    def metric(self) -> str:
+        return f"eval/return_{self.cfg.eval.by}"
+
+    def reached_goal(self) -> bool:
+        goal, best = self.cfg.eval.stop_at, self.progress.best
+        return goal is not None and best is not None and best["step"] == self.step and best["value"] >= goal
+
+    def evaluate(self) -> None:
+        """Fixed first episodes, deterministic and sampled, from a stream of their own; counted apart from training."""
+        cfg, p, step = self.cfg.eval, self.progress, self.step
+        if self.eval_worlds is None:
+            self.eval_worlds = Worlds(self.env, 2 * cfg.episodes)
+        seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
+        found = rollout.evaluate(self.env, self.state.agent, seeds, worlds=self.eval_worlds)
+        p.eval_steps += found.sim_steps
+        p.last_eval = step
+        p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
+        modes = {}
+        for mode, episodes in found.episodes.items():
+            mean, noise = summary(found.returns(mode), self.env.spec.agents)
+            modes[mode] = {"mean": mean, "noise": noise}
+            self.record.append_eval({"step": step, "mode": mode, "noise": noise, "episodes": episodes})
+        best = self.note_best(modes[cfg.by], len(found.episodes[cfg.by]))
+        self.screen.evaluation({"step": step, "n": cfg.episodes, "modes": modes, "best": best})
+
+    def note_best(self, found: dict[str, float], n: int) -> bool:
+        p = self.progress
+        if not math.isfinite(found["mean"]) or (p.best is not None and found["mean"] <= p.best["value"]):
+            return False
+        protocol = f"first episodes, {self.cfg.eval.by}, seeds of stream eval/{self.step}"
+        p.best = {
+            "step": self.step,
+            "metric": self.metric,
+            "value": found["mean"],
+            "noise": found["noise"],
+            "n": n,
+            "protocol": protocol,
+        }
+        return True
+
+    # ---- Keeping
+
+    def save(self) -> None:
+        root, p, cfg = self.folder / "checkpoints", self.progress, self.cfg.save
+        p.next_save = (self.step // cfg.every + 1) * cfg.every if cfg.every else 0
+        progress = asdict(p) | {"lengths": self.record.lengths()}
+        name = checkpoint.save(root, self.step, self.state.to_tree(), progress)
+        checkpoint.point(root, "latest", name, self.step)
+        point_to_best(root, p)
+        checkpoint.prune(root, cfg.keep)
+        self.record.append_event("checkpoint", self.step, folder=name)
+
+    def end(self, status: str, why: str) -> Outcome:
+        elapsed = time.perf_counter() - self.began
+        self.record.update_meta(status=status, why=why, step=self.step)
+        run = self.folder
+        then = {
+            "finished": [f"relab eval {run} --checkpoint best --episodes 100"],
+            "interrupted": [f"relab resume {run}"],
+            "failed": [],
+        }
+        sps = (self.step - self.began_step) / max(elapsed, 1e-9)
+        facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
+        self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
+        self.record.close()
+        return Outcome(run, status, why, self.step, self.progress.best)
+
+
+def point_to_best(root: Path, progress: Progress) -> None:
+    """best.json points to the folder of the best evaluation, with the evidence for it."""
+    best = progress.best
+    if best is not None:
+        name = f"step-{best['step']:012d}"
+        if (root / name).is_dir():
+            checkpoint.point(root, "best", name, **best)
+
+
+def summary(returns: np.ndarray, agents: int) -> tuple[float, float]:
+    """Mean return and its standard error; agents of one world share an episode and count as one sample."""
+    per_world = returns.reshape(-1, agents)
+    with np.errstate(invalid="ignore"):
+        means = (
+            np.nanmean(per_world, axis=1) if np.isfinite(per_world).any(1).all() else np.full(len(per_world), np.nan)
+        )
+    noise = means.std(ddof=1) / math.sqrt(len(means)) if len(means) > 1 else math.nan
+    return float(means.mean()), float(noise)
+
+
+class Signals:
+    """SIGINT and SIGTERM end the run after the current row; a second one ends it at once."""
+
+    def __init__(self) -> None:
+        self.caught = ""
+        self.old: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                self.old[number] = signal.signal(number, self.catch)
+            except ValueError:  # not the main thread: whoever started us handles signals
+                break
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.old.items():
+            signal.signal(number, handler)
+
+    def catch(self, number: int, frame: FrameType | None) -> None:
+        if self.caught:
+            raise KeyboardInterrupt
+        self.caught = signal.Signals(number).name
+
+
+# ---- Starting and going on
+
+
+def make_env(cfg: Run) -> Any:
+    return registry.env_class(cfg.env.name)(cfg.env)
+
+
+def start(
+    cfg: Run, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen | None = None
+) -> Outcome:
+    """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
+    screen = screen or Silent()
+    env = make_env(cfg)
+    params = config.to_dict(cfg)["env"]
+    spec = env.spec.to_dict() | {"random": random_baseline(env, params)}
+    facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
+    record = Record.create(folder, config.to_dict(cfg), provenance, facts | meta)
+    record.append_event("start", 0, pid=os.getpid())
+    screen.start(head_facts(cfg, record))
+    return prepare(cfg, record, env, screen).run()
+
+
+def resume(folder: Path, screen: Screen | None = None) -> Outcome:
+    """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written."""
+    screen, root = screen or Silent(), folder / "checkpoints"
+    record = Record.open(folder)
+    if record.meta["status"] == "finished":
+        step = int(record.meta.get("step", 0))
+        record.close()
+        return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+    cfg = config.from_dict(config.read_yaml(folder / "config.yaml"))
+    env = make_env(cfg)
+    trainer = prepare(cfg, record, env, screen)
+    step = restore(trainer, root)
+    record.update_meta(status="running", why=None)
+    record.append_event("resume", step, pid=os.getpid())
+    screen.start(head_facts(cfg, record))
+    screen.note(f"  resumed at step {step:,}")
+    return trainer.run()
+
+
+def restore(trainer: Trainer, root: Path) -> int:
+    """Load `latest` (or begin anew where there is none yet), cut the record back to it; returns the step."""
+    root.mkdir(exist_ok=True)
+    step = 0
+    lengths = dict.fromkeys(DETERMINISTIC, 0)
+    if checkpoint.read_pointer(root, "latest") is not None:
+        tree, progress = checkpoint.load(root, "latest")
+        lengths = progress.pop("lengths")
+        trainer.state.load(tree)
+        trainer.progress = Progress(**progress)
+        step = trainer.step
+        point_to_best(root, trainer.progress)
+    checkpoint.clean(root, step if step else -1)
+    trainer.record.truncate(lengths)
+    trainer.began_step = step
+    return step
+
+
+def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
+    """Import the algorithm (and with it torch), set the threads, lay out the state."""
+    algo = registry.algo_module(cfg.algo.name)
+    set_threads(cfg)
+    state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
+    (record.folder / "checkpoints").mkdir(exist_ok=True)
+    return Trainer(cfg, record, env, algo, state, screen)
+
+
+def set_threads(cfg: Run) -> None:
+    """Deliberately: torch's own threads spin and can be many times slower on a busy machine.
+
+    Feed-forward learning on a CPU shares rows out to threads of its own, so torch gets one; other learners use torch's.
+    """
+    import torch
+
+    from relab import jit
+
+    own = cfg.device == "cpu" and getattr(cfg.algo, "rnn", "none") == "none"
+    torch.set_num_threads(1 if own else cfg.threads)
+    jit.set_threads(cfg.threads)
+
+
+def head_facts(cfg: Run, record: Record) -> dict[str, Any]:
+    meta = record.meta
+    facts = {
+        "name": record.folder.name,
+        "id": meta["id"],
+        "folder": str(record.folder),
+        "algo": cfg.algo.name,
+        "env": cfg.env.name,
+    }
+    facts |= {"seed": cfg.seed, "config_hash": meta["config_hash"], "derived": config.derived(cfg)}
+    return facts | {"random": meta["spec"].get("random")}

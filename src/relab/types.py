@@ -1,0 +1,53 @@
+"""Plain types that every part of relab shares: what an environment is like, seen from outside."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+ActionKind = Literal["discrete", "multi_discrete", "continuous"]
+AgentReset = Literal["alone", "with_world"]
+Reducer = Literal["sum", "mean", "last", "max", "min"]
+
+
+@dataclass(frozen=True)
+class Action:
+    """One agent's action: `n` choices per component (discrete kinds) or a box [low, high] (continuous)."""
+
+    kind: ActionKind
+    dim: int  # components: 1 for discrete
+    n: tuple[int, ...] = ()  # choices per component; empty for continuous
+    low: tuple[float, ...] = ()  # continuous bounds, one per component
+    high: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Channel:
+    """A number the environment reports each step beside the reward, reduced to one number per episode."""
+
+    name: str
+    unit: str = ""
+    reducer: Reducer = "sum"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """All that a reader of the record must know about the environment; written to meta.json as `spec`."""
+
+    env: str  # id with version, e.g. cartpole-v1
+    obs_dim: int
+    action: Action
+    agents: int = 1  # slots per world; fixed
+    horizon: int | None = None  # time limit in world steps; None: no limit
+    agent_reset: AgentReset = "with_world"
+    channels: tuple[Channel, ...] = ()
+    ends: tuple[str, ...] = ("running", "time_limit")  # names of the end codes; 0 is "not ended", 1 the time limit
+    success_ends: tuple[str, ...] = ()  # ends that count as success; empty: success is unknown
+    reward_low: float | None = None  # bounds of one step's reward, where known
+    reward_high: float | None = None
+    observes_time: bool = False  # the observation tells how much time is left
+    timeout_is_terminal: bool = False  # the task itself ends at the horizon (no bootstrap is due)
+    renders: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

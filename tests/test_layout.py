@@ -1,0 +1,334 @@
+"""Does every module import only what stands below it? The layout is a table here, and a failure names the line to move.
+
+Three rules: imports go down the layers (or to the left within one); modules of one package import each other without a
+cycle; the reading half never reaches torch, numba, mujoco or gymnasium, directly or through another module.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
+
+# A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
+LAYERS = {
+    0: "__init__ types names streams glossary jsonl provenance configs registry config record",
+    1: "history stats schedules jit rng optim normalise returns heads losses fastmlp nets envs",
+    2: "rollout replay baseline",
+    3: "algos",
+    4: "probes checkpoint",
+    5: "media screen train judge faults",
+    6: "importers",
+    7: "health",
+    8: "advise answer",
+    9: "report notebook",
+    10: "execute experiment sweep loop",
+    11: "studies",
+    12: "api web commands cli __main__",
+}
+PLACE = {unit: (layer, column) for layer, row in LAYERS.items() for column, unit in enumerate(row.split())}
+
+# Units that must start fast and run without the `train` extra.
+READING = set(LAYERS[0].split()) | {
+    *("history", "stats", "schedules", "importers", "health", "advise", "answer", "report", "notebook", "web"),
+}
+AT_IMPORT = {"commands", "cli", "api", "__main__"}  # light when imported; their functions load the rest when called
+HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
+LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name that a module imports."""
+
+    file: Path
+    line: int
+    target: str  # dotted, e.g. relab.config or torch.nn
+    deferred: bool  # inside a function or under TYPE_CHECKING: not run when the module is imported
+    typing_only: bool
+
+    @property
+    def where(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+def module_name(file: Path, src: Path) -> str:
+    """relab/envs/base.py -> relab.envs.base; a package is named by its folder."""
+    parts = [src.name, *file.relative_to(src).with_suffix("").parts]
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def unit_of(module: str) -> str:
+    """relab.envs.base -> envs; relab itself -> __init__."""
+    return [*module.split("."), "__init__"][1]
+
+
+def walk(node: ast.AST, deferred: bool = False, typing_only: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """All nodes below, with whether they run at import at all."""
+    for child in ast.iter_child_nodes(node):
+        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        typed = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and child in node.body
+        yield child, deferred or inside or typed, typing_only or typed
+        yield from walk(child, deferred or inside or typed, typing_only or typed)
+
+
+def targets(node: ast.AST, file: Path, src: Path) -> list[str]:
+    """The dotted modules that an import statement, or a literal import_module call, names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        base = absolute(node, file, src)
+        return [f"{base}.{alias.name}" for alias in node.names]
+    if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module":
+        return [arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
+    return []
+
+
+def absolute(node: ast.ImportFrom, file: Path, src: Path) -> str:
+    """The module behind `from X import`, relative forms resolved."""
+    if node.level == 0:
+        return node.module or ""
+    folder = file.parent.relative_to(src.parent).parts
+    return ".".join([*folder[: len(folder) - node.level + 1], *([node.module] if node.module else [])])
+
+
+def imports_of(file: Path, src: Path) -> list[Import]:
+    """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
+    found = []
+    for node, deferred, typing_only in walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for target in targets(node, file, src):
+            line = getattr(node, "lineno", 0)
+            found.append(Import(file, line, to_module(target, src), deferred, typing_only))
+    return found
+
+
+def to_module(target: str, src: Path) -> str:
+    """Cut attribute names off a dotted target inside relab, so that a module remains."""
+    parts = target.split(".")
+    if parts[0] != src.name:
+        return target
+    while len(parts) > 1 and not is_module(src.parent.joinpath(*parts)):
+        parts.pop()
+    return ".".join(parts)
+
+
+def is_module(path: Path) -> bool:
+    return path.with_name(path.name + ".py").is_file() or path.is_dir()
+
+
+def read_tree(src: Path) -> dict[str, list[Import]]:
+    return {module_name(file, src): imports_of(file, src) for file in sorted(src.rglob("*.py"))}
+
+
+def ours(found: list[Import], src: Path) -> list[Import]:
+    return [each for each in found if each.target.split(".")[0] == src.name]
+
+
+def unplaced(src: Path) -> list[str]:
+    """Units that the table does not know."""
+    units = {unit_of(module) for module in read_tree(src)}
+    advice = "has no place in LAYERS of tests/test_layout.py: add it to the lowest layer that its imports allow"
+    return [f"{src.name}/{unit} {advice}" for unit in sorted(units - set(PLACE))]
+
+
+def upward(src: Path) -> list[str]:
+    """Imports that point to the same place's right or to a larger layer."""
+    problems = []
+    for module, found in read_tree(src).items():
+        here = unit_of(module)
+        for each in ours(found, src):
+            there = unit_of(each.target)
+            if here != there and here in PLACE and there in PLACE and PLACE[there] >= PLACE[here]:
+                problems.append(describe_upward(each, here, there))
+    return problems
+
+
+def describe_upward(each: Import, here: str, there: str) -> str:
+    layers = f"{here} is in layer {PLACE[here][0]}, {there} in layer {PLACE[there][0]}"
+    if PLACE[here][0] == PLACE[there][0]:
+        layers = f"both are in layer {PLACE[here][0]}, where {there} stands to the right of {here}"
+    return f"{each.where}: {here} imports {each.target}, but {layers}. Move what is needed down, or move the caller up"
+
+
+def cycles(src: Path) -> list[str]:
+    """Loops among the modules of one package, deferred imports included (types alone do not make a loop)."""
+    graph: dict[str, list[Import]] = {
+        module: [each for each in ours(found, src) if not each.typing_only and each.target != module]
+        for module, found in read_tree(src).items()
+    }
+    problems = []
+    for module, found in graph.items():
+        for each in found:
+            back = chain(each.target, {module}, graph, same_unit=unit_of(module))
+            if unit_of(each.target) == unit_of(module) and back:
+                loop = " -> ".join([module, *(step.target for step in [each, *back])])
+                problems.append(f"{each.where}: import cycle {loop}. Move what both need into a module of its own")
+    return problems
+
+
+def chain(
+    start: str, goals: set[str], graph: dict[str, list[Import]], same_unit: str | None = None
+) -> list[Import] | None:
+    """The shortest way of imports from `start` to a goal; None when there is none."""
+    seen, ways = {start}, [(start, [])]  # type: ignore[var-annotated]
+    for module, way in ways:  # grows while it is read: breadth first
+        for each in graph.get(module, []):
+            if each.target in goals or each.target.split(".")[0] in goals:
+                return [*way, each]
+            if each.target not in seen and same_unit in (None, unit_of(each.target)):
+                seen.add(each.target)
+                ways.append((each.target, [*way, each]))
+    return None
+
+
+def with_parents(found: list[Import], src: Path) -> list[Import]:
+    """Importing relab.envs.base runs relab/envs/__init__.py too."""
+    packages = [replace(each, target=each.target.rpartition(".")[0]) for each in ours(found, src) if "." in each.target]
+    return found + packages
+
+
+def heavy(src: Path) -> list[str]:
+    """Ways from the reading half to torch and its like."""
+    tree = {module: with_parents(found, src) for module, found in read_tree(src).items()}
+    at_import = {module: [each for each in found if not each.deferred] for module, found in tree.items()}
+    ever = {module: [each for each in found if not each.typing_only] for module, found in tree.items()}
+    problems = []
+    for module in tree:
+        if unit_of(module) in READING:
+            problems += describe_heavy(module, chain(module, HEAVY, ever))
+        if unit_of(module) in READING | AT_IMPORT:
+            problems += describe_heavy(module, chain(module, HEAVY | LAZY, at_import))
+    return sorted(set(problems))
+
+
+def describe_heavy(module: str, way: list[Import] | None) -> list[str]:
+    if not way:
+        return []
+    through = " -> ".join([module, *(each.target for each in way)])
+    package = way[-1].target.split(".")[0]
+    advice = f"The reading half does without {package}: move the function that needs it to a training module"
+    return [f"{way[0].where}: {through}. {advice}"]
+
+
+def report(problems: list[str]) -> None:
+    """One problem a line, all of them."""
+    if problems:
+        pytest.fail("\n".join(dict.fromkeys(problems)), pytrace=False)
+
+
+def test_each_module_has_a_place():
+    report(unplaced(SRC))
+
+
+def test_imports_go_down():
+    report(upward(SRC))
+
+
+def test_packages_have_no_cycles():
+    report(cycles(SRC))
+
+
+def test_reading_half_is_light():
+    report(heavy(SRC))
+
+
+def test_importing_the_command_line_loads_nothing_heavy():
+    code = (
+        "import sys, relab.cli, relab.history, relab.config, relab.commands.diff, relab.commands.train\n"
+        "print(*sorted({'torch', 'numba', 'mujoco', 'gymnasium', 'matplotlib'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [], "loaded by the imports above"
+
+
+# The checker itself, on made-up trees.
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """Write {relative path: text} as a package named relab and return its folder."""
+
+    def write(files: dict[str, str]) -> Path:
+        src = tmp_path / "relab"
+        for name, text in {"__init__.py": "", **files}.items():
+            (src / name).parent.mkdir(parents=True, exist_ok=True)
+            (src / name).write_text(text)
+        return src
+
+    return write
+
+
+def test_a_clean_tree_passes(tree):
+    files = {
+        "types.py": "import json",
+        "config.py": "from relab.types import X",
+        "train.py": "import torch\nfrom . import config",
+    }
+    src = tree(files)
+    assert (unplaced(src), upward(src), cycles(src), heavy(src)) == ([], [], [], [])
+
+
+def test_an_unknown_module_is_named(tree):
+    (problem,) = unplaced(tree({"gadgets.py": ""}))
+    assert "relab/gadgets" in problem
+    assert "add it" in problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\nfrom relab.train import run",
+        "x = 1\nfrom .train import run",
+        "x = 1\nfrom . import train",
+        "x = 1\nimport relab.train",
+        "def f():\n    from relab import train",
+        "import importlib\nimportlib.import_module('relab.train')",
+    ],
+)
+def test_an_upward_import_is_found_with_its_line(tree, text):
+    (problem,) = upward(tree({"config.py": text, "train.py": ""}))
+    assert "config.py:2" in problem
+    assert "config is in layer 0, train in layer 5" in problem
+
+
+def test_within_a_layer_imports_go_left(tree):
+    assert upward(tree({"envs/base.py": "from relab import rng", "rng.py": ""})) == []
+    (problem,) = upward(tree({"envs/base.py": "", "rng.py": "import relab.envs.base"}))
+    assert "to the right of rng" in problem
+
+
+def test_a_cycle_inside_a_package_is_found(tree):
+    found = cycles(tree({"envs/a.py": "from .b import x", "envs/b.py": "def f():\n    from relab.envs import a"}))
+    assert any("relab.envs.a -> relab.envs.b -> relab.envs.a" in problem for problem in found)
+    assert cycles(tree({"envs/a.py": "from .b import x", "envs/b.py": ""})) == []
+
+
+def test_heavy_imports_of_the_reading_half_are_found_through_other_modules(tree):
+    src = tree({"history.py": "def f():\n    from relab.nets import mlp", "nets.py": "import torch.nn"})
+    (problem,) = heavy(src)
+    assert "history.py:2" in problem
+    assert "relab.history -> relab.nets -> torch.nn" in problem
+
+
+def test_a_heavy_package_is_found_behind_its_light_module(tree):
+    src = tree({"history.py": "import relab.envs.base", "envs/__init__.py": "import numba", "envs/base.py": ""})
+    assert "relab.history -> relab.envs -> numba" in heavy(src)[0]
+
+
+def test_the_command_line_may_load_heavy_modules_inside_functions_only(tree):
+    assert heavy(tree({"cli.py": "def f():\n    from relab import train", "train.py": "import torch"})) == []
+    assert heavy(tree({"cli.py": "from relab import train", "train.py": "import torch"})) != []
+
+
+def test_lazy_packages_and_types_are_allowed_where_they_cost_nothing(tree):
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"
+    assert heavy(tree({"record.py": typed, "report/render.py": "def f():\n    import matplotlib"})) == []
+    assert heavy(tree({"report/render.py": "import matplotlib.pyplot"})) != []

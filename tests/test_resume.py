@@ -1,0 +1,85 @@
+"""Does a run that was interrupted or killed go on to the same bytes?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from relab import train
+from relab.jsonl import read_jsonl
+from relab.record import read_meta
+from runs import Interrupt, fingerprint, run
+
+DRIVER = Path(__file__).parent / "kill_driver.py"
+KINDS = {
+    "discrete": {"algo__norm_obs": "true", "algo__norm_return": "true"},
+    "continuous": {
+        "env": "pendulum",
+        "algo__lr_schedule": "linear",
+        "algo__ent_coef": "0.01",
+        "algo__ent_coef_final": "0",
+    },
+    "adaptive": {"algo__lr_schedule": "adaptive_kl", "algo__target_kl": "0.01", "algo__clip_value": "0.2"},
+    "gru": {"algo__rnn": "gru", "algo__bptt": "8"},
+    "lstm": {"env": "pendulum", "algo__rnn": "lstm", "algo__bptt": "16", "total_steps": "1024"},
+    "agents alone": {"env": "herd", "env__agent_reset": "alone"},
+    "agents with world": {"env": "herd", "env__agent_reset": "with_world"},
+    "gym": {"env": "gym:Acrobot-v1", "total_steps": "1024"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_interrupted_and_resumed_run_has_the_same_bytes(kind: str, tmp_path: Path) -> None:
+    run(tmp_path / "whole", **KINDS[kind])
+    first = run(tmp_path / "parts", Interrupt(at=3), **KINDS[kind])
+    assert first.status == "interrupted"
+    assert 0 < first.step < read_meta(tmp_path / "whole")["step"]
+    assert train.resume(tmp_path / "parts").status == "finished"
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+def test_many_interruptions_and_resumes(tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    outcome = run(tmp_path / "parts", Interrupt(at=2))
+    while outcome.status == "interrupted":
+        outcome = train.resume(tmp_path / "parts", Interrupt(at=3, number=signal.SIGTERM))
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    events, _ = read_jsonl(tmp_path / "parts" / "events.jsonl")
+    kinds = [event["kind"] for event in events]
+    assert kinds.count("resume") == kinds.count("interrupt") >= 4
+
+
+def test_resume_of_a_complete_run_changes_nothing(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    before = fingerprint(tmp_path / "run")
+    outcome = train.resume(tmp_path / "run")
+    assert (outcome.status, outcome.step) == ("finished", 2048)
+    assert fingerprint(tmp_path / "run") == before
+
+
+def killed(folder: Path, points: int, seed: int = 0) -> dict:
+    env = os.environ | {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+    words = [sys.executable, str(DRIVER), str(folder), str(points), str(seed)]
+    done = subprocess.run(words, capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_kill_9_at_three_points(tmp_path: Path) -> None:
+    found = killed(tmp_path, 3)
+    assert len(found["points"]) == 3
+    assert [point for point in found["points"] if not point["same"]] == []
+
+
+@pytest.mark.slow
+def test_kill_9_at_fifty_random_points(tmp_path: Path) -> None:
+    seed = int.from_bytes(os.urandom(4))  # another fifty each time; a failure names the seed
+    found = killed(tmp_path, 50, seed)
+    assert len(found["points"]) == 50
+    assert [point for point in found["points"] if not point["same"]] == [], f"seed {seed}"

@@ -1,0 +1,173 @@
+"""Does the training loop do what it says: evaluate, stop, save, keep, fail loudly, and always the same?"""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab import checkpoint, glossary, history, train
+from relab.jsonl import read_jsonl
+from relab.record import read_meta
+from runs import Interrupt, fingerprint, resolve, run
+
+
+def test_same_seed_same_bytes_twice_in_a_row(tmp_path: Path) -> None:
+    run(tmp_path / "a")
+    run(tmp_path / "b")
+    run(tmp_path / "c", seed="4")
+    assert fingerprint(tmp_path / "a") == fingerprint(tmp_path / "b")
+    assert fingerprint(tmp_path / "a") != fingerprint(tmp_path / "c")
+
+
+THREADS = """
+import sys; sys.path.insert(0, {tests!r})
+from pathlib import Path
+from relab import jit
+jit.WIDE = 1  # the parallel kernels too
+from runs import run
+run(Path({folder!r}), algo__envs="64", total_steps="4096", threads={threads!r})
+"""
+
+
+def test_same_bytes_for_any_number_of_threads(tmp_path: Path) -> None:
+    hashes = []
+    for threads in ("1", "2"):
+        folder = tmp_path / threads
+        text = THREADS.format(tests=str(Path(__file__).parent), folder=str(folder), threads=threads)
+        subprocess.run([sys.executable, "-c", text], check=True, env={"PATH": "/usr/bin", "NUMBA_NUM_THREADS": threads})
+        hashes.append(fingerprint(folder) | {"config.yaml": ""})  # the config says how many threads
+    assert hashes[0] == hashes[1]
+
+
+def test_every_metric_is_finite_and_within_the_glossary(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    run(tmp_path / "continuous", env="pendulum", algo__clip_value="0.2")
+    for name in ("run", "continuous"):
+        found = history.load(tmp_path / name)
+        assert not found.problems
+        for metric, column in found.columns.items():
+            entry = glossary.metric(metric)
+            values = column.values[~np.isnan(column.values)]
+            assert ((values >= entry.low) & (values <= entry.high)).all(), metric
+    group_a = """
+        policy/kl policy/kl_k1 policy/clip_share policy/entropy policy/std_mean value/explained_variance
+        data/advantage_mean data/advantage_std data/advantage_min data/advantage_max value/target_min
+        value/target_max optim/grad_norm optim/grad_clipped_share optim/step_rms optim/step_max value/loss
+        optim/epochs optim/lr optim/ent_coef policy/entropy_push
+    """.split()
+    assert set(group_a) <= set(history.load(tmp_path / "continuous").columns)
+
+
+def test_evaluations_are_fixed_first_episodes_in_both_modes_counted_apart(tmp_path: Path) -> None:
+    run(tmp_path / "run")
+    rows, problems = read_jsonl(tmp_path / "run" / "evals.jsonl")
+    assert not problems
+    assert [(row["step"], row["mode"]) for row in rows[:4]] == [
+        (0, "det"),
+        (0, "sampled"),
+        (512, "det"),
+        (512, "sampled"),
+    ]
+    assert all(len(row["episodes"]) == 4 for row in rows)
+    seeds = [tuple(episode["seed"] for episode in row["episodes"]) for row in rows]
+    assert seeds[0] == seeds[1], "both modes start from the same seeds"
+    assert len(set(seeds)) == len(rows) / 2, "each evaluation has seeds of its own"
+    metrics, _ = read_jsonl(tmp_path / "run" / "metrics.jsonl")
+    last = metrics[-1]
+    assert last["data/env_steps"] == last["step"] == 2048
+    assert last["data/sim_steps"] == last["data/env_steps"] + last["data/eval_steps"]
+    assert metrics[0]["data/eval_steps"] >= 2 * max(episode["length"] for episode in rows[0]["episodes"])
+
+
+def test_early_stop_looks_at_the_evaluation_only(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "run", eval__stop_at="1", total_steps="100_000")
+    assert (outcome.status, outcome.step) == ("finished", 0)
+    assert "eval.stop_at = 1" in outcome.why
+    outcome = run(tmp_path / "never", eval__stop_at="501")
+    assert outcome.step == 2048
+
+
+def test_best_points_to_the_best_evaluation_with_its_evidence(tmp_path: Path) -> None:
+    run(tmp_path / "run", algo__lr="3e-3", total_steps="8192", eval__every="1024")
+    best = checkpoint.read_pointer(tmp_path / "run" / "checkpoints", "best")
+    assert best is not None
+    rows, _ = read_jsonl(tmp_path / "run" / "evals.jsonl")
+    means = {row["step"]: np.mean([e["return"] for e in row["episodes"]]) for row in rows if row["mode"] == "det"}
+    assert best["value"] == max(means.values()) == means[best["step"]]
+    assert (best["metric"], best["n"]) == ("eval/return_det", 4)
+    assert "first episodes" in best["protocol"]
+    assert checkpoint.locate(tmp_path / "run" / "checkpoints", "best").is_dir()
+
+
+def test_old_checkpoints_are_removed_but_best_and_latest_stay(tmp_path: Path) -> None:
+    run(tmp_path / "run", save__keep="2", save__every="128", algo__lr="1e-6")
+    root = tmp_path / "run" / "checkpoints"
+    pointed = {checkpoint.read_pointer(root, name)["folder"] for name in ("latest", "best")}  # type: ignore[index]
+    kept = set(checkpoint.steps(root))
+    assert pointed <= kept
+    assert len(kept - pointed) <= 2
+    assert "step-000000002048" in kept
+
+
+def test_parameters_that_are_not_numbers_end_the_run_at_once(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "run", algo__lr="1e30", algo__max_grad_norm="1e30", env="pendulum")
+    assert outcome.status == "failed"
+    assert "not finite" in outcome.why
+    assert "lower `lr`" in outcome.why
+    meta = read_meta(tmp_path / "run")
+    assert (meta["status"], meta["step"] < 2048) == ("failed", True)
+    rows, _ = read_jsonl(tmp_path / "run" / "metrics.jsonl")
+    assert any(not math.isfinite(x) for x in rows[-1].values() if isinstance(x, float)), "the last row shows it"
+
+
+def test_an_exception_in_the_environment_marks_the_run_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from relab.envs import cartpole
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("the cart fell off the table")
+
+    monkeypatch.setattr(cartpole.CartPole, "step", broken)
+    with pytest.raises(RuntimeError, match="table"):
+        run(tmp_path / "run")
+    assert "table" in read_meta(tmp_path / "run")["why"]
+    assert read_meta(tmp_path / "run")["status"] == "failed"
+
+
+def test_a_signal_finishes_the_row_saves_and_says_so(tmp_path: Path) -> None:
+    outcome = run(tmp_path / "run", Interrupt(at=5))
+    assert (outcome.status, outcome.step) == ("interrupted", 5 * 128)
+    assert read_meta(tmp_path / "run")["status"] == "interrupted"
+    assert checkpoint.read_pointer(tmp_path / "run" / "checkpoints", "latest")["step"] == 640  # type: ignore[index]
+    rows, problems = read_jsonl(tmp_path / "run" / "metrics.jsonl")
+    assert rows[-1]["step"] == 640
+    assert not problems
+
+
+def test_steps_count_living_agents_only(tmp_path: Path) -> None:
+    run(tmp_path / "run", env="herd", env__agent_reset="with_world", total_steps="3000")
+    rows, _ = read_jsonl(tmp_path / "run" / "metrics.jsonl")
+    assert sum(row["data/batch"] for row in rows) == rows[-1]["step"]
+    assert 0 < min(row["data/alive"] for row in rows) < 1
+    assert any(name.startswith("env/") for name in rows[-1])
+
+
+def test_the_random_policy_is_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from relab import baseline
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cfg = resolve().config
+    env = train.make_env(cfg)
+    first = baseline.random_baseline(env, {"name": "cartpole-v1"})
+    assert 15 < first["return_mean"] < 30
+    assert first["n"] == 100
+    monkeypatch.setattr(baseline, "measure", lambda env: pytest.fail("measured again"))
+    assert baseline.random_baseline(env, {"name": "cartpole-v1"}) == first
+    (tmp_path / "cache" / "relab" / "baselines.json").write_text("{cut off")
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert baseline.random_baseline(env, {"name": "cartpole-v1"}) == first
