@@ -1,4 +1,5 @@
-"""Do the documents list every config key, metric and event? Writes docs/config.md's tables and docs/metrics.md.
+"""Do the documents list every config key, metric and event? Writes docs/config.md's tables, docs/metrics.md,
+and the line numbers of links into the code.
 
 python docs/generate.py           rewrite them
 python docs/generate.py --check   exit 1 and name the pages that are not current; write nothing
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +125,25 @@ def span(low: float, high: float) -> str:
     return f">= {low:g}" if math.isinf(high) else (f"<= {high:g}" if math.isinf(low) else f"{low:g} to {high:g}")
 
 
+# ---- Links to lines
+
+
+LINK = re.compile(r"\[`([\w.]+)`\]\(([./]*src/relab/([\w/]+)\.py)#L\d+\)")
+
+
+def with_lines(text: str) -> str:
+    """Links like [`returns.gae`](../src/relab/returns.py#L1) point to the line where that name is defined now."""
+    return LINK.sub(lambda m: f"[`{m[1]}`]({m[2]}#L{line_of(m[3], m[1].rpartition('.')[2])})", text)
+
+
+def line_of(module: str, name: str) -> int:
+    lines = (DOCS.parent / "src" / "relab" / f"{module}.py").read_text(encoding="utf-8").splitlines()
+    found = [i for i, line in enumerate(lines, 1) if re.match(rf"\s*(def|class) {name}\b|{name}\b.* = ", line)]
+    if not found:
+        raise SystemExit(f"a document links to `{name}` in {module}.py, which does not define it")
+    return found[0]
+
+
 # ---- Pages
 
 
@@ -131,7 +152,9 @@ def pages() -> dict[Path, str]:
     path = DOCS / "config.md"
     before, _, rest = path.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
-    return {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
+    written = {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
+    by_hand = {page: page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md") if page not in written}
+    return {page: with_lines(text) for page, text in (written | by_hand).items()}
 
 
 def main(words: list[str]) -> int:

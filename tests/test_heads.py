@@ -1,8 +1,9 @@
-"""Does a head draw what it says it draws, say how likely that was, and hand the environment an action inside its box?"""
+"""Does a head draw what it says, tell how likely that was, and hand the environment an action inside its box?"""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -63,7 +64,9 @@ def test_categorical_log_prob_and_entropy_equal_torchs(head):
     action, _ = draw(head, out, log_std, mix(np.arange(50)))
     parts = [torch.distributions.Categorical(logits=b) for b in torch.from_numpy(out).split(head.sizes, -1)]
     expected = sum(part.log_prob(torch.from_numpy(action[:, i])) for i, part in enumerate(parts))
-    np.testing.assert_allclose(head.log_prob(torch.from_numpy(out), None, torch.from_numpy(action)), expected, rtol=1e-5)
+    np.testing.assert_allclose(
+        head.log_prob(torch.from_numpy(out), None, torch.from_numpy(action)), expected, rtol=1e-5
+    )
     entropy = sum(part.entropy() for part in parts)
     np.testing.assert_allclose(head.entropy(torch.from_numpy(out), None), entropy, rtol=1e-5)
 
@@ -166,7 +169,7 @@ def test_a_row_draws_the_same_in_any_batch(head):
     action, logp = draw(head, out, log_std, mix(np.arange(30)), n_mode=5)
     for cuts in ((0, 30), (0, 5, 30), (0, 1, 2, 17, 30)):
         parts = []
-        for a, b in zip(cuts, cuts[1:]):
+        for a, b in pairwise(cuts):
             n_mode = min(max(5 - a, 0), b - a)
             parts.append(draw(head, out[a:b], log_std, mix(np.arange(a, b)), n_mode))
         assert np.concatenate([p[0] for p in parts]).tobytes() == action.tobytes()

@@ -20,6 +20,7 @@ ONE_CHOICE = Head((4,), 1)
 SEVERAL = Head((2, 3, 4), 3)
 HEADS = pytest.mark.parametrize("head", [GAUSSIAN, ONE_CHOICE, SEVERAL], ids=["gaussian", "discrete", "multi"])
 INF = math.inf
+PLAIN = Coefs(0.2, INF, 0.5, 0.0, 1.0)
 
 
 # ---- One row by hand: two choices with probabilities 0.75 and 0.25, action 0 was taken
@@ -28,7 +29,7 @@ LOGITS = [math.log(3.0), 0.0]
 ENTROPY = -(0.75 * math.log(0.75) + 0.25 * math.log(0.25))
 
 
-def one_row(ratio: float, adv: float, v=0.0, v_old=0.0, target=0.0, mask=1.0, c=Coefs(0.2, INF, 0.5, 0.0, 1.0)):
+def one_row(ratio: float, adv: float, v=0.0, v_old=0.0, target=0.0, mask=1.0, c=PLAIN):
     """(loss, stats by name, max ratio, d loss / d logits, d loss / d v) where pi_old(a) = 0.75 / ratio."""
     out = torch.tensor([LOGITS], dtype=torch.float64, requires_grad=True)
     value = torch.tensor([v], dtype=torch.float64, requires_grad=True)
@@ -160,11 +161,12 @@ def by_autograd(head: Head, out, log_std, v, batch: Batch, rows, c: Coefs):
 
 def by_hand(head: Head, out, log_std, v, batch: Batch, rows, c: Coefs):
     d_out, d_log_std, d_v = np.full_like(out, 7), np.full_like(log_std, 7), np.full((len(v), 1), 7, np.float32)
-    sums, v = np.zeros(len(STATS)), v[:, None]
+    sums = np.zeros(len(STATS))
     if head.gaussian:
-        top = losses.ppo_gaussian_grad(out, log_std, v, rows, batch, c, d_out, d_log_std, d_v, sums)
+        top = losses.ppo_gaussian_grad(out, log_std, rows, batch, c, d_out, d_log_std, sums)
     else:
-        top = losses.ppo_categorical_grad(out, np.array(head.sizes), v, rows, batch, c, d_out, d_v, sums)
+        top = losses.ppo_categorical_grad(out, np.array(head.sizes), rows, batch, c, d_out, sums)
+    losses.ppo_value_grad(v[:, None], rows, batch, c, d_v, sums)
     return d_out, d_log_std, d_v[:, 0], sums, top
 
 

@@ -19,6 +19,7 @@ from relab.record import write_atomic
 from relab.streams import world_seeds
 
 EPISODES = 100
+CAP = 5_000  # steps in an env without a time limit; a policy that never ends has no return (null)
 SCHEMA = 1
 
 
@@ -43,8 +44,8 @@ def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
 def measure(env: Env) -> dict[str, Any]:
     policy = rollout.RandomPolicy(env.spec.action)
     worlds = -(-EPISODES // env.spec.agents)
-    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",))
-    ret, length = found.returns("sampled"), np.array([e["length"] for e in found.episodes["sampled"]])
+    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",), cap=CAP)
+    ret, length = (np.array([e[key] for e in found.played("sampled")]) for key in ("return", "length"))
     summary = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
     return {name: float(x) if np.isfinite(x) else None for name, x in summary.items()} | {"n": len(ret)}
 

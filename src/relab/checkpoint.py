@@ -11,13 +11,15 @@ last complete checkpoint is the one that counts.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 from safetensors.numpy import load_file, save_file
+
+from relab.jsonl import decode, encode, write_atomic
 
 SCHEMA = 1
 
@@ -38,7 +40,7 @@ def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) 
     save_file(weights, tmp / "weights.safetensors")
     save_file({key: a for key, a in arrays.items() if not key.startswith("params.")}, tmp / "state.safetensors")
     body = {"schema": SCHEMA, "step": step, "plain": plain, "progress": progress}
-    (tmp / "state.json").write_bytes(orjson.dumps(body, option=orjson.OPT_INDENT_2))
+    (tmp / "state.json").write_bytes(encode(body, indent=True))
     for path in (*tmp.iterdir(), tmp):
         sync(path)
     os.rename(tmp, root / name)
@@ -50,47 +52,60 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """(tree, progress) of one checkpoint folder; `name` is latest, best, a folder's name, or a step."""
     folder = locate(root, name)
     try:
-        body = orjson.loads((folder / "state.json").read_bytes())
-        arrays = load_file(folder / "state.safetensors")
-        arrays |= {f"params.{key}": a for key, a in load_file(folder / "weights.safetensors").items()}
+        return read(folder)
+    except CheckpointError:
+        raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
-        raise CheckpointError(
-            f"the checkpoint {folder} cannot be read: {error}; try --checkpoint with another step"
-        ) from error
-    if body.get("schema") != SCHEMA:
-        raise CheckpointError(f"{folder} has schema {body.get('schema')}, this relab reads {SCHEMA}")
-    return join(arrays, body["plain"]), body["progress"]
+        what = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{folder} cannot be read ({what}); try --checkpoint with another step") from error
+
+
+def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    body = decode((folder / "state.json").read_bytes())
+    if body["schema"] != SCHEMA:
+        raise CheckpointError(f"{folder} has schema {body['schema']}, this relab reads {SCHEMA}")
+    arrays = load_file(folder / "state.safetensors")
+    arrays |= {f"params.{key}": a for key, a in load_file(folder / "weights.safetensors").items()}
+    return join(arrays, dict(body["plain"])), body["progress"]
 
 
 def locate(root: Path, name: str) -> Path:
-    """The folder that `name` means. Nothing outside of `root` is ever opened."""
+    """The folder that `name` means. Nothing outside of `root` is ever opened, and nothing that is half-written."""
     if name in ("latest", "best"):
         pointer = read_pointer(root, name)
         if pointer is None:
             have = ", ".join(steps(root)) or "none"
             raise CheckpointError(f"{root} has no `{name}` checkpoint (folders there: {have})")
-        name = str(pointer["folder"])
-    name = f"step-{int(name):012d}" if name.isdecimal() else name
-    if Path(name).name != name or not (root / name).is_dir():
+        name = pointer["folder"]
+    name = f"step-{int(name):012d}" if re.fullmatch(r"[0-9]{1,15}", name) else name
+    if name not in steps(root):
         raise CheckpointError(f"{root} has no checkpoint {name!r}; it has: {', '.join(steps(root)) or 'none'}")
     return root / name
 
 
 def point(root: Path, name: str, folder: str, step: int, **evidence: Any) -> None:
     """Let latest.json or best.json point to a folder, in one atomic move."""
-    tmp = root / f".{name}-{os.getpid()}"
-    tmp.write_bytes(orjson.dumps({"folder": folder, "step": step, **evidence}, option=orjson.OPT_INDENT_2))
-    sync(tmp)
-    os.replace(tmp, root / f"{name}.json")
+    write_atomic(root / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
 
 
 def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
     path = root / f"{name}.json"
-    return orjson.loads(path.read_bytes()) if path.exists() else None
+    if not path.exists():
+        return None
+    try:
+        pointer = decode(path.read_bytes())
+        return pointer | {"folder": str(pointer["folder"])}
+    except (ValueError, TypeError, KeyError) as error:
+        what = f"{type(error).__name__}: {error}"
+        raise CheckpointError(f"{path} cannot be read ({what}); delete it, or name a step instead") from error
 
 
 def steps(root: Path) -> list[str]:
-    return sorted(path.name for path in root.glob("step-*") if path.is_dir())
+    """Names of the complete checkpoint folders, oldest first."""
+    found = [
+        path.name for path in root.glob("step-*") if re.fullmatch(r"step-[0-9]{12,15}", path.name) and path.is_dir()
+    ]
+    return sorted(found, key=lambda name: int(name.removeprefix("step-")))
 
 
 def prune(root: Path, keep: int) -> None:
@@ -121,7 +136,9 @@ def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray]
             if rest or not inner:
                 plain[key] = rest
         elif hasattr(value, "__array__"):
-            arrays[prefix + key] = np.ascontiguousarray(value.cpu() if hasattr(value, "cpu") else value)
+            if prefix.count(".") > 1 or (not prefix and "." in key):  # `join` could not tell where to put it
+                raise ValueError(f"arrays lie one or two levels deep, below a name without dots, but got {prefix}{key}")
+            arrays[prefix + key] = np.asarray(value.cpu() if hasattr(value, "cpu") else value, order="C")
         else:
             plain[key] = value
     return arrays, plain

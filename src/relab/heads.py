@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from relab.jit import njit
-from relab.rng import normal, uniform
+from relab.rng import normal_pair, uniform
 from relab.types import Action
 
 LOG_2PI = math.log(2 * math.pi)
@@ -108,8 +108,11 @@ def sample_gaussian(mean_BK, log_std_K, rng_B, n_mode, action_BK, logp_B):
     B, K = mean_BK.shape
     for b in range(B):
         logp = -0.5 * K * LOG_2PI
+        first, second = 0.0, 0.0
         for k in range(K):
-            z = 0.0 if b < n_mode else normal(rng_B, b)
+            if b >= n_mode and k % 2 == 0:  # two for the price of one
+                first, second = normal_pair(rng_B, b)
+            z = first if k % 2 == 0 else second
             action_BK[b, k] = mean_BK[b, k] + np.exp(log_std_K[k]) * z
             logp -= 0.5 * z * z + log_std_K[k]
         logp_B[b] = logp

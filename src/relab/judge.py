@@ -32,17 +32,17 @@ def fresh(folder: Path, name: str, episodes: int, seed: int) -> dict[str, Any]:
     cfg, env, agent, step = load_agent(folder, name)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
     found = rollout.evaluate(env, agent, seeds)
-    modes = {mode: describe(found, mode, env.spec.agents) for mode in found.episodes}
+    modes = {mode: describe(found, mode) for mode in found.episodes}
     append_event_to(folder, "evaluation", step, checkpoint=name, seed=seed, modes=modes)
     result = {"run": folder.name, "step": step, "checkpoint": name, "worlds": episodes, "modes": modes}
     return result | {"selected": selection(folder, name, modes), "episodes": found.episodes}
 
 
-def describe(found: rollout.Evaluation, mode: str, agents: int) -> dict[str, Any]:
+def describe(found: rollout.Evaluation, mode: str) -> dict[str, Any]:
     """Mean with interval (agents that share a world are one sample), spread, and success where it is known."""
-    returns = found.returns(mode)
-    mid, low, high, n, _ = stats.mean_interval(returns.reshape(-1, agents).mean(1))
-    success = [e["success"] for e in found.episodes[mode]]
+    returns = np.array([e["return"] for e in found.played(mode)])
+    mid, low, high, n, _ = stats.mean_interval(found.world_means(mode))
+    success = [e["success"] for e in found.played(mode)]
     known = success and success[0] is not None
     spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else np.nan, "min": returns.min(), "max": returns.max()}
     numbers = {"mean": mid, "low": low, "high": high, **spread}
@@ -102,12 +102,14 @@ def recorded_returns(folder: Path, step: int, mode: str) -> list[float]:
 
 
 def choose(returns: np.ndarray, which: str) -> int:
-    order = np.argsort(returns, kind="stable")
+    """The row of an episode by rank or index; episodes without a return (cut by the step cap) have no rank."""
+    ended = np.flatnonzero(np.isfinite(returns))
+    order = ended[np.argsort(returns[ended], kind="stable")]
     named = {"worst": 0, "median": len(order) // 2, "best": len(order) - 1}
-    if which in named:
+    if which in named and len(order):
         return int(order[named[which]])
-    ok = which.isdecimal() and int(which) < len(order)
-    config.require(ok, f"`--episode` must be worst, best, median or 0..{len(order) - 1}, but got {which!r}")
+    ok = which.isdecimal() and int(which) < len(returns)
+    config.require(ok, f"`--episode` must be worst, best, median or 0..{len(returns) - 1}, but got {which!r}")
     return int(which)
 
 

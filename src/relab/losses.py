@@ -54,7 +54,9 @@ def ppo(
     """(loss, sums in the order of STATS, max ratio) for rows with keys action, logp, adv, target, v_old, mask."""
     mask, adv = rows["mask"], rows["adv"]
     log_ratio = head.log_prob(out, log_std, rows["action"]) - rows["logp"]
-    log_ratio = log_ratio.masked_fill(mask == 0, 0.0)  # what a dead agent holds may be anything: exp of it is not 0 * inf
+    log_ratio = log_ratio.masked_fill(
+        mask == 0, 0.0
+    )  # what a dead agent holds may be anything: exp of it is not 0 * inf
     ratio, entropy = log_ratio.exp(), head.entropy(out, log_std)
     policy = -torch.minimum(ratio * adv, ratio.clamp(1 - c.clip, 1 + c.clip) * adv)
     change = (v - rows["v_old"]).clamp(-c.clip_value, c.clip_value)
@@ -125,8 +127,8 @@ def _value(v, v_old, target, clip_value, stats):
 
 
 @njit(cache=True, nogil=True)
-def ppo_gaussian_grad(mean, log_std, v, rows, batch, c, d_mean, d_log_std, d_v, stats):
-    """Fills d_mean [n,K], d_log_std [K], d_v [n,1] with the loss' derivative, adds to `stats`, returns the max ratio.
+def ppo_gaussian_grad(mean, log_std, rows, batch, c, d_mean, d_log_std, stats):
+    """Fills d_mean [n,K] and d_log_std [K] with the loss' derivative, adds to `stats`, returns the max ratio.
 
     Row i of the network's outputs is row rows[i] of the batch.
     """
@@ -148,7 +150,6 @@ def ppo_gaussian_grad(mean, log_std, v, rows, batch, c, d_mean, d_log_std, d_v, 
             z = (batch.action[j, k] - mean[i, k]) * inv[k]
             d_mean[i, k] = c.scale * g * z * inv[k]
             pull[k] += g * (z * z - 1.0)
-        d_v[i, 0] = c.scale * c.value_coef * _value(v[i, 0], batch.v_old[j], batch.target[j], c.clip_value, stats)
     stats[2] += n * entropy
     for k in range(K):
         d_log_std[k] = c.scale * (pull[k] - c.ent_coef * n)
@@ -156,7 +157,7 @@ def ppo_gaussian_grad(mean, log_std, v, rows, batch, c, d_mean, d_log_std, d_v, 
 
 
 @njit(cache=True, nogil=True)
-def ppo_categorical_grad(logits, sizes, v, rows, batch, c, d_logits, d_v, stats):
+def ppo_categorical_grad(logits, sizes, rows, batch, c, d_logits, stats):
     """The same for choices: d H / d logit_j = -p_j (ln p_j + H), d ln pi / d logit_j = 1[j = a] - p_j."""
     n, K = logits.shape
     log_p, ratio_max = np.empty(K), 0.0
@@ -164,7 +165,7 @@ def ppo_categorical_grad(logits, sizes, v, rows, batch, c, d_logits, d_v, stats)
         row, at, logp = rows[i], 0, 0.0
         for k in range(sizes.size):
             _log_softmax(logits[i], log_p, at, sizes[k])
-            logp += log_p[at + batch.action[row, k]]
+            logp += log_p[at + np.int64(batch.action[row, k])]
             at += sizes[k]
         g, ratio = _surrogate(logp, batch.logp[row], batch.adv[row], c.clip, stats)
         ratio_max, at = max(ratio_max, ratio), 0
@@ -175,14 +176,21 @@ def ppo_categorical_grad(logits, sizes, v, rows, batch, c, d_logits, d_v, stats)
             stats[2] += entropy
             for j in range(at, at + sizes[k]):
                 p = math.exp(log_p[j])
-                pg = g * ((1.0 if j == at + batch.action[row, k] else 0.0) - p)
+                pg = g * ((1.0 if j == at + np.int64(batch.action[row, k]) else 0.0) - p)
                 ent = c.ent_coef * p * (log_p[j] + entropy)
                 stats[8] += pg * pg
                 stats[9] += ent * ent
                 d_logits[i, j] = c.scale * (pg + ent)
             at += sizes[k]
-        d_v[i, 0] = c.scale * c.value_coef * _value(v[i, 0], batch.v_old[row], batch.target[row], c.clip_value, stats)
     return ratio_max
+
+
+@njit(cache=True, nogil=True)
+def ppo_value_grad(v, rows, batch, c, d_v, stats):
+    """Fills d_v [n,1] with the derivative of the value term and adds to `stats`."""
+    for i in range(v.shape[0]):
+        j = rows[i]
+        d_v[i, 0] = c.scale * c.value_coef * _value(v[i, 0], batch.v_old[j], batch.target[j], c.clip_value, stats)
 
 
 @njit(cache=True, nogil=True, inline="always")

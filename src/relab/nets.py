@@ -51,7 +51,7 @@ class Params:
         return self.named[name]
 
     def load(self, values: Mapping[str, np.ndarray]) -> None:
-        """Copy values in by name; a missing name or another shape is an error with both shapes."""
+        """Copy values in by name, all or none; a missing name or another shape is an error with both shapes."""
         for name, tensor in self.named.items():
             if name not in values:
                 have = ", ".join(sorted(values))
@@ -61,6 +61,7 @@ class Params:
                     f"parameter `{name}` has shape {tuple(tensor.shape)} by the config,"
                     f" but the checkpoint holds {tuple(values[name].shape)}; `hidden`, `rnn_size` or the env changed"
                 )
+        for name, tensor in self.named.items():
             tensor.detach().copy_(torch.from_numpy(np.ascontiguousarray(values[name])))
 
 

@@ -59,6 +59,14 @@ def normal(rng, i):
 
 
 @njit(cache=True)
+def normal_pair(rng, i):
+    """Two standard normals from the same two uniforms (both halves of Box-Muller)."""
+    radius = math.sqrt(-2.0 * math.log(1.0 - uniform(rng, i)))
+    angle = TWO_PI * uniform(rng, i)
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+@njit(cache=True)
 def fill_uniform(rng_B, out_BK):
     """out_BK ~ U[0, 1) in place; row b draws from rng_B[b] alone. float64 (a float32 buffer could round up to 1)."""
     for b in range(out_BK.shape[0]):
@@ -72,8 +80,6 @@ def fill_normal(rng_B, out_BK):
     size = out_BK.shape[1]
     for b in range(out_BK.shape[0]):
         for k in range(0, size, 2):
-            radius = math.sqrt(-2.0 * math.log(1.0 - uniform(rng_B, b)))
-            angle = TWO_PI * uniform(rng_B, b)
-            out_BK[b, k] = radius * math.cos(angle)
+            out_BK[b, k], second = normal_pair(rng_B, b)
             if k + 1 < size:
-                out_BK[b, k + 1] = radius * math.sin(angle)
+                out_BK[b, k + 1] = second

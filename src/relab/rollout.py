@@ -137,7 +137,18 @@ class Evaluation:
     sim_steps: int
 
     def returns(self, mode: str) -> np.ndarray:
+        """One per row of `episodes`; NaN where an episode never ended, and for slots that are not used."""
         return np.array([episode["return"] for episode in self.episodes[mode]])
+
+    def world_means(self, mode: str) -> np.ndarray:
+        """Mean return of each world's agents, which share an episode and are one sample; NaN where one never ended."""
+        worlds: dict[int, list[float]] = {}
+        for episode in self.played(mode):
+            worlds.setdefault(episode["seed"], []).append(episode["return"])
+        return np.array([np.mean(returns) for returns in worlds.values()])
+
+    def played(self, mode: str) -> list[dict[str, Any]]:
+        return [episode for episode in self.episodes[mode] if episode["end"] != "unused"]
 
 
 def evaluate(
@@ -147,26 +158,29 @@ def evaluate(
     modes: Sequence[str] = ("det", "sampled"),
     frames: Frames | None = None,
     worlds: Worlds | None = None,
+    cap: int = STEP_CAP,
 ) -> Evaluation:
     """The first episode of every agent in len(seeds) worlds, with the policy's mode ("det") and with sampled actions.
 
     Both run side by side from the same seeds, so their gap is paired. `worlds` saves making new ones each time.
     """
+    if not set(modes) <= {"det", "sampled"}:
+        raise ValueError(f"the modes of an evaluation are det and sampled, but got {', '.join(modes)}")
+    modes = sorted(modes)  # the rows that take the mode come first
     n, A = len(seeds), env.spec.agents
     all_seeds = np.concatenate([seeds for _ in modes])
     worlds = worlds or Worlds(env, len(all_seeds))
     before = worlds.sim_steps
     worlds.reset(all_seeds)
     noise = mix(np.repeat(mix(all_seeds), A) + np.tile(np.arange(A, dtype=np.uint64), len(all_seeds)))
-    first = first_episodes(worlds, policy, noise, n * A * (modes[0] == "det"), frames)
+    first = first_episodes(worlds, policy, noise, n * A * ("det" in modes), frames, cap)
     rows = [describe(env.spec, first, i, j, all_seeds[i]) for i in range(len(all_seeds)) for j in range(A)]
-    return Evaluation(
-        {mode: rows[k * n * A : (k + 1) * n * A] for k, mode in enumerate(modes)}, worlds.sim_steps - before
-    )
+    parts = {mode: rows[k * n * A : (k + 1) * n * A] for k, mode in enumerate(modes)}
+    return Evaluation(parts, worlds.sim_steps - before)
 
 
 def first_episodes(
-    worlds: Worlds, policy: Policy, rng_B: np.ndarray, n_mode: int, frames: Frames | None
+    worlds: Worlds, policy: Policy, rng_B: np.ndarray, n_mode: int, frames: Frames | None, cap: int
 ) -> dict[str, np.ndarray]:
     """Run until each agent's first episode is over; later episodes in the same slot are not counted."""
     N, A = worlds.n, worlds.env.spec.agents
@@ -176,7 +190,7 @@ def first_episodes(
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
     found["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
-    for _ in range(worlds.env.spec.horizon or STEP_CAP):
+    for _ in range(worlds.env.spec.horizon or cap):
         if frames is not None:
             frames(worlds, waiting)
         memory[fresh] = 0.0
@@ -191,6 +205,7 @@ def first_episodes(
         if not waiting.any():
             break
     found["waiting"] = waiting
+    found["length"][waiting] = worlds.book.length[waiting]
     return found
 
 
@@ -206,15 +221,15 @@ def take(found: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> 
 
 
 def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.uint64) -> dict[str, Any]:
-    """One episode as the record keeps it; one that never ended says so ("cap") and keeps no return."""
-    open_end = bool(first["waiting"][i, j])
+    """One episode as the record keeps it; where none ended ("cap") or none began ("unused") there is no return."""
+    used, open_end = bool(first["used"][i, j]), bool(first["waiting"][i, j])
     row: dict[str, Any] = {"seed": int(seed)}
     if spec.agents > 1:
         row["agent"] = j
-    row["return"] = float("nan") if open_end else float(first["ret"][i, j])
+    row["return"] = float(first["ret"][i, j]) if used and not open_end else float("nan")
     row["length"] = int(first["length"][i, j])
-    row["success"] = bool(first["success"][i, j]) if spec.success_ends else None
-    row["end"] = "cap" if open_end else spec.ends[int(first["end"][i, j])]
+    row["success"] = bool(first["success"][i, j]) if used and spec.success_ends else None
+    row["end"] = "unused" if not used else "cap" if open_end else spec.ends[int(first["end"][i, j])]
     if spec.channels:
         row["info"] = {c.name: float(first["info"][k, i, j]) for k, c in enumerate(spec.channels)}
     return row
@@ -232,9 +247,17 @@ class RandomPolicy:
         u = np.empty((len(obs_BD), self.action.dim))
         fill_uniform(rng_B, u)
         if self.action.kind == "continuous":
-            low, high = (np.clip(np.array(x), -10, 10) for x in (self.action.low, self.action.high))
+            low, high = self.ends()
             return Acted((low + u * (high - low)).astype(np.float32), np.zeros(len(u)), memory_BM)
         return Acted((u * np.array(self.action.n)).astype(np.int64), np.zeros(len(u)), memory_BM)
 
     def to_env(self, action: np.ndarray) -> np.ndarray:
         return action
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The box to draw from; where a bound is missing, 10, or 10 past the other bound, takes its place."""
+        low, high = np.array(self.action.low), np.array(self.action.high)
+        return (
+            np.where(np.isfinite(low), low, np.minimum(-10, high - 10)),
+            np.where(np.isfinite(high), high, np.maximum(10, low + 10)),
+        )

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-import orjson
+from relab.jsonl import encode
 
 PLAIN_EVERY_S = 2.0
 
@@ -38,7 +38,7 @@ class Silent:
 
 
 class JsonLines:
-    """One JSON object per line, `kind` first."""
+    """One JSON object per line, `kind` first; numbers that are not finite as in the record."""
 
     def start(self, facts: Mapping[str, Any]) -> None:
         self.write("start", facts)
@@ -56,7 +56,7 @@ class JsonLines:
         self.write("end", facts)
 
     def write(self, kind: str, row: Mapping[str, Any]) -> None:
-        print(orjson.dumps({"kind": kind, **row}, default=str).decode(), flush=True)
+        print(encode({"kind": kind, **row}).decode(), end="", flush=True)
 
 
 class Plain:
@@ -166,13 +166,15 @@ def number(x: float) -> str:
 def count(x: float) -> str:
     """12,345 -> 12.3k."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(x) >= size:
-            return f"{x / size:.3g}{unit}"
+        if abs(x) >= 0.9995 * size:  # 999,600 rounds to 1M
+            return f"{x / size:.3g}{unit}" if abs(x) < 999.5 * size else f"{x / size:,.0f}{unit}"
     return f"{x:.0f}"
 
 
 def duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f}s" if seconds < 10 else f"{seconds:.0f}s"
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 59.5:
+        return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"

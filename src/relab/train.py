@@ -193,7 +193,7 @@ class Trainer:
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
         modes = {}
         for mode, episodes in found.episodes.items():
-            mean, noise = summary(found.returns(mode), self.env.spec.agents)
+            mean, noise = summary(found.world_means(mode))
             modes[mode] = {"mean": mean, "noise": noise}
             self.record.append_eval({"step": step, "mode": mode, "noise": noise, "episodes": episodes})
         best = self.note_best(modes[cfg.by], len(found.episodes[cfg.by]))
@@ -251,15 +251,10 @@ def point_to_best(root: Path, progress: Progress) -> None:
             checkpoint.point(root, "best", name, **best)
 
 
-def summary(returns: np.ndarray, agents: int) -> tuple[float, float]:
-    """Mean return and its standard error; agents of one world share an episode and count as one sample."""
-    per_world = returns.reshape(-1, agents)
-    with np.errstate(invalid="ignore"):
-        means = (
-            np.nanmean(per_world, axis=1) if np.isfinite(per_world).any(1).all() else np.full(len(per_world), np.nan)
-        )
-    noise = means.std(ddof=1) / math.sqrt(len(means)) if len(means) > 1 else math.nan
-    return float(means.mean()), float(noise)
+def summary(per_world: np.ndarray) -> tuple[float, float]:
+    """Mean return and its standard error over worlds: agents of one world share an episode and count as one sample."""
+    noise = per_world.std(ddof=1) / math.sqrt(len(per_world)) if len(per_world) > 1 else math.nan
+    return float(per_world.mean()), float(noise)
 
 
 class Signals:
@@ -295,13 +290,16 @@ def make_env(cfg: Run) -> Any:
 
 
 def start(
-    cfg: Run, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen | None = None
+    cfg: Run,
+    folder: Path,
+    provenance: dict[str, str],
+    meta: dict[str, Any],
+    screen: Screen | None = None,
+    env: Any = None,
 ) -> Outcome:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
-    screen = screen or Silent()
-    env = make_env(cfg)
-    params = config.to_dict(cfg)["env"]
-    spec = env.spec.to_dict() | {"random": random_baseline(env, params)}
+    screen, env = screen or Silent(), env or make_env(cfg)
+    spec = env.spec.to_dict() | {"random": random_baseline(env, config.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     record = Record.create(folder, config.to_dict(cfg), provenance, facts | meta)
     record.append_event("start", 0, pid=os.getpid())

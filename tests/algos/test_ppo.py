@@ -32,14 +32,12 @@ def test_herd_learns_with_dying_agents_that_restart_alone() -> None:
     assert judge(state, mode="sampled") > start + 0.3
 
 
-@pytest.mark.slow
 def test_solves_pendulum() -> None:
-    assert until(preset("pendulum"), goal=-200, every=10, most=400) >= -200
+    assert until(preset("pendulum"), goal=-200, every=8, most=80) >= -200
 
 
-@pytest.mark.slow
 def test_solves_acrobot() -> None:
-    assert until(preset("gym:Acrobot-v1"), goal=-100, every=4, most=120) >= -100
+    assert until(preset("gym:Acrobot-v1"), goal=-100, every=8, most=80) >= -100
 
 
 @pytest.mark.slow

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from relab import nets, returns, rollout
-from relab.algos.ppo_learner import FastLearner, Gradient, SequenceLearner, TorchLearner, fast_mlp
+from relab import blas, fastmlp, nets, returns, rollout
+from relab.algos.ppo_learner import FastLearner, Gradient, SequenceLearner, TorchLearner
 from relab.configs.ppo import PPO
+from relab.crew import Crew
 from relab.envs.account import TIME_LIMIT
 from relab.envs.base import Env, Worlds
 from relab.heads import Head
@@ -29,11 +30,13 @@ from relab.rollout import Acted, Trajectory
 from relab.streams import generator, get_state, set_state, world_seeds
 from relab.types import Spec
 
+BLOCK = 1024  # rows of one forward pass: their activations stay in cache
+
 
 class Agent:
     """A policy that can act: network, head, observation scale. What evaluation, probes and video need, and no more."""
 
-    def __init__(self, cfg: PPO, spec: Spec, rng: np.random.Generator, device: str = "cpu"):
+    def __init__(self, cfg: PPO, spec: Spec, rng: np.random.Generator, device: str = "cpu", threads: int = 1):
         self.cfg, self.spec, self.device = cfg, spec, device
         self.head = Head.of(spec.action, cfg.squash)
         self.net = Net(
@@ -43,7 +46,11 @@ class Agent:
         self.params = nets.init(self.net, rng, cfg.log_std_init, device)
         self.scale = Running(spec.obs_dim)
         self.memory_dim = self.net.memory_dim
-        self.fast: dict[str, Any] = {}  # one FastMLP per (network, rows), made when first asked for
+        self.fast = device == "cpu" and cfg.rnn == "none" and blas.AVAILABLE
+        self.crew = Crew(threads)
+        if self.fast:
+            self.layouts = {name: fastmlp.layout(self.net, name) for name in ("actor", "critic")}
+            self.work = [fastmlp.workspace(BLOCK, *self.layouts.values()) for _ in range(threads)]
 
     def normalised(self, obs: np.ndarray) -> np.ndarray:
         return self.scale.apply(obs, self.cfg.obs_clip) if self.cfg.norm_obs else obs
@@ -68,14 +75,19 @@ class Agent:
 
     @torch.no_grad()
     def run(self, name: str, obs: np.ndarray) -> np.ndarray:
-        """Outputs of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
-        if self.device != "cpu":
+        """Outputs [B, ·] of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
+        if not self.fast:
             net = nets.policy if name == "actor" else nets.value
-            return net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy().reshape(len(obs), -1)
-        key = f"{name}/{len(obs)}"
-        if key not in self.fast:
-            self.fast[key] = fast_mlp(self.net, self.params, name, len(obs))
-        return self.fast[key].forward(torch.from_numpy(obs)).numpy()
+            out = net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy()
+            return out.reshape(len(obs), -1)
+        obs, net, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
+        out = np.empty((len(obs), int(net.sizes[-1])), np.float32)
+
+        def work(worker: int) -> None:
+            fastmlp.forward_blocks(worker, self.crew.size, BLOCK, theta, net, obs, self.work[worker], out)
+
+        self.crew.share(work, -(-len(obs) // BLOCK))
+        return out
 
     @torch.no_grad()
     def remember(self, obs: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -89,8 +101,7 @@ class Agent:
         obs = self.normalised(obs)
         if self.memory_dim:
             return self.remember(obs, memory)[1]
-        block = 4096  # rows that stay in cache
-        return np.concatenate([self.run("critic", obs[i : i + block])[:, 0].copy() for i in range(0, len(obs), block)])
+        return self.run("critic", obs)[:, 0]
 
 
 @dataclass
@@ -161,28 +172,28 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
     agent.scale.load(tree["obs_scale"])
 
 
-def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu") -> Agent:
-    return Agent(cfg, spec, generator(seed, "init"), device)
+def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
+    return Agent(cfg, spec, generator(seed, "init"), device, threads)
 
 
 def init(env: Env, cfg: PPO, seed: int, total_steps: int, device: str = "cpu", threads: int = 1) -> State:
-    agent = make_agent(cfg, env.spec, seed, device)
+    agent = make_agent(cfg, env.spec, seed, device, threads)
     worlds = Worlds(env, cfg.envs)
     worlds.reset(world_seeds(seed, "env", cfg.envs))
     rows = cfg.envs * env.spec.agents
     cursor = rollout.start(worlds, agent, world_seeds(seed, "action", rows))
     traj = Trajectory.allocate(cfg.steps, env.spec, cfg.envs, agent.head.action_buffer(1), agent.memory_dim)
     return State(
-        cfg, agent, worlds, traj, cursor, Adam(agent.params.flat, cfg.adam_eps), make_learner(cfg, agent, threads),
+        cfg, agent, worlds, traj, cursor, Adam(agent.params.flat, cfg.adam_eps), make_learner(cfg, agent),
         generator(seed, "minibatch"), Running(1), np.zeros(rows), total_steps, cfg.lr,
     )  # fmt: skip
 
 
-def make_learner(cfg: PPO, agent: Agent, threads: int) -> FastLearner | TorchLearner | SequenceLearner:
+def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | SequenceLearner:
     if agent.memory_dim:
         return SequenceLearner(agent.net, agent.head, agent.params, cfg.chunk, cfg.bptt)
-    if agent.device == "cpu":
-        return FastLearner(agent.net, agent.head, agent.params, cfg.chunk, threads)
+    if agent.fast:
+        return FastLearner(agent.net, agent.head, agent.params, cfg.chunk, agent.crew)
     return TorchLearner(agent.net, agent.head, agent.params, cfg.chunk)
 
 

@@ -8,16 +8,16 @@ SequenceLearner   recurrent nets: truncated back-propagation through segments of
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from relab import losses, nets
-from relab.fastmlp import FastMLP
+from relab import fastmlp, losses, nets
+from relab.crew import Crew
 from relab.heads import Head
+from relab.jit import njit
 from relab.losses import STATS, Batch, Coefs
 from relab.nets import Net, Params
 
@@ -29,70 +29,60 @@ class Gradient(NamedTuple):
     ratio_max: float
 
 
-class Block:
-    """One worker's networks and buffers for up to `rows` rows."""
-
-    def __init__(self, net: Net, params: Params, rows: int):
-        self.actor, self.critic = (fast_mlp(net, params, name, rows) for name in ("actor", "critic"))
-        self.obs, self.d_out, self.d_v = (torch.empty(rows, n) for n in (net.obs_dim, net.out_dim, 1))
-
-
-def fast_mlp(net: Net, params: Params, name: str, rows: int) -> FastMLP:
-    layers = range(len(net.hidden) + 1)
-    weights, biases = ([params[f"{name}/{i}/{part}"] for i in layers] for part in ("weight", "bias"))
-    return FastMLP(weights, biases, rows, net.activation)
-
-
 class FastLearner:
-    def __init__(self, net: Net, head: Head, params: Params, chunk: int, threads: int):
-        self.net, self.head, self.params, self.chunk = net, head, params, chunk
-        self.blocks = [Block(net, params, chunk) for _ in range(threads)]
-        self.pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self.sizes = np.array(head.sizes, np.int64)
-        self.log_std = params["log_std"].detach().numpy() if head.gaussian else np.zeros(0, np.float32)
-        self.partial = torch.zeros(0, params.flat.numel())  # one gradient per block of rows
-        self.views: list[dict[str, Tensor]] = []
+    def __init__(self, net: Net, head: Head, params: Params, chunk: int, crew: Crew):
+        self.params, self.chunk, self.crew, threads = params, chunk, crew, crew.size
+        self.nets = fastmlp.layout(net, "actor"), fastmlp.layout(net, "critic")
+        self.sizes = np.array(head.sizes, np.int64)  # empty for a Gaussian
+        width = net.obs_dim + net.out_dim + 1
+        self.work = [fastmlp.workspace(chunk, *self.nets) for _ in range(threads)]
+        self.room = [np.zeros(chunk * width, np.float32) for _ in range(threads)]
+        self.partial = np.zeros((0, params.flat.numel()), np.float32)  # one gradient per block of rows
 
     def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
-        self.batch, self.obs = batch, torch.from_numpy(obs)
+        self.batch, self.obs = batch, obs
 
     def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
-        pieces = [rows[i : i + self.chunk] for i in range(0, len(rows), self.chunk)]
-        if len(self.partial) < len(pieces):
-            self.partial = torch.zeros(len(pieces), self.params.flat.numel())
-            self.views = [nets.split(row, nets.shapes(self.net)) for row in self.partial]
-        sums, top = np.zeros((len(pieces), len(STATS))), np.zeros(len(pieces))
+        blocks = -(-len(rows) // self.chunk)
+        if len(self.partial) < blocks:
+            self.partial = np.zeros((blocks, self.params.flat.numel()), np.float32)
+        sums, top = np.zeros((blocks, len(STATS))), np.zeros(blocks)
+        theta, partial = self.params.flat.numpy(), self.partial[:blocks]
 
         def work(worker: int) -> None:
-            for k in range(worker, len(pieces), len(self.blocks)):
-                top[k] = self.block_gradient(self.blocks[worker], pieces[k], c, self.views[k], sums[k])
+            first = (worker, self.crew.size, self.chunk)
+            ppo_blocks(
+                *first, theta, *self.nets, self.sizes, self.obs, rows, self.batch, c,
+                self.work[worker], self.room[worker], partial, sums, top,
+            )  # fmt: skip
 
-        if self.pool is None or len(pieces) == 1:
-            for worker in range(len(self.blocks)):
-                work(worker)
-        else:
-            list(self.pool.map(work, range(len(self.blocks))))
-        torch.sum(self.partial[: len(pieces)], 0, out=self.params.grad)
+        self.crew.share(work, blocks)
+        torch.sum(torch.from_numpy(partial), 0, out=self.params.grad)
         return Gradient(sums.sum(0), float(top.max()))
 
-    @torch.no_grad()
-    def block_gradient(
-        self, block: Block, rows: np.ndarray, c: Coefs, grads: dict[str, Tensor], sums: np.ndarray
-    ) -> float:
-        """Gradient of one block of rows into `grads`; returns the greatest ratio."""
-        n = len(rows)
-        obs = torch.index_select(self.obs, 0, torch.from_numpy(rows), out=block.obs[:n])
-        out, v = block.actor.forward(obs).numpy(), block.critic.forward(obs).numpy()
-        d_out, d_v = block.d_out[:n], block.d_v[:n]
-        if self.head.gaussian:
-            args = (grads["log_std"].numpy(), d_v.numpy(), sums)
-            top = losses.ppo_gaussian_grad(out, self.log_std, v, rows, self.batch, c, d_out.numpy(), *args)
+
+@njit(cache=True, nogil=True)
+def ppo_blocks(first, stride, chunk, theta, actor, critic, sizes, obs, rows, batch, c, work, room, partial, sums, top):
+    """Gradients of every `stride`-th block of `chunk` rows, beginning with block `first`, into partial[block]."""
+    D, K = actor.sizes[0], actor.sizes[actor.sizes.size - 1]
+    for block in range(first, partial.shape[0], stride):
+        mine = rows[block * chunk : (block + 1) * chunk]
+        n, grad = mine.size, partial[block]
+        x, d_out, d_v = room[: n * D], room[n * D : n * (D + K)], room[n * (D + K) : n * (D + K + 1)]
+        grid = x.reshape(n, D)
+        for i in range(n):
+            for j in range(D):
+                grid[i, j] = obs[mine[i], j]
+        out, d_out_NK = fastmlp.forward(theta, actor, x, n, work), d_out.reshape(n, K)
+        if sizes.size == 0:
+            at = theta.size - K  # log_std is the last of the parameters
+            top[block] = losses.ppo_gaussian_grad(out, theta[at:], mine, batch, c, d_out_NK, grad[at:], sums[block])
         else:
-            top = losses.ppo_categorical_grad(out, self.sizes, v, rows, self.batch, c, d_out.numpy(), d_v.numpy(), sums)
-        for name, mlp, delta in (("actor", block.actor, d_out), ("critic", block.critic, d_v)):
-            pairs = [(grads[f"{name}/{i}/weight"], grads[f"{name}/{i}/bias"]) for i in range(len(mlp.weights))]
-            mlp.backward(obs, delta, pairs)
-        return float(top)
+            top[block] = losses.ppo_categorical_grad(out, sizes, mine, batch, c, d_out_NK, sums[block])
+        fastmlp.backward(theta, actor, x, n, work, d_out_NK, grad)
+        v, d_v_N1 = fastmlp.forward(theta, critic, x, n, work), d_v.reshape(n, 1)
+        losses.ppo_value_grad(v, mine, batch, c, d_v_N1, sums[block])
+        fastmlp.backward(theta, critic, x, n, work, d_v_N1, grad)
 
 
 class TorchLearner:

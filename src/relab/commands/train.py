@@ -46,17 +46,21 @@ class Train:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Train, "train", words, EXAMPLES)
-    pending = provenance.start()
     found = config.resolve(layers(args.words))
     if args.print_config:
         print_config(found)
         return 0
-    id_, folder = claim(args.runs, args.name)
-    from relab import train  # numba and torch are loaded from here on
+    pending = provenance.start()  # git answers while numba and torch are loaded
+    from relab import train
 
-    command = shlex.join(["relab", "train", *words])
-    meta = {"id": id_, "command": command, "parent": None, "intent": args.intent, **pending.collect()}
-    outcome = train.start(found.config, folder, found.provenance, meta, screen.choose(args.json, args.quiet))
+    facts = {"command": shlex.join(["relab", "train", *words]), "parent": None, "intent": args.intent}
+    try:
+        env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
+        id_, folder = claim(args.runs, args.name)
+    finally:
+        facts |= pending.collect()
+    shown = screen.choose(args.json, args.quiet)
+    outcome = train.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
     return EXIT[outcome.status]
 
 

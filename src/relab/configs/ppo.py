@@ -47,7 +47,7 @@ class PPO:
     log_std_min: float = -5.0  # lower clamp of the log standard deviation
     log_std_max: float = 2.0  # upper clamp of the log standard deviation
     squash: bool = False  # Gaussian policies: actions pass a tanh into [low, high] instead of being clipped
-    chunk: int = 2048  # rows per forward and backward pass, so that they stay in cache; changes speed, hardly results
+    chunk: int = 1024  # rows per forward and backward pass, so that they stay in cache; changes speed, hardly results
     adam_eps: float = 1e-5  # Adam's epsilon
 
     @property

@@ -4,9 +4,39 @@ from __future__ import annotations
 
 from typing import Any
 
+_LADDER = {
+    "total_steps": 20_000,
+    "eval": {"every": 5_000},
+    "algo": {"lr": 3e-3, "envs": 16, "steps": 8, "minibatches": 2},
+}
+
 # (algorithm, environment with version) -> nested settings, as they would stand in a YAML file.
 PRESETS: dict[tuple[str, str], dict[str, Any]] = {
-    ("ppo", "cartpole-v1"): {},
-    ("ppo", "pendulum-v1"): {},
-    ("ppo", "gym:Acrobot-v1"): {},
-}
+    # small batches and a step size that follows the KL: solved in about 10,000 steps (chosen on seeds 100 to 114)
+    ("ppo", "cartpole-v1"): {
+        "total_steps": 100_000,
+        "eval": {"every": 2048},
+        "algo": {
+            "envs": 16, "steps": 64, "epochs": 4, "minibatches": 8, "lr": 1e-3, "lr_schedule": "adaptive_kl",
+            "target_kl": 0.03, "gamma": 0.99, "lam": 0.9, "max_grad_norm": 5.0,
+        },
+    },
+    # a short horizon is enough to swing up; rewards of -16 to 0 want scaling
+    ("ppo", "pendulum-v1"): {
+        "total_steps": 100_000,
+        "eval": {"every": 8192},
+        "algo": {
+            "envs": 16, "steps": 128, "epochs": 10, "minibatches": 16, "lr": 1e-3, "gamma": 0.95, "norm_return": True,
+        },
+    },
+    ("ppo", "gym:Acrobot-v1"): {
+        "total_steps": 100_000,
+        "eval": {"every": 8192},
+        "algo": {
+            "envs": 16, "steps": 64, "epochs": 4, "minibatches": 8, "lr": 1e-3, "lr_schedule": "adaptive_kl",
+            "target_kl": 0.03, "lam": 0.94,
+        },
+    },
+    ("ppo", "herd-v1"): {"total_steps": 400_000, "algo": {"envs": 32, "lr": 1e-3}},
+    **{("ppo", f"ladder-{rung}-v1"): _LADDER for rung in ("value", "backprop", "discount", "policy", "both")},
+}  # fmt: skip

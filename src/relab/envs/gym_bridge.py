@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium import spaces
 
 from relab.configs import envs as configs
+from relab.configs.base import ConfigError
 from relab.rng import next_u64
 from relab.types import Action, Spec
 
@@ -108,7 +109,10 @@ class Gym:
 
     def _make(self, render: bool) -> gymnasium.Env:
         mode = {"render_mode": "rgb_array"} if render else {}
-        return gymnasium.make(self.id, max_episode_steps=-1, disable_env_checker=True, **self.params.kwargs, **mode)
+        try:
+            return gymnasium.make(self.id, max_episode_steps=-1, disable_env_checker=True, **self.params.kwargs, **mode)
+        except (gymnasium.error.Error, ImportError) as error:
+            raise ConfigError(f"`env=gym:{self.id}` must be an id that Gymnasium can make, but {error}") from error
 
     def allocate(self, n: int) -> State:
         dtype = np.float64 if self.spec.action.kind == "continuous" else np.int64

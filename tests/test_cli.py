@@ -1,0 +1,170 @@
+"""Does the command line do what it says, and say what went wrong?"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+
+from relab.cli import COMMANDS, GROUPS, main
+
+TINY = (
+    "total_steps=512 algo.envs=8 algo.steps=16 algo.epochs=1 algo.minibatches=2 eval.every=256 eval.episodes=3"
+).split()
+
+
+def relab(*words: str, code: int = 0, capsys: pytest.CaptureFixture[str] | None = None) -> tuple[str, str]:
+    assert main(words) == code
+    found = capsys.readouterr() if capsys else ("", "")
+    return found[0], found[1]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("runs")
+    relab("train", "ppo", "env=cartpole", "seed=0", *TINY, "--runs", str(root), "--name", "one", "--quiet")
+    more = ["lr=1e-2", "algo.gamma=0.5", "eval.episodes=4"]
+    words = [word for word in TINY if not word.startswith("eval.episodes")]
+    relab("train", "ppo", "env=cartpole", "seed=1", *words, *more, "--runs", str(root), "--name", "two", "--quiet")
+    return root
+
+
+def test_help_names_every_command_and_needs_nothing_heavy(capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = relab("--help", capsys=capsys)
+    for name, (summary, _) in COMMANDS.items():
+        assert re.search(rf"^\w* +{name} +{re.escape(summary)}$", out, re.M), name
+    assert sorted(name for names in GROUPS.values() for name in names) == sorted(COMMANDS)
+    assert relab(capsys=capsys)[0] == out, "no words at all is a question too"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = relab(name, "--help", capsys=capsys)
+    assert f"usage: relab {name}" in out
+    assert f"  relab {name} " in out.partition("Examples")[2]
+
+
+def test_train_prints_what_follows_from_the_config_and_where_the_record_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = relab("train", "ppo", "env=cartpole", *TINY, "--runs", str(tmp_path), capsys=capsys)
+    assert re.search(r"^\d{4}-\d\d-\d\d-\w+-\w+  ppo on cartpole-v1, seed 0, config [0-9a-f]{12}$", out, re.M)
+    assert "batch 128" in out
+    assert "horizon 100" in out
+    assert "random policy: return" in out
+    assert len(re.findall(r"eval at .*: return det .* ± .*, sampled .* \(mean ± SE, 3 episodes each\)", out)) == 3
+    assert "finished: total_steps reached; 512 steps" in out
+    assert "\r" not in out, "plain lines where there is no terminal"
+
+
+def test_train_as_json_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = relab("train", "ppo", "env=cartpole", *TINY, "--runs", str(tmp_path), "--json", capsys=capsys)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["kind"] for row in rows].count("iteration") == 4
+    assert (rows[0]["kind"], rows[-1]["kind"], rows[-1]["status"]) == ("start", "end", "finished")
+    assert rows[0]["folder"] == rows[-1]["folder"]
+
+
+def test_settings_from_files_and_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "my.yaml").write_text("env: pendulum\nalgo:\n  lr: 3e-4\n  envs: 1_000\n")
+    words = ["train", str(tmp_path / "my.yaml"), "seed=3", "--print-config"]
+    out, _ = relab(*words, capsys=capsys)
+    assert re.search(r"^algo.lr +0.0003 +file .*my.yaml$", out, re.M)
+    assert re.search(r"^algo.envs +1000 +file .*my.yaml$", out, re.M)
+    assert re.search(r"^seed +3 +command line$", out, re.M)
+    assert re.search(r"^algo.clip +0.2 +defaults$", out, re.M)
+    assert not list(tmp_path.glob("runs*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["trian"], 64, "no command 'trian'; the nearest is 'train'"),
+        (["train", "ppo", "env=cartpol"], 64, "the nearest is 'cartpole-v1'"),
+        (["train", "ppo", "env=cartpole", "learning_rate=1"], 64, "the nearest known one is `algo.lr`"),
+        (["train", "ppo", "env=cartpole", "lr=fast"], 64, "`algo.lr` must be a number, but got `fast`"),
+        (["train", "ppo", "env=cartpole", "minibatches=7"], 64, "16 * 64 = 1024 and minibatches = 7"),
+        (["train", "ppo", "a2c", "env=cartpole"], 64, "one algorithm is expected, but got ppo, a2c"),
+        (["train", "ppo", "env=cartpole", "--name", "../x"], 64, "must be a plain name"),
+        (["train", "ppo", "env=gym:NoSuch-v0"], 64, "NoSuch"),
+        (["train", "missing.yaml"], 2, "missing.yaml"),
+        (["train", "--bogus"], 64, ""),
+        (["resume", "nobody"], 2, "no run `nobody`"),
+        (["diff", "nobody", "nowhere"], 2, "no run `nobody`"),
+    ],
+)
+def test_errors_name_the_condition_and_exit_with_their_kind(
+    words: list[str],
+    code: int,
+    says: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, err = relab(*words, code=code, capsys=capsys)
+    assert says in err
+    assert "Traceback" not in err
+    assert not list(tmp_path.glob("runs/*")), "nothing is left behind"
+
+
+def test_diff_shows_only_what_differs_biggest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = relab("diff", "one", "two", "--runs", str(runs), capsys=capsys)
+    keys = [line.split()[0] for line in out.splitlines()]
+    assert keys == ["algo.lr", "algo.gamma", "eval.episodes", "seed"]
+    assert "algo.lr        0.001 -> 0.01  (x10)" in out
+    out, _ = relab("diff", "one", "one", "--runs", str(runs), capsys=capsys)
+    assert out == "no difference\n"
+    out, _ = relab("diff", "one", "two", "--runs", str(runs), "--json", capsys=capsys)
+    assert json.loads(out)["changes"][0]["key"] == "algo.lr"
+
+
+def test_eval_is_on_fresh_seeds_and_kept_as_an_event(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = (runs / "one" / "evals.jsonl").read_bytes()
+    words = ["eval", "one", "--runs", str(runs), "--episodes", "10", "--json"]
+    first, again, other = (json.loads(relab(*words, "--seed", s, capsys=capsys)[0]) for s in ("0", "0", "1"))
+    assert first == again
+    seeds = [[e["seed"] for e in found["episodes"]["det"]] for found in (first, other)]
+    trained_on = {e["seed"] for line in before.splitlines() for e in json.loads(line)["episodes"]}
+    assert len(set(seeds[0]) | set(seeds[1])) == 20
+    assert not trained_on & set(seeds[0] + seeds[1])
+    det = [e["return"] for e in first["episodes"]["det"]]
+    assert first["modes"]["det"]["mean"] == pytest.approx(np.mean(det))
+    assert first["modes"]["det"]["low"] < np.mean(det) < first["modes"]["det"]["high"]
+    assert (runs / "one" / "evals.jsonl").read_bytes() == before, "the run's own record is not touched"
+    events = [json.loads(line) for line in (runs / "one" / "events.jsonl").read_text().splitlines()]
+    assert [event["kind"] for event in events].count("evaluation") == 3
+    out, _ = relab("eval", "one", "--runs", str(runs), "--episodes", "10", capsys=capsys)
+    assert "chosen as best for eval/return_det = " in out
+    assert "95 % t-interval, n = 10" in out
+
+
+def test_video_films_the_recorded_episode(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out, _ = relab("video", "one", "--runs", str(runs), "--episode", "worst", capsys=capsys)
+    path = Path(out.partition(": seed")[0])
+    assert "as recorded" in out
+    assert path.parent == runs / "one" / "media"
+    frames, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
+    rows = [json.loads(line) for line in (runs / "one" / "evals.jsonl").read_text().splitlines()]
+    best = json.loads((runs / "one" / "checkpoints" / "best.json").read_text())
+    lengths = {e["length"] for r in rows if r["step"] == best["step"] and r["mode"] == "det" for e in r["episodes"]}
+    assert frames == min(lengths), "for cartpole the worst episode is the shortest"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["video", "one", "--episode", "99"], "must be worst, best, median or 0..2"),
+        (["video", "one", "--mode", "greedy"], "must be det or sampled"),
+        (["eval", "one", "--checkpoint", "7"], "has no checkpoint 'step-000000000007'"),
+        (["eval", "one", "--checkpoint", "../../x"], "has no checkpoint"),
+    ],
+)
+def test_what_cannot_be_shown(words: list[str], says: str, runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main([*words, "--runs", str(runs)])
+    assert code in (64, 2)
+    assert says in capsys.readouterr().err

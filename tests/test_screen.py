@@ -1,0 +1,177 @@
+"""Are the numbers on the screen short and right, and does each kind of screen print what it is for?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import orjson
+import pytest
+
+from relab import screen
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (0, "0"),
+        (7, "7"),
+        (1234567, "1,234,567"),
+        (500.0, "500"),
+        (-12.0, "-12"),
+        (0.99, "0.99"),
+        (-1.23456, "-1.235"),
+        (99.953, "99.95"),
+        (123.456, "123.5"),
+        (-1234.56, "-1,234.6"),
+        (1e-5, "1e-05"),
+        (0.0003, "0.0003"),
+        (1234567.8, "1.235e+06"),
+        (math.nan, "nan"),
+        (-math.inf, "-inf"),
+        (np.float32(2.5), "2.5"),
+        (np.float32("nan"), "nan"),
+        (np.int64(12345), "12,345"),
+    ],
+)
+def test_number(x, text):
+    assert screen.number(x) == text
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (0, "0"),
+        (999, "999"),
+        (999.6, "1k"),
+        (1000, "1k"),
+        (12_345, "12.3k"),
+        (99_950, "100k"),
+        (999_499, "999k"),
+        (999_500, "1M"),
+        (999_999, "1M"),
+        (1_500_000, "1.5M"),
+        (999_999_999, "1G"),
+        (2.5e9, "2.5G"),
+        (5e12, "5,000G"),
+        (-12_345, "-12.3k"),
+        (0.4, "0"),
+    ],
+)
+def test_count(x, text):
+    assert screen.count(x) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0.0s"),
+        (9.94, "9.9s"),
+        (9.96, "10s"),
+        (59.4, "59s"),
+        (59.7, "1m00s"),
+        (61, "1m01s"),
+        (3599.6, "1h00m"),
+        (3661, "1h01m"),
+        (90_000, "25h00m"),
+        (math.inf, "?"),
+        (math.nan, "?"),
+    ],
+)
+def test_duration(seconds, text):
+    assert screen.duration(seconds) == text
+
+
+@pytest.mark.parametrize(("share", "full"), [(0, 0), (0.5, 10), (1, 20), (0.99, 20), (0.02, 0)])
+def test_bar(share, full):
+    assert screen.bar(share) == "█" * full + "░" * (20 - full)
+
+
+STATUS = {"step": 12_345, "total_steps": 100_000, "sps": 51_234.0, "return": 123.456, "eta_s": 75.0}
+EVALUATION = {
+    "step": 20_000,
+    "n": 20,
+    "modes": {"det": {"mean": 500.0, "noise": 0.0}, "sampled": {"mean": 481.25, "noise": 3.125}},
+    "best": True,
+}
+FACTS = {
+    "name": "2026-11-16-calm-otter", "algo": "ppo", "env": "cartpole-v1", "seed": 0, "config_hash": "abc123",
+    "derived": {"batch": 2048, "horizon": math.inf}, "random": {"return_mean": 22.31, "return_std": 11.0, "n": 100},
+}  # fmt: skip
+END = {
+    "status": "finished", "why": "total_steps reached", "step": 100_000, "elapsed_s": 2.5, "sps": 40_000.0,
+    "folder": "runs/x", "next": ["relab eval runs/x"],
+}  # fmt: skip
+
+
+def test_lines():
+    assert screen.status_line(STATUS) == "12.3k/100k steps  51.2k/s  return 123.5  ETA 1m15s"
+    assert screen.status_line(STATUS | {"return": None, "eta_s": None}) == "12.3k/100k steps  51.2k/s"
+    assert screen.evaluation_line(EVALUATION) == (
+        "  eval at 20k: return det 500 ± 0, sampled 481.2 ± 3.125 (mean ± SE, 20 episodes each)  best so far"
+    )
+    assert "best" not in screen.evaluation_line(EVALUATION | {"best": False})
+    assert screen.header(FACTS) == [
+        "2026-11-16-calm-otter  ppo on cartpole-v1, seed 0, config abc123",
+        "  batch 2,048  horizon inf",
+        "  random policy: return 22.31 (sd 11, 100 episodes)",
+    ]
+    assert len(screen.header(FACTS | {"random": None})) == 2
+    assert len(screen.header(FACTS | {"random": {"return_mean": None, "return_std": None, "n": 100}})) == 2
+    assert screen.footer(END) == [
+        "finished: total_steps reached; 100k steps in 2.5s (40k/s)",
+        "  record: runs/x",
+        "  next: relab eval runs/x",
+    ]
+
+
+def play(shown: screen.Screen) -> None:
+    shown.start(FACTS)
+    for _ in range(3):
+        shown.iteration(STATUS)
+    shown.evaluation(EVALUATION)
+    shown.note("a note")
+    shown.end(END)
+
+
+def test_json_lines_are_json_with_their_kind_first(capsys):
+    play(screen.JsonLines())
+    lines = capsys.readouterr().out.splitlines()
+    assert [orjson.loads(line)["kind"] for line in lines] == [
+        "start", "iteration", "iteration", "iteration", "evaluation", "note", "end",
+    ]  # fmt: skip
+    assert all(line.startswith('{"kind":') for line in lines)
+    assert orjson.loads(lines[1])["step"] == 12_345
+    assert orjson.loads(lines[0])["derived"]["horizon"] == "Infinity"  # as in the record; null would mean missing
+
+
+def test_plain_lines_do_not_flood_a_log(capsys):
+    play(screen.Plain())
+    lines = capsys.readouterr().out.splitlines()
+    assert sum("steps  " in line for line in lines) == 1  # three iterations within a moment
+    assert lines[-1] == "  next: relab eval runs/x"
+    assert not any("\r" in line for line in lines)
+
+
+def test_a_terminal_keeps_one_line_alive(capsys):
+    play(screen.Live())
+    out = capsys.readouterr().out
+    drawn = f"{screen.bar(0.12345)} {screen.status_line(STATUS)}"
+    assert "\r" + drawn in out
+    # before anything scrolls up, the live line is wiped over its whole width
+    assert "\r" + " " * len(drawn) + "\r" + screen.evaluation_line(EVALUATION) + "\n" in out
+    assert out.endswith("\n")
+
+
+def test_silence(capsys):
+    play(screen.Silent())
+    assert capsys.readouterr().out == ""
+
+
+def test_the_choice_of_a_screen(monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    assert isinstance(screen.choose(as_json=True), screen.JsonLines)
+    assert isinstance(screen.choose(as_json=False, quiet=True), screen.Silent)
+    assert isinstance(screen.choose(as_json=False), screen.Live)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
+    assert isinstance(screen.choose(as_json=False), screen.Plain)
