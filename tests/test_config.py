@@ -339,7 +339,8 @@ def test_nothing_in_a_file_is_ignored(tmp_path):
     for text in ("foo: {}\n", "foo:\n", "algo: {foo: {}}\n", "algo: [1]\n", "seed: {}\n"):
         with pytest.raises(ConfigError):
             resolve([config.file_layer(write(tmp_path, f"env: cartpole\n{text}"))])
-    assert resolve([config.file_layer(write(tmp_path, "env: cartpole\neval:\nsave: {}\n"))]).config.eval == Eval()
+    layer = config.file_layer(write(tmp_path, "env: cartpole\neval:\nsave: {}\n"))
+    assert config.resolve([layer], presets=False).config.eval == Eval()
 
 
 def test_entries_of_a_mapping():

@@ -415,9 +415,9 @@ def test_worlds_may_be_used_again():
     assert worlds.sim_steps == 2 * first.sim_steps + other.sim_steps
 
 
-def test_an_env_without_a_time_limit_is_capped_and_says_so(monkeypatch):
-    monkeypatch.setattr(rollout, "STEP_CAP", 30)
-    rows = rollout.evaluate(Script([[[5], [FOREVER]]], "alone"), Counter(), seeds(1), modes=("det",)).episodes["det"]
+def test_an_env_without_a_time_limit_is_capped_and_says_so():
+    env = Script([[[5], [FOREVER]]], "alone")
+    rows = rollout.evaluate(env, Counter(), seeds(1), modes=("det",), cap=30).episodes["det"]
     assert (rows[0]["end"], rows[0]["length"], rows[0]["return"]) == ("died", 5, 15)
     assert (rows[1]["end"], rows[1]["length"], rows[1]["success"]) == ("cap", 30, False)
     assert math.isnan(rows[1]["return"])

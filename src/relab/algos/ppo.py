@@ -78,13 +78,13 @@ class Agent:
         """Outputs [B, ·] of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
         if not self.fast:
             net = nets.policy if name == "actor" else nets.value
-            out = net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy()
-            return out.reshape(len(obs), -1)
-        obs, net, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
-        out = np.empty((len(obs), int(net.sizes[-1])), np.float32)
+            found = net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy()
+            return found.reshape(len(obs), -1)
+        obs, layout, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
+        out: np.ndarray = np.empty((len(obs), int(layout.sizes[-1])), np.float32)
 
         def work(worker: int) -> None:
-            fastmlp.forward_blocks(worker, self.crew.size, BLOCK, theta, net, obs, self.work[worker], out)
+            fastmlp.forward_blocks(worker, self.crew.size, BLOCK, theta, layout, obs, self.work[worker], out)
 
         self.crew.share(work, -(-len(obs) // BLOCK))
         return out
