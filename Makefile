@@ -6,8 +6,8 @@ STAMP := $(VENV)/.installed
 PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
 DEMO := runs/demo
-BENCHMARKS := startup cartpole_race steady overhead
-WORKERS ?= 0# processes for pytest; 0: none beside the main one
+BENCHMARKS := startup record cartpole_race steady overhead
+WORKERS ?= 2# processes for pytest; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 
 # The first of these that is Python 3.11 or newer makes the venvs.

@@ -54,7 +54,8 @@ def test_train_prints_what_follows_from_the_config_and_where_the_record_is(
     out, _ = relab("train", "ppo", "env=cartpole", *TINY, "--runs", str(tmp_path), capsys=capsys)
     assert re.search(r"^\d{4}-\d\d-\d\d-\w+-\w+  ppo on cartpole-v1, seed 0, config [0-9a-f]{12}$", out, re.M)
     assert "batch 128" in out
-    assert "horizon 100" in out
+    assert "horizon 1/(1-gamma) 100" in out
+    assert "updates per iteration 2" in out
     assert "random policy: return" in out
     assert len(re.findall(r"eval at .*: return det .* ± .*, sampled .* \(mean ± SE, 3 episodes each\)", out)) == 3
     assert "finished: total_steps reached; 512 steps" in out
@@ -91,6 +92,7 @@ def test_settings_from_files_and_words(tmp_path: Path, capsys: pytest.CaptureFix
         (["train", "ppo", "a2c", "env=cartpole"], 64, "one algorithm is expected, but got ppo, a2c"),
         (["train", "ppo", "env=cartpole", "--name", "../x"], 64, "must be a plain name"),
         (["train", "ppo", "env=gym:NoSuch-v0"], 64, "NoSuch"),
+        (["train", "ppo", "env=cartpole", "device=mps"], 64, "mps is not available here; try cpu"),
         (["train", "missing.yaml"], 2, "missing.yaml"),
         (["train", "--bogus"], 64, ""),
         (["resume", "nobody"], 2, "no run `nobody`"),

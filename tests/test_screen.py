@@ -113,7 +113,7 @@ def test_lines():
     assert "best" not in screen.evaluation_line(EVALUATION | {"best": False})
     assert screen.header(FACTS) == [
         "2026-11-16-calm-otter  ppo on cartpole-v1, seed 0, config abc123",
-        "  batch 2,048  horizon inf",
+        "  batch 2,048, horizon 1/(1-gamma) inf",
         "  random policy: return 22.31 (sd 11, 100 episodes)",
     ]
     assert len(screen.header(FACTS | {"random": None})) == 2

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
+from typing import Any
 
 import numba
 from numba import njit, prange
 from numba.np import linalg
 
-__all__ = ["WIDE", "max_threads", "njit", "prange", "set_threads", "wide"]
+__all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "wide"]
 
 # Rows (worlds x agents) from which a parallel kernel pays. Serial kernels step 10-30 agents in a microsecond; waking
 # the threads costs 10-100 us, and 12 ms when OpenMP's threads spin on a machine that is busy with other runs.
@@ -31,6 +33,11 @@ def set_threads(threads: int) -> None:
 def wide(rows: int) -> bool:
     """Should a batch of this many rows go to the parallel twin of a kernel? (Both give the same bytes.)"""
     return _threads > 1 and rows >= WIDE
+
+
+def compiled(kernel: Any) -> bool:
+    """Has this machine compiled the kernel before (is it in Numba's disk cache)?"""
+    return any(Path(kernel.stats.cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
 
 
 def _skip_scipy() -> None:

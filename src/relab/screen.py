@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from relab.jsonl import encode
 
 PLAIN_EVERY_S = 2.0
+LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
 
 
 class Screen(Protocol):
@@ -56,7 +58,7 @@ class JsonLines:
         self.write("end", facts)
 
     def write(self, kind: str, row: Mapping[str, Any]) -> None:
-        print(encode({"kind": kind, **row}).decode(), end="", flush=True)
+        say(encode({"kind": kind, **row}).decode())
 
 
 class Plain:
@@ -66,21 +68,21 @@ class Plain:
         self.last = 0.0
 
     def start(self, facts: Mapping[str, Any]) -> None:
-        print("\n".join(header(facts)), flush=True)
+        say("\n".join(header(facts)) + "\n")
 
     def iteration(self, row: Mapping[str, Any]) -> None:
         if time.monotonic() - self.last >= PLAIN_EVERY_S:
             self.last = time.monotonic()
-            print(status_line(row), flush=True)
+            say(status_line(row) + "\n")
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
-        print(evaluation_line(row), flush=True)
+        say(evaluation_line(row) + "\n")
 
     def note(self, text: str) -> None:
-        print(text, flush=True)
+        say(text + "\n")
 
     def end(self, facts: Mapping[str, Any]) -> None:
-        print("\n".join(footer(facts)), flush=True)
+        say("\n".join(footer(facts)) + "\n")
 
 
 class Live:
@@ -97,8 +99,7 @@ class Live:
             self.last = time.monotonic()
             share = min(1.0, row["step"] / row["total_steps"])
             line = f"{bar(share)} {status_line(row)}"
-            sys.stdout.write("\r" + line.ljust(self.width))
-            sys.stdout.flush()
+            say("\r" + line.ljust(self.width))
             self.width = len(line)
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
@@ -111,9 +112,17 @@ class Live:
         self.above("\n".join(footer(facts)))
 
     def above(self, text: str) -> None:
-        sys.stdout.write("\r" + " " * self.width + "\r" + text + "\n")
-        sys.stdout.flush()
+        say("\r" + " " * self.width + "\r" + text + "\n")
         self.width = 0
+
+
+def say(text: str) -> None:
+    """To standard output, at once; when nobody reads it any more (`| head`), the run goes on without a listener."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
 
 
 def bar(share: float, cells: int = 20) -> str:
@@ -123,7 +132,7 @@ def bar(share: float, cells: int = 20) -> str:
 
 def header(facts: Mapping[str, Any]) -> list[str]:
     """Which run this is, and the numbers that follow from its config."""
-    derived = "  ".join(f"{name} {number(value)}" for name, value in facts["derived"].items())
+    derived = ", ".join(f"{LABELS.get(name, name)} {number(value)}" for name, value in facts["derived"].items())
     lines = [f"{facts['name']}  {facts['algo']} on {facts['env']}, seed {facts['seed']}, config {facts['config_hash']}"]
     lines.append(f"  {derived}")
     random = facts.get("random")

@@ -68,6 +68,8 @@ class Trainer:
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
     eval_worlds: Worlds | None = None
+    earned: float | None = None  # mean return of the last 100 episodes, for the screen
+    pace: float = 0.0  # recent agent-steps per second, for the screen
 
     @property
     def step(self) -> int:
@@ -167,9 +169,11 @@ class Trainer:
         }
         self.record.append_timing(self.step, row)
         self.record.heartbeat()
-        left = max(self.cfg.total_steps - self.step, 0) / max(mean, 1e-9)
-        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": mean, "eta_s": left}
-        self.screen.iteration(shown | {"return": metrics.get("return/mean_100"), "metrics": metrics})
+        self.pace = 0.8 * self.pace + 0.2 * sps if self.pace else sps  # the first row may have compiled kernels
+        left = max(self.cfg.total_steps - self.step, 0) / max(self.pace, 1e-9)
+        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": self.pace, "eta_s": left}
+        self.earned = metrics.get("return/mean_100", self.earned)
+        self.screen.iteration(shown | {"return": self.earned, "metrics": metrics})
 
     # ---- Judging
 
@@ -304,6 +308,11 @@ def start(
     record = Record.create(folder, config.to_dict(cfg), provenance, facts | meta)
     record.append_event("start", 0, pid=os.getpid())
     screen.start(head_facts(cfg, record))
+    from relab.fastmlp import forward_blocks  # and with it torch
+    from relab.jit import compiled
+
+    if not compiled(forward_blocks):
+        screen.note("  compiling kernels for this machine: about 15 s, the first time only")
     return prepare(cfg, record, env, screen).run()
 
 
@@ -344,6 +353,15 @@ def restore(trainer: Trainer, root: Path) -> int:
     return step
 
 
+def check_device(device: str) -> None:
+    """Is the device there? Asked before a run folder is made."""
+    import torch
+
+    kind = device.partition(":")[0]
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    config.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
+
+
 def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
     """Import the algorithm (and with it torch), set the threads, lay out the state."""
     algo = registry.algo_module(cfg.algo.name)
@@ -367,6 +385,13 @@ def set_threads(cfg: Run) -> None:
     jit.set_threads(cfg.threads)
 
 
+def derived(cfg: Run) -> dict[str, Any]:
+    """The numbers that follow from the config, without those that say the same thing again per world."""
+    numbers = config.derived(cfg)
+    short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
+    return {name: short[name] for name in reversed(short) if (name, short[name]) != ("agents", 1)}
+
+
 def head_facts(cfg: Run, record: Record) -> dict[str, Any]:
     meta = record.meta
     facts = {
@@ -376,5 +401,5 @@ def head_facts(cfg: Run, record: Record) -> dict[str, Any]:
         "algo": cfg.algo.name,
         "env": cfg.env.name,
     }
-    facts |= {"seed": cfg.seed, "config_hash": meta["config_hash"], "derived": config.derived(cfg)}
+    facts |= {"seed": cfg.seed, "config_hash": meta["config_hash"], "derived": derived(cfg)}
     return facts | {"random": meta["spec"].get("random")}

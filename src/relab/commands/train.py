@@ -55,6 +55,7 @@ def main(words: Sequence[str]) -> int:
 
     facts = {"command": shlex.join(["relab", "train", *words]), "parent": None, "intent": args.intent}
     try:
+        train.check_device(found.config.device)
         env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
         id_, folder = claim(args.runs, args.name)
     finally:
