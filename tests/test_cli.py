@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import imageio_ffmpeg
@@ -112,6 +114,22 @@ def test_errors_name_the_condition_and_exit_with_their_kind(
     assert says in err
     assert "Traceback" not in err
     assert not list(tmp_path.glob("runs/*")), "nothing is left behind"
+
+
+def test_without_the_extra_it_says_what_to_install(tmp_path: Path) -> None:
+    hide = "import sys; sys.modules['safetensors'] = None; from relab.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = [sys.executable, "-c", hide, "train", "ppo", "env=cartpole", "--runs", str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 64
+    assert done.stderr == "relab: `relab train` needs safetensors: pip install 'relab[train]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    """`relab --help | head -1`"""
+    words = f"{sys.executable} -m relab.cli --help | head -n 1"
+    done = subprocess.run(["bash", "-c", f"set -o pipefail; {words}"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_diff_shows_only_what_differs_biggest_first(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:

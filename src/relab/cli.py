@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -22,10 +23,18 @@ Examples
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
 """
 USAGE, UNREADABLE = 64, 2  # exit codes
+TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    words = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return dispatch(list(sys.argv[1:] if argv is None else argv))
+    except BrokenPipeError:  # `relab ... | head`: nobody reads on, which is no error
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+        return 0
+
+
+def dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0
@@ -52,6 +61,12 @@ def call(name: str, words: list[str]) -> int:
         return USAGE if stop.code == 2 else int(stop.code or 0)
     except ConfigError as error:
         return fail(str(error), USAGE)
+    except BrokenPipeError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name not in TRAIN:
+            raise
+        return fail(f"`relab {name}` needs {error.name}: pip install 'relab[train]'", USAGE)
     except (LookupError, OSError) as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:
