@@ -64,9 +64,10 @@ def call(name: str, words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except ModuleNotFoundError as error:
-        if error.name not in TRAIN:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in TRAIN:
             raise
-        return fail(f"`relab {name}` needs {error.name}: pip install 'relab[train]'", USAGE)
+        return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
     except (LookupError, OSError) as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:

@@ -69,7 +69,7 @@ class Trainer:
     began_step: int = 0
     eval_worlds: Worlds | None = None
     earned: float | None = None  # mean return of the last 100 episodes, for the screen
-    pace: float = 0.0  # recent agent-steps per second, for the screen
+    pace: float | None = None  # recent agent-steps per second, for the screen
 
     @property
     def step(self) -> int:
@@ -169,11 +169,17 @@ class Trainer:
         }
         self.record.append_timing(self.step, row)
         self.record.heartbeat()
-        self.pace = 0.8 * self.pace + 0.2 * sps if self.pace else sps  # the first row may have compiled kernels
-        left = max(self.cfg.total_steps - self.step, 0) / max(self.pace, 1e-9)
-        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": self.pace, "eta_s": left}
+        shown = {"step": self.step, "total_steps": self.cfg.total_steps} | self.forecast(sps)
         self.earned = metrics.get("return/mean_100", self.earned)
         self.screen.iteration(shown | {"return": self.earned, "metrics": metrics})
+
+    def forecast(self, sps: float) -> dict[str, float | None]:
+        """Recent speed and the time left; not from the first row, which may have compiled kernels."""
+        if self.pace is None:
+            self.pace = 0.0
+            return {"sps": sps, "eta_s": None}
+        self.pace = 0.8 * self.pace + 0.2 * sps if self.pace else sps
+        return {"sps": self.pace, "eta_s": max(self.cfg.total_steps - self.step, 0) / max(self.pace, 1e-9)}
 
     # ---- Judging
 
