@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 
@@ -133,3 +134,37 @@ def test_many_values_are_exact(tmp_path):
     for i in range(20):
         np.testing.assert_array_equal(run.columns[f"env/{i}"].values, table[:, i])
         np.testing.assert_array_equal(run.columns[f"env/{i}"].steps, np.arange(500))
+
+
+def test_evaluations_become_columns(tmp_path):
+    rows = [
+        {"step": 0, "mode": "det", "noise": 1.0, "episodes": [episode(1.0), episode(3.0)]},
+        {
+            "step": 0,
+            "mode": "sampled",
+            "noise": 1.0,
+            "episodes": [episode(5.0, success=True), episode(0.0, end="unused")],
+        },
+        {"step": 10, "mode": "det", "noise": 1.0, "episodes": [episode(7.0), episode("NaN", end="cap")]},
+        {"step": 20, "mode": "greedy", "episodes": []},
+        {"step": 20, "episodes": "none"},
+    ]
+    (tmp_path / "metrics.jsonl").write_text("")
+    (tmp_path / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = history.load(tmp_path)
+    steps, values = found.column("eval/return_det")
+    assert steps.tolist() == [0, 10]
+    assert values[0] == 2.0
+    assert np.isnan(values[1]), "an episode that never ended has no return, and a mean without it would be too short"
+    assert found.column("eval/std_det").values[0] == 1.0
+    assert found.column("eval/return_sampled").values.tolist() == [5.0]
+    assert found.column("eval/success_sampled").values.tolist() == [1.0]
+    assert "eval/success_det" not in found.columns
+    assert [(p.file, p.line) for p in found.problems if "no evaluation" in p.message] == [
+        ("evals.jsonl", 4),
+        ("evals.jsonl", 5),
+    ]
+
+
+def episode(ret, success=None, end="fell"):
+    return {"seed": 1, "return": ret, "length": 4, "success": success, "end": end}

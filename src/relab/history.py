@@ -62,6 +62,7 @@ def load(folder: str | os.PathLike[str]) -> History:
     for name in COLUMN_FILES:
         _add_columns(history, name, _rows(history, name))
     history.evals = _rows(history, "evals.jsonl")
+    _add_evals(history)
     history.probes = _rows(history, "probes.jsonl")
     history.events = _rows(history, "events.jsonl")
     return history
@@ -87,6 +88,38 @@ def _rows(history: History, name: str) -> list[dict[str, Any]]:
 
 
 # ---- Rows to columns
+
+
+def _add_evals(history: History) -> None:
+    """eval/* columns from the episodes: the record keeps each of them, and the means follow."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for i, row in enumerate(history.evals):
+        try:
+            numbers = _eval_numbers(row)
+        except (KeyError, TypeError, ValueError) as error:
+            history.problems.append(Problem("evals.jsonl", i + 1, f"no evaluation: {type(error).__name__}: {error}"))
+            continue
+        for name, value in numbers.items():
+            found.setdefault(name, []).append((row["step"], value))
+    for name, pairs in found.items():
+        history.columns[name] = Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
+        history.axes[name] = "agent_steps"
+
+
+def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
+    if type(row["step"]) is not int or row["mode"] not in ("det", "sampled"):
+        raise ValueError(f"step {row['step']!r}, mode {row['mode']!r}")
+    played = [e for e in row["episodes"] if e["end"] != "unused"]
+    returns, lengths = (np.array([e[key] for e in played], np.float64) for key in ("return", "length"))
+    if not played:
+        return {}
+    mode, success = row["mode"], [e["success"] for e in played]
+    found = {f"return_{mode}": returns.mean(), f"std_{mode}": returns.std(), f"length_{mode}": lengths.mean()}
+    if None not in success:
+        found[f"success_{mode}"] = np.mean(success)
+    if mode == "det":
+        found["episodes"] = len(played)
+    return {f"eval/{name}": float(value) for name, value in found.items()}
 
 
 class _Piece(NamedTuple):
