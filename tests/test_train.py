@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -146,6 +149,30 @@ def test_a_signal_finishes_the_row_saves_and_says_so(tmp_path: Path) -> None:
     rows, problems = read_jsonl(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["step"] == 640
     assert not problems
+
+
+def test_a_second_signal_ends_the_run_at_once_and_it_can_be_resumed(tmp_path: Path) -> None:
+    class Impatient(Interrupt):
+        def evaluation(self, row: Mapping[str, Any]) -> None:
+            if row["step"] == 512:
+                signal.raise_signal(signal.SIGINT)
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "run", Impatient(at=0))
+    assert read_meta(tmp_path / "run")["status"] == "interrupted"
+    run(tmp_path / "whole")
+    assert train.resume(tmp_path / "run").status == "finished"
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_a_signal_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
+    class Late(Interrupt):
+        def evaluation(self, row: Mapping[str, Any]) -> None:
+            if row["step"] == 2048:
+                signal.raise_signal(signal.SIGTERM)
+
+    assert run(tmp_path / "run", Late(at=0), eval__every="0").status == "finished"
 
 
 def test_steps_count_living_agents_only(tmp_path: Path) -> None:

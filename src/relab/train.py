@@ -84,18 +84,21 @@ class Trainer:
     def run(self) -> Outcome:
         with Signals() as signals:
             try:
-                why = self.loop(signals)
-                status = "interrupted" if signals.caught else "finished"
+                status, why = self.loop(signals)
             except DivergedError as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
             except BaseException as error:
-                self.record.append_event("error", self.step, message=f"{type(error).__name__}: {error}")
-                self.record.update_meta(status="failed", why=f"{type(error).__name__}: {error}")
+                what = f"{type(error).__name__}: {error}"
+                self.record.append_event("error", self.step, message=what)
+                stopped = isinstance(error, KeyboardInterrupt)
+                self.record.update_meta(status="interrupted" if stopped else "failed", why=what)
+                self.record.close()
                 raise
         return self.end(status, why)
 
-    def loop(self, signals: Signals) -> str:
+    def loop(self, signals: Signals) -> tuple[str, str]:
+        """Train until something ends it: (status, why)."""
         if self.progress.last_eval < 0:
             self.evaluate()  # the level before any learning, and it may already be enough
             self.save()
@@ -103,11 +106,11 @@ class Trainer:
             if signals.caught:
                 self.save()
                 self.record.append_event("interrupt", self.step, signal=signals.caught)
-                return f"{signals.caught} received"
+                return "interrupted", f"{signals.caught} received"
             if self.reached_goal():
                 self.record.append_event("stop", self.step, reason="eval.stop_at", best=self.progress.best)
                 self.save()
-                return f"{self.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
+                return "finished", f"{self.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
             if self.step >= self.cfg.total_steps:
                 break
             self.iterate()
@@ -115,7 +118,7 @@ class Trainer:
             self.evaluate()
         self.save()
         self.record.append_event("finish", self.step)
-        return "total_steps reached"
+        return "finished", "total_steps reached"
 
     def iterate(self) -> None:
         t0, before = time.perf_counter(), self.step
