@@ -12,15 +12,24 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "resume": ("continue an interrupted run under the same name", "relab.commands.resume:main"),
     "eval": ("judge a checkpoint on fresh episodes", "relab.commands.eval:main"),
     "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
+    "experiment": ("A against B over seeds, ends in an answer", "relab.commands.experiment:main"),
+    "examine": ("what went wrong, since when, with the numbers", "relab.commands.examine:main"),
+    "explain": ("any rule, metric, environment, config key", "relab.commands.explain:main"),
+    "report": ("one offline HTML and Markdown page about a run or a folder", "relab.commands.report:main"),
+    "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
     "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
 }
-GROUPS = {"Run": ("train", "resume", "eval", "video"), "Read": ("diff",)}
+GROUPS = {
+    "Run": ("train", "resume", "experiment", "eval", "video"),
+    "Read": ("examine", "report", "diff", "explain", "coverage"),
+}
 EXAMPLES = """\
 Examples
   relab train ppo env=cartpole seed=0            train; the run folder appears under runs/
   relab train ppo env=gym:Acrobot-v1 lr=1e-3     any Gymnasium id; any config key as key=value
   relab resume brave-otter                       go on after Ctrl-C, kill or power cut
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
+  relab examine runs/                            what went wrong, since when, with the numbers
 """
 USAGE, UNREADABLE = 64, 2  # exit codes
 TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
@@ -95,7 +104,7 @@ def help_text() -> str:
         "",
     ]
     for group, names in GROUPS.items():
-        lines += [f"{group if i == 0 else '':5}{name:9}{COMMANDS[name][0]}" for i, name in enumerate(names)]
+        lines += [f"{group if i == 0 else '':5}{name:11}{COMMANDS[name][0]}" for i, name in enumerate(names)]
     return "\n".join([*lines, "", EXAMPLES.rstrip()])
 
 

@@ -36,6 +36,14 @@ def test_solves_pendulum() -> None:
     assert until(preset("pendulum"), goal=-200, every=8, most=80) >= -200
 
 
+def test_squashed_actions_solve_pendulum_too() -> None:
+    state = preset("pendulum", squash="true")
+    assert until(state, goal=-200, every=8, most=80) >= -200
+    raw = state.traj.action_TBK.reshape(-1, 1)
+    assert np.abs(raw).max() > 1, "raw actions are not bounded"
+    assert np.abs(state.agent.to_env(raw)).max() <= 2
+
+
 def test_solves_acrobot() -> None:
     assert until(preset("gym:Acrobot-v1"), goal=-100, every=8, most=80) >= -100
 

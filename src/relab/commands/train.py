@@ -67,8 +67,8 @@ def main(words: Sequence[str]) -> int:
 
 def layers(words: Sequence[str]) -> list[Layer]:
     """Config layers from the command line's words: files in order, then the algorithm and the settings."""
-    files = [word for word in words if word.endswith((".yaml", ".yml")) and "=" not in word]
-    settings = [word for word in words if "=" in word]
+    files = [word for word in words if word.endswith((".yaml", ".yml")) and ("=" not in word or Path(word).is_file())]
+    settings = [word for word in words if "=" in word and word not in files]
     bare = [word for word in words if word not in files and word not in settings]
     config.require(
         len(bare) <= 1, f"one algorithm is expected, but got {', '.join(bare)}; settings are given as key=value"

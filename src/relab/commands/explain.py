@@ -1,0 +1,107 @@
+"""relab explain: what a word means, be it a rule, a metric, an environment or a config key."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import tyro
+
+from relab import glossary, registry
+from relab.commands.parsing import parse
+from relab.configs.base import field_docs, field_types
+from relab.configs.run import Eval, Run, Save
+
+EXAMPLES = """
+  relab explain update-too-large
+  relab explain policy/kl
+  relab explain ent_coef
+"""
+
+
+@dataclass(frozen=True)
+class Explain:
+    """What a word means: a rule (slug or id), metric, event, axis, environment, algorithm or config key."""
+
+    word: tyro.conf.Positional[str]
+    """the word"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Explain, "explain", words, EXAMPLES)
+    known = all_words()
+    found = [text() for name, text in known if name == args.word.lower()]
+    if not found:
+        close = registry.nearest(args.word.lower(), sorted({name for name, _ in known}))
+        raise LookupError(f"relab knows no {args.word!r}; the nearest word is {close!r}")
+    print("\n\n".join(dict.fromkeys(found)))
+    return 0
+
+
+Words = list[tuple[str, Callable[[], str]]]
+
+
+def all_words() -> Words:
+    """(word, what explains it), lower case; one word may have several meanings."""
+    return rule_words() + glossary_words() + env_words() + key_words()
+
+
+def rule_words() -> Words:
+    from relab.health.rule import all_rules
+
+    rules = all_rules().values()
+    return [(key.lower(), partial(about_rule, rule)) for rule in rules for key in (rule.slug, rule.id)]
+
+
+def about_rule(rule: Any) -> str:
+    told = [f"{name}: {text}" for name, text in rule.parts.items()]
+    needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
+    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *told, *([needs] if needs else [])])
+
+
+def glossary_words() -> Words:
+    metrics: Words = [(name, partial(about_metric, metric)) for name, metric in glossary.METRICS.items()]
+    others = [(word, f"{word} ({what}): {meaning}") for what, table in
+              (("event", glossary.EVENTS), ("axis", glossary.AXES)) for word, meaning in table.items()]  # fmt: skip
+    return metrics + [(word, partial(str, text)) for word, text in others]
+
+
+def about_metric(metric: glossary.Metric) -> str:
+    better = {1: "more is better", -1: "less is better", 0: "neither more nor less is better"}[metric.direction]
+    return (f"{metric.name} (metric, in {metric.unit}): {metric.meaning}\n"
+            f"Legal: {metric.low:g} to {metric.high:g}; {better}")  # fmt: skip
+
+
+def env_words() -> Words:
+    words: Words = []
+    for name in registry.env_names():
+        text = partial(about_class, name, "environment", registry.env_params_class(name))
+        words += [(name, text), (name.rpartition("-v")[0], text)]
+    for name in registry.algo_names():
+        words.append((name, partial(about_class, name, "algorithm", registry.algo_config_class(name))))
+    return words
+
+
+def about_class(name: str, what: str, cls: type) -> str:
+    return f"{name} ({what}): {(cls.__doc__ or '').strip()}\nSettings: {', '.join(field_types(cls))}"
+
+
+def key_words() -> Words:
+    """Config keys, in full and by their last part."""
+    sections = [("", Run), ("eval.", Eval), ("save.", Save)]
+    sections += [("algo.", registry.algo_config_class(name)) for name in registry.algo_names()]
+    sections += [("env.", registry.env_params_class(name)) for name in registry.env_names()]
+    words: Words = []
+    for prefix, cls in sections:
+        for item in dataclasses.fields(cls):
+            text = partial(about_key, prefix + item.name, cls, item)
+            words += [(prefix + item.name, text), (item.name, text)]
+    return [(word, text) for word, text in words if not word.endswith("name")]
+
+
+def about_key(key: str, cls: Any, item: Any) -> str:
+    default = "" if item.default is dataclasses.MISSING else f" (default {item.default})"
+    return f"{key} (setting of {cls.__name__}{default}): {field_docs(cls)[item.name]}"

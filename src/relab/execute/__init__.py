@@ -1,0 +1,1 @@
+"""Where do runs run? local.py: processes on this machine."""

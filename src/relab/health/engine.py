@@ -1,0 +1,164 @@
+"""What do all rules say about these runs? Each rule asked once per run, causes before symptoms, nothing passed over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from relab.health.rule import CONFIDENCES, SEVERITIES, Finding, Missing, Rule
+from relab.health.view import Group, View
+
+SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
+
+
+@dataclass(frozen=True)
+class NotChecked:
+    """A rule that could not run, and what it lacks."""
+
+    rule: str
+    slug: str
+    run: str
+    missing: str
+
+    def to_json(self) -> dict[str, str]:
+        return vars(self).copy()
+
+
+def applies(rule: Rule, view: View) -> bool:
+    """Whether the rule is about runs of this kind; a run that does not say what it is gets asked."""
+    algo = view.config.get("algo.name")
+    wrong_algo = rule.algos and algo is not None and algo not in rule.algos
+    wrong_kind = rule.kind and view.kind is not None and view.kind != rule.kind
+    return not (wrong_algo or wrong_kind)
+
+
+def ask(rule: Rule, view: View) -> Finding | NotChecked | None:
+    """One rule, one run."""
+    gone = [name for name in rule.needs if not view.has(name)]
+    if rule.kind and view.kind is None:
+        gone.append("meta.spec.action.kind")
+    if gone:
+        return NotChecked(rule.id, rule.slug, view.name, ", ".join(gone))
+    return _call(rule, view, view.name)
+
+
+def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
+    try:
+        with np.errstate(all="ignore"):
+            found = rule.check(seen)
+    except Missing as missing:
+        return NotChecked(rule.id, rule.slug, name, str(missing))
+    except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
+        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {type(error).__name__}: {error}")
+    return None if found is None else _filled(rule, found)
+
+
+def _filled(rule: Rule, found: Finding) -> Finding:
+    parts = rule.parts
+    found.rule, found.slug, found.footer = rule.id, rule.slug, rule.footer
+    found.severity = found.severity or rule.severity
+    found.meaning, found.refuted_by = parts["Why"], parts["Refuted by"]
+    found.suggest = found.suggest or [parts["Try"]]
+    return found
+
+
+def ask_run(rules: list[Rule], view: View) -> tuple[list[Finding], list[NotChecked]]:
+    """All rules about one run, held against its reference."""
+    findings, gone = [], []
+    for rule in rules:
+        if rule.scope != "run" or not applies(rule, view):
+            continue
+        answer = ask(rule, view)
+        if isinstance(answer, NotChecked):
+            gone.append(answer)
+        elif answer is not None:
+            answer.run = view.name
+            hold_against(rule, answer, view)
+            findings.append(answer)
+    explain(rules, findings)
+    return findings, gone
+
+
+def ask_groups(rules: list[Rule], groups: list[Group]) -> tuple[list[Finding], list[NotChecked]]:
+    """Rules about groups, and about all groups together."""
+    findings, gone = [], []
+    asked = [(r, g, g.name) for r in rules if r.scope == "group" for g in groups]
+    asked += [(r, groups, "all") for r in rules if r.scope == "folder"]  # type: ignore[misc]
+    for rule, seen, name in asked:
+        answer = _call(rule, seen, name)
+        if isinstance(answer, NotChecked):
+            gone.append(answer)
+        elif answer is not None:
+            answer.group = name
+            findings.append(answer)
+    return findings, gone
+
+
+def hold_against(rule: Rule, found: Finding, view: View) -> None:
+    """The reference's value; where the same rule fires there with about the same value, it is not the cause."""
+    reference = view.reference
+    if reference is None or (found.slug == "unmentioned-config-change"):
+        return
+    there = ask(rule, reference) if applies(rule, reference) else None
+    if isinstance(there, Finding):
+        found.reference = {"run": reference.name, "value": there.value}
+        if _alike(found.value, there.value):
+            found.status = "also-in-reference"
+    elif found.evidence and reference.has(found.evidence[0].metric):
+        found.reference = {"run": reference.name, "value": _level(reference, found.evidence[0].metric)}
+
+
+def _level(view: View, metric: str) -> float | None:
+    try:
+        return view.curve(metric).median(0.25)
+    except Missing:
+        return None
+
+
+def _alike(a: float | None, b: float | None) -> bool:
+    if a is None or b is None or math.isnan(a) or math.isnan(b):
+        return a == b or (a is not None and b is not None)
+    return a == b or abs(a - b) <= SAME * max(abs(a), abs(b))
+
+
+def explain(rules: list[Rule], findings: list[Finding]) -> None:
+    """Mark symptoms with their cause: the first fired rule that explains them and is itself no symptom of theirs."""
+    known = {rule.slug: rule for rule in rules}
+    fired = [f for f in sorted(findings, key=importance) if f.status == "fired"]
+    for symptom in findings:
+        for cause in fired:
+            later = cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset * 1.5 + 1
+            loop = cause.explained_by == symptom.slug
+            if symptom.slug in known[cause.slug].explains and cause is not symptom and not loop and not later:
+                symptom.explained_by = cause.slug
+                break
+
+
+def importance(found: Finding) -> tuple[Any, ...]:
+    """Sort key among findings that do not explain each other: how bad, how sure, how early."""
+    severity = SEVERITIES.index(found.severity or "info")
+    onset = math.inf if found.onset is None else found.onset
+    return (found.footer, found.status != "fired", -severity, found.explained_by is not None,
+            -CONFIDENCES.index(found.confidence), onset)  # fmt: skip
+
+
+def ordered(findings: list[Finding]) -> list[Finding]:
+    """Most important first; each cause stands right before its symptoms and counts as much as the worst of them."""
+    owner = {(f.run, f.slug): f for f in findings}
+    children: dict[int, list[Finding]] = {}
+    roots: list[Finding] = []
+    for found in findings:
+        cause = owner.get((found.run, found.explained_by or ""))
+        (roots if cause is None else children.setdefault(id(cause), [])).append(found)
+
+    def family(found: Finding) -> list[Finding]:
+        below = sorted(children.get(id(found), []), key=importance)
+        return [found, *(each for child in below for each in family(child))]
+
+    families = [family(root) for root in roots]
+    families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
+                                       importance(members[0])[4:]))  # fmt: skip
+    return [each for members in families for each in members]

@@ -1,0 +1,199 @@
+"""What went wrong in a folder of runs, since when, with the numbers? Reads run folders, writes nothing."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relab import history
+from relab.configs.views import config_hash
+from relab.health import engine
+from relab.health.mute import read_mutes
+from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
+from relab.health.view import Group, View
+from relab.jsonl import Problem, RecordError
+
+SCHEMA = 1
+DEPTH = 4  # folders below the given one that are looked into
+MAX_FOLDERS = 20_000
+STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
+MARKS = ("meta.json", "metrics.jsonl")
+
+
+@dataclass
+class Examined:
+    """One run and how it stands."""
+
+    view: View
+    group: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"run": self.view.name, "group": self.group, "parent": self.view.meta.get("parent"), "source": "relab"}
+
+
+@dataclass
+class Report:
+    """Runs, groups, findings in order of importance, and what could not be checked."""
+
+    path: str
+    runs: list[Examined] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[engine.NotChecked] = field(default_factory=list)
+    muted: dict[str, str] = field(default_factory=dict)  # slug -> reason
+
+    def to_json(self) -> dict[str, Any]:
+        """As DESIGN gives it; what could not be read at all stands in not_checked under the slug `*`."""
+        return {
+            "schema": SCHEMA, "path": self.path, "runs": [run.to_json() for run in self.runs],
+            "findings": [f.to_json() for f in self.findings],
+            "not_checked": [gone.to_json() for gone in self.not_checked], "proposal": None,
+        }  # fmt: skip
+
+    @property
+    def main(self) -> list[Finding]:
+        """Findings that are neither limits for the footer nor shared with the reference."""
+        return [f for f in self.findings if not f.footer and f.status == "fired"]
+
+    def reaches(self, level: str) -> bool:
+        """Whether any finding is at least this severe."""
+        floor = SEVERITIES.index(level)
+        return any(SEVERITIES.index(f.severity or "info") >= floor for f in self.main)
+
+
+def examine(
+    path: str | os.PathLike[str],
+    against: str | os.PathLike[str] | None = None,
+    ignore: dict[str, str] | None = None,
+    rules: dict[str, Rule] | None = None,
+) -> Report:
+    """Ask every rule about one run or all runs below a folder; broken folders are reported, not raised."""
+    report = Report(str(path))
+    root = Path(path)
+    if not root.is_dir():
+        raise RecordError(f"{path} is no folder; give a run folder or a folder of runs")
+    views = _load_all(root, report)
+    if not views and not report.not_checked:
+        raise RecordError(f"no runs below {path}: no folder there holds {' or '.join(MARKS)}")
+    reference = load_view(Path(against), str(against)) if against is not None else None
+    _link(views, reference)
+    _group(views, report)
+    known = rules or all_rules()
+    mutes = read_mutes(root, known, ignore or {})
+    report.muted = mutes.reasons
+    for view in views:
+        muted = mutes.of(view.spec.get("env"))
+        found, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view)
+        report.findings += found
+        report.not_checked += gone
+    asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
+    found, gone = engine.ask_groups(asked, report.groups)
+    report.findings = engine.ordered(report.findings + found)
+    report.not_checked += gone
+    return report
+
+
+def find_runs(root: Path) -> Iterator[Path]:
+    """Run folders at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
+    todo, seen = [(root, 0)], 0
+    while todo:
+        folder, depth = todo.pop(0)
+        seen += 1
+        if any((folder / mark).is_file() for mark in MARKS):
+            yield folder
+        elif depth < DEPTH and seen < MAX_FOLDERS:
+            todo += [(child, depth + 1) for child in _children(folder)]
+
+
+def _children(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            found = [e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
+    except OSError:
+        return []
+    return [folder / name for name in sorted(found)]
+
+
+def _load_all(root: Path, report: Report) -> list[View]:
+    views = []
+    for folder in find_runs(root):
+        name = folder.name if folder == root else folder.relative_to(root).as_posix()
+        try:
+            view = load_view(folder, name or root.resolve().name)
+        except Exception as error:  # whatever is in there, the other runs are still examined
+            report.not_checked.append(engine.NotChecked("*", "*", name, f"{type(error).__name__}: {error}"))
+            continue
+        views.append(view)
+        bad = [p for p in view.history.problems if "is missing" not in p.message]
+        report.not_checked += [engine.NotChecked("*", "*", name, f"{p.file} line {p.line}: {p.message}") for p in bad]
+    return views
+
+
+def load_view(folder: Path, name: str) -> View:
+    found = history.load(folder)
+    for metric in [metric for metric, column in found.columns.items() if column.values.ndim != 1]:
+        del found.columns[metric]  # lists where numbers should be
+        found.problems.append(Problem("metrics.jsonl", None, f"`{metric}` holds no plain numbers"))
+    view = View(found, name)
+    view.state = state_of(view)
+    return view
+
+
+def state_of(view: View, now: float | None = None) -> str:
+    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped."""
+    status = view.meta.get("status")
+    if status != "running":
+        return str(status) if isinstance(status, str) else "unknown"
+    now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
+    return "stale" if now - _last_sign(view) > STALE_S else "running"
+
+
+def _last_sign(view: View) -> float:
+    """Seconds of the last heartbeat; of the newest file where there is none."""
+    try:
+        beat = str(view.meta["heartbeat"]).replace("Z", "+00:00")
+        return datetime.datetime.fromisoformat(beat).timestamp()
+    except (KeyError, ValueError):
+        pass
+    times = [e.stat(follow_symlinks=False).st_mtime for e in os.scandir(view.history.folder)]
+    return max(times, default=0.0)
+
+
+def _link(views: list[View], reference: View | None) -> None:
+    """The run each one is held against: the one the user named, else its parent where it can be found."""
+    by_key = {key: view for view in views for key in _keys(view)}
+    for view in views:
+        parent = view.meta.get("parent")
+        if reference is not None:
+            same = reference.history.folder.resolve() == view.history.folder.resolve()
+            view.reference = None if same else reference
+            view.is_parent = not same and str(parent) in _keys(reference)
+        elif isinstance(parent, str) and parent:
+            view.reference = by_key.get(Path(parent).name) or _beside(view, parent)
+            view.is_parent = view.reference is not None
+
+
+def _keys(view: View) -> set[str]:
+    return {str(key) for key in (view.name, view.meta.get("id"), view.history.folder.name)}
+
+
+def _beside(view: View, parent: str) -> View | None:
+    """A parent that lies next to the run, when only the run itself was given."""
+    folder = view.history.folder.resolve().parent / Path(parent).name
+    try:
+        return load_view(folder, folder.name) if any((folder / mark).is_file() for mark in MARKS) else None
+    except (RecordError, OSError):
+        return None
+
+
+def _group(views: list[View], report: Report) -> None:
+    groups: dict[str, Group] = {}
+    for view in views:
+        key = config_hash(view.history.config) if view.history.config else f"no config: {view.name}"
+        groups.setdefault(key, Group(key)).views.append(view)
+        report.runs.append(Examined(view, key))
+    report.groups = list(groups.values())

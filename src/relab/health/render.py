@@ -1,0 +1,152 @@
+"""How is a report told in a terminal? Groups with each seed's outcome, three findings of four lines, a footer."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+from relab.health.examine import Report
+from relab.health.rule import Finding, Missing
+from relab.health.view import Group, View
+
+FINDINGS, WIDTH, GROUPS = 3, 118, 5
+
+
+def text(report: Report, verbose: bool = False) -> str:
+    """Everything that is printed; a healthy folder takes at most ten lines, `verbose` shows all of it."""
+    lines = [head(report), *groups(report, verbose), *findings(report, verbose), footer(report)]
+    if verbose:
+        lines += [f"  not checked: {g.slug} ({g.run}): {g.missing}" for g in report.not_checked]
+        lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
+    return "\n".join(clean(line) for line in lines if line)
+
+
+def clean(line: str) -> str:
+    """Names come from strangers' folders: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in line)
+
+
+def short(line: str) -> str:
+    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+
+
+def head(report: Report) -> str:
+    states = Counter(run.view.state for run in report.runs)
+    told = ", ".join(f"{n} {state}" for state, n in states.most_common())
+    n = len(report.main)
+    found = "nothing found" if n == 0 else f"{n} finding{'s' if n > 1 else ''}"
+    return f"{report.path}: {len(report.runs)} run{'s' * (len(report.runs) != 1)} ({told or 'none readable'}), {found}"
+
+
+def groups(report: Report, verbose: bool) -> list[str]:
+    """A line per group; runs that are alike but for the seed stand together."""
+    shown = report.groups if verbose else report.groups[:GROUPS]
+    more = len(report.groups) - len(shown)
+    lines = [short(f"  {group_line(group)}") for group in shown]
+    return lines + ([f"  and {more} more groups (-v shows all)"] if more else [])
+
+
+def group_line(group: Group) -> str:
+    first = group.views[0]
+    env, algo = first.spec.get("env") or "?", first.config.get("algo.name") or "?"
+    seeds = ", ".join(f"{view.config.get('seed', '?')}: {outcome(view)}" for view in group.views[:8])
+    more = f", and {len(group.views) - 8} more" if len(group.views) > 8 else ""
+    name = f"{first.name}  " if len(group.views) == 1 else ""
+    return f"{name}{algo} on {env}, config {group.name}, by seed: {seeds}{more}"
+
+
+def outcome(view: View) -> str:
+    """The last evaluation with its standard error, and the state where it is not finished."""
+    state = "" if view.state == "finished" else f" ({view.state})"
+    try:
+        last = view.evals()[-1]
+    except Missing:
+        return f"no evaluation{state}"
+    error = "" if math.isnan(last.error) else f" ± {last.error:.2g}"
+    return f"{last.mean:.4g}{error}{state}"
+
+
+def findings(report: Report, verbose: bool) -> list[str]:
+    shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
+    lines = [line for found in shown for line in finding(found, report)]
+    more = [f for f in report.main if f not in shown]
+    if more:
+        names = Counter(f.slug for f in more)
+        told = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
+        lines.append(short(f"  {len(more)} more (-v): {told}"))
+    return lines
+
+
+def lead(found: list[Finding]) -> list[Finding]:
+    """The first three, of different rules where a folder has the same one many times."""
+    seen: set[str] = set()
+    first = [f for f in found if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
+    return first[:FINDINGS]
+
+
+def finding(found: Finding, report: Report) -> list[str]:
+    """Four lines: what and where, the numbers, what it means, what to try."""
+    where = found.run or f"group {found.group}"
+    same = [f for f in report.main if f.slug == found.slug]
+    also = f" (and {len(same) - 1} more runs)" if len(same) > 1 else ""
+    since = "" if not found.onset else f", since step {found.onset:,}"
+    because = f", explained by {found.explained_by}" if found.explained_by else ""
+    status = "" if found.status == "fired" else f", {found.status}"
+    lines = [f"{found.severity}: {found.slug} in {where}{also}{since}{because}{status}", f"  {found.message}"]
+    lines.append("  " + numbers(found) if found.evidence else f"  why: {found.meaning}")
+    lines.append(f"  try: {'; '.join(tried(item) for item in found.suggest)}")
+    return [short(line) for line in lines]
+
+
+def numbers(found: Finding) -> str:
+    """The evidence, ready to be checked by hand, and the reference's value."""
+    first = found.evidence[0]
+    values = " ".join(f"{v:.3g}" for v in first.values)
+    reference = found.reference
+    other = f"; {reference['run']}: {reference['value']:.3g}" if reference and reference["value"] is not None else ""
+    formula = f" ({first.formula})" if first.formula else ""
+    return f"{first.metric}: {values}{formula}{other}"
+
+
+def tried(item: Any) -> str:
+    return f"{item['key']} {item['from']} -> {item['to']}" if isinstance(item, dict) else str(item)
+
+
+def footer(report: Report) -> str:
+    """One line of limits: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
+    parts = [seeds(report), episodes(report)]
+    shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
+    if shared:
+        parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
+    broken = [g for g in report.not_checked if g.slug == "*"]
+    if broken:
+        parts.append(f"unreadable: {broken[0].run} ({broken[0].missing[:60]})"
+                     + (f" and {len(broken) - 1} more" if len(broken) > 1 else ""))  # fmt: skip
+    parts.append(unasked(report))
+    line = "limits: " + "; ".join(part for part in parts if part)
+    return line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH - 3] + "..."
+
+
+def seeds(report: Report) -> str:
+    counts = [len({str(view.config.get("seed")) for view in group.views}) for group in report.groups]
+    if not counts or min(counts) >= 5:
+        return ""
+    span = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return f"{span} seed{'s' if max(counts) > 1 else ''} per config, under 5 no conclusion"
+
+
+def episodes(report: Report) -> str:
+    n = [view.evals()[-1].n for run in report.runs if (view := run.view).has_evals(view.by)]
+    return f"{min(n)} episodes per evaluation" if n else "no evaluations with episodes"
+
+
+def unasked(report: Report) -> str:
+    gone = Counter(g.slug for g in report.not_checked if g.slug != "*")
+    if not gone:
+        return ""
+    what = Counter(g.missing for g in report.not_checked if g.slug != "*")
+    lacking = ", ".join(missing for missing, _ in what.most_common(2))
+    return f"{len(gone)} rule{'s' * (len(gone) > 1)} not run, for lack of {lacking}" + (
+        " ... (-v)" if len(what) > 2 else ""
+    )

@@ -1,0 +1,146 @@
+"""What is a rule, and what does it find? One pure check with its reasons in the docstring, and the finding it returns.
+
+A rule is a function (view) -> Finding | None. Its docstring has five labelled parts (What, Why, Known problems, Refuted
+by, Try), from which `relab explain` and docs/health.md are made. Data that is missing raises Missing: not checked is
+never "ok".
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
+SEVERITIES = ("info", "warning", "error")
+CONFIDENCES = ("low", "medium", "high")
+MODULES = tuple(f"relab.health.rules_{name}" for name in ("data", "policy", "value", "curve", "design"))
+ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
+
+
+class Missing(Exception):  # noqa: N818 - a state of the data, not an error
+    """What a rule needs and the run does not have."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The numbers to check by hand: a metric at some steps, and what was computed from it."""
+
+    metric: str
+    steps: list[int]
+    values: list[float]
+    formula: str = ""
+
+
+@dataclass
+class Finding:
+    """What a rule found in a run; the engine fills in the second half."""
+
+    message: str
+    value: float | None = None  # the measured number; held against the reference's
+    onset: int | None = None  # step at which it began
+    evidence: list[Evidence] = field(default_factory=list)
+    suggest: list[Any] = field(default_factory=list)  # {key, from, to} or text; empty: the rule's Try
+    confidence: str = "medium"
+    severity: str | None = None  # None: the rule's own
+    rule: str = ""
+    slug: str = ""
+    run: str | None = None
+    group: str | None = None
+    status: str = "fired"
+    axis: str = "agent_steps"
+    reference: dict[str, Any] | None = None
+    meaning: str = ""
+    refuted_by: str = ""
+    explained_by: str | None = None
+    footer: bool = False  # a limit of the data, told in the footer line
+
+    def to_json(self) -> dict[str, Any]:
+        owner = {"run": self.run} if self.run is not None else {"group": self.group}
+        onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
+        return {
+            "rule": self.rule, "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
+            "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
+            "reference": self.reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
+            "confidence": self.confidence, "explained_by": self.explained_by,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A check and what must be there for it."""
+
+    id: str  # as in the catalogue of rules
+    slug: str  # what users see
+    check: Callable[[Any], Finding | None]
+    needs: tuple[str, ...] = ()  # metrics
+    kind: str | None = None  # discrete or continuous actions only
+    algos: tuple[str, ...] = ("ppo",)  # empty: any
+    explains: tuple[str, ...] = ()  # slugs that are symptoms of this one
+    severity: str = "info"  # info until calibrated
+    scope: str = "run"  # run: a view; group: views that differ in the seed; folder: all views
+    footer: bool = False
+
+    @property
+    def parts(self) -> dict[str, str]:
+        return parse_parts(self.check.__doc__ or "")
+
+
+RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
+
+
+def rule(
+    id: str,
+    slug: str,
+    needs: Sequence[str] = (),
+    kind: str | None = None,
+    algos: Sequence[str] = ("ppo",),
+    explains: Sequence[str] = (),
+    severity: str = "info",
+    scope: str = "run",
+    footer: bool = False,
+) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
+    """Declare a check under its id and slug; a slug can be declared once."""
+
+    def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
+        made = Rule(id, slug, check, tuple(needs), kind, tuple(algos), tuple(explains), severity, scope, footer)
+        gone = [part for part in PARTS if not made.parts.get(part)]
+        if gone:
+            raise ValueError(f"the docstring of rule {slug} must have the parts {', '.join(PARTS)}, but lacks {gone}")
+        if slug in RULES and RULES[slug].check.__module__ != check.__module__:
+            raise ValueError(f"the rule {slug} of {check.__module__} exists already in {RULES[slug].check.__module__}")
+        RULES[slug] = made
+        return check
+
+    return declare
+
+
+def parse_parts(text: str) -> dict[str, str]:
+    """The labelled parts of a docstring, each on one line.
+
+    >>> parse_parts("What: a. Why: b.")
+    {'What': 'a.', 'Why': 'b.'}
+    """
+    cells = re.split(rf"(?:^|(?<=\s))({'|'.join(PARTS)}):\s", text)
+    return {name: " ".join(body.split()) for name, body in zip(cells[1::2], cells[2::2])}
+
+
+@functools.cache
+def load_plugins() -> None:
+    """Rules that installed packages declare; the scan reads every installed package, hence once."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=ENTRY_POINTS):
+        point.load()
+
+
+def all_rules(plugins: bool = True) -> dict[str, Rule]:
+    """Every rule, imported when first asked for; built-in ones first."""
+    for module in MODULES:
+        importlib.import_module(module)
+    if plugins:
+        load_plugins()
+    return RULES

@@ -1,0 +1,151 @@
+"""Did it learn, did it keep it, did it come to its end? The shape of the learning curve against its noise (group B)."""
+
+from __future__ import annotations
+
+import math
+
+from relab.health.rule import Finding, Missing, rule
+from relab.health.view import View, clear, shown
+
+
+@rule("B12", "run-incomplete", algos=(), severity="warning")
+def run_incomplete(view: View) -> Finding | None:
+    """
+    What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
+    Why: its last number is not its outcome; mixed with whole runs it biases every mean.
+    Known problems: a run on another machine whose clock is off looks silent.
+    Refuted by: an event `stop` that says why it ended early.
+    Try: `relab resume` it, or leave it out of comparisons.
+    """
+    state, last = view.state, view.last_step
+    planned = view.config.get("total_steps")
+    share = last / planned if isinstance(planned, (int, float)) and planned > 0 else math.nan
+    done = f"at step {last:,}" + ("" if math.isnan(share) else f" of {planned:,} ({share:.0%})")
+    if state == "failed":
+        said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
+        return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
+                       confidence="high", severity="error")  # fmt: skip
+    if state in ("interrupted", "stale"):
+        return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
+                       suggest=[f"relab resume {view.name}"], confidence="high")  # fmt: skip
+    if state == "finished" and share < 0.98 and not view.kinds & {"stop"}:
+        return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
+    if not view.meta.get("status"):
+        raise Missing("meta.status")
+    return None
+
+
+@rule("B1", "worse-than-random", algos=(), severity="info", explains=("plateau", "entropy-collapse"))
+def worse_than_random(view: View) -> Finding | None:
+    """
+    What: the last two evaluations lie below the random policy's return by more than two standard errors each.
+    Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
+    Known problems: early in training a deterministic policy may be worse than random; sampled ones are used if there.
+    Refuted by: a random level measured on another environment or horizon.
+    Try: run the ladder environments (`relab train ppo env=ladder-policy`): the first that fails names the part.
+    """
+    mode = "sampled" if view.has_evals("sampled") else view.by
+    found = view.evals(mode, at_least=3)
+    level, error = view.random()
+    worse = [e for e in found[-2:] if e.mean + 2 * math.hypot(0 if math.isnan(e.error) else e.error, error) < level]
+    if len(worse) < 2:
+        return None
+    onset = next(e.step for e in reversed(found) if e in worse)
+    return Finding(f"return {found[-1].mean:.4g} is below the random policy's {level:.4g}", found[-1].mean, onset,
+                   [shown(found, mode)], confidence="high")  # fmt: skip
+
+
+@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",))
+def peak_then_collapse(view: View) -> Finding | None:
+    """
+    What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
+        random, clear of noise.
+    Why: something learned was lost: steps too large, exploration gone, a critic gone astray.
+    Known problems: a curriculum that gets harder looks the same.
+    Refuted by: the same checkpoint scoring as before on fresh episodes (`relab eval`).
+    Try: keep the best checkpoint; lower `lr` or `epochs`, let `lr` fall; look at what changed just before the onset.
+    """
+    found, floor = view.evals(at_least=5), view.random()[0]
+    means = [e.mean for e in found]
+    smooth = [sorted(means[max(0, i - 1) : i + 2])[len(means[max(0, i - 1) : i + 2]) // 2] for i in range(len(means))]
+    top = max(range(len(smooth)), key=lambda i: smooth[i])
+    k = max(2, min(3, len(found) // 3), len(found) // 10)
+    last = found[-k:]
+    gain = smooth[top] - floor
+    lost = [(smooth[top] - e.mean) / gain if gain > 0 else 0.0 for e in last]
+    peak = found[top]
+    if gain <= 0 or min(lost) < 0.5 or min(clear(smooth[top] - e.mean, e, peak) for e in last) < 3:
+        return None
+    half = floor + gain / 2
+    onset = next((found[i].step for i in range(top, len(found)) if all(e.mean < half for e in found[i:])), None)
+    return Finding(f"the return rose to {smooth[top]:.4g} and fell to {means[-1]:.4g}", min(lost), onset,
+                   [shown(found, view.by)], confidence="high")  # fmt: skip
+
+
+@rule("B5", "plateau", algos=())
+def plateau(view: View) -> Finding | None:
+    """
+    What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
+        policy's, or clearly below the reference's.
+    Why: the run goes on without learning; more steps of the same will not help.
+    Known problems: sparse rewards look so until the first success; a level in the middle counts only against a
+        reference, because the highest return there can be is seldom the highest there is.
+    Refuted by: another metric of the task still improving.
+    Try: stop; change one thing: `lr`, exploration (`ent_coef`), reward.
+    """
+    found = view.evals(at_least=5)
+    if not view.has_choice:
+        return None
+    curve = view.curve(f"eval/return_{view.by}", rows=5)
+    half = curve.tail(0.5)
+    late = [e for e in found if e.step >= half.steps[0]]
+    level, (floor, noise) = half.median(), view.random()
+    error = math.hypot(noise, max(0.0 if math.isnan(e.error) else e.error for e in late))
+    behind = view.reference is not None and view.reference.has_evals(view.by) and (
+        view.reference.evals(view.by)[-1].mean - level > max(5 * error, 0.25 * abs(level - floor)))  # fmt: skip
+    if half.slope().significance >= 2 or (level > floor + 3 * error and not behind):
+        return None
+    return Finding(f"no progress since step {int(half.steps[0]):,}: return {level:.4g}, random {floor:.4g}",
+                   level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
+
+
+@rule("B10", "start-already-solved", algos=())
+def start_already_solved(view: View) -> Finding | None:
+    """
+    What: at step 0 the policy already earns 95 % of the way from random to the highest return.
+    Why: nothing is left to learn; what looks like progress is less noise in the actions.
+    Known problems: a tiny task may be solved by luck; the sampled policy must be as good, unless there is a parent.
+    Refuted by: a highest return that is not the real one.
+    Try: start from a weaker checkpoint or a harder task; report deterministic and sampled returns.
+    """
+    floor, top = view.random()[0], view.ceiling()
+    mode = "det" if view.meta.get("parent") or not view.has_evals("sampled") else "sampled"
+    first = view.evals(mode)[0]
+    if first.step != 0:
+        raise Missing("an evaluation at step 0")
+    if top - floor <= 1e-9 * max(1.0, abs(top)) or first.mean < floor + 0.95 * (top - floor):
+        return None
+    return Finding(f"the start already earns {first.mean:.4g} of {top:.4g}", first.mean, 0,
+                   [shown(view.evals(mode), mode)])  # fmt: skip
+
+
+@rule("F29", "resumed-run-lost-its-start", algos=(), severity="info", explains=("peak-then-collapse",))
+def lost_its_start(view: View) -> Finding | None:
+    """
+    What: a run that began well above random ends with less than half of what it began with, clear of noise.
+    Why: the training itself destroys a good policy; the settings differ from those that made it.
+    Known problems: a task that was made harder on purpose looks the same.
+    Refuted by: the starting checkpoint scoring as low under this run's evaluation.
+    Try: stop, go back to the starting checkpoint, and compare the settings with the parent's (`relab diff`).
+    """
+    found, (floor, error) = view.evals(at_least=3), view.random()
+    first, last = found[0], found[-1]
+    if first.mean - floor < max(5 * error, 0.1 * abs(floor)):
+        return None
+    lost = (first.mean - last.mean) / (first.mean - floor)
+    if lost < 0.5 or clear(first.mean - last.mean, first, last) < 3:
+        return None
+    half = (first.mean + floor) / 2
+    onset = next((e.step for i, e in enumerate(found) if all(x.mean < half for x in found[i:])), None)
+    return Finding(f"it began at {first.mean:.4g} and ended at {last.mean:.4g} (random {floor:.4g})", lost, onset,
+                   [shown(found, view.by)], confidence="high")  # fmt: skip

@@ -1,0 +1,155 @@
+"""Which runs belong together? Run folders at or below a path, grouped by config (all but the seed) and named."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relab import history
+from relab.configs.views import MISSING, config_hash, flatten
+from relab.history import History
+from relab.jsonl import RecordError
+from relab.report.verdict import Verdict, judge
+
+DEPTH = 4  # folders below the given one that are looked into
+STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
+MARKS = ("meta.json", "metrics.jsonl")
+
+
+@dataclass
+class Run:
+    """A run as the report needs it."""
+
+    history: History
+    name: str
+    seed: Any
+    state: str  # status as recorded; stale where it says running and its heart stopped
+    verdict: Verdict
+
+
+@dataclass
+class Group:
+    """Runs that differ in the seed alone."""
+
+    key: str
+    runs: list[Run] = field(default_factory=list)
+    label: str = ""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return self.runs[0].history.config
+
+    @property
+    def distinct(self) -> list[Run]:
+        """One run per seed: a seed that ran twice is no second sample. Finished ones count before others."""
+        kept: dict[str, Run] = {}
+        for run in sorted(self.runs, key=lambda r: r.state == "finished"):
+            kept[repr(run.seed) if run.seed is not None else run.name] = run
+        return sorted(kept.values(), key=lambda r: self.runs.index(r))
+
+
+def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
+    """All runs at or below `path`, in groups; RecordError where there are none."""
+    root = Path(path)
+    groups: dict[str, Group] = {}
+    for folder in run_folders(root):
+        run = load_run(folder, root, now)
+        key = _key(run)
+        groups.setdefault(key, Group(key)).runs.append(run)
+    if not groups:
+        raise RecordError(f"no runs at or below {path}: no folder there holds {' or '.join(MARKS)}")
+    found = sorted(groups.values(), key=lambda g: g.runs[0].name)
+    for group, label in zip(found, labels(found)):
+        group.label = label
+    return found
+
+
+def _key(run: Run) -> str:
+    known = run.history.meta.get("config_hash")
+    if isinstance(known, str) and known:
+        return known
+    return config_hash(run.history.config) if run.history.config else f"no config: {run.name}"
+
+
+def run_folders(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """Links are not followed: nothing outside of the given folder is read."""
+    if any((folder / mark).is_file() for mark in MARKS):
+        yield folder
+    elif depth <= DEPTH and folder.is_dir():
+        with os.scandir(folder) as entries:
+            below = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
+        for name in below:
+            yield from run_folders(folder / name, depth + 1)
+
+
+def load_run(folder: Path, root: Path, now: float | None = None) -> Run:
+    found = history.load(folder)
+    name = folder.resolve().name if folder == root else folder.relative_to(root).as_posix()
+    seed = found.meta.get("seed", found.config.get("seed"))
+    return Run(found, name, seed, state_of(found.meta, now), judge(found))
+
+
+def state_of(meta: dict[str, Any], now: float | None = None) -> str:
+    status = meta.get("status")
+    if status != "running":
+        return status if isinstance(status, str) else "unknown"
+    now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
+    try:
+        beat = datetime.datetime.fromisoformat(str(meta["heartbeat"]).replace("Z", "+00:00")).timestamp()
+    except (KeyError, ValueError):
+        return "running"
+    return "stale" if now - beat > STALE_S else "running"
+
+
+# ---- Names of groups
+
+
+def labels(groups: list[Group]) -> list[str]:
+    """What tells the groups apart: ent_coef=0.3; the run's name where one group is all there is."""
+    if len(groups) == 1:
+        return [groups[0].runs[0].name if len(groups[0].runs) == 1 else _env_algo(groups[0])]
+    keys = differing(groups)
+    for some in ([k for k in keys if k.endswith("name")], keys[:3]):
+        found = [_values(group, some) for group in groups]
+        if len(set(found)) == len(found):
+            break
+    else:
+        found = [f"{_env_algo(g)} {g.key[:6]}" for g in groups]
+    stems = [_stem(g) for g in groups]
+    told = all(stems) and len(set(stems)) == len(stems)
+    return [f"{stem} ({text})" for stem, text in zip(stems, found)] if told else found
+
+
+def _values(group: Group, keys: list[str]) -> str:
+    flat = flatten(group.config)
+    words = [(k.rpartition(".")[2], shown(flat.get(k, MISSING))) for k in keys]
+    return ", ".join(value if key == "name" else f"{key}={value}" for key, value in words)
+
+
+def _stem(group: Group) -> str:
+    """bonus, where the runs are called bonus-s0, bonus-s1: an experiment names its variants so."""
+    found = {re.sub(r"[-_]s(?:eed)?\d+$", "", run.name.rpartition("/")[2]) for run in group.runs}
+    return found.pop() if len(found) == 1 and len(group.runs) > 1 else ""
+
+
+def differing(groups: list[Group]) -> list[str]:
+    """Config keys that are not the same in all groups; the seed is none of them."""
+    flats = [flatten(g.config) for g in groups]
+    keys = dict.fromkeys(k for flat in flats for k in flat if k != "seed")
+    found = [k for k in keys if len({repr(flat.get(k, MISSING)) for flat in flats}) > 1]
+    return sorted(found, key=lambda k: not k.endswith("name"))  # another environment says more than its settings
+
+
+def shown(value: Any) -> str:
+    return "(none)" if value is MISSING else "null" if value is None else str(value)
+
+
+def _env_algo(group: Group) -> str:
+    flat = flatten(group.config)
+    names = [str(flat[key]) for key in ("algo.name", "env.name") if flat.get(key)]
+    return " on ".join(names) or group.runs[0].name

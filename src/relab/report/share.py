@@ -1,0 +1,84 @@
+"""What may leave the machine? Relative paths, no user, no host, no secrets, nothing that hides in the text.
+
+One walk over the finished data, so that no section can forget it. `--full` leaves all but control characters.
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+MASK = "***"
+SECRET = r"(?:[\w-]*(?:passw(?:or)?d|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[\w-]*)"
+SECRETS = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.+/=-]{8,}"), MASK),
+    (re.compile(rf"(?i)(?<![\w-])({SECRET}\s*[=:]\s*|--{SECRET}\s+)(\"[^\"]*\"|'[^']*'|[^\s,;\"']+)"), rf"\1{MASK}"),
+    (re.compile(r"(\w+://)[^/@\s]+@"), rf"\1{MASK}@"),
+    (re.compile(r"\b(?:sk|pk|ghp|gho|ghs|hf|glpat|xox[abp]|AKIA)[-_]?[A-Za-z0-9_-]{16,}\b"), MASK),
+)
+SECRET_KEY = re.compile(rf"(?i)(?:\w+\.)*{SECRET}")  # of a config: its value stands in another cell
+NUMBER = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?|null|none|true|false|\(none\)", re.IGNORECASE)
+PATH = re.compile(r"(?<![\w.~/:<\\])/(?:[\w.@%+~-]+/)*[\w.@%+~-]+/?|\b[A-Za-z]:\\[^\s\"'<>|]+")
+# C0 and C1 but tab and line break, and marks that turn the reading direction: they hide text
+HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Cleaner:
+    """Takes out of texts what should not leave; `folders` are what paths are made relative to."""
+
+    def __init__(self, folders: list[Path], hosts: set[str], full: bool = False):
+        self.full = full
+        self.roots = [str(folder.resolve()) for folder in [*folders, Path.cwd()]]
+        self.words = {name for name in {*hosts, *_users(), *self._homes()} if len(name) > 1}
+
+    def _homes(self) -> set[str]:
+        return {m[1] for root in self.roots if (m := re.match(r"/(?:home|Users)/([^/]+)", root))}
+
+    def clean(self, value: Any) -> Any:
+        """The same plain data with every text (keys too) made safe."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.clean(k): self._beside(k, v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._beside(value[0], v) if i else self.clean(v) for i, v in enumerate(value)]
+        return value
+
+    def _beside(self, key: Any, value: Any) -> Any:
+        """A cell or value behind a key that names a secret; numbers (max_tokens) stay."""
+        named = not self.full and isinstance(key, str) and SECRET_KEY.fullmatch(key)
+        return MASK if named and isinstance(value, str) and not NUMBER.fullmatch(value) else self.clean(value)
+
+    def text(self, text: str) -> str:
+        text = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+        if self.full:
+            return text
+        for pattern, mask in SECRETS:
+            text = pattern.sub(mask, text)
+        text = PATH.sub(lambda m: self.path(m[0]), text)
+        return self._without_names(text)
+
+    def path(self, path: str) -> str:
+        """Relative to the reported folder or the current one; of any other path, only the name."""
+        for root in self.roots:
+            if path.rstrip("/") == root:
+                return "."
+            if path.startswith(root + "/"):
+                return path[len(root) + 1 :]
+        return ".../" + re.split(r"[\\/]", path.rstrip("/\\"))[-1]
+
+    def _without_names(self, text: str) -> str:
+        for word in self.words:
+            text = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", "(name)", text)
+        return text
+
+
+def _users() -> set[str]:
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return set()
+    return set() if user in ("root", "user", "admin") else {user}  # these name nobody

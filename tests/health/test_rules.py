@@ -1,0 +1,81 @@
+"""Does each rule find its planted fault, and keep silent on healthy runs? (make_histories.py made the histories.)"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relab.health import rule as rules
+from relab.health.examine import examine
+
+ROOT = Path(__file__).resolve().parent / "histories"
+SLUGS = list(rules.all_rules(plugins=False))
+HEALTHY = sorted(path.name for path in (ROOT / "healthy").iterdir())
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_rule_finds_its_planted_fault(slug):
+    found = {f.slug: f for f in examine(ROOT / "faulty" / slug).findings}
+    assert slug in found, f"{slug} is silent on its fault; found: {sorted(found)}"
+    assert found[slug].message
+    assert found[slug].suggest
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_all_rules_are_silent_on_a_healthy_run(name):
+    report = examine(ROOT / "healthy" / name)
+    assert [(f.slug, f.message) for f in report.main] == []
+    assert not [gone for gone in report.not_checked if "the rule failed" in gone.missing or gone.slug == "*"]
+
+
+def test_healthy_runs_together_are_silent():
+    assert [f.slug for f in examine(ROOT / "healthy").main] == []
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_a_rule_gives_its_reasons(slug):
+    parts = rules.RULES[slug].parts
+    assert list(parts) == list(rules.PARTS)
+    assert min(len(text) for text in parts.values()) > 15
+
+
+def test_a_rule_explains_rules_that_exist():
+    unknown = {slug for rule in rules.RULES.values() for slug in rule.explains} - set(rules.RULES)
+    assert unknown == set()
+
+
+def test_each_history_belongs_to_a_rule_and_is_small():
+    assert sorted(path.name for path in (ROOT / "faulty").iterdir()) == sorted(SLUGS)
+    for meta in ROOT.rglob("meta.json"):
+        size = sum(path.stat().st_size for path in meta.parent.rglob("*") if path.is_file())
+        assert size < 34_000, f"{meta.parent} has {size} bytes"
+
+
+@pytest.mark.parametrize("slug", [s for s in SLUGS if rules.RULES[s].needs])
+def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
+    from relab.health import engine
+    from relab.health.examine import load_view
+
+    view = load_view(next((ROOT / "faulty" / slug).rglob("meta.json")).parent, "x")
+    gone = rules.RULES[slug].needs[0]
+    del view.history.columns[gone]
+    answer = engine.ask(rules.RULES[slug], view)
+    assert isinstance(answer, engine.NotChecked)
+    assert gone in answer.missing
+
+
+@pytest.mark.parametrize(
+    ("slug", "cause"),
+    [
+        ("frozen-parameters", "frozen-parameters"),
+        ("diverged", "diverged"),
+        ("std-exceeds-action-range", "entropy-runaway"),
+        ("critic-not-learning", "critic-not-learning"),
+        ("gradient-always-clipped", "gradient-always-clipped"),
+        ("unmentioned-config-change", "unmentioned-config-change"),
+        ("non-finite", "non-finite"),
+    ],
+)
+def test_the_cause_comes_first(slug, cause):
+    assert examine(ROOT / "faulty" / slug).main[0].slug == cause

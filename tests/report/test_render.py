@@ -1,0 +1,179 @@
+"""Do the pages open offline, say what the data says, and keep text from logs as text?"""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+
+import pytest
+from markdown_it import MarkdownIt
+
+from relab.commands import report
+from relab.jsonl import encode
+from relab.report import render, sections
+from report.made import made
+
+UP = (10.0, 60.0, 150.0, 300.0, 400.0)
+BAD = (
+    "x</script><script>alert(1)</script><img src=http://evil.example/p.png> | a | "
+    "[click](javascript:1) `b` *c* ${d} {{ e }}"
+)
+
+
+class Page(HTMLParser):
+    """Tags and whether each one that must be closed is."""
+
+    VOID = {"meta", "br", "hr", "img", "link", "input", "path", "circle"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.attrs = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attrs += [(tag, *pair) for pair in attrs]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def page_of(folder, findings=None, **options):
+    data = sections.build(folder, findings, **options)
+    return data, Page(render.html(data)), render.html(data), render.markdown(data)
+
+
+def test_first_screen_has_all_parts(tmp_path):
+    finding = {"slug": "high-kl", "severity": "warning", "run": "run", "message": "kl is high",
+               "evidence": [{"metric": "policy/kl", "steps": [0, 1000], "values": [0.1, 0.4], "formula": "max"}],
+               "try": [{"key": "lr", "from": 0.1, "to": 0.01}]}  # fmt: skip
+    _, page, html, md = page_of(made(tmp_path / "run", UP), [finding])
+    assert page.open == []
+    first = html.split("<details>")[0]
+    for text in ("Learned: 10 → 400 (random 20).", "kl is high", "policy/kl = 0.4 at 1,000 (max)", "lr: 0.1 → 0.01",
+                 "Config keys that were set", "finished; 4k of 10k steps in 8.0s", "no commit recorded",
+                 "relab train ppo seed=0", 'class="spark"'):  # fmt: skip
+        assert text in first
+    for text in (
+        "**Learned: 10 → 400 (random 20).**",
+        "**high-kl** (warning): kl is high.",
+        "```\nrelab train ppo seed=0\n```",
+    ):
+        assert text in md
+
+
+def test_nothing_is_loaded_from_elsewhere(tmp_path):
+    _, page, html, _ = page_of(made(tmp_path / "run", UP, meta={"name": BAD, "why": BAD}))
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert not [a for a in page.attrs if a[1] in ("src", "href", "srcset") or str(a[1]).startswith("on")]
+    assert "url(" not in html
+    assert "default-src 'none'" in html
+
+
+def hostile(folder):
+    """A run whose every text is an attack, as a foreign tool could have written it."""
+    made(folder, UP, meta={"why": BAD, "intent": BAD, "command": BAD, "spec": {"env": BAD}}, config={BAD: BAD})
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(encode({"step": 9000, "axis": BAD, BAD: 1.0, "return/mean": BAD}))
+    with open(folder / "events.jsonl", "ab") as file:
+        file.write(encode({"step": BAD, "kind": BAD, "time": BAD, BAD: {BAD: [BAD]}}))
+    return folder
+
+
+def test_hostile_text_stays_text_in_html(tmp_path):
+    folder = hostile(tmp_path / "<script>alert(2)<" / "run <b>|x")
+    finding = {"slug": BAD, "severity": BAD, "run": BAD, "message": BAD, "onset": {"step": 1000},
+               "try": [BAD, {"key": BAD}],
+               "evidence": [{"metric": BAD, "steps": [BAD], "values": [1, BAD, 2], "formula": BAD}]}  # fmt: skip
+    for full in (False, True):
+        _, page, html, _ = page_of(folder, [finding], full=full)
+        assert page.open == []
+        assert not {"script", "img", "b "} & set(page.tags)
+        assert "&lt;script&gt;" in html
+
+
+def test_hostile_text_stays_text_in_markdown(tmp_path):
+    folder = hostile(tmp_path / "run|x")
+    finding = {"slug": BAD, "severity": "error", "run": BAD, "message": BAD + "\n# Title\n- item"}
+    _, _, _, md = page_of(folder, [finding], full=True)
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(md)
+    inner = [child for token in tokens for child in token.children or []]
+    assert not [t for t in [*tokens, *inner] if t.type in ("html_block", "html_inline", "link_open", "image")]
+    headings = [t.content for t, o in zip(tokens[1:], tokens) if o.type == "heading_open"]
+    assert "Title" not in headings
+    rows = [len(cells) for cells in table_rows(tokens)]
+    assert set(rows) <= {2, 3, 4, 5, 6, 8, 7}, "pipes make no cells"
+    assert md.count("alert(1)") > 5, "the text is there, as text"
+
+
+def table_rows(tokens):
+    row = []
+    for token in tokens:
+        if token.type == "tr_open":
+            row = []
+        elif token.type in ("td_open", "th_open"):
+            row.append(token)
+        elif token.type == "tr_close":
+            yield row
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a|b", "a\\|b"), ("<b>", "&lt;b&gt;"), ("return_det", "return_det"), ("_x_", "\\_x\\_"), ("# t", "\\# t"),
+        ("- t", "\\- t"), ("-143.1", "-143.1"), ("a\n\nb", "a b"), ("1. x", "\\1. x"), (render.Raw("<b>"), "<b>"),
+    ],
+)  # fmt: skip
+def test_markdown_escapes(text, expected):
+    assert render.md(text) == expected
+
+
+def test_a_fence_cannot_be_closed_from_inside():
+    assert render.fence("a\n```\nb") == "````\na\n```\nb\n````"
+
+
+@pytest.mark.parametrize("evals", [(), (math.nan, math.nan), (1.0, math.nan, 3.0), (5.0,)])
+def test_odd_runs_render(tmp_path, evals):
+    _, page, _, md = page_of(made(tmp_path / "run", evals, status="running"))
+    assert page.open == []
+    assert md.startswith("# run\n")
+
+
+def test_several_groups_render(tmp_path):
+    for name, lr in (("low", 0.001), ("high", 0.1)):
+        for seed in range(3):
+            made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
+    _, page, html, md = page_of(tmp_path)
+    assert page.open == []
+    assert html.count('class="band"') == 4, "two groups, in the wide and in the narrow figure"
+    assert re.findall(r"Run (\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(3)]
+    assert "| high (lr=0.1) | 400 | all 3 seeds equal: no interval | 3 × 10 |" in md
+
+
+# ---- The command
+
+
+def test_the_command_writes_both_pages(tmp_path, capsys):
+    folder = made(tmp_path / "run", UP)
+    assert report.main([str(folder)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["Learned: 10 → 400 (random 20).", f"  {folder}/report.md", f"  {folder}/report.html"]
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    first = (folder / "report.md").read_text()
+    report.main([str(folder)])
+    again = (folder / "report.md").read_text()
+    assert re.sub(r"report\.\w+ \| \w.*", "", again).split("## Artefacts")[0] == first.split("## Artefacts")[0]
+
+
+def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
+    folder = made(tmp_path / "run", UP)
+    assert report.main([str(folder), "--out", str(tmp_path / "page.html")]) == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "page.md", "run"]
+    capsys.readouterr()
+    assert report.main([str(folder), "--json"]) == 0
+    assert '"sentence":"Learned: 10 → 400 (random 20)."' in capsys.readouterr().out
+    assert not (folder / "report.md").exists()

@@ -1,0 +1,215 @@
+"""Does a report say what the run folders hold, relative to their noise, and admit what it cannot know?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+import runs
+from relab.jsonl import RecordError, encode
+from relab.report import sections, tables
+from relab.report.share import Cleaner
+from report.made import made
+
+UP = (10.0, 60.0, 150.0, 300.0, 400.0)
+
+
+@pytest.mark.parametrize(
+    ("evals", "spread", "start"),
+    [
+        (UP, 2.0, "Learned: 10 → 400 (random 20)."),
+        (
+            (10.0, 200.0, 400.0, 60.0, 25.0),
+            2.0,
+            "Learned, then lost it after 2,000 steps (best 400): 10 → 25 (random 20).",
+        ),
+        ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
+        ((10.0, 22.0, 18.0, 21.0), 30.0, "Did not learn: 10 → 21 (random 20)."),
+        ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
+        ((10.0,), 2.0, "Too short to tell, one measurement: 10 (random 20)."),
+        ((), 2.0, "No result yet: no evaluation was made and no episode has ended."),
+        ((10.0, 50.0, math.nan, math.nan), 2.0, "Broke: the return is not a number (nan) from step 2,000 on."),
+        ((10.0, 380.0, 400.0, 390.0), 120.0, "Learned: 10 → 390"),  # the drop is within the noise
+    ],
+)
+def test_the_sentence(tmp_path, evals, spread, start):
+    assert sections.build(made(tmp_path / "run", evals, spread=spread))["sentence"].startswith(start)
+
+
+def test_above_random_is_required(tmp_path):
+    """From 5 to 19 is a gain over the start, but not over a random policy."""
+    data = sections.build(made(tmp_path / "run", (5.0, 12.0, 19.0), spread=0.1))
+    assert data["sentence"].startswith("Did not learn: 5 → 19 (random 20)")
+
+
+def test_solved_is_told_with_its_bias(tmp_path):
+    folder = made(tmp_path / "run", UP, config={"eval": {"stop_at": 390.0}})
+    data = sections.build(folder)
+    assert data["sentence"] == "Learned: 10 → 400 (random 20), solved (390) after 4,000 steps."
+    assert "training stopped at the first good evaluation, so its value is picked high" in data["not_known"]
+    other = made(tmp_path / "other", UP, config={"eval": {"stop_at": 900.0}})
+    assert sections.build(other)["sentence"].endswith("900 not reached.")
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    (outcome,) = sections.build(made(tmp_path / "run", UP))["outcome"]
+    assert (outcome["value"], outcome["seeds"], outcome["episodes"]) == ("400", 1, "10")
+    assert outcome["sure"].startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
+
+
+def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
+    for seed, last in enumerate((390.0, 400.0, 410.0)):
+        made(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
+    data = sections.build(tmp_path)
+    (outcome,) = data["outcome"]
+    assert outcome["value"] == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
+    assert data["sentence"] == "Learned on 3 of 3 seeds: 10 → 400 [375.2, 424.8] (mean of seeds, random 20)."
+    (group,) = data["curve"]["groups"]
+    assert (len(group["lines"]), group["band"]["label"]) == (3, "mean, 95% interval (t), n = 3 seeds")
+    assert (group["band"]["x"], group["band"]["mean"][-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
+
+
+def test_a_repeated_seed_is_no_second_sample(tmp_path):
+    for i, seed in enumerate((0, 1, 1)):
+        made(tmp_path / f"r{i}", UP, seed=seed)
+    data = sections.build(tmp_path)
+    assert (data["outcome"][0]["seeds"], data["curve"]["groups"][0]["band"]) == (2, None)
+    assert "1 runs repeat a seed of their config and are not counted in the outcome" in data["not_known"]
+    assert data["outcome"][0]["sure"] == "all 2 seeds equal: no interval"
+
+
+def test_groups_are_named_by_what_differs(tmp_path):
+    for name, lr in (("low", 0.001), ("high", 0.1)):
+        for seed in range(2):
+            made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
+    data = sections.build(tmp_path)
+    assert [o["label"] for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
+    assert data["config"]["rows"] == [["algo.lr", "0.1", "0.001"]]
+
+
+def test_config_against_the_parent(tmp_path):
+    made(tmp_path / "first", UP)
+    folder = made(tmp_path / "second", UP, config={"algo": {"name": "ppo", "lr": 0.002}}, meta={"parent": "first"})
+    data = sections.build(folder)
+    assert data["config"] == {
+        "against": "Config against its parent", "head": ["key", "parent", "this run"],
+        "rows": [["algo.lr", "0.001", "0.002"]],
+    }  # fmt: skip
+    orphan = made(tmp_path / "alone" / "third", UP, meta={"parent": "gone"})
+    data = sections.build(orphan)
+    assert data["config"]["rows"] == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
+    assert "the parent was not found beside the run" in data["not_known"]
+
+
+def test_running_and_stale_runs(tmp_path):
+    folder = made(tmp_path / "run", UP, status="running")
+    assert sections.build(folder)["sentence"].startswith("Still running at 4k of 10k steps. So far: Learned: 10 → 400")
+    assert sections.build(folder, now=4e9)["sentence"].startswith("Stale at 4k steps. Learned: 10 → 400")
+
+
+def test_an_experiment_answers(tmp_path):
+    made(tmp_path / "runs" / "a", UP)
+    (tmp_path / "answer.json").write_bytes(encode({"question": "Is it?", "answers": [{"text": "Yes."}]}))
+    assert sections.build(tmp_path)["sentence"] == sections.build(tmp_path / "runs")["sentence"] == "Is it? Yes."
+
+
+def test_findings_of_one_rule_are_shown_once(tmp_path):
+    made(tmp_path / "a", UP)
+    found = [{"slug": "high-kl", "severity": "warning", "run": run, "message": "m"} for run in ("a", "b", "c")]
+    shared = [{"slug": "other", "status": "also-in-reference", "message": "m"}]
+    data = sections.build(tmp_path, found + shared)
+    assert [f["where"] for f in data["findings"]] == ["a and 2 more"]
+    assert (data["more_findings"], len(data["sections"][0]["tables"][0]["rows"])) == (0, 3)
+
+
+def test_metrics_have_a_slope_with_its_error(tmp_path):
+    data = sections.build(made(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
+    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
+    row = next(row for row in core["tables"][0]["rows"] if row[0] == "return/mean")
+    assert row[:5] == ["return/mean", "105", "10", "105", "82.5"]
+    assert row[5].startswith("5 ± ")
+    assert row[6:] == ["10", ""]
+
+
+def test_nan_is_counted_and_not_averaged(tmp_path):
+    data = sections.build(made(tmp_path / "run", (1.0, math.nan, 3.0)))
+    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
+    assert core["tables"][0]["rows"][0][:5] == ["return/mean", "3", "1", "3", "2"]
+    assert core["tables"][0]["rows"][0][-1] == "1"
+
+
+def test_time_of_a_resumed_run_adds_up(tmp_path):
+    from relab import history
+    from relab.record import Record
+
+    folder = made(tmp_path / "run", UP)  # 8 seconds
+    with Record.open(folder) as record:
+        record.append_timing(5000, {"time/elapsed_s": 3.0})
+    assert tables.elapsed(history.load(folder)) == 11.0
+
+
+def test_no_run_is_an_error(tmp_path):
+    with pytest.raises(RecordError, match="no runs at or below"):
+        sections.build(tmp_path)
+
+
+def test_a_real_run(tmp_path):
+    runs.run(tmp_path / "run")
+    before = sorted(p.name for p in (tmp_path / "run").iterdir())
+    data = sections.build(tmp_path / "run")
+    titles = [s["title"] for s in data["sections"]]
+    assert titles == ["Health", "Run info", "Core metrics", "All other metrics", "Samples", "Evaluations", "Throughput",
+                      "Events", "Artefacts"]  # fmt: skip
+    assert data["budget"][0]["steps"] == "2.05k of 2.05k steps"
+    assert ["eval.episodes", "20", "4"] in data["config"]["rows"]
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
+
+
+# ---- Safe to share
+
+
+@pytest.mark.parametrize(
+    ("text", "safe"),
+    [
+        ("relab train --api-key abc123 x", "relab train --api-key *** x"),
+        ("WANDB_API_KEY=deadbeef relab", "WANDB_API_KEY=*** relab"),
+        ("password: 'a b' rest", "password: *** rest"),
+        ("https://me:pass@host.org/x", "https://***@host.org/x"),
+        ("Authorization: Bearer abcdefghij", "Authorization: ***"),
+        ("see /home/ada/secret/run.yaml now", "see .../run.yaml now"),
+        ("C:\\Users\\ada\\x.py", ".../x.py"),
+        ("eval/return_det 1 / 2", "eval/return_det 1 / 2"),
+        ("on bighost alone", "on (name) alone"),
+        ("a\x1b[31mb\u202ec", "a\ufffd[31mb\ufffdc"),
+    ],
+)
+def test_texts_are_made_safe(text, safe):
+    assert Cleaner([], {"bighost"}).text(text) == safe
+
+
+def test_a_secret_beside_its_key_is_masked():
+    rows = [["env.api_key", "abc", "null"], ["max_tokens", "512"], ["lr", "abc"]]
+    assert Cleaner([], set()).clean({"rows": rows, "token": "abc"}) == {
+        "rows": [["env.api_key", "***", "null"], ["max_tokens", "512"], ["lr", "abc"]],
+        "token": "***",
+    }
+
+
+def test_paths_below_the_folder_become_relative(tmp_path):
+    cleaner = Cleaner([tmp_path], set())
+    assert cleaner.text(f"--runs {tmp_path}/runs --at {tmp_path}") == "--runs runs --at ."
+    assert Cleaner([tmp_path], set(), full=True).text(f"at {tmp_path}/x") == f"at {tmp_path}/x"
+
+
+def test_nothing_of_the_machine_is_in_the_data(tmp_path):
+    meta = {"machine": {"host": "bighost"}, "command": f"relab train --runs {Path('/home/ada/runs')} --token t0psecret",
+            "patch": {"text": "+secret line", "bytes": 12, "sha256": "ab" * 32, "cut": False}}  # fmt: skip
+    folder = made(tmp_path / "run", UP, meta=meta)
+    shared, full = (str(sections.build(folder, full=full)) for full in (False, True))
+    for word in ("bighost", "ada", "t0psecret", "+secret line", str(tmp_path)):
+        assert word not in shared
+    assert all(word in full for word in ("bighost", "/home/ada/runs", "t0psecret", "+secret line"))
+    assert "sha256 abababab" in shared
+    assert "'host'" not in shared

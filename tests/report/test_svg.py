@@ -1,0 +1,109 @@
+"""Does the figure show every seed, every gap and nothing that a log smuggled in?"""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from relab.report import svg
+
+NAN = math.nan
+
+
+def data(*groups, **more):
+    found = [{"label": f"g{i}", "lines": lines, "band": None} for i, lines in enumerate(groups)]
+    return {"metric": "eval/return_det", "unit": "return", "axis": "agent_steps", "random": [], "onset": None,
+            "groups": found, **more}  # fmt: skip
+
+
+def line(y, x=None, name="run"):
+    return {"name": name, "seed": 0, "x": list(range(len(y))) if x is None else x, "y": list(y)}
+
+
+def drawn(figure, kind):
+    return [e for e in ET.fromstring(figure).iter() if e.get("class") == kind]
+
+
+def test_every_seed_is_a_line_in_its_groups_colour():
+    figure = svg.curve(data([line([1, 2]), line([2, 3])], [line([3, 4])]))
+    assert [e.get("stroke") for e in drawn(figure, "seed")] == ["#0072B2", "#0072B2", "#D55E00"]
+    assert not drawn(figure, "band") + drawn(figure, "gap") + drawn(figure, "nan")
+
+
+def test_nan_breaks_the_line_and_is_marked():
+    figure = svg.curve(data([line([1, 2, NAN, 4, 5])]))
+    (seed,) = drawn(figure, "seed")
+    assert seed.get("d").count("M") == 2, "two pieces"
+    assert (len(drawn(figure, "gap")), len(drawn(figure, "nan"))) == (1, 1)
+    assert "nan" not in seed.get("d").lower()
+    assert svg.legend(data([line([1, NAN])]))[-1]["text"] == "× not a finite number; dotted: no value"
+
+
+def test_missing_rows_break_the_line():
+    figure = svg.curve(data([line([1, 2, 3, 4, 5, 6], [0, 1, 2, 3, 20, 21])]))
+    assert drawn(figure, "seed")[0].get("d").count("M") == 2
+    assert (len(drawn(figure, "gap")), len(drawn(figure, "nan"))) == (1, 0)
+
+
+@pytest.mark.parametrize(("lines", "text"), [([], "nothing to draw yet"), ([line([NAN, math.inf])], "no finite value")])
+def test_nothing_to_draw_is_said(lines, text):
+    assert text in svg.curve(data(lines))
+
+
+@pytest.mark.parametrize("y", [[5.0], [5.0, 5.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9]])
+def test_odd_ranges(y):
+    figure = svg.curve(data([line(y)], random=[0.5]))
+    assert "nan" not in figure.lower().replace('class="nan"', "")
+    assert "inf" not in figure.lower()
+    ET.fromstring(figure)
+
+
+def test_band_with_its_label():
+    group = {"label": "g", "lines": [line([1, 2])] * 3,
+             "band": {"x": [0, 1], "mean": [1, 2], "low": [-99, 1], "high": [2, 3],
+                      "label": "mean, n = 3 seeds"}}  # fmt: skip
+    figure = svg.curve(data() | {"groups": [group]})
+    (band,) = drawn(figure, "band")
+    assert band[0].text == "mean, n = 3 seeds"
+    heights = [float(v) for v in re.findall(r" (-?[\d.]+)", band.get("d"))]
+    assert max(heights) <= 330 - 44, "a band far wider than the lines ends at the frame"
+    assert len(drawn(figure, "mean")) == 1
+
+
+def test_random_level_onset_and_axes():
+    figure = svg.curve(data([line([1, 2, 3])], random=[1.5], onset={"step": 1, "slug": "high-kl"}))
+    texts = [e.text for e in ET.fromstring(figure).iter() if e.tag.endswith("text")]
+    assert {"random 1.5", "high-kl", "agent steps", "eval/return_det"} <= set(texts)
+
+
+def test_hostile_text_is_escaped():
+    bad = '"><script>alert(1)</script>&'
+    made = data([line([1, 2], name=bad)], onset={"step": 1, "slug": bad}, metric=bad, axis=bad)
+    assert "<script" not in svg.curve(made)
+    ET.fromstring(svg.curve(made))
+
+
+def test_thinning_keeps_spikes_and_nan():
+    points = [(float(i), 0.0) for i in range(10_000)]
+    points[5003], points[7001] = (5003.0, 99.0), (7001.0, NAN)
+    kept = svg.thinned(points)
+    assert (5003.0, 99.0) in kept
+    assert any(math.isnan(y) for _, y in kept)
+    assert len(kept) <= svg.MOST_POINTS + 1
+    assert [x for x, _ in kept] == sorted(x for x, _ in kept)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0, 500, [0, 100, 200, 300, 400, 500]), (-1.1, 0.9, [-1, -0.5, 0, 0.5]), (3, 13, [4, 6, 8, 10, 12])],
+)
+def test_ticks_are_round(low, high, expected):
+    assert svg.ticks(low, high) == pytest.approx(expected)
+
+
+def test_sparkline():
+    assert svg.sparkline([1, 2, NAN, "x", 3]).count("M") == 2
+    assert svg.sparkline([NAN, 1]) == "", "one number is no line"

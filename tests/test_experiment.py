@@ -1,0 +1,147 @@
+"""Does an experiment run what it must, once, and survive being killed?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from relab import experiment
+from relab.config import ConfigError
+from relab.execute import local
+from relab.record import Record
+
+TINY = """
+question: Does a tiny step learn less?
+at: final
+smallest_effect: 5
+base:
+  env: cartpole
+  total_steps: 512
+  algo: {envs: 8, steps: 16, epochs: 1, minibatches: 2}
+  eval: {every: 256, episodes: 3}
+vary: {lr: [1e-3, 1e-6]}
+seeds: 2
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "question.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None:
+    asked = experiment.load(write(tmp_path, TINY))
+    assert list(asked.variants) == ["lr=0.001", "lr=1e-06"]
+    cells = experiment.prepare(asked, tmp_path / "x")
+    assert [cell.folder.name for cell in cells] == ["lr=0.001-s0", "lr=1e-06-s0", "lr=0.001-s1", "lr=1e-06-s1"]
+    cost = experiment.forecast(asked, cells, tmp_path / "x", workers=2)
+    assert cost.runs == 4
+    assert cost.seconds == 2 * cost.seconds_per_run > 2 * experiment.STARTUP_S
+    seen = []
+    done = experiment.run(asked, tmp_path / "x", cells, workers=2, watch=lambda n, of: seen.append((n, of)))
+    assert (sorted(done.finished), done.failed, done.interrupted) == (sorted(c.folder.name for c in cells), [], False)
+    assert seen[-1] == (4, 4)
+    runs = experiment.histories(cells)
+    assert [[h.meta["seed"] for h in group] for group in runs.values()] == [[0, 1], [0, 1]]
+    assert runs["lr=1e-06"][0].config["algo"]["lr"] == 1e-6
+    written = [(cell.folder / "events.jsonl").read_bytes() for cell in cells]
+    again = experiment.run(asked, tmp_path / "x", cells, workers=2)
+    assert len(again.finished) == 4
+    assert written == [(cell.folder / "events.jsonl").read_bytes() for cell in cells], "nothing ran twice"
+    assert experiment.forecast(asked, cells, tmp_path / "x", workers=2).seconds == 0
+    more = experiment.load(write(tmp_path, TINY.replace("seeds: 2", "seeds: 3")))
+    assert len(experiment.prepare(more, tmp_path / "x")) == 6, "seeds may be added"
+    with pytest.raises(ConfigError, match="another experiment"):
+        experiment.prepare(experiment.load(write(tmp_path, TINY.replace("effect: 5", "effect: 6"))), tmp_path / "x")
+    with pytest.raises(ConfigError, match=r"not taken away.*\[2\]"):
+        experiment.prepare(asked, tmp_path / "x")
+
+
+def test_the_answer_is_kept_with_the_looks_it_took(tmp_path: Path) -> None:
+    """Five seeds of made-up finished runs; no training needed to conclude."""
+    asked = experiment.load(write(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        pretend(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed)
+    (found,) = experiment.conclude(asked, tmp_path / "x", cells)
+    assert (found.verdict, found.names, found.n) == ("no", ("lr=0.001", "lr=1e-06"), (5, 5))
+    assert found.delta == pytest.approx(-80)
+    kept = json.loads((tmp_path / "x" / "answer.json").read_text())
+    assert kept["looks"] == {"lr=1e-06": [[5, 5]]}
+    assert kept["answers"][0]["text"] == found.text
+    again = experiment.conclude(asked, tmp_path / "x", cells[:-2])  # one seed less each: never an answer
+    assert again[0].verdict == "cannot tell yet"
+
+
+def pretend(cell: experiment.Cell, value: float) -> None:
+    record = Record.create(cell.folder, {"env": {"name": "none"}, "seed": cell.seed}, {}, {"seed": cell.seed})
+    episode = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
+    record.append_eval({"step": 0, "mode": "det", "noise": 0.0, "episodes": [episode]})
+    record.update_meta(status="finished")
+    record.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TINY.replace("question:", "quesion:"), "the nearest known one is `question`"),
+        (TINY.replace("vary: {lr: [1e-3, 1e-6]}", "vary: {lr: [1e-3]}"), "at least two variants"),
+        (TINY + "variants: {a: {}, b: {}}\n", "either `vary` or `variants`"),
+        (TINY.replace("at: final", "at: best"), "`at` must be one of"),
+        (TINY.replace("seeds: 2", "seeds: [1, 1]"), "different seeds"),
+        (TINY.replace("at: final", "at: first_step_reaching"), "needs a `level`"),
+    ],
+)
+def test_a_question_that_cannot_be_asked(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=says):
+        experiment.load(write(tmp_path, text))
+
+
+def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    asked = experiment.load(write(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
+    with pytest.raises(ConfigError, match="unknown key `learning_rat`"):
+        experiment.prepare(asked, tmp_path / "x")
+
+
+def script(tmp_path: Path, name: str, text: str) -> local.Job:
+    """A job whose process runs `text`, with DONE and TRIES as files to touch."""
+    done, tries = tmp_path / f"{name}.done", tmp_path / f"{name}.tries"
+    code = (
+        f"import os, signal, time, pathlib\ndone, tries = pathlib.Path({str(done)!r}), pathlib.Path({str(tries)!r})\n"
+    )
+    code += "tries.write_text(tries.read_text() + 'x' if tries.exists() else 'x')\n" + text
+    return local.Job(name, lambda: [sys.executable, "-c", code], done.exists, tmp_path / f"{name}.log")
+
+
+def test_a_killed_worker_is_started_again_and_a_failing_one_is_not(tmp_path: Path) -> None:
+    killed = script(
+        tmp_path, "killed", "if len(tries.read_text()) < 2: os.kill(os.getpid(), signal.SIGKILL)\ndone.touch()"
+    )
+    failing = script(tmp_path, "failing", "raise SystemExit(3)")
+    hopeless = script(tmp_path, "hopeless", "os.kill(os.getpid(), signal.SIGKILL)")
+    found = local.run([killed, failing, hopeless], workers=2)
+    assert found.finished == ["killed"]
+    assert sorted(found.failed) == ["failing", "hopeless"]
+    assert killed.exit_codes == [-signal.SIGKILL, 0]
+    assert failing.exit_codes == [3]
+    assert len(hopeless.exit_codes) == local.TRIES
+
+
+def test_a_signal_stops_the_workers_and_leaves_the_rest(tmp_path: Path) -> None:
+    slow = "signal.signal(signal.SIGTERM, lambda *_: (done.touch(), os._exit(0)))\ntime.sleep(60)"
+    jobs = [script(tmp_path, f"slow{i}", slow) for i in range(3)]
+    Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    found = local.run(jobs, workers=2)
+    assert found.interrupted
+    assert time.monotonic() - begin < 30
+    assert sorted(found.finished) == ["slow0", "slow1"], "those that ran were asked to end, and did what they do then"
+    assert not jobs[2].exit_codes
