@@ -28,7 +28,7 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Did not learn: 10 → 21 (random 20)."),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
-        ((10.0,), 2.0, "Too short to tell, one measurement: 10 (random 20)."),
+        ((10.0,), 2.0, "Too short to tell: 10 (random 20)."),
         ((), 2.0, "No result yet: no evaluation was made and no episode has ended."),
         ((10.0, 50.0, math.nan, math.nan), 2.0, "Broke: the return is not a number (nan) from step 2,000 on."),
         ((10.0, 380.0, 400.0, 390.0), 120.0, "Learned: 10 → 390"),  # the drop is within the noise
@@ -51,6 +51,39 @@ def test_solved_is_told_with_its_bias(tmp_path):
     assert "training stopped at the first good evaluation, so its value is picked high" in data["not_known"]
     other = made(tmp_path / "other", UP, config={"eval": {"stop_at": 900.0}})
     assert sections.build(other)["sentence"].endswith("900 not reached.")
+
+
+def training_only(folder, values):
+    """What a foreign tool leaves: one number per row, neither episodes nor meta.json."""
+    folder.mkdir()
+    rows = [encode({"step": i, "axis": "agent_steps", "return/mean": float(v)}) for i, v in enumerate(values)]
+    (folder / "metrics.jsonl").write_bytes(b"".join(rows))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ((2, 5), "Too short to tell: training return 2 → 5."),
+        ((2, 9, 1, 8, 2, 9, 3, 5), "Did not learn: training return 2 → 5."),
+        ((2, 12, 21, 33, 41, 52, 60), "Learned: training return 2 → 60."),
+    ],
+)
+def test_without_episodes_the_curve_gives_the_noise(tmp_path, values, sentence):
+    data = sections.build(training_only(tmp_path / "run", values))
+    assert data["sentence"] == sentence
+    assert "no evaluations: judged by training episodes, sampled actions" in data["not_known"]
+
+
+def test_broken_files_are_reported_not_raised(tmp_path):
+    folder = made(tmp_path / "run", UP)
+    (folder / "meta.json").write_text('{"seed": [1], "spec": 5, "machine": [], "patch": {"bytes": 3}, "parent": 5}')
+    (folder / "config.yaml").write_text("eval: 5\nalgo: []\nenv: {name: [a]}\ntotal_steps: x\n")
+    with open(folder / "evals.jsonl", "ab") as file:
+        file.write(b'{"step":9,"mode":"det","episodes":5}\n{"mode":["det"]}\nnot json\n')
+    data = sections.build(folder)
+    assert data["sentence"] == "Learned: 10 → 400."
+    assert "3 files or rows could not be read" in data["not_known"]
 
 
 def test_one_seed_has_no_interval(tmp_path):

@@ -190,7 +190,10 @@ def samples(run: Run) -> dict[str, Any] | None:
 def evaluations(run: Run) -> dict[str, Any] | None:
     rows = []
     for row in run.history.evals:
-        episodes = [e for e in row.get("episodes") or [] if isinstance(e, dict) and e.get("end") != "unused"]
+        found = row.get("episodes")
+        episodes = (
+            [e for e in found if isinstance(e, dict) and e.get("end") != "unused"] if isinstance(found, list) else []
+        )
         returns = np.array([e["return"] for e in episodes if isinstance(e.get("return"), (int, float))], np.float64)
         if len(returns):
             rows.append([shown(row.get("step")), str(row.get("mode")), *_eval_cells(returns), _ends(episodes)])
@@ -272,7 +275,8 @@ def artefacts(run: Run) -> dict[str, Any]:
     files = sorted(
         p for p in [*folder.glob("*"), *folder.glob("checkpoints/*"), *folder.glob("media/*")] if not p.is_symlink()
     )
-    rows = [[p.relative_to(folder).as_posix() + ("/" if p.is_dir() else ""), _size(p)] for p in files]
+    kept = [p for p in files if p.name not in ("report.md", "report.html")]  # made from the rest, as this page is
+    rows = [[p.relative_to(folder).as_posix() + ("/" if p.is_dir() else ""), _size(p)] for p in kept]
     return section("Artefacts", [], [table(["file", "size"], rows)])
 
 

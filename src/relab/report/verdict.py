@@ -18,6 +18,7 @@ from relab.screen import number
 from relab.stats import Interval, mean_interval
 
 Z = 3.0
+FEW = 5  # points on a curve from which its own noise can be told
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
 
 
@@ -63,7 +64,7 @@ def judge(run: History) -> Verdict:
 def _kind(points: list[Point], good: list[Point], best: Point, random: Point | None) -> str:
     first, last = good[0], points[-1]
     base = max([first, *([random] if random else [])], key=lambda p: p.mean)
-    if len(points) < 2:
+    if len(points) < 2 or not math.isfinite(last.se):
         return "short"
     if above(last, base):
         kept = (last.mean - base.mean) / (best.mean - base.mean)
@@ -86,7 +87,7 @@ def curve_points(run: History) -> tuple[str, list[Point]]:
     for mode in (str(_get(run.config, "eval", "by") or "det"), "det", "sampled"):
         points = [p for row in run.evals if row.get("mode") == mode and (p := _point(row))]
         if points:
-            return f"eval/return_{mode}", sorted(points, key=lambda p: p.step)
+            return f"eval/return_{mode}", with_noise(sorted(points, key=lambda p: p.step))
     return _training_points(run)
 
 
@@ -101,7 +102,7 @@ def _point(row: dict[str, Any]) -> Point | None:
 
 def _mean_se(x: np.ndarray) -> tuple[float, float]:
     with np.errstate(all="ignore"):
-        return float(x.mean()), float(x.std(ddof=1) / math.sqrt(len(x))) if len(x) > 1 else 0.0
+        return float(x.mean()), float(x.std(ddof=1) / math.sqrt(len(x))) if len(x) > 1 else math.inf
 
 
 def _training_points(run: History) -> tuple[str, list[Point]]:
@@ -110,10 +111,20 @@ def _training_points(run: History) -> tuple[str, list[Point]]:
         return "", []
     std = dict(zip(spread.steps.tolist(), spread.values.tolist())) if spread else {}
     n = dict(zip(counts.steps.tolist(), counts.values.tolist())) if counts else {}
-    rows = list(zip(column.steps.tolist(), column.values.tolist()))
-    return "return/mean", [
-        Point(s, v, std.get(s, 0.0) / math.sqrt(max(n.get(s, 1), 1)), int(n.get(s, 1))) for s, v in rows
-    ]
+    points = []
+    for step, value in zip(column.steps.tolist(), column.values.tolist()):
+        size = int(found) if math.isfinite(found := n.get(step, 0)) else 0
+        points.append(Point(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.inf, size))
+    return "return/mean", with_noise(points)
+
+
+def with_noise(points: list[Point]) -> list[Point]:
+    """Where single episodes are not known, the noise is how far neighbours on the curve lie apart, over sqrt(2)."""
+    if all(math.isfinite(p.se) for p in points):
+        return points
+    values = np.array([p.mean for p in points if math.isfinite(p.mean)])
+    noise = float(np.diff(values).std() / math.sqrt(2)) if len(values) >= FEW else math.inf
+    return [p if math.isfinite(p.se) else Point(p.step, p.mean, noise, p.n) for p in points]
 
 
 def random_level(run: History) -> Point | None:
@@ -157,7 +168,7 @@ _HEADS = {
     "lost": "Learned, then lost it after {step} steps (best {best}): ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",
-    "short": "Too short to tell, one measurement: ",
+    "short": "Too short to tell: ",
 }
 
 
