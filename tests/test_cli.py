@@ -136,7 +136,7 @@ def test_diff_shows_only_what_differs_biggest_first(runs: Path, capsys: pytest.C
     out, _ = relab("diff", "one", "two", "--runs", str(runs), capsys=capsys)
     keys = [line.split()[0] for line in out.splitlines()]
     assert keys == ["algo.lr", "algo.gamma", "eval.episodes", "seed"]
-    assert "algo.lr        0.001 -> 0.01  (x10)" in out
+    assert "algo.lr        0.003 -> 0.01  (x3.333)" in out
     out, _ = relab("diff", "one", "one", "--runs", str(runs), capsys=capsys)
     assert out == "no difference\n"
     out, _ = relab("diff", "one", "two", "--runs", str(runs), "--json", capsys=capsys)

@@ -12,13 +12,14 @@ _LADDER = {
 
 # (algorithm, environment with version) -> nested settings, as they would stand in a YAML file.
 PRESETS: dict[tuple[str, str], dict[str, Any]] = {
-    # small batches and a step size that follows the KL: solved in about 10,000 steps (chosen on seeds 100 to 114)
+    # small batches and large steps that shrink: solved in about 10,000 steps (chosen on seeds 100 to 114), and it stays
+    # so until the end (seeds 200 to 207; a step size that follows the KL was as fast and lost it on one seed of five)
     ("ppo", "cartpole-v1"): {
         "total_steps": 100_000,
         "eval": {"every": 2048},
         "algo": {
-            "envs": 16, "steps": 64, "epochs": 4, "minibatches": 8, "lr": 1e-3, "lr_schedule": "adaptive_kl",
-            "target_kl": 0.03, "gamma": 0.99, "lam": 0.9, "max_grad_norm": 5.0,
+            "envs": 16, "steps": 64, "epochs": 4, "minibatches": 8, "lr": 3e-3, "lr_schedule": "linear",
+            "gamma": 0.99, "lam": 0.9, "max_grad_norm": 5.0,
         },
     },
     # a short horizon is enough to swing up; rewards of -16 to 0 want scaling
