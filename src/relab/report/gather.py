@@ -5,20 +5,16 @@ from __future__ import annotations
 import datetime
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relab import history
 from relab.configs.views import MISSING, config_hash, flatten
+from relab.health.examine import MARKS, STALE_S, find_runs
 from relab.history import History
 from relab.jsonl import RecordError
 from relab.report.verdict import Verdict, judge
-
-DEPTH = 4  # folders below the given one that are looked into
-STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
-MARKS = ("meta.json", "metrics.jsonl")
 
 
 @dataclass
@@ -57,7 +53,7 @@ def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
     """All runs at or below `path`, in groups; RecordError where there are none."""
     root = Path(path)
     groups: dict[str, Group] = {}
-    for folder in run_folders(root):
+    for folder in find_runs(root):
         run = load_run(folder, root, now)
         key = _key(run)
         groups.setdefault(key, Group(key)).runs.append(run)
@@ -74,17 +70,6 @@ def _key(run: Run) -> str:
     if isinstance(known, str) and known:
         return known
     return config_hash(run.history.config) if run.history.config else f"no config: {run.name}"
-
-
-def run_folders(folder: Path, depth: int = 0) -> Iterator[Path]:
-    """Links are not followed: nothing outside of the given folder is read."""
-    if any((folder / mark).is_file() for mark in MARKS):
-        yield folder
-    elif depth <= DEPTH and folder.is_dir():
-        with os.scandir(folder) as entries:
-            below = sorted(e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith("."))
-        for name in below:
-            yield from run_folders(folder / name, depth + 1)
 
 
 def load_run(folder: Path, root: Path, now: float | None = None) -> Run:
