@@ -168,3 +168,10 @@ def test_evaluations_become_columns(tmp_path):
 
 def episode(ret, success=None, end="fell"):
     return {"seed": 1, "return": ret, "length": 4, "success": success, "end": end}
+
+
+def test_lists_where_numbers_should_be_are_reported_and_left_out(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "policy/kl": [1.0]}\n{"step": 2, "policy/kl": [2.0]}\n')
+    found = history.load(tmp_path)
+    assert "policy/kl" not in found.columns
+    assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in found.problems)

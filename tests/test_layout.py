@@ -20,7 +20,7 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
     0: "__init__ types names streams glossary jsonl provenance configs registry config record",
-    1: "history stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp envs",
+    1: "history folders stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
     4: "probes checkpoint",
@@ -37,7 +37,19 @@ PLACE = {unit: (layer, column) for layer, row in LAYERS.items() for column, unit
 
 # Units that must start fast and run without the `train` extra.
 READING = set(LAYERS[0].split()) | {
-    *("history", "stats", "schedules", "importers", "health", "advise", "answer", "report", "notebook", "web"),
+    *(
+        "history",
+        "folders",
+        "stats",
+        "schedules",
+        "importers",
+        "health",
+        "advise",
+        "answer",
+        "report",
+        "notebook",
+        "web",
+    ),
 }
 AT_IMPORT = {"commands", "cli", "api", "__main__"}  # light when imported; their functions load the rest when called
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}

@@ -137,6 +137,8 @@ def _add_columns(history: History, file: str, rows: list[dict[str, Any]]) -> Non
             pieces.setdefault(name, []).append(piece)
     for name, parts in pieces.items():
         at = np.concatenate([part.at for part in parts])
+        if not at.size:  # a name without a single number is a problem that was noted, not a column
+            continue
         order = np.argsort(at, kind="stable")
         history.columns[name] = Column(steps[at[order]], np.concatenate([part.values for part in parts])[order])
         history.axes[name] = axes[int(at[order[-1]])]
@@ -168,6 +170,8 @@ def _pieces(
     if not any(None in row for row in values):  # numpy would read null as NaN
         try:
             table = np.array(values, np.float64)
+            if table.ndim != 2:
+                raise ValueError("lists of one length make a block, not a table")
             return [(name, _Piece(at, np.ascontiguousarray(table[:, i]))) for i, name in enumerate(names)]
         except (ValueError, TypeError):
             pass  # text or lists among the numbers: cell by cell

@@ -12,7 +12,8 @@ import pytest
 
 from relab import cli
 from relab.configs.base import ConfigError
-from relab.health.examine import STALE_S, examine, find_runs, load_view, state_of
+from relab.folders import STALE_S, find_runs, state_of
+from relab.health.examine import examine, load_view
 from relab.health.render import text
 from relab.jsonl import RecordError
 
@@ -72,7 +73,7 @@ def test_broken_folders_are_reported_and_the_others_examined(tmp_path):
     said = {gone.run for gone in report.not_checked if gone.slug == "*"}
     assert {"bad", "rows"} <= said
     assert not [gone for gone in report.not_checked if "the rule failed" in gone.missing]
-    assert any("`policy/kl` holds no plain numbers" in gone.missing for gone in report.not_checked)
+    assert any("`policy/kl` is no number in 1 rows" in gone.missing for gone in report.not_checked)
     assert "unreadable" in text(report)
 
 
@@ -93,14 +94,14 @@ def test_a_running_run_is_stale_once_its_heart_stopped(tmp_path):
     run = copy(HEALTHY / "cartpole", tmp_path / "a", status="running", heartbeat="2026-01-01T00:00:00.000Z")
     view = load_view(run, "a")
     beat = 1767225600.0  # that instant
-    assert state_of(view, beat + 1) == "running"
-    assert state_of(view, beat + STALE_S + 1) == "stale"
+    assert state_of(view.history, beat + 1) == "running"
+    assert state_of(view.history, beat + STALE_S + 1) == "stale"
 
 
 def test_without_a_heartbeat_the_newest_file_counts(tmp_path):
     run = copy(HEALTHY / "cartpole", tmp_path / "a", status="running", heartbeat=None)
     assert load_view(run, "a").state == "running"
-    assert state_of(load_view(run, "a"), 4e9) == "stale"
+    assert state_of(load_view(run, "a").history, 4e9) == "stale"
 
 
 def test_a_running_run_is_not_called_incomplete(tmp_path):

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relab import history
 from relab.configs.views import config_hash
+from relab.folders import MARKS, find_runs, state_of
 from relab.health import engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View
-from relab.jsonl import Problem, RecordError
+from relab.jsonl import RecordError
 
 SCHEMA = 1
-DEPTH = 4  # folders below the given one that are looked into
-MAX_FOLDERS = 20_000
-STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
-MARKS = ("meta.json", "metrics.jsonl")
 
 
 @dataclass
@@ -97,27 +92,6 @@ def examine(
     return report
 
 
-def find_runs(root: Path) -> Iterator[Path]:
-    """Run folders at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
-    todo, seen = [(root, 0)], 0
-    while todo:
-        folder, depth = todo.pop(0)
-        seen += 1
-        if any((folder / mark).is_file() for mark in MARKS):
-            yield folder
-        elif depth < DEPTH and seen < MAX_FOLDERS:
-            todo += [(child, depth + 1) for child in _children(folder)]
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            found = [e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-    except OSError:
-        return []
-    return [folder / name for name in sorted(found)]
-
-
 def _load_all(root: Path, report: Report) -> list[View]:
     views = []
     for folder in find_runs(root):
@@ -135,32 +109,7 @@ def _load_all(root: Path, report: Report) -> list[View]:
 
 def load_view(folder: Path, name: str) -> View:
     found = history.load(folder)
-    for metric in [metric for metric, column in found.columns.items() if column.values.ndim != 1]:
-        del found.columns[metric]  # lists where numbers should be
-        found.problems.append(Problem("metrics.jsonl", None, f"`{metric}` holds no plain numbers"))
-    view = View(found, name)
-    view.state = state_of(view)
-    return view
-
-
-def state_of(view: View, now: float | None = None) -> str:
-    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped."""
-    status = view.meta.get("status")
-    if status != "running":
-        return str(status) if isinstance(status, str) else "unknown"
-    now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
-    return "stale" if now - _last_sign(view) > STALE_S else "running"
-
-
-def _last_sign(view: View) -> float:
-    """Seconds of the last heartbeat; of the newest file where there is none."""
-    try:
-        beat = str(view.meta["heartbeat"]).replace("Z", "+00:00")
-        return datetime.datetime.fromisoformat(beat).timestamp()
-    except (KeyError, ValueError):
-        pass
-    times = [e.stat(follow_symlinks=False).st_mtime for e in os.scandir(view.history.folder)]
-    return max(times, default=0.0)
+    return View(found, name, state=state_of(found))
 
 
 def _link(views: list[View], reference: View | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 
 from relab import history
 from relab.configs.views import MISSING, config_hash, flatten
-from relab.health.examine import MARKS, STALE_S, find_runs
+from relab.folders import MARKS, find_runs, state_of
 from relab.history import History
 from relab.jsonl import RecordError
 from relab.report.verdict import Verdict, judge
@@ -76,19 +75,7 @@ def load_run(folder: Path, root: Path, now: float | None = None) -> Run:
     found = history.load(folder)
     name = folder.resolve().name if folder == root else folder.relative_to(root).as_posix()
     seed = found.meta.get("seed", found.config.get("seed"))
-    return Run(found, name, seed, state_of(found.meta, now), judge(found))
-
-
-def state_of(meta: dict[str, Any], now: float | None = None) -> str:
-    status = meta.get("status")
-    if status != "running":
-        return status if isinstance(status, str) else "unknown"
-    now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
-    try:
-        beat = datetime.datetime.fromisoformat(str(meta["heartbeat"]).replace("Z", "+00:00")).timestamp()
-    except (KeyError, ValueError):
-        return "running"
-    return "stale" if now - beat > STALE_S else "running"
+    return Run(found, name, seed, state_of(found, now), judge(found))
 
 
 # ---- Names of groups
