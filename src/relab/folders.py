@@ -1,48 +1,30 @@
-"""Where below a path are runs, and is one of them still alive? Asked by every reading command; nothing is written."""
+"""Is a run still alive, and which runs belong together? Asked by every reading command; nothing is written."""
 
 from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterator
-from pathlib import Path
+import re
+from typing import Any
 
+from relab.configs.views import config_hash
 from relab.history import History
 
-DEPTH = 4  # folders below the given one that are looked into
-MAX_FOLDERS = 20_000
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
-MARKS = ("meta.json", "metrics.jsonl")
-
-
-def find_runs(root: Path) -> Iterator[Path]:
-    """Run folders at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
-    todo, seen = [(root, 0)], 0
-    while todo:
-        folder, depth = todo.pop(0)
-        seen += 1
-        if any((folder / mark).is_file() for mark in MARKS):
-            yield folder
-        elif depth < DEPTH and seen < MAX_FOLDERS:
-            todo += [(child, depth + 1) for child in _children(folder)]
-
-
-def _children(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            found = [e.name for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-    except OSError:
-        return []
-    return [folder / name for name in sorted(found)]
+SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?(\d+)(?=$|[-_./])")
 
 
 def state_of(run: History, now: float | None = None) -> str:
-    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped."""
+    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped.
+
+    A foreign run that says nothing is running while its files change, else ended (in whatever way).
+    """
     status = run.meta.get("status")
-    if status != "running":
-        return str(status) if isinstance(status, str) else "unknown"
+    if status != "running" and (isinstance(status, str) or run.source == "relab"):
+        return status if isinstance(status, str) else "unknown"
     now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
-    return "stale" if now - _last_sign(run) > STALE_S else "running"
+    alive = now - _last_sign(run) <= STALE_S
+    return "running" if alive else "stale" if status == "running" else "ended"
 
 
 def _last_sign(run: History) -> float:
@@ -54,3 +36,29 @@ def _last_sign(run: History) -> float:
         pass
     times = [e.stat(follow_symlinks=False).st_mtime for e in os.scandir(run.folder)]
     return max(times, default=0.0)
+
+
+def group_key(run: History, name: str) -> str:
+    """Runs that share it differ in the seed alone: the config's hash, else the name without its seed."""
+    known = run.meta.get("config_hash")
+    if isinstance(known, str) and known:
+        return known
+    return config_hash(run.config) if run.config else f"named {seedless(name)}"
+
+
+def seedless(name: str) -> str:
+    """A run's name with its seed taken out.
+
+    >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain")
+    ('bonus', 'ant/tb', 'plain')
+    """
+    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", name)) or name
+
+
+def seed_of(run: History, name: str = "") -> Any:
+    """The run's seed as recorded, else the one in its name."""
+    found = run.meta.get("seed", run.config.get("seed"))
+    if found is None and run.source != "relab":
+        numbers = SEED_IN_NAME.findall(name)
+        return int(numbers[-1]) if numbers else None
+    return found

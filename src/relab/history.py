@@ -37,6 +37,8 @@ class History:
     provenance: dict[str, str] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    source: str = "relab"  # the format it was read from
+    mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
 
     def column(self, name: str) -> Column:
         """A metric's column; KeyError with the nearest name where the run has none."""

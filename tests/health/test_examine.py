@@ -12,9 +12,10 @@ import pytest
 
 from relab import cli
 from relab.configs.base import ConfigError
-from relab.folders import STALE_S, find_runs, state_of
+from relab.folders import STALE_S, state_of
 from relab.health.examine import examine, load_view
 from relab.health.render import text
+from relab.importers.find import find
 from relab.jsonl import RecordError
 
 ROOT = Path(__file__).resolve().parent / "histories"
@@ -41,8 +42,8 @@ def test_runs_are_found_below_a_folder_but_never_outside(tmp_path):
     copy(HEALTHY / "cartpole", tmp_path / "here" / "a" / "b")
     copy(HEALTHY / "cartpole", tmp_path / "elsewhere")
     (tmp_path / "here" / "link").symlink_to(tmp_path / "elsewhere")
-    copy(HEALTHY / "cartpole", tmp_path / "here" / "1" / "2" / "3" / "4" / "too-deep")
-    assert [run.name for run in find_runs(tmp_path / "here")] == ["b"]
+    copy(HEALTHY / "cartpole", tmp_path / "here" / "1" / "2" / "3" / "4" / "5" / "6" / "too-deep")
+    assert [source.name for source in find(tmp_path / "here")] == ["a/b"]
 
 
 def test_runs_that_differ_in_the_seed_alone_are_one_group(tmp_path):
@@ -83,7 +84,7 @@ def test_control_characters_of_names_do_not_reach_the_terminal(tmp_path):
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path):
-    with pytest.raises(RecordError, match="no runs below"):
+    with pytest.raises(RecordError, match="no runs at or below"):
         examine(tmp_path)
 
 

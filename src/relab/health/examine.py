@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relab import history
-from relab.configs.views import config_hash
-from relab.folders import MARKS, find_runs, state_of
+from relab.folders import group_key, state_of
 from relab.health import engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View
+from relab.importers import find
+from relab.importers.source import Source
 from relab.jsonl import RecordError
 
 SCHEMA = 1
@@ -27,7 +27,8 @@ class Examined:
     group: str
 
     def to_json(self) -> dict[str, Any]:
-        return {"run": self.view.name, "group": self.group, "parent": self.view.meta.get("parent"), "source": "relab"}
+        return {"run": self.view.name, "group": self.group, "parent": self.view.meta.get("parent"),
+                "source": self.view.history.source}  # fmt: skip
 
 
 @dataclass
@@ -69,11 +70,7 @@ def examine(
     """Ask every rule about one run or all runs below a folder; broken folders are reported, not raised."""
     report = Report(str(path))
     root = Path(path)
-    if not root.is_dir():
-        raise RecordError(f"{path} is no folder; give a run folder or a folder of runs")
     views = _load_all(root, report)
-    if not views and not report.not_checked:
-        raise RecordError(f"no runs below {path}: no folder there holds {' or '.join(MARKS)}")
     reference = load_view(Path(against), str(against)) if against is not None else None
     _link(views, reference)
     _group(views, report)
@@ -93,22 +90,23 @@ def examine(
 
 
 def _load_all(root: Path, report: Report) -> list[View]:
-    views = []
-    for folder in find_runs(root):
-        name = folder.name if folder == root else folder.relative_to(root).as_posix()
-        try:
-            view = load_view(folder, name or root.resolve().name)
-        except Exception as error:  # whatever is in there, the other runs are still examined
-            report.not_checked.append(engine.NotChecked("*", "*", name, f"{type(error).__name__}: {error}"))
-            continue
-        views.append(view)
-        bad = [p for p in view.history.problems if "is missing" not in p.message]
-        report.not_checked += [engine.NotChecked("*", "*", name, f"{p.file} line {p.line}: {p.message}") for p in bad]
-    return views
+    found = find.load_all(root)
+    for source, why in found.broken:
+        report.not_checked.append(engine.NotChecked("*", "*", source.name, why))
+    for run in found.runs:
+        bad = [p for p in run.history.problems if "is missing" not in p.message]
+        report.not_checked += [
+            engine.NotChecked("*", "*", run.name, f"{p.file} line {p.line}: {p.message}") for p in bad
+        ]
+    return [View(run.history, run.name, state=state_of(run.history)) for run in found.runs]
 
 
-def load_view(folder: Path, name: str) -> View:
-    found = history.load(folder)
+def load_view(path: Path, name: str) -> View:
+    """The one run at a path; LookupError where there is none or more than one."""
+    sources: list[Source] = list(find.find(path))
+    if len(sources) != 1:
+        raise LookupError(f"{path} must be one run, but holds {len(sources)}")
+    found = find.read(sources[0])
     return View(found, name, state=state_of(found))
 
 
@@ -134,15 +132,15 @@ def _beside(view: View, parent: str) -> View | None:
     """A parent that lies next to the run, when only the run itself was given."""
     folder = view.history.folder.resolve().parent / Path(parent).name
     try:
-        return load_view(folder, folder.name) if any((folder / mark).is_file() for mark in MARKS) else None
-    except (RecordError, OSError):
+        return load_view(folder, folder.name)
+    except (RecordError, LookupError, OSError):
         return None
 
 
 def _group(views: list[View], report: Report) -> None:
     groups: dict[str, Group] = {}
     for view in views:
-        key = config_hash(view.history.config) if view.history.config else f"no config: {view.name}"
+        key = group_key(view.history, view.name)
         groups.setdefault(key, Group(key)).views.append(view)
         report.runs.append(Examined(view, key))
     report.groups = list(groups.values())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from relab import history
-from relab.configs.views import MISSING, config_hash, flatten
-from relab.folders import MARKS, find_runs, state_of
+from relab.configs.views import MISSING, flatten
+from relab.folders import group_key, seed_of, seedless, state_of
 from relab.history import History
+from relab.importers import find
 from relab.jsonl import RecordError
 from relab.report.verdict import Verdict, judge
 
@@ -49,33 +47,22 @@ class Group:
 
 
 def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
-    """All runs at or below `path`, in groups; RecordError where there are none."""
-    root = Path(path)
+    """All runs at or below `path`, in groups; RecordError where there are none that can be read."""
     groups: dict[str, Group] = {}
-    for folder in find_runs(root):
-        run = load_run(folder, root, now)
-        key = _key(run)
-        groups.setdefault(key, Group(key)).runs.append(run)
-    if not groups:
-        raise RecordError(f"no runs at or below {path}: no folder there holds {' or '.join(MARKS)}")
+    loaded = find.load_all(path)
+    if not loaded.runs:
+        raise RecordError(f"no run at or below {path} could be read: {loaded.broken[0][0].name}: {loaded.broken[0][1]}")
+    for each in loaded.runs:
+        key = group_key(each.history, each.name)
+        groups.setdefault(key, Group(key)).runs.append(make_run(each.history, each.name, now))
     found = sorted(groups.values(), key=lambda g: g.runs[0].name)
     for group, label in zip(found, labels(found)):
         group.label = label
     return found
 
 
-def _key(run: Run) -> str:
-    known = run.history.meta.get("config_hash")
-    if isinstance(known, str) and known:
-        return known
-    return config_hash(run.history.config) if run.history.config else f"no config: {run.name}"
-
-
-def load_run(folder: Path, root: Path, now: float | None = None) -> Run:
-    found = history.load(folder)
-    name = folder.resolve().name if folder == root else folder.relative_to(root).as_posix()
-    seed = found.meta.get("seed", found.config.get("seed"))
-    return Run(found, name, seed, state_of(found, now), judge(found))
+def make_run(run: History, name: str, now: float | None = None) -> Run:
+    return Run(run, name, seed_of(run, name), state_of(run, now), judge(run))
 
 
 # ---- Names of groups
@@ -105,7 +92,7 @@ def _values(group: Group, keys: list[str]) -> str:
 
 def _stem(group: Group) -> str:
     """bonus, where the runs are called bonus-s0, bonus-s1: an experiment names its variants so."""
-    found = {re.sub(r"[-_]s(?:eed)?\d+$", "", run.name.rpartition("/")[2]) for run in group.runs}
+    found = {seedless(run.name.rpartition("/")[2]) for run in group.runs}
     return found.pop() if len(found) == 1 and len(group.runs) > 1 else ""
 
 

@@ -1,0 +1,118 @@
+"""Which runs are at or below a path, whoever wrote them? The one door of every reading command; nothing is written."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from relab.history import History
+from relab.importers.source import Listing, Source
+from relab.jsonl import RecordError
+
+DEPTH = 6  # folders below the given one that are looked into
+MAX_FOLDERS = 20_000
+ENTRY_POINTS = "relab.importers"
+
+# The first format that recognises a folder reads it: specific ones before general ones.
+FORMATS: dict[str, str] = {
+    "relab": "relab.importers.relab_folder",
+}
+
+
+@dataclass
+class Loaded:
+    """A run that was read, and what it is called here."""
+
+    source: Source
+    history: History
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+
+@dataclass
+class Found:
+    """What is at or below a path: runs, and runs that could not be read at all with the reason."""
+
+    runs: list[Loaded] = field(default_factory=list)
+    broken: list[tuple[Source, str]] = field(default_factory=list)
+
+
+def load_all(root: str | os.PathLike[str]) -> Found:
+    """Read every run at or below root; a broken one is kept with its reason, and the others are still read."""
+    found = Found()
+    for source in find(Path(root)):
+        try:
+            found.runs.append(Loaded(source, read(source)))
+        except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
+            found.broken.append((source, f"{type(error).__name__}: {error}"))
+    if not found.runs and not found.broken:
+        raise RecordError(f"no runs at or below {root}: no folder there is of a format that relab reads ({known()})")
+    return found
+
+
+def find(root: Path) -> Iterator[Source]:
+    """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
+    if root.is_file():
+        yield from _claimed(Listing(root.parent, (root.name,)), root)[0]
+        return
+    if not root.is_dir():
+        raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
+    todo, seen = [(root, 0)], 0
+    while todo:
+        folder, depth = todo.pop(0)
+        seen += 1
+        listing = look(folder)
+        mine, deeper = _claimed(listing, root)
+        yield from mine
+        if deeper and depth < DEPTH and seen < MAX_FOLDERS:
+            todo += [(folder / name, depth + 1) for name in listing.folders]
+
+
+def _claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
+    """The runs of a folder under their names, and whether to look below it."""
+    for name, module in importers().items():
+        if module.sniff(listing):
+            found = [replace(s, format=name, name=s.name or _name(s, root)) for s in module.sources(listing)]
+            return found, getattr(module, "DEEP", False) or not found
+    return [], True
+
+
+def _name(source: Source, root: Path) -> str:
+    below = source.path.name if source.path == root else source.path.relative_to(root).as_posix()
+    below = below if below not in ("", ".") else source.path.resolve().name
+    return f"{below}/{source.key}" if source.key else below
+
+
+def look(folder: Path) -> Listing:
+    """What is in a folder; hidden folders and links are left out, an unreadable folder is empty."""
+    try:
+        with os.scandir(folder) as entries:
+            kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in entries]
+    except OSError:
+        return Listing(folder)
+    files = sorted(name for name, _, is_file in kinds if is_file)
+    return Listing(folder, tuple(files), tuple(sorted(n for n, is_dir, _ in kinds if is_dir and n[0] != ".")))
+
+
+def read(source: Source) -> History:
+    return importers()[source.format].read(source)
+
+
+@cache
+def importers() -> dict[str, ModuleType]:
+    """Format -> its module, relab's first, then those that installed packages offer."""
+    from importlib.metadata import entry_points
+
+    found = {name: importlib.import_module(path) for name, path in FORMATS.items()}
+    return found | {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+
+
+def known() -> str:
+    return ", ".join(importers())

@@ -1,0 +1,106 @@
+"""What must an importer do? Recognise a folder by its files, name the runs in it, and read one as a History.
+
+An importer is a module (one format, one file) with
+
+    def sniff(listing: Listing) -> bool             is this mine? by names and first bytes: asked of every folder
+    def sources(listing: Listing) -> list[Source]   the runs in this folder
+    def read(source: Source) -> History             one of them; what cannot be read goes to history.problems
+    DEEP = True                                     optional: folders below one of mine are searched as well
+
+Metrics that mean the same as one of the glossary get its name (and sign and scale); all others survive as
+foreign/NAME. Config keys likewise: `algo.lr` where it is relab's `lr`, else below `foreign`. Nothing is unpickled,
+nothing executed, no path outside of the given folder followed, and none of the foreign libraries is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relab.history import Column, History
+from relab.jsonl import Problem
+
+FOREIGN = "foreign/"
+Names = Mapping[str, tuple[str, float]]  # the tool's name -> (relab's name, factor)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One folder and what is directly in it (links left out), or one file that was given by name."""
+
+    folder: Path
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+    def has(self, *names: str) -> bool:
+        return all(name in self.files or name in self.folders for name in names)
+
+    def ending(self, *ends: str) -> list[str]:
+        return [name for name in self.files if name.endswith(ends)]
+
+    def start_of(self, name: str, size: int = 4096) -> bytes:
+        """The first bytes of a file; empty where it cannot be read."""
+        try:
+            with open(self.folder / name, "rb") as file:
+                return file.read(size)
+        except OSError:
+            return b""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One run, before it is read."""
+
+    format: str
+    path: Path  # the run's folder; for a format of one file, that file
+    files: tuple[Path, ...] = ()  # what read() will open
+    key: str = ""  # which run, where one file holds many
+    name: str = ""  # filled in by find(): the path below the folder that was given
+
+    @property
+    def folder(self) -> Path:
+        return self.path if self.path.is_dir() else self.path.parent
+
+
+def start(source: Source) -> History:
+    """An empty history of a foreign run."""
+    return History(source.folder, source=source.format)
+
+
+def put(
+    history: History,
+    name: str,
+    steps: Sequence[int] | np.ndarray,
+    values: Sequence[float] | np.ndarray,
+    axis: str = "env_steps",
+    names: Names | None = None,
+) -> None:
+    """Add a column under relab's name, else as foreign/NAME; rows that hold nothing are the caller's to leave out."""
+    ours, factor = (names or {}).get(name, (FOREIGN + name, 1.0))
+    if ours in history.columns:  # two foreign names for one metric: the first keeps it, the other stays readable
+        ours, factor = FOREIGN + name, 1.0
+    history.columns[ours] = Column(np.asarray(steps, np.int64), np.asarray(values, np.float64) * factor)
+    history.axes[ours] = axis
+    history.mapping[name] = ours
+
+
+def settings(given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    """Foreign config keys -> relab's nested config; keys without a counterpart stay below `foreign`."""
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        dotted = keys.get(key, f"foreign.{key}")
+        *above, last = [*dotted.split(".")] if key in keys else ["foreign", key]
+        place = found
+        for part in above:
+            inner = place.setdefault(part, {})
+            place = inner if isinstance(inner, dict) else {}
+        place[last] = value
+    return found
+
+
+def problem(history: History, file: str | Path, message: str, line: int | None = None) -> None:
+    history.problems.append(Problem(Path(file).name, line, message))
