@@ -255,3 +255,73 @@ def test_explain_knows_rules_metrics_envs_and_keys(word, told, capsys):
 def test_explain_gives_the_nearest_word(capsys):
     assert relab("explain", "entropy-colapse") == cli.UNREADABLE
     assert "'entropy-collapse'" in capsys.readouterr().err
+
+
+# ---- The best comparable run, what is new, watching
+
+
+def test_a_run_without_a_parent_is_held_against_the_best_comparable_one(tmp_path):
+    copy(HEALTHY / "pendulum", tmp_path / "good")
+    copy(FAULTY / "worse-than-random", tmp_path / "bad")
+    copy(HEALTHY / "cartpole", tmp_path / "other-task")
+    views = {run.view.name: run.view for run in examine(tmp_path).runs}
+    assert views["bad"].reference is views["good"]
+    assert not views["bad"].is_parent
+    assert views["good"].reference is None
+    assert views["other-task"].reference is None
+
+
+def test_seeds_of_one_config_do_not_excuse_each_other(tmp_path):
+    copy(HEALTHY / "cartpole", tmp_path / "a")
+    copy(HEALTHY / "cartpole-2", tmp_path / "b")
+    assert all(run.view.reference is None for run in examine(tmp_path).runs)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_new_tells_what_changed_since_the_last_look(tmp_path, cache, capsys):
+    runs = tmp_path / "runs"
+    copy(HEALTHY / "cartpole", runs / "a")
+    copy(FAULTY / "diverged", runs / "b")
+    assert relab("examine", str(runs), "--new") == 0
+    assert "the first look" in capsys.readouterr().out
+    relab("examine", str(runs), "--new")
+    assert "nothing new since" in capsys.readouterr().out
+    copy(FAULTY / "critic-not-learning", runs / "c")
+    shutil.rmtree(runs / "b")
+    relab("examine", str(runs), "--new", "--json")
+    new = json.loads(capsys.readouterr().out)["new"]
+    assert new["runs"] == ["c"]
+    assert {"run": "b", "slug": "diverged"} in new["gone"]
+    assert "critic-not-learning" in {f["slug"] for f in new["findings"]}
+    assert sorted(p.name for p in runs.iterdir()) == ["a", "c"]  # nothing was written beside the runs
+
+
+def test_a_broken_memory_is_a_first_look(tmp_path, cache, capsys):
+    copy(HEALTHY / "cartpole", tmp_path / "runs" / "a")
+    relab("examine", str(tmp_path / "runs"))
+    for file in (cache / "relab" / "examined").iterdir():
+        file.write_bytes(b'{"schema": 1, "findings": [], "runs"')
+    capsys.readouterr()
+    assert relab("examine", str(tmp_path / "runs"), "--new") == 0
+    assert "the first look" in capsys.readouterr().out
+
+
+def test_watch_tells_when_a_run_ends_and_stops(tmp_path, cache, capsys, monkeypatch):
+    from relab.commands import examine as command
+    from relab.record import now
+
+    run = copy(HEALTHY / "cartpole", tmp_path / "runs" / "a", status="running", heartbeat=now())
+    looks = iter([lambda: None, lambda: rewrite(run, status="finished")])
+    monkeypatch.setattr(command.time, "sleep", lambda _: next(looks)())
+    assert relab("examine", str(tmp_path / "runs"), "--watch") == 0
+    assert "a: running -> finished, 500 ± 0" in capsys.readouterr().out
+
+
+def rewrite(run: Path, **meta) -> None:
+    full = json.loads((run / "meta.json").read_text()) | meta
+    (run / "meta.json").write_text(json.dumps(full))

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from relab import names
 from relab.commands.parsing import parse
-from relab.configs.base import ConfigError
+from relab.configs.base import ConfigError, require
+
+if TYPE_CHECKING:
+    from relab.health.examine import Report
+    from relab.health.memory import News
 
 EXAMPLES = """
   relab examine runs/
   relab examine brave-otter --against calm-lynx
-  relab examine runs/ --fail-on warning --json
+  relab examine runs/ --new                       what changed since the last look
+  relab examine runs/ --watch --fail-on error     look again while they train; ends at the first error
+  relab examine progress.csv                      another tool's log (docs/importers.md)
   relab examine runs/ --ignore throughput-drop --because "the machine was shared"
 """
 
@@ -26,9 +34,15 @@ class Examine:
     """What went wrong in a run or a folder of runs: findings with their numbers, most important first."""
 
     path: tyro.conf.Positional[str] = "runs"
-    """run (folder, name, part of it, id) or folder of runs"""
+    """run (folder, name, part of it, id), folder of runs, or a file of another tool"""
     against: str | None = None
-    """run to hold the findings against; else the parent, where a run has one"""
+    """run to hold the findings against; else the parent, else the best comparable run"""
+    new: bool = False
+    """only what changed since the last look at this folder"""
+    watch: bool = False
+    """look again as the runs go on and print what is new, until none is running"""
+    every: float = 5.0
+    """seconds between two looks of --watch"""
     runs: Path = Path("runs")
     """folder that holds the run folders, for names"""
     json: bool = False
@@ -45,25 +59,61 @@ class Examine:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Examine, "examine", words, EXAMPLES)
+    require(args.every > 0, f"`--every` must be more than 0 seconds, but is {args.every}")
     muted = muted_slugs(args.ignore, args.because)
-    from relab.health.examine import examine  # the parser has said no before anything is read
+    against = None if args.against is None else folder(args.against, args.runs)
+    look = partial(one_look, folder(args.path, args.runs), against, muted)
+    if args.watch:
+        return watch(args, look)
+    report, changed = look()
+    print(told(args, report, changed), end="")
+    return code(args, report)
 
-    against = None if args.against is None else names.find(args.against, args.runs)
-    report = examine(folder(args.path, args.runs), against, muted)
+
+def one_look(path: Path, against: Path | None, muted: dict[str, str]) -> tuple[Report, News]:
+    """Examine, compare with the last look, and remember this one."""
+    from relab.health import memory
+    from relab.health.examine import examine  # the parser has said no before anything is read
+    from relab.record import now
+
+    report = examine(path, against, muted)
+    changed = memory.news(report, memory.recall(path))
+    memory.remember(path, memory.snapshot(report, now()))
+    return report, changed
+
+
+def told(args: Examine, report: Report, changed: News) -> str:
     if args.json:
         from relab.jsonl import encode
 
-        print(encode(report.to_json()).decode(), end="")
-    else:
-        from relab.health.render import text
+        return encode(report.to_json() | ({"new": changed.to_json()} if args.new or args.watch else {})).decode()
+    from relab.health import render
 
-        print(text(report, args.verbose))
+    return (render.news(report, changed) if args.new else render.text(report, args.verbose)) + "\n"
+
+
+def code(args: Examine, report: Report) -> int:
     return 1 if args.fail_on and report.reaches(args.fail_on) else 0
 
 
+def watch(args: Examine, look: Callable[[], tuple[Report, News]]) -> int:
+    """All there is at first, then what is new; ends when no run is running, or a finding is severe enough."""
+    report, changed = look()
+    print(told(args, report, changed), end="", flush=True)
+    try:
+        while not code(args, report) and any(run.view.state == "running" for run in report.runs):
+            time.sleep(args.every)
+            report, changed = look()
+            if not changed.empty:
+                print(told(replace(args, new=True), report, changed), end="", flush=True)
+    except KeyboardInterrupt:
+        return 0
+    return code(args, report)
+
+
 def folder(word: str, runs: Path) -> Path:
-    """A folder as it stands, or the run a name means."""
-    return Path(word) if Path(word).is_dir() else names.find(word, runs)
+    """A folder or file as it stands, or the run a name means."""
+    return Path(word) if Path(word).exists() else names.find(word, runs)
 
 
 def muted_slugs(ignore: str | None, because: str | None) -> dict[str, str]:

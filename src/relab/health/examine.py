@@ -11,12 +11,13 @@ from relab.folders import group_key, state_of
 from relab.health import engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
-from relab.health.view import Group, View
+from relab.health.view import Group, View, clear
 from relab.importers import find
 from relab.importers.source import Source
 from relab.jsonl import RecordError
 
 SCHEMA = 1
+CLEARLY = 3.0  # standard errors
 
 
 @dataclass
@@ -111,7 +112,7 @@ def load_view(path: Path, name: str) -> View:
 
 
 def _link(views: list[View], reference: View | None) -> None:
-    """The run each one is held against: the one the user named, else its parent where it can be found."""
+    """The run each one is held against: the one the user named, else its parent, else the best comparable run."""
     by_key = {key: view for view in views for key in _keys(view)}
     for view in views:
         parent = view.meta.get("parent")
@@ -122,6 +123,31 @@ def _link(views: list[View], reference: View | None) -> None:
         elif isinstance(parent, str) and parent:
             view.reference = by_key.get(Path(parent).name) or _beside(view, parent)
             view.is_parent = view.reference is not None
+    if reference is None:
+        _link_best(views)
+
+
+def _link_best(views: list[View]) -> None:
+    """Runs without a parent are held against the best run on the same task, if that one is clearly better.
+
+    It must have another config: what all seeds of one config share is what the rules are to find, not to excuse. And it
+    must be better by more than noise: next to a run that is as bad, "also there" would excuse everything.
+    """
+    standing = {id(view): found for view in views if (found := view.standing()) is not None}
+    for view in (v for v in views if v.reference is None and id(v) in standing):
+        rivals = [v for v in views if id(v) in standing and comparable(view, v)]
+        best = max(rivals, key=lambda v: standing[id(v)].mean, default=None)
+        if best is not None and clear(standing[id(best)].mean - standing[id(view)].mean, standing[id(best)],
+                                      standing[id(view)]) > CLEARLY:  # fmt: skip
+            view.reference = best
+
+
+def comparable(a: View, b: View) -> bool:
+    """Same environment, algorithm and horizon, another config; runs that do not say what they are compare with none."""
+    task = [(v.spec.get("env"), v.config.get("algo.name"), v.spec.get("horizon"), v.by) for v in (a, b)]
+    return (
+        task[0] == task[1] and task[0][0] is not None and group_key(a.history, a.name) != group_key(b.history, b.name)
+    )
 
 
 def _keys(view: View) -> set[str]:

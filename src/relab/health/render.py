@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections import Counter
 from typing import Any
 
+from relab.folders import seed_of
 from relab.health.examine import Report
-from relab.health.rule import Finding, Missing
+from relab.health.memory import News
+from relab.health.rule import Finding
 from relab.health.view import Group, View
 
 FINDINGS, WIDTH, GROUPS = 3, 118, 5
@@ -20,6 +23,38 @@ def text(report: Report, verbose: bool = False) -> str:
         lines += [f"  not checked: {g.slug} ({g.run}): {g.missing}" for g in report.not_checked]
         lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
     return "\n".join(clean(line) for line in lines if line)
+
+
+def news(report: Report, changed: News) -> str:
+    """What is different since the last look; one line where nothing is."""
+    if changed.since is None:
+        return text(report) + "\n(the first look at this folder: all of it is new)"
+    lines = [short(f"{report.path}: {told_news(changed)} since {local_time(changed.since)}")]
+    lines += [short(f"  new run: {name}") for name in changed.runs[:GROUPS]]
+    lines += [f"  and {len(changed.runs) - GROUPS} more new runs"] * (len(changed.runs) > GROUPS)
+    lines += [short(f"  {name}: {a} -> {b}{ended(report, name)}") for name, a, b in changed.states[:GROUPS]]
+    lines += [line for found in lead(changed.findings) for line in finding(found, report)]
+    lines += [short(f"  no longer: {slug} in {run}") for run, slug in changed.gone[:GROUPS]]
+    return "\n".join(clean(line) for line in lines)
+
+
+def told_news(changed: News) -> str:
+    counts = {"new findings": len(changed.findings), "new runs": len(changed.runs), "findings gone": len(changed.gone),
+              "runs in another state": len(changed.states)}  # fmt: skip
+    return ", ".join(f"{word}: {n}" for word, n in counts.items() if n) or "nothing new"
+
+
+def ended(report: Report, name: str) -> str:
+    view = next(run.view for run in report.runs if run.view.name == name)
+    return "" if view.state == "running" else f", {outcome(view)}"
+
+
+def local_time(utc: str) -> str:
+    """A UTC stamp as the clock on the wall shows it."""
+    try:
+        return datetime.datetime.fromisoformat(utc.replace("Z", "+00:00")).astimezone().strftime("%d %b %H:%M:%S")
+    except ValueError:
+        return utc
 
 
 def clean(line: str) -> str:
@@ -49,22 +84,32 @@ def groups(report: Report, verbose: bool) -> list[str]:
 
 def group_line(group: Group) -> str:
     first = group.views[0]
-    env, algo = first.spec.get("env") or "?", first.config.get("algo.name") or "?"
-    seeds = ", ".join(f"{view.config.get('seed', '?')}: {outcome(view)}" for view in group.views[:8])
+    seeds = ", ".join(f"{told_seed(view)}: {outcome(view)}" for view in group.views[:8])
     more = f", and {len(group.views) - 8} more" if len(group.views) > 8 else ""
     name = f"{first.name}  " if len(group.views) == 1 else ""
-    return f"{name}{algo} on {env}, config {group.name}, by seed: {seeds}{more}"
+    return f"{name}{kind(first)}, {group.title}, by seed: {seeds}{more}"
+
+
+def kind(view: View) -> str:
+    """ppo on cartpole-v1; what a foreign log does not say is left out, and its format is named."""
+    words = [str(found) for found in (view.config.get("algo.name"), view.spec.get("env")) if found]
+    source = "" if view.history.source == "relab" else f"{view.history.source} log"
+    return " ".join(part for part in (source, " on ".join(words)) if part) or "unknown kind"
+
+
+def told_seed(view: View) -> str:
+    found = seed_of(view.history, view.name)
+    return "?" if found is None else str(found)
 
 
 def outcome(view: View) -> str:
-    """The last evaluation with its standard error, and the state where it is not finished."""
-    state = "" if view.state == "finished" else f" ({view.state})"
-    try:
-        last = view.evals()[-1]
-    except Missing:
-        return f"no evaluation{state}"
+    """The last evaluation (else the last training returns) with its standard error, and the state if not finished."""
+    state = "" if view.state in ("finished", "ended") else f" ({view.state})"
+    last = view.standing()
+    if last is None:
+        return f"no return logged{state}"
     error = "" if math.isnan(last.error) else f" ± {last.error:.2g}"
-    return f"{last.mean:.4g}{error}{state}"
+    return f"{last.mean:.4g}{error}{'' if view.has_evals(view.by) else ' in training'}{state}"
 
 
 def findings(report: Report, verbose: bool) -> list[str]:
@@ -129,7 +174,7 @@ def footer(report: Report) -> str:
 
 
 def seeds(report: Report) -> str:
-    counts = [len({str(view.config.get("seed")) for view in group.views}) for group in report.groups]
+    counts = [len({told_seed(view) for view in group.views}) for group in report.groups]
     if not counts or min(counts) >= 5:
         return ""
     span = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"

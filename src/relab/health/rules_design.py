@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from relab.configs.views import MISSING, diff
+from relab.folders import seed_of
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes, shown
 
@@ -63,7 +64,7 @@ def single_seed(group: Group) -> Finding | None:
     Refuted by: more seeds elsewhere.
     Try: run the same config with seeds 0 to 4.
     """
-    seeds = {str(view.config.get("seed")) for view in group.views}
+    seeds = {str(seed_of(view.history, view.name)) for view in group.views}
     if len(seeds) >= 5:
         return None
     return Finding(f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} of {group.name}: no conclusion about the config",

@@ -13,6 +13,8 @@ from relab.configs.views import flatten
 from relab.health.rule import Evidence, Missing
 from relab.history import History
 
+RETURNS = ("eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100")  # the first there is counts
+
 
 class Slope(NamedTuple):
     """Change per step and its standard error."""
@@ -209,6 +211,18 @@ class View:
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
 
+    def standing(self) -> Evaluation | None:
+        """How good the run is at its end: its last evaluation, else its last training returns."""
+        if self.has_evals(self.by):
+            return self.evals()[-1]
+        name = next((n for n in RETURNS if self.has(n)), None)
+        try:
+            end = self.curve(name or "", 4).tail(0.1)
+        except Missing:
+            return None
+        spread = float(np.diff(self.curve(end.name).tail(0.25).values).std()) / math.sqrt(2)
+        return Evaluation(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
+
     def random(self) -> tuple[float, float]:
         """What a random policy earns: mean and its standard error."""
         found = self.spec.get("random")
@@ -295,3 +309,8 @@ class Group:
 
     name: str
     views: list[View] = field(default_factory=list)
+
+    @property
+    def title(self) -> str:
+        """How the group is told apart: by its config's hash, else by what the runs' names share."""
+        return self.name if self.name.startswith("named ") else f"config {self.name}"

@@ -1,0 +1,96 @@
+"""What is new since the last look at a folder? Remembered in the user's cache, never in the folder itself."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relab.health.examine import Report
+from relab.health.rule import SEVERITIES, Finding
+from relab.jsonl import RecordError, encode, read_json, write_atomic
+
+SCHEMA = 1
+Key = tuple[str, str]  # run or group, slug
+
+
+@dataclass
+class News:
+    """What changed between two looks; `since` is None at the first one."""
+
+    since: str | None
+    findings: list[Finding] = field(default_factory=list)  # new, or more severe than before
+    gone: list[Key] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)  # new runs
+    states: list[tuple[str, str, str]] = field(default_factory=list)  # run, state before, state now
+
+    @property
+    def empty(self) -> bool:
+        return not (self.findings or self.gone or self.runs or self.states)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "since": self.since, "findings": [f.to_json() for f in self.findings], "runs": self.runs,
+            "gone": [{"run": run, "slug": slug} for run, slug in self.gone],
+            "states": [{"run": run, "from": a, "to": b} for run, a, b in self.states],
+        }  # fmt: skip
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "relab" / "examined"
+
+
+def snapshot(report: Report, now: str) -> dict[str, Any]:
+    """What will be remembered of a look."""
+    found = {f"{_owner(f)}\n{f.slug}": f.severity for f in report.main}
+    return {"schema": SCHEMA, "at": now, "findings": found, "runs": {r.view.name: r.view.state for r in report.runs}}
+
+
+def news(report: Report, before: dict[str, Any] | None) -> News:
+    """The difference between a report and an earlier snapshot."""
+    if before is None:
+        return News(None, report.main, [], [r.view.name for r in report.runs])
+    old, states = before["findings"], before["runs"]
+    now = {f"{_owner(f)}\n{f.slug}" for f in report.main}
+    here = {r.view.name: r.view.state for r in report.runs}
+    return News(
+        str(before["at"]),
+        [f for f in report.main if _rank(f.severity) > _rank(old.get(f"{_owner(f)}\n{f.slug}"))],
+        [(key.partition("\n")[0], key.partition("\n")[2]) for key in old if key not in now],
+        [name for name in here if name not in states],
+        [(name, states[name], state) for name, state in here.items() if states.get(name, state) != state],
+    )
+
+
+def _owner(found: Finding) -> str:
+    return found.run or f"group {found.group}"
+
+
+def _rank(severity: str | None) -> int:
+    return SEVERITIES.index(severity) if severity in SEVERITIES else -1
+
+
+def recall(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """The last look at this folder; None where there was none, or nothing readable is left of it."""
+    try:
+        found = read_json(cache_folder(), _file(path))
+    except (RecordError, OSError):
+        return None
+    fits = found.get("schema") == SCHEMA and all(isinstance(found.get(k), dict) for k in ("findings", "runs"))
+    return found if fits else None
+
+
+def remember(path: str | os.PathLike[str], look: dict[str, Any]) -> None:
+    """Keep a look for the next one; a cache that cannot be written is no error."""
+    try:
+        cache_folder().mkdir(parents=True, exist_ok=True)
+        write_atomic(cache_folder() / _file(path), encode(look))
+    except OSError:
+        pass
+
+
+def _file(path: str | os.PathLike[str]) -> str:
+    return hashlib.sha256(os.fsencode(Path(path).resolve())).hexdigest()[:24] + ".json"
