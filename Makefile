@@ -5,8 +5,8 @@ RELAB := $(VENV)/bin/relab
 STAMP := $(VENV)/.installed
 PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
-DEMO := runs/demo
-BENCHMARKS := startup record cartpole_race steady overhead
+DEMO := experiments
+BENCHMARKS := startup record tfevents cartpole_race steady overhead
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 
@@ -28,9 +28,8 @@ help:  ## this list
 
 setup: $(STAMP)  ## create .venv and install relab with its pinned packages (all other targets do this too)
 
-demo: $(STAMP)  ## train PPO on CartPole until it is solved, then evaluate the best checkpoint on fresh episodes
-	$(RELAB) train ppo env=cartpole seed=0 eval.stop_at=475 --runs $(DEMO)
-	$(RELAB) eval "$$(ls -td $(DEMO)/*/ | head -n 1)" --checkpoint best --episodes 100
+demo: $(STAMP)  ## a question, 10 runs of PPO on CartPole, an answer, the fault found, a report; under 90 s once compiled
+	$(RELAB) experiment examples/demo.yaml --yes --root $(DEMO)
 
 test: $(STAMP)  ## the tests, without the slow ones
 	$(PYTEST)

@@ -185,6 +185,36 @@ def test_identical_arms_are_rarely_called_different():
     assert called / 200 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 200)
 
 
+# ---- Several comparisons
+
+
+def test_each_of_several_comparisons_gets_its_share():
+    alone, shared = answer(A, BETTER, 20), answer(A, BETTER, 20, comparisons=3)
+    assert (alone.level, shared.level) == (1 - 0.05 / 2, 1 - 0.05 / 2 / 3)
+    assert shared.low < alone.low < alone.high < shared.high
+    assert "99.17 % interval, 5 and 5 seeds, corrected for 3 comparisons)" in shared.text
+    assert "corrected" not in alone.text
+    with pytest.raises(ValueError, match="`comparisons` must be at least 1, but is 0"):
+        answer(A, BETTER, 20, comparisons=0)
+
+
+def test_more_comparisons_need_more_seeds():
+    noisy = arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150)
+    one, many = (answer(*noisy, 20, comparisons=k).seeds_needed for k in (1, 6))
+    assert many[0] > one[0]
+
+
+def test_three_alike_variants_rarely_get_a_winner_and_verdicts_follow_their_intervals():
+    """The whole path: a control and two variants of one shape, one look of 2.5 %; 300 trials leave room up to 5.2 %."""
+    rng, called = np.random.default_rng(1), 0
+    for _ in range(300):
+        control, *others = (arm(*row) for row in rng.normal(100, 10, (3, 6)))
+        found = [answer(control, other, 0.0, comparisons=2) for other in others]
+        called += any(x.low > 0 or x.high < 0 for x in found)
+        assert all((x.verdict == YES) == (x.low > 0) and (x.verdict == NO) == (x.high < 0) for x in found)
+    assert called / 300 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 300)
+
+
 # ---- Other outcomes
 
 
@@ -195,6 +225,30 @@ def test_steps_to_a_level_count_fewer_as_better_and_keep_runs_that_never_get_the
     assert (found.verdict, found.delta) == (YES, 880 - 128)
     assert "steps saved until" in found.text
     assert answer(fast, slow, smallest_effect=100, at="first_step_reaching").verdict == NO
+
+
+def test_the_sentence_says_how_many_values_and_which_level():
+    assert "(mean of the last 3 eval/return_det, + is better" in answer(A, BETTER, 20, at="mean_last_m", m=3).text
+    found = answer(BETTER, A, 20, at="first_step_reaching", reach=475.0)
+    assert "(steps saved until eval/return_det reaches 475, + is better" in found.text
+    assert answer(A, BETTER, 20, m=3).m is None, "the last value is not a mean of three"
+
+
+def test_a_mean_knows_its_episodes():
+    history = run([1.0, 2.0])
+    history.columns["eval/episodes"] = Column(np.array([0, 100]), np.array([20.0, 30.0]))
+    assert outcome(history).episodes == 30
+    assert outcome(history, metric="none").episodes == 0
+
+
+def test_what_several_seeds_share_is_said_once():
+    slow = [Outcome(1000.0, i, reached=False, note="never at 40") for i in range(5)]
+    found = answer(slow, arm(100, 110, 120, 130, 140), smallest_effect=10, at="first_step_reaching", reach=40.0)
+    assert found.notes == ["A: never at 40 (seeds 0, 1, 2, 3, 4)"]
+
+
+def test_pairs_say_so():
+    assert "97.5 % interval, 5 pairs)" in answer(A, BETTER, 20, paired=True).text
 
 
 def test_success_rates_use_the_episodes():

@@ -94,6 +94,7 @@ def pretend(cell: experiment.Cell, value: float) -> None:
     [
         (TINY.replace("question:", "quesion:"), "the nearest known one is `question`"),
         (TINY.replace("vary: {lr: [1e-3, 1e-6]}", "vary: {lr: [1e-3]}"), "at least two variants"),
+        (TINY.replace("1e-6]", "1e-6, 1e-3]"), "lr=0.001 is there more than once"),
         (TINY + "variants: {a: {}, b: {}}\n", "either `vary` or `variants`"),
         (TINY.replace("at: final", "at: best"), "`at` must be one of"),
         (TINY.replace("seeds: 2", "seeds: [1, 1]"), "different seeds"),
@@ -109,6 +110,63 @@ def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> 
     asked = experiment.load(write(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
     with pytest.raises(ConfigError, match="unknown key `learning_rat`"):
         experiment.prepare(asked, tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        ("budget: 512\n", None),
+        ("budget: 1024\n", "`budget` is 1024, but total_steps of base is 512; leave one of them out"),
+        ("budget: 0\n", "above 0"),
+        ("paired: maybe\n", "`paired` must be true or false"),
+        ("resume: true\n", "`resume` goes with `command`"),
+    ],
+)
+def test_budget_and_pairs_are_checked(base: str, says: str | None, tmp_path: Path) -> None:
+    path = write(tmp_path, TINY + base)
+    if says is None:
+        assert experiment.load(path).budget == 512
+        return
+    with pytest.raises(ConfigError, match=says):
+        experiment.load(path)
+
+
+def test_a_budget_is_the_trainers_total_steps(tmp_path: Path) -> None:
+    text = TINY.replace("  total_steps: 512\n", "") + "budget: 768\n"
+    experiment.prepare(experiment.load(write(tmp_path, text)), tmp_path / "x")
+    assert "total_steps: 768" in (tmp_path / "x" / "variants" / "lr=0.001.yaml").read_text()
+
+
+def test_the_question_that_was_kept_can_be_asked_again(tmp_path: Path) -> None:
+    asked = experiment.load(write(tmp_path, TINY + "paired: true\nbudget: 512\n"))
+    experiment.prepare(asked, tmp_path / "x")
+    assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
+
+
+def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
+    text = (
+        TINY.replace("[1e-3, 1e-6]", "[1e-3, 1e-6, 1e-5]")
+        .replace("seeds: 2", "seeds: 5")
+        .replace("final", "mean_last_m")
+    )
+    asked = experiment.load(write(tmp_path, text + "paired: true\nlast: 1\n"))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        pretend(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed**2)
+    first, second = experiment.conclude(asked, tmp_path / "x", cells)
+    assert [x.names[1] for x in (first, second)] == ["lr=1e-06", "lr=1e-05"]
+    assert first.level == second.level == 1 - 0.05 / 2 / 2  # the first look's half, shared by two
+    assert "mean of the last 1 eval/return_det" in first.text
+    assert "5 pairs, corrected for 2 comparisons" in first.text
+
+
+def test_a_metric_that_no_run_has_is_an_error_that_lists_what_there_is(tmp_path: Path) -> None:
+    asked = experiment.load(write(tmp_path, TINY + "metric: eval/retrun_det\n"))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        pretend(cell, value=1.0)
+    with pytest.raises(ConfigError, match=r"has no such column; it has eval/episodes, .*eval/return_det"):
+        experiment.conclude(asked, tmp_path / "x", cells)
 
 
 def script(tmp_path: Path, name: str, text: str) -> local.Job:

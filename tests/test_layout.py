@@ -19,8 +19,8 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types names streams glossary jsonl provenance configs registry config record",
-    1: "history folders stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp envs",
+    0: "__init__ types names streams glossary levels logger jsonl provenance configs registry config record",
+    1: "history folders proposal stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
     4: "probes checkpoint",
@@ -29,7 +29,7 @@ LAYERS = {
     7: "health",
     8: "advise answer",
     9: "report notebook",
-    10: "execute experiment sweep loop",
+    10: "execute experiment suite sweep loop",
     11: "studies",
     12: "api web commands cli __main__",
 }
@@ -40,6 +40,7 @@ READING = set(LAYERS[0].split()) | {
     *(
         "history",
         "folders",
+        "proposal",
         "stats",
         "schedules",
         "importers",

@@ -427,6 +427,14 @@ def test_looking_again_keeps_the_error_and_naive_looking_does_not():
     assert naive[0].value > 0.08
 
 
+def test_several_variants_keep_the_error_and_uncorrected_ones_do_not():
+    shared = [c for c in CELLS if c.kind == "family" and c.method == "5 % shared"]
+    naive = [c for c in CELLS if c.kind == "family" and c.method != "5 % shared" and c.b == "4 alike" and c.n == 20]
+    assert len(shared) == 3 * 2 * 3
+    assert [cell for cell in shared if cell.value > 0.05 + 3 * cell.error] == []
+    assert min(cell.value for cell in naive) > 0.08
+
+
 def test_the_table_depends_on_its_seed_alone():
     assert simulate.rate_cells(200, 3, (5,)) == simulate.rate_cells(200, 3, (5, 10))[::2]
     assert simulate.rate_cells(200, 3, (5,)) != simulate.rate_cells(200, 4, (5,))

@@ -13,6 +13,7 @@ from relab import stats
 from relab.history import History
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
+PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
 Ends = tuple[float, float, float]  # delta, low, high
 DIRECTIONS = {"higher": 1, "lower": -1}
 YES, NO, OPEN = "yes", "no", "cannot tell yet"
@@ -33,7 +34,7 @@ class Outcome:
     seed: int | None = None
     run: str = ""
     reached: bool = True  # first_step_reaching: False is a run that ended at step `value` without getting there
-    episodes: int = 0  # success_rate: how many episodes `value` is the share of
+    episodes: int = 0  # how many `value` is the mean or share of, where that is known
     note: str = ""
 
 
@@ -60,6 +61,9 @@ class Answer:
     a: list[Outcome]
     b: list[Outcome]
     notes: list[str] = field(default_factory=list)
+    comparisons: int = 1  # declared together, for which the level was raised
+    m: int | None = None  # of mean_last_m
+    reach: float | None = None  # of first_step_reaching
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON (non-finite numbers as jsonl.encode writes them)."""
@@ -88,7 +92,7 @@ def outcome(
     steps, values = history.columns[metric]
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
-    return _last(values, base, 1 if at == "final" else m)
+    return _last(values, replace(base, episodes=_episodes(history, metric)), 1 if at == "final" else m)
 
 
 def _check(at: str, direction: str) -> None:
@@ -101,6 +105,12 @@ def _check(at: str, direction: str) -> None:
 def _seed(history: History) -> int | None:
     found = history.meta.get("seed", history.config.get("seed"))
     return found if type(found) is int else None
+
+
+def _episodes(history: History, metric: str) -> int:
+    """Of the last evaluation, where the metric is one of its means."""
+    counts = history.columns.get("eval/episodes") if metric.startswith("eval/") else None
+    return int(counts.values[-1]) if counts is not None and len(counts.values) else 0
 
 
 def _last(values: np.ndarray, base: Outcome, m: int) -> Outcome:
@@ -149,15 +159,21 @@ def answer(
     looked_at: Sequence[Sequence[int]] = (),
     looks: int | None = None,
     alpha: float = 0.05,
+    comparisons: int = 1,
+    m: int | None = None,
+    reach: float | None = None,
 ) -> Answer:
     """Is B better than A by at least the smallest effect that matters?
 
     yes: low > 0 and delta >= smallest_effect; no: high < smallest_effect; else cannot tell yet, and always so under
     five seeds a variant. `looked_at` holds the seeds (a, b) of earlier answers to this question: looking again
     spends a share of alpha each time (stats.look_alpha), so that adding seeds until it says yes does not help.
+    `comparisons` is how many answers were declared together: each gets its share of alpha, so that the chance of any
+    error among them stays below it. `m` and `reach` say how the outcomes were taken, for the sentence.
     """
     _check(at, direction)
-    _check_effect(smallest_effect, paired, at)
+    _check_effect(smallest_effect, paired, at, comparisons)
+    alpha /= comparisons
     notes: list[str] = []
     arms = [_unique(arm, name, notes) for arm, name in zip((a, b), names, strict=True)]
     arms = _partners(arms, notes) if paired else arms
@@ -175,17 +191,20 @@ def answer(
     found = Answer(
         verdict, "", delta, low, high, smallest_effect, task.level, METHODS[task.kind], at,
         "success" if at == "success_rate" else metric, direction, names, n, look, looks, needed,
-        list(arms[0]), list(arms[1]), notes,
+        list(arms[0]), list(arms[1]), notes, comparisons, m if at == "mean_last_m" else None,
+        reach if at == "first_step_reaching" else None,
     )  # fmt: skip
     found.text = sentence(found)
     return found
 
 
-def _check_effect(smallest: float, paired: bool, at: str) -> None:
+def _check_effect(smallest: float, paired: bool, at: str, comparisons: int) -> None:
+    if comparisons < 1:
+        raise ValueError(f"`comparisons` must be at least 1, but is {comparisons}")
     if not (math.isfinite(smallest) and smallest >= 0):
         raise ValueError(f"`smallest_effect` must be a number >= 0 in units of the outcome, but is {smallest}")
-    if paired and at not in ("final", "mean_last_m"):
-        raise ValueError(f"`paired` goes with final and mean_last_m, but `at` is {at}: leave it out")
+    if paired and at not in PAIRED:
+        raise ValueError(f"`paired` goes with {' and '.join(PAIRED)}, but `at` is {at}: leave it out")
 
 
 def _finite(arms: list[list[Outcome]], paired: bool) -> list[list[Outcome]]:
@@ -325,9 +344,17 @@ def _missing(arms: list[list[Outcome]], names: tuple[str, str]) -> list[str]:
             who = f"{name}: {'seed ' + str(x.seed) if x.seed is not None else x.run or 'a run'}"
             if not math.isfinite(x.value):
                 notes.append(f"{who} has no number ({x.note or 'not finite'}) and is left out of delta")
-            elif x.note:
-                notes.append(f"{who}: {x.note}")
+        notes += _shared_notes([x for x in arm if x.note and math.isfinite(x.value)], name)
     return notes
+
+
+def _shared_notes(arm: list[Outcome], name: str) -> list[str]:
+    """What is to be said of several seeds is said once."""
+    found = []
+    for note in dict.fromkeys(x.note for x in arm):
+        who = [str(x.seed) if x.seed is not None else x.run or "?" for x in arm if x.note == note]
+        found.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
+    return found
 
 
 def _constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
@@ -337,7 +364,7 @@ def _constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> lis
     notes = []
     for arm, name in zip(good, names, strict=True):
         values = np.array([x.value for x in arm])
-        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()):
+        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()) and all(x.reached for x in arm):
             unseen = 1 - 0.05 ** (1 / len(values))
             notes.append(f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could fail unseen")
     return notes
@@ -346,11 +373,10 @@ def _constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> lis
 def sentence(x: Answer) -> str:
     """The answer in one sentence, with the numbers it rests on."""
     a, b = x.names
-    more = f"; {x.seeds_needed[0]} to {x.seeds_needed[1]} seeds a variant should tell" if x.seeds_needed else ""
+    more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
     if min(x.n) < LEAST:
         return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
-    seeds = f"{100 * x.level:.4g} % interval, {x.n[0]} and {x.n[1]} seeds"
-    numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {seeds})"
+    numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
     if x.verdict == YES:
         return f"Yes: {b} is better than {a}, by {numbers}; {x.smallest_effect:.4g} is what matters."
     if x.verdict == OPEN:
@@ -359,8 +385,20 @@ def sentence(x: Answer) -> str:
     return f"No: {b} is {how}{' than ' + a if x.high < 0 else ''}, {numbers}."
 
 
+def span(ends: Sequence[int]) -> str:
+    return f"{ends[0]} to {ends[1]}" if ends[0] != ends[1] else str(ends[0])
+
+
+def _sure(x: Answer) -> str:
+    many = f", corrected for {x.comparisons} comparisons" if x.comparisons > 1 else ""
+    seeds = f"{x.n[0]} pairs" if x.method == METHODS["paired"] else f"{x.n[0]} and {x.n[1]} seeds"
+    return f"{100 * x.level:.4g} % interval, {seeds}{many}"
+
+
 def _what(x: Answer) -> str:
     if x.at == "first_step_reaching":
-        return f"steps saved until {x.metric} gets there, + is better"
-    name = {"final": f"final {x.metric}", "mean_last_m": f"mean of the last {x.metric}", "success_rate": "success rate"}
+        there = f"reaches {x.reach:g}" if x.reach is not None else "gets there"
+        return f"steps saved until {x.metric} {there}, + is better"
+    last = f"mean of the last {x.m} {x.metric}" if x.m is not None else f"mean of the last {x.metric}"
+    name = {"final": f"final {x.metric}", "mean_last_m": last, "success_rate": "success rate"}
     return f"{name[x.at]}, + is better"

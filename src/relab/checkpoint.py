@@ -10,6 +10,7 @@ last complete checkpoint is the one that counts.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -152,6 +153,14 @@ def join(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> dict[str, Any]
         owner = tree.setdefault(head, {}) if dot else tree
         owner[tail if dot else head] = array
     return tree
+
+
+def fingerprint(arrays: dict[str, Any]) -> str:
+    """A hash of named arrays: runs that begin with the same weights have the same one."""
+    digest = hashlib.blake2b(digest_size=8)
+    for name, array in sorted(split(arrays)[0].items()):
+        digest.update(name.encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def sync(path: Path) -> None:

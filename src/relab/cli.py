@@ -10,18 +10,22 @@ from collections.abc import Sequence
 COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("one run: train ppo env=cartpole seed=0", "relab.commands.train:main"),
     "resume": ("continue an interrupted run under the same name", "relab.commands.resume:main"),
+    "capture": ("run any program and keep its numbers as a run", "relab.commands.capture:main"),
     "eval": ("judge a checkpoint on fresh episodes", "relab.commands.eval:main"),
     "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
     "experiment": ("A against B over seeds, ends in an answer", "relab.commands.experiment:main"),
     "examine": ("what went wrong, since when, with the numbers", "relab.commands.examine:main"),
     "explain": ("any rule, metric, environment, config key", "relab.commands.explain:main"),
     "report": ("one offline HTML and Markdown page about a run or a folder", "relab.commands.report:main"),
+    "note": ("write or renew the entry of a run or an experiment in a log", "relab.commands.note:main"),
+    "faults": ("plant known faults, count how often the examiner names them", "relab.commands.faults:main"),
     "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
+    "next": ("propose the next run, as a change of settings with its reasons", "relab.commands.next:main"),
     "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
 }
 GROUPS = {
-    "Run": ("train", "resume", "experiment", "eval", "video"),
-    "Read": ("examine", "report", "diff", "explain", "coverage"),
+    "Run": ("train", "resume", "experiment", "next", "capture", "eval", "video"),
+    "Read": ("examine", "report", "note", "diff", "explain", "coverage", "faults"),
 }
 EXAMPLES = """\
 Examples

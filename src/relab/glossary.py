@@ -59,12 +59,18 @@ data/eval_steps    | steps    | 0    | inf | 0  | world steps spent on evaluatio
 data/updates       | steps    | 0    | inf | 0  | optimiser steps so far
 data/iteration     | count    | 0    | inf | 0  | collect-and-update rounds so far
 data/episodes      | episodes | 0    | inf | 0  | finished training episodes so far
+data/replay_size   | rows     | 0    | inf | 0  | transitions in the replay buffer
 data/alive         | share    | 0    | 1   | 0  | share of this iteration's agent rows that were alive
 data/batch         | rows     | 0    | inf | 0  | agent rows of this iteration that entered the loss
 data/advantage_mean  | return | -inf | inf | 0  | mean advantage of the batch before normalisation; should be near 0 against its standard deviation
 data/advantage_std   | return | 0    | inf | 0  | standard deviation of the advantages before normalisation
 data/advantage_min   | return | -inf | inf | 0  | lowest advantage of the batch before normalisation
 data/advantage_max   | return | -inf | inf | 0  | highest advantage of the batch before normalisation
+data/advantage_td    | share  | -1   | 1   | 0  | correlation, over the batch, of the advantages in the loss with their own step's TD error r + gamma V(s') - V(s); clearly above 0 where signs and time indices are right; missing where one of them is constant
+data/advantage_td_next | share | -1  | 1   | 0  | the same with the next step's TD error; healthy advantages contain more of their own
+data/obs_max         | -      | 0    | inf | 0  | largest size of any number the networks saw in this iteration's observations, after scaling
+data/obs_seen        | rows   | 0    | inf | 0  | rows behind the observation scale of `norm_obs`, before this iteration's
+data/reward_seen     | rows   | 0    | inf | 0  | rows behind the reward scale of `norm_return`
 data/reward_mean     | reward | -inf | inf | +1 | mean reward per agent step, as the environment gave it
 data/reward_std      | reward | 0    | inf | 0  | standard deviation of the reward per agent step
 data/reward_min      | reward | -inf | inf | 0  | lowest reward of the batch
@@ -76,27 +82,38 @@ policy/entropy_share | share  | 0    | 1   | 0  | discrete policies: entropy ove
 policy/entropy_push  | ratio  | 0    | inf | 0  | pull of the entropy bonus against the surrogate: |ent_coef dH| / |dL_pg|, on log_std (Gaussian) or on the logits
 policy/kl            | nats   | 0    | inf | 0  | KL(old, new) by the k3 estimator E[(r-1) - ln r], mean of the last epoch
 policy/kl_k1         | nats   | -inf | inf | 0  | the same by the k1 estimator E[-ln r]; unbiased, noisy, may be negative
+policy/kl_start      | nats   | 0    | inf | 0  | k3 estimate on the iteration's first minibatch, before any step: 0 up to rounding when the policy that is updated is the one that acted
 policy/kl_max        | nats   | 0    | inf | 0  | largest k3 estimate of any minibatch of the iteration
 policy/clip_share    | share  | 0    | 1   | 0  | share of rows whose ratio left 1 +- clip, mean of the last epoch
 policy/ratio_max     | ratio  | 0    | inf | 0  | largest ratio new over old probability of any row of the iteration
 policy/std_mean      | half ranges | 0 | inf | 0 | Gaussian policies: mean standard deviation, in units of half the action range
 policy/std_max       | half ranges | 0 | inf | 0 | Gaussian policies: largest standard deviation, in units of half the action range
 policy/saturated_share | share | 0   | 1   | 0  | Gaussian policies: share of drawn action components outside of the action range
+policy/actor_loss    | -      | -inf | inf | 0  | off-policy actors (SAC, TD3): mean loss of the actor, about -E[Q] plus the weighted log-probability; its level says little
+policy/exploration   | share  | 0    | 1   | 0  | epsilon-greedy policies: share of actions drawn at random
 value/loss           | return² | 0   | inf | -1 | E[(V - target)²] / 2, the larger of clipped and plain where `clip_value` is set, mean of the last epoch
 value/clip_share     | share  | 0    | 1   | 0  | share of rows whose value moved by more than `clip_value`
 value/explained_variance | share | -inf | 1 | +1 | 1 - Var(target - V) / Var(target), V from before the update; under 0 is worse than a constant, NaN when targets are all alike
 value/mean           | return | -inf | inf | 0  | mean value of the batch, from before the update
+value/after_end      | return | -inf | inf | 0  | mean successor value in the targets where an episode terminated; must be 0; missing where none did
+value/after_cut      | return | -inf | inf | 0  | mean successor value in the targets where an episode was cut by time; missing where none was
 value/target_mean    | return | -inf | inf | 0  | mean value target of the batch
 value/target_std     | return | 0    | inf | 0  | standard deviation of the value targets
 value/target_min     | return | -inf | inf | 0  | lowest value target
 value/target_max     | return | -inf | inf | 0  | highest value target
+value/critic_loss    | return² | 0   | inf | -1 | Q-learning critics: mean loss of the temporal difference, as the tool weights it (squared or Huber, one critic or their sum)
+value/q_mean         | return | -inf | inf | 0  | mean Q of the actions in the batch
+value/td_error       | return | 0    | inf | -1 | mean absolute temporal difference of the batch
 optim/lr             | -      | 0    | inf | 0  | learning rate of this iteration
 optim/ent_coef       | -      | -inf | inf | 0  | weight of the entropy bonus in this iteration
+optim/temperature    | -      | 0    | inf | 0  | SAC: weight alpha of the entropy in the soft return, learned or fixed
+optim/temperature_loss | -    | -inf | inf | 0  | SAC: loss by which the temperature is learned
 optim/epochs         | epochs | 0    | inf | 0  | passes over the batch begun in this iteration; fewer than `epochs` when KL stopped it
 optim/kl_stop        | flag   | 0    | 1   | 0  | 1 when `target_kl` ended the iteration's updates early
 optim/grad_norm      | -      | 0    | inf | 0  | norm of the gradient before clipping, mean over the iteration's steps
 optim/grad_norm_max  | -      | 0    | inf | 0  | largest norm of the gradient before clipping
 optim/grad_clipped_share | share | 0 | 1   | 0  | share of the steps whose gradient was cut to `max_grad_norm`
+optim/adam_steps     | steps  | 0    | inf | 0  | optimiser steps as the optimiser's own memory counts them; less than data/updates when that was lost
 optim/step_rms       | -      | 0    | inf | 0  | root mean square change of a parameter over the iteration
 optim/step_max       | -      | 0    | inf | 0  | largest change of any parameter over the iteration
 optim/param_norm     | -      | 0    | inf | 0  | norm of all parameters after the iteration

@@ -39,6 +39,8 @@ class History:
     problems: list[Problem] = field(default_factory=list)
     source: str = "relab"  # the format it was read from
     mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
+    factors: dict[str, float] = field(default_factory=dict)  # column -> what the tool's number was multiplied with
+    keys: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's config key -> relab's
 
     def column(self, name: str) -> Column:
         """A metric's column; KeyError with the nearest name where the run has none."""
@@ -64,7 +66,7 @@ def load(folder: str | os.PathLike[str]) -> History:
     for name in COLUMN_FILES:
         _add_columns(history, name, _rows(history, name))
     history.evals = _rows(history, "evals.jsonl")
-    _add_evals(history)
+    add_evals(history)
     history.probes = _rows(history, "probes.jsonl")
     history.events = _rows(history, "events.jsonl")
     return history
@@ -92,20 +94,20 @@ def _rows(history: History, name: str) -> list[dict[str, Any]]:
 # ---- Rows to columns
 
 
-def _add_evals(history: History) -> None:
-    """eval/* columns from the episodes: the record keeps each of them, and the means follow."""
+def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_steps") -> None:
+    """eval/* columns from the episodes in history.evals: the record keeps each of them, and the means follow."""
     found: dict[str, list[tuple[int, float]]] = {}
     for i, row in enumerate(history.evals):
         try:
             numbers = _eval_numbers(row)
         except (KeyError, TypeError, ValueError) as error:
-            history.problems.append(Problem("evals.jsonl", i + 1, f"no evaluation: {type(error).__name__}: {error}"))
+            history.problems.append(Problem(file, i + 1, f"no evaluation: {type(error).__name__}: {error}"))
             continue
         for name, value in numbers.items():
             found.setdefault(name, []).append((row["step"], value))
     for name, pairs in found.items():
         history.columns[name] = Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
-        history.axes[name] = "agent_steps"
+        history.axes[name] = str(history.evals[-1].get("axis", axis))
 
 
 def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
@@ -116,7 +118,8 @@ def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
     if not played:
         return {}
     mode, success = row["mode"], [e["success"] for e in played]
-    found = {f"return_{mode}": returns.mean(), f"std_{mode}": returns.std(), f"length_{mode}": lengths.mean()}
+    with np.errstate(all="ignore"):  # a return may be infinite
+        found = {f"return_{mode}": returns.mean(), f"std_{mode}": returns.std(), f"length_{mode}": lengths.mean()}
     if None not in success:
         found[f"success_{mode}"] = np.mean(success)
     if mode == "det":

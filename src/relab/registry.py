@@ -50,6 +50,15 @@ def resolve_algo_name(name: str) -> str:
     return _resolve("algo", name, algo_names())
 
 
+def is_ours(env: object, algo: object) -> bool:
+    """Whether both names are relab's own (or Gymnasium's): only then may a reader of a stranger's record look them up.
+
+    `package.module:Env` would be imported, and so executed, by whoever only wants to read about the run.
+    """
+    envs = isinstance(env, str) and (env.startswith(GYM) or env in env_names())
+    return envs and isinstance(algo, str) and algo in ALGOS
+
+
 def env_params_class(name: str) -> type:
     """The dataclass of an environment's parameters."""
     name = resolve_env_name(name)

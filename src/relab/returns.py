@@ -44,6 +44,15 @@ def discounted(r_TB, vn_TB, ended_TB, gamma):
     return g_TB
 
 
+def correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Pearson's, NaN where one of them is constant."""
+    if x.size < 2:
+        return float("nan")
+    x, y = x - x.mean(dtype=np.float64), y - y.mean(dtype=np.float64)
+    size = float(np.sqrt((x @ x) * (y @ y)))
+    return min(max(float(x @ y) / size, -1.0), 1.0) if size > 0 else float("nan")
+
+
 def explained_variance(v: np.ndarray, target: np.ndarray) -> float:
     """EV = 1 - Var(target - v) / Var(target); NaN when the targets are all alike (nothing to explain)."""
     if target.size == 0 or target.min() == target.max():  # their computed variance may be 1e-34 instead of 0

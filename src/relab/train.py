@@ -322,7 +322,9 @@ def start(
 
     if not compiled(forward_blocks):
         screen.note("  compiling kernels for this machine: about 15 s, the first time only")
-    return prepare(cfg, record, env, screen).run()
+    trainer = prepare(cfg, record, env, screen)
+    record.update_meta(init=checkpoint.fingerprint(trainer.state.to_tree()["params"]))
+    return trainer.run()
 
 
 def resume(folder: Path, screen: Screen | None = None) -> Outcome:

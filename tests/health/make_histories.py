@@ -1,8 +1,11 @@
 """Where do the histories come from that the rules are tested on? python tests/health/make_histories.py makes them.
 
+With slugs as arguments it makes only those of planted.py anew. thin_foreign.py makes the runs of other libraries.
+
 healthy/NAME is a real run with shipped settings; faulty/SLUG holds the fault that the rule SLUG must find: a real run
 with a bad setting where one can be made, else a real run whose rows were edited as the function here says. Runs are
-thinned to a dozen rows and five evaluations, numbers to four digits, checkpoints to best.json.
+thinned to a dozen rows and five evaluations, numbers to four digits, checkpoints to best.json. Runs with gates are made
+by gate_histories.py.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ Rows = list[dict[str, Any]]
 HEALTHY = {
     "cartpole": "env=cartpole seed=0",
     "cartpole-2": "env=cartpole seed=2",
+    "cartpole-3": "env=cartpole seed=7 lr=0.001 lr_schedule=adaptive_kl target_kl=0.03",
     "pendulum": "env=pendulum seed=0",
     "pendulum-2": "env=pendulum seed=1",
     "herd": "env=herd seed=0",
@@ -257,6 +261,28 @@ def thin_evals(rows: Rows) -> Rows:
 
 
 def main() -> int:
+    import gate_histories
+    from planted import PLANTED, make
+
+    if sys.argv[1:]:
+        for slug in sys.argv[1:]:
+            make(slug, ROOT)
+        return 0
+    foreign = {path.name: path for path in (ROOT / "healthy").iterdir() if path.name not in HEALTHY}
+    kept = Path(tempfile.mkdtemp())
+    for name, path in foreign.items():
+        shutil.copytree(path, kept / name)
+    make_all()
+    for name in foreign:
+        shutil.copytree(kept / name, ROOT / "healthy" / name)
+    for slug in PLANTED:
+        make(slug, ROOT)
+    gate_histories.make(ROOT)
+    return 0
+
+
+def make_all() -> None:
+    """relab's own runs, and what is planted into them here."""
     with tempfile.TemporaryDirectory() as scratch:
         cache: dict[str, Path] = {}
         wanted = {f"healthy/{n}": s for n, s in HEALTHY.items()} | {f"faulty/{n}": s for n, s in REAL.items()}
@@ -276,7 +302,6 @@ def main() -> int:
     child = Folder(ROOT / "faulty" / "unmentioned-config-change" / "child")
     child.meta |= {"parent": "parent", "intent": "more steps for the same policy"}
     child.save()
-    return 0
 
 
 if __name__ == "__main__":

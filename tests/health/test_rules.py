@@ -71,7 +71,7 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
         ("frozen-parameters", "frozen-parameters"),
         ("diverged", "diverged"),
         ("std-exceeds-action-range", "entropy-runaway"),
-        ("critic-not-learning", "critic-not-learning"),
+        ("critic-not-learning", "critic-frozen"),
         ("gradient-always-clipped", "gradient-always-clipped"),
         ("unmentioned-config-change", "unmentioned-config-change"),
         ("non-finite", "non-finite"),

@@ -22,9 +22,9 @@ BAD = (
 
 
 class Page(HTMLParser):
-    """Tags and whether each one that must be closed is."""
+    """Tags and whether each one that must be closed is; ids, and what labels point to."""
 
-    VOID = {"meta", "br", "hr", "img", "link", "input", "path", "circle"}
+    VOID = {"meta", "br", "hr", "img", "link", "input"}
 
     def __init__(self, text):
         super().__init__()
@@ -36,6 +36,13 @@ class Page(HTMLParser):
         self.attrs += [(tag, *pair) for pair in attrs]
         if tag not in self.VOID:
             self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attrs += [(tag, *pair) for pair in attrs]
+
+    def of(self, tag, name):
+        return [value for each, key, value in self.attrs if (each, key) == (tag, name)]
 
     def handle_endtag(self, tag):
         if tag not in self.VOID:
@@ -54,12 +61,13 @@ def test_first_screen_has_all_parts(tmp_path):
     _, page, html, md = page_of(made(tmp_path / "run", UP), [finding])
     assert page.open == []
     first = html.split("<details>")[0]
-    for text in ("Learned: 10 → 400 (random 20).", "kl is high", "policy/kl = 0.4 at 1,000 (max)", "lr: 0.1 → 0.01",
+    for text in ("Learned: 10 → 400 (random 20); lead finding: high-kl.", "kl is high",
+                 "policy/kl = 0.4 at 1,000 (max)", "lr: 0.1 → 0.01",
                  "Config keys that were set", "finished; 4k of 10k steps in 8.0s", "no commit recorded",
                  "relab train ppo seed=0", 'class="spark"'):  # fmt: skip
         assert text in first
     for text in (
-        "**Learned: 10 → 400 (random 20).**",
+        "**Learned: 10 → 400 (random 20); lead finding: high-kl.**",
         "**high-kl** (warning): kl is high.",
         "```\nrelab train ppo seed=0\n```",
     ):
@@ -72,6 +80,40 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path):
     assert not [a for a in page.attrs if a[1] in ("src", "href", "srcset") or str(a[1]).startswith("on")]
     assert "url(" not in html
     assert "default-src 'none'" in html
+
+
+def test_axes_are_chosen_without_a_script(tmp_path):
+    evals = (0.5, 3.0, 60.0, 400.0, *UP, *UP)
+    _, page, html, _ = page_of(made(tmp_path / "run", evals, meta={"spec": {}}))
+    assert page.of("label", "for") == page.of("input", "id") == ["x0", "x1", "x2", "logy"]
+    assert re.findall(r"<label[^>]*>([^<]*)<", html) == ["agent steps", "wall time", "agent steps, log", "log y"]
+    shown = [c for c in page.of("div", "class") if re.match(r"x\d ", c)]
+    assert sorted(shown) == sorted(
+        f"x{i} {y} {w}" for i in range(3) for y in ("lin", "log") for w in ("wide", "narrow")
+    )
+    for place in ("x0", "x1", "x2"):
+        assert f"#{place}:checked ~ .picked .{place}.wide" in html, "each choice shows its figure"
+
+
+def test_one_axis_is_no_choice(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "metrics.jsonl").write_bytes(b"".join(encode({"step": i, "return/mean": 5.0 + i}) for i in (4, 5, 6)))
+    _, page, html, _ = page_of(folder)
+    assert "input" not in page.tags
+    assert html.count('class="curve"') == 2, "wide and narrow"
+
+
+def test_every_seed_is_a_dot_on_one_scale(tmp_path):
+    for name, last in (("low", 100.0), ("high", 300.0)):
+        for seed in range(3):
+            algo = {"name": "ppo", "lr": last}
+            made(tmp_path / f"{name}-s{seed}", (*UP, last + seed), seed=seed, config={"algo": algo})
+    _, _, html, _ = page_of(tmp_path)
+    strips = re.findall(r'<svg class="dots".*?</svg>', html)
+    assert [strip.count("seed-dot") for strip in strips] == [3, 3]
+    places = [[float(x) for x in re.findall(r'cx="([\d.]+)"', strip)] for strip in strips]
+    assert min(places[0]) > max(places[1]), "high stands right of low"
 
 
 def hostile(folder):
@@ -149,16 +191,19 @@ def test_several_groups_render(tmp_path):
             made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     _, page, html, md = page_of(tmp_path)
     assert page.open == []
-    assert html.count('class="band"') == 4, "two groups, in the wide and in the narrow figure"
+    first, folded = html.split("<details>", 1)
+    axes = 2  # steps, wall time
+    assert first.count('class="band"') == 2 * 2 * axes, "two groups, in the wide and in the narrow figure"
+    assert folded.count('class="band"') == 2 * 2, "return/mean and policy/entropy"
     assert re.findall(r"Run (\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(3)]
-    assert "| high (lr=0.1) | 400 | all 3 seeds equal: no interval | 3 × 10 |" in md
+    assert "| high (lr=0.1) | 400 | all 3 seeds equal: no interval | 3 seeds × 10 episodes |" in md
 
 
 # ---- The command
 
 
 def test_the_command_writes_both_pages(tmp_path, capsys):
-    folder = made(tmp_path / "run", UP)
+    folder = made(tmp_path / "run", UP, config={"total_steps": 4000})
     assert report.main([str(folder)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said == ["Learned: 10 → 400 (random 20).", f"  {folder}/report.md", f"  {folder}/report.html"]
@@ -169,7 +214,7 @@ def test_the_command_writes_both_pages(tmp_path, capsys):
 
 
 def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
-    folder = made(tmp_path / "run", UP)
+    folder = made(tmp_path / "run", UP, config={"total_steps": 4000})
     assert report.main([str(folder), "--out", str(tmp_path / "page.html")]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "page.md", "run"]
     capsys.readouterr()

@@ -9,7 +9,7 @@ import pytest
 
 import runs
 from relab.jsonl import RecordError, encode
-from relab.report import sections, tables
+from relab.report import course, sections
 from relab.report.share import Cleaner
 from report.made import made
 
@@ -138,7 +138,7 @@ def test_config_against_the_parent(tmp_path):
 
 def test_running_and_stale_runs(tmp_path):
     folder = made(tmp_path / "run", UP, status="running")
-    assert sections.build(folder)["sentence"].startswith("Still running at 4k of 10k steps. So far: Learned: 10 → 400")
+    assert sections.build(folder)["sentence"].startswith("Still running at 4k of 10k steps. So far: learned: 10 → 400")
     assert sections.build(folder, now=4e9)["sentence"].startswith("Stale at 4k steps. Learned: 10 → 400")
 
 
@@ -154,7 +154,7 @@ def test_findings_of_one_rule_are_shown_once(tmp_path):
     shared = [{"slug": "other", "status": "also-in-reference", "message": "m"}]
     data = sections.build(tmp_path, found + shared)
     assert [f["where"] for f in data["findings"]] == ["a and 2 more"]
-    assert (data["more_findings"], len(data["sections"][0]["tables"][0]["rows"])) == (0, 3)
+    assert (data["more_findings"], len(data["sections"][1]["tables"][0]["rows"])) == (0, 3)
 
 
 def test_metrics_have_a_slope_with_its_error(tmp_path):
@@ -180,7 +180,7 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
     folder = made(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
         record.append_timing(5000, {"time/elapsed_s": 3.0})
-    assert tables.elapsed(history.load(folder)) == 11.0
+    assert course.elapsed(history.load(folder)) == 11.0
 
 
 def test_no_run_is_an_error(tmp_path):
@@ -193,8 +193,8 @@ def test_a_real_run(tmp_path):
     before = sorted(p.name for p in (tmp_path / "run").iterdir())
     data = sections.build(tmp_path / "run")
     titles = [s["title"] for s in data["sections"]]
-    assert titles == ["Health", "Run info", "Core metrics", "All other metrics", "Samples", "Evaluations", "Throughput",
-                      "Events", "Artefacts"]  # fmt: skip
+    assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
+                      "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
     assert data["budget"][0]["steps"] == "2.05k of 2.05k steps"
     assert ["eval.episodes", "20", "4"] in data["config"]["rows"]
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
@@ -215,6 +215,14 @@ def test_a_real_run(tmp_path):
         ("C:\\Users\\ada\\x.py", ".../x.py"),
         ("eval/return_det 1 / 2", "eval/return_det 1 / 2"),
         ("on bighost alone", "on (name) alone"),
+        ("file:///home/ada/x.csv", ".../x.csv"),
+        ("rsync bighost:/home/ada/x", "rsync (name):.../x"),
+        ("at /home/ada, in ../home/ada/x, ~ada/y, ~/z", "at .../(name), in ../home/(name)/x, ~(name)/y, ~/z"),
+        ("C:/Users/ada/x.py", ".../x.py"),
+        ("\\\\server\\share\\a.txt", ".../a.txt"),
+        ("by ada@example.org, ssh ada@box: acc@5", "by (name), ssh (name): acc@5"),
+        ("cat </home/ada/in", "cat <.../in"),
+        ("A=/home/ada/lib:/opt/x https://a.org/b/c", "A=.../lib:.../x https://a.org/b/c"),
         ("a\x1b[31mb\u202ec", "a\ufffd[31mb\ufffdc"),
     ],
 )

@@ -8,15 +8,15 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from relab.report import svg
+from relab.report import curves, svg
 
 NAN = math.nan
 
 
 def data(*groups, **more):
     found = [{"label": f"g{i}", "lines": lines, "band": None} for i, lines in enumerate(groups)]
-    return {"metric": "eval/return_det", "unit": "return", "axis": "agent_steps", "random": [], "onset": None,
-            "groups": found, **more}  # fmt: skip
+    return {"metric": "eval/return_det", "unit": "return", "axis": "agent_steps", "levels": [], "onset": None,
+            "reference": None, "groups": found, **more}  # fmt: skip
 
 
 def line(y, x=None, name="run"):
@@ -55,7 +55,7 @@ def test_nothing_to_draw_is_said(lines, text):
 
 @pytest.mark.parametrize("y", [[5.0], [5.0, 5.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9]])
 def test_odd_ranges(y):
-    figure = svg.curve(data([line(y)], random=[0.5]))
+    figure = svg.curve(data([line(y)], levels=[{"label": "random", "value": 0.5}]))
     assert "nan" not in figure.lower().replace('class="nan"', "")
     assert "inf" not in figure.lower()
     ET.fromstring(figure)
@@ -74,7 +74,9 @@ def test_band_with_its_label():
 
 
 def test_random_level_onset_and_axes():
-    figure = svg.curve(data([line([1, 2, 3])], random=[1.5], onset={"step": 1, "slug": "high-kl"}))
+    figure = svg.curve(
+        data([line([1, 2, 3])], levels=[{"label": "random", "value": 1.5}], onset={"step": 1, "slug": "high-kl"})
+    )
     texts = [e.text for e in ET.fromstring(figure).iter() if e.tag.endswith("text")]
     assert {"random 1.5", "high-kl", "agent steps", "eval/return_det"} <= set(texts)
 
@@ -89,10 +91,10 @@ def test_hostile_text_is_escaped():
 def test_thinning_keeps_spikes_and_nan():
     points = [(float(i), 0.0) for i in range(10_000)]
     points[5003], points[7001] = (5003.0, 99.0), (7001.0, NAN)
-    kept = svg.thinned(points)
+    kept = curves.thinned(points)
     assert (5003.0, 99.0) in kept
     assert any(math.isnan(y) for _, y in kept)
-    assert len(kept) <= svg.MOST_POINTS + 1
+    assert len(kept) <= curves.MOST_POINTS + 1
     assert [x for x, _ in kept] == sorted(x for x, _ in kept)
 
 
@@ -107,3 +109,79 @@ def test_ticks_are_round(low, high, expected):
 def test_sparkline():
     assert svg.sparkline([1, 2, NAN, "x", 3]).count("M") == 2
     assert svg.sparkline([NAN, 1]) == "", "one number is no line"
+
+
+# ---- Other axes, log axes
+
+
+def timed(y, seconds):
+    return line(y) | {"time": list(seconds), "updates": [10 * i for i in range(len(y))]}
+
+
+def texts(figure):
+    return [e.text for e in ET.fromstring(figure).iter() if e.tag.endswith("text")]
+
+
+def places(path):
+    return [float(v) for v in re.findall(r"[ML](-?[\d.]+) ", path)]
+
+
+@pytest.mark.parametrize(("last", "name"), [(90, "wall time (s)"), (600, "wall time (min)"), (9000, "wall time (h)")])
+def test_by_wall_time(last, name):
+    figure = svg.curve(data([timed([1, 2, 3], [0, last / 3, last])]), view=svg.View("time"))
+    assert name in texts(figure)
+    left, middle, right = places(drawn(figure, "seed")[0].get("d"))
+    assert (middle - left) / (right - left) == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_by_updates():
+    assert "optimiser steps" in texts(svg.curve(data([timed([1, 2, 3], [0, 1, 2])]), view=svg.View("updates")))
+
+
+def test_log_y_spaces_by_ratio():
+    figure = svg.curve(data([line([1, 100, 10_000])]), view=svg.View(log_y=True))
+    heights = [float(v) for v in re.findall(r"[\d.]+ ([\d.]+)", drawn(figure, "seed")[0].get("d"))]
+    assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
+    assert "eval/return_det, log" in texts(figure)
+
+
+def test_what_a_log_axis_cannot_show_is_a_gap_or_left_out():
+    figure = svg.curve(data([line([1, 0, 100, 200])]), view=svg.View(log_y=True))
+    assert (len(drawn(figure, "nan")), drawn(figure, "seed")[0].get("d").count("M")) == (1, 1)
+    across = svg.curve(data([line([1, 2, 3, 4], [0, 10, 100, 1000])]), view=svg.View(log_x=True))
+    assert len(places(drawn(across, "seed")[0].get("d"))) == 3, "log of step 0 is nowhere"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [(0.9, 1100, [1, 10, 100, 1000]), (3, 60, [5, 10, 20, 50]), (1e-12, 1, [1e-12, 1e-9, 1e-6, 1e-3, 1])],
+)
+def test_log_ticks(low, high, expected):
+    assert svg.log_ticks(low, high) == pytest.approx(expected)
+
+
+def test_levels_do_not_cover_each_other():
+    levels = [{"label": "solved", "value": 2.98}, {"label": "ceiling", "value": 3.0}, {"label": "far", "value": 1e9}]
+    figure = svg.curve(data([line([1, 2, 3])], levels=levels))
+    found = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
+    assert found == {"solved 2.98": "end", "ceiling 3": "start"}, "a level far away would flatten the curve"
+
+
+def test_the_reference_is_grey_with_its_level():
+    held = line([1, 5], name="old") | {"called": "parent"}
+    made = data([line([1, 2])], reference=held)
+    assert [e.get("stroke") for e in drawn(svg.curve(made), "seed")] == [svg.GREY, "#0072B2"]
+    assert "parent 5" in texts(svg.curve(made))
+    assert svg.legend(made)[-1] == {"colour": svg.GREY, "text": "parent: old"}
+
+
+def test_the_legend_stays_short():
+    made = data(*[[line([1, 2])] for _ in range(9)])
+    assert [each["text"] for each in svg.legend(made)][5:] == ["g5: one run", "and 3 more configs"]
+
+
+def test_dots_keep_inside_and_leave_out_what_is_no_number():
+    figure = svg.dots([1.0, NAN, 3.0], 0.0, 4.0, [2.0, -9.0, 13.0], "#0072B2")
+    assert len(drawn(figure, "seed-dot")) == 2
+    assert drawn(figure, "interval")[0].get("d") == "M6.0 15H234.0"
+    assert not drawn(svg.dots([1.0], 0.0, 4.0, [1.0, NAN, NAN], "#0072B2"), "interval")

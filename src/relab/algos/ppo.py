@@ -266,15 +266,42 @@ def judge(s: State) -> tuple[Batch, dict[str, float]]:
         traj.value_TB[:] = agent.value(traj.obs_TBD.reshape(T * B, D), traj.memory_TBM).reshape(T, B)
     vn_TB = successor_values(s)
     r_TB = scaled_rewards(s) if cfg.norm_return else traj.reward_TB
-    if cfg.advantage == "gae":
-        adv_TB = returns.gae(r_TB, traj.value_TB, vn_TB, traj.ended_TB, cfg.gamma, cfg.lam)
-    else:
-        adv_TB = returns.discounted(r_TB, vn_TB, traj.ended_TB, cfg.gamma) - traj.value_TB
+    adv_TB = advantages(s, r_TB, vn_TB)
     target_TB, alive = adv_TB + traj.value_TB, traj.alive_TB
     found = batch_metrics(s, adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
     if cfg.norm_adv:
-        adv_TB = (adv_TB - adv_TB[alive].mean()) / (adv_TB[alive].std() + 1e-8)
+        adv_TB = standardised(adv_TB, alive)
+    found |= end_metrics(traj, vn_TB) | surprise_metrics(traj, adv_TB, r_TB + cfg.gamma * vn_TB - traj.value_TB)
     return Batch(traj.action_TBK, traj.logp_TB, adv_TB, target_TB, traj.value_TB, alive.astype(np.float32)), found
+
+
+def advantages(s: State, r_TB: np.ndarray, vn_TB: np.ndarray) -> np.ndarray:
+    """How much better each step was than expected, before normalisation."""
+    traj, cfg = s.traj, s.cfg
+    if cfg.advantage == "gae":
+        return returns.gae(r_TB, traj.value_TB, vn_TB, traj.ended_TB, cfg.gamma, cfg.lam)
+    return returns.discounted(r_TB, vn_TB, traj.ended_TB, cfg.gamma) - traj.value_TB
+
+
+def standardised(adv_TB: np.ndarray, alive: np.ndarray) -> np.ndarray:
+    """Mean 0 and standard deviation 1 over the batch's living rows."""
+    return (adv_TB - adv_TB[alive].mean()) / (adv_TB[alive].std() + 1e-8)
+
+
+def end_metrics(traj: Trajectory, vn_TB: np.ndarray) -> dict[str, float]:
+    """What the targets take for the value beyond an episode's end: 0 after termination, V(final s) after a cut."""
+    ends = {"value/after_end": traj.terminated_TB, "value/after_cut": traj.truncated_TB}
+    return {name: float(vn_TB[rows].mean()) for name, rows in ends.items() if rows.any()}
+
+
+def surprise_metrics(traj: Trajectory, adv_TB: np.ndarray, delta_TB: np.ndarray) -> dict[str, float]:
+    """Does the advantage in the loss contain its own step's TD error, and more of it than of the next step's?"""
+    alive = traj.alive_TB
+    on = alive[:-1] & alive[1:] & ~traj.ended_TB[:-1]  # the next row is the next step of the same episode
+    own = returns.correlation(adv_TB[alive], delta_TB[alive])
+    then = returns.correlation(adv_TB[:-1][on], delta_TB[1:][on])
+    found = {"data/advantage_td": own, "data/advantage_td_next": then}
+    return {name: x for name, x in found.items() if np.isfinite(x)}
 
 
 def successor_values(s: State) -> np.ndarray:
@@ -309,12 +336,15 @@ def batch_metrics(s: State, adv: np.ndarray, target: np.ndarray, v: np.ndarray, 
         found["policy/saturated_share"] = (np.abs(raw) > 1).mean()
     if s.cfg.norm_return:
         found["data/reward_scale"] = np.sqrt(s.reward_scale.var[0] + 1e-8)
+        found["data/reward_seen"] = s.reward_scale.count[0]
+    if s.cfg.norm_obs:
+        found["data/obs_seen"] = s.agent.scale.count[0]
     return {name: float(x) for name, x in found.items()}
 
 
 def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float]:
     """Epochs of minibatch steps on one batch, ended early when the policy has moved past target_kl."""
-    cfg, n = s.cfg, load_batch(s, batch)
+    cfg, (n, obs_max) = s.cfg, load_batch(s, batch)
     coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
     seen: list[list[Step]] = []
     for _ in range(cfg.epochs):
@@ -325,23 +355,28 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
                 break
         if seen[-1][-1].stopped:
             break
-    metrics = learning_metrics(s, seen, lr, ent_coef)
+    metrics = learning_metrics(s, seen, lr, ent_coef) | {"data/obs_max": obs_max}
     if cfg.lr_schedule == "adaptive_kl":
         s.lr = adapted(lr, metrics["policy/kl"], cfg.target_kl or 0.01)
     return metrics
 
 
-def load_batch(s: State, batch: Batch) -> int:
-    """Hand the batch to the learner; how many samples it has (rows that are alive, or segments)."""
+def load_batch(s: State, batch: Batch) -> tuple[int, float]:
+    """Hand the batch to the learner: how many samples it has (rows that are alive, or segments), largest |input|."""
     traj, obs = s.traj, s.agent.normalised(s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1]))
     if s.agent.memory_dim:
         s.learner.load(batch, obs.reshape(traj.obs_TBD.shape), traj.memory_TBM, traj.fresh_TB)
-        return batch.adv.size // s.cfg.bptt
+        return batch.adv.size // s.cfg.bptt, largest(obs[traj.alive_TB.reshape(-1)])
     alive = traj.alive_TB.reshape(-1)
     keep = slice(None) if alive.all() else alive
-    flat = Batch(*(np.ascontiguousarray(x.reshape(-1, *x.shape[2:])[keep]) for x in batch))
-    s.learner.load(flat, np.ascontiguousarray(obs[keep]), traj.memory_TBM, traj.fresh_TB)
-    return len(flat.adv)
+    flat, obs = Batch(*(np.ascontiguousarray(x.reshape(-1, *x.shape[2:])[keep]) for x in batch)), obs[keep]
+    s.learner.load(flat, np.ascontiguousarray(obs), traj.memory_TBM, traj.fresh_TB)
+    return len(flat.adv), largest(obs)
+
+
+def largest(x: np.ndarray) -> float:
+    """max |x|, NaN where one is; two passes that allocate nothing."""
+    return float(np.maximum(x.max(), -x.min())) if x.size else 0.0
 
 
 class Step(NamedTuple):
@@ -398,13 +433,14 @@ def learning_metrics(s: State, seen: list[list[Step]], lr: float, ent_coef: floa
     head = s.agent.head
     found = {
         "policy/loss": mean["policy_loss"], "policy/entropy": mean["entropy"], "policy/kl": mean["kl"],
-        "policy/kl_k1": mean["kl_k1"], "policy/kl_max": max(x.kl for x in every),
+        "policy/kl_k1": mean["kl_k1"], "policy/kl_max": max(x.kl for x in every), "policy/kl_start": every[0].kl,
         "policy/clip_share": mean["clipped"], "policy/ratio_max": max(x.found.ratio_max for x in every),
         "policy/entropy_push": float(np.mean([x.push for x in every])),
         "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"],
         "optim/lr": lr, "optim/ent_coef": ent_coef, "optim/epochs": len(seen), "optim/kl_stop": float(last[-1].stopped),
         "optim/grad_norm": norms.mean(), "optim/grad_norm_max": norms.max(),
         "optim/grad_clipped_share": (norms > s.cfg.max_grad_norm).mean(), "data/updates": s.counts.updates,
+        "optim/adam_steps": s.adam.updates,
     }  # fmt: skip
     if head.gaussian:
         std = np.exp(s.agent.log_std.astype(np.float64))

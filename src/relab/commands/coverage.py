@@ -48,7 +48,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def markdown(cells: list[Cell], reps: int, seed: int) -> str:
-    """The three tables, as they stand in docs/statistics.md."""
+    """The tables, as they stand in docs/statistics.md."""
     from relab.stats.simulate import EPISODES, LEVEL, LOOKS, WANTED
 
     head = (
@@ -59,12 +59,20 @@ def markdown(cells: list[Cell], reps: int, seed: int) -> str:
         f"Chance that any look so far calls a winner (either way) between identical arms, at {LOOKS} seeds a variant;"
         f" `*` marks cells above {1 - LEVEL:.0%}. `spent` is what relab does."
     )
+    family = (
+        "Chance that any variant is called better or worse than the control when all are alike; `*` marks cells above"
+        f" {1 - LEVEL:.0%}. `5 % shared` is what relab does."
+    )
     power = "Chance that the interval lies above 0 when B is better by so many standard deviations."
-    groups = {"cover": head, "looks": again, "power": power}
+
+    def too_often(cell: Cell) -> bool:
+        return cell.value > 1 - LEVEL + 3 * cell.error
+
+    groups = {"cover": head, "looks": again, "family": family, "power": power}
     parts: dict[str, list[Cell]] = {name: [] for name in groups}
     for cell in cells:
         parts[cell.kind if cell.kind in parts else "cover"].append(cell)
-    marks = {"cover": lambda cell: cell.value < WANTED, "looks": lambda c: c.value > 1 - LEVEL + 3 * c.error}
+    marks = {"cover": lambda cell: cell.value < WANTED, "looks": too_often, "family": too_often}
     return "\n\n".join(
         f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
         for name, text in groups.items()

@@ -23,7 +23,7 @@ class Diff:
     """Config keys that differ between two runs (or YAML files), biggest change first; equal keys are not shown."""
 
     a: tyro.conf.Positional[str]
-    """run (name, part of it, id, folder) or YAML file"""
+    """run (name, part of it, id, folder, file of another tool) or YAML file"""
     b: tyro.conf.Positional[str]
     """the same, to compare with"""
     runs: Path = Path("runs")
@@ -52,7 +52,20 @@ def main(words: Sequence[str]) -> int:
 def read(word: str, runs: Path) -> dict[str, Any]:
     """A config as plain values; nothing of it is imported."""
     path = Path(word)
-    return config.read_yaml(path if path.is_file() else names.find(word, runs) / "config.yaml")
+    if path.is_file() and path.suffix in (".yaml", ".yml"):
+        return config.read_yaml(path)
+    return settings_of(path if path.exists() else names.find(word, runs))
+
+
+def settings_of(path: Path) -> dict[str, Any]:
+    """The settings of the one run at a path, whichever tool wrote it."""
+    from relab.importers import find
+
+    sources = list(find.find(path))
+    config.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
+    found = find.read(sources[0])
+    config.require(bool(found.config), f"{path} has no settings in its record ({found.source})")
+    return found.config
 
 
 def shown(value: Any) -> Any:

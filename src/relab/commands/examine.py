@@ -25,6 +25,7 @@ EXAMPLES = """
   relab examine runs/ --new                       what changed since the last look
   relab examine runs/ --watch --fail-on error     look again while they train; ends at the first error
   relab examine progress.csv                      another tool's log (docs/importers.md)
+  relab examine runs/ --notes LOG.md              are the numbers in a write-up those of the runs?
   relab examine runs/ --ignore throughput-drop --because "the machine was shared"
 """
 
@@ -51,6 +52,8 @@ class Examine:
     """exit 1 when a finding is at least this severe"""
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
     """show all findings, groups, and rules that were not checked"""
+    notes: Path | None = None
+    """write-up (Markdown or text) whose numbers and claims are checked against the runs"""
     ignore: str | None = None
     """slugs of rules to leave out, with commas between them"""
     because: str | None = None
@@ -60,6 +63,7 @@ class Examine:
 def main(words: Sequence[str]) -> int:
     args = parse(Examine, "examine", words, EXAMPLES)
     require(args.every > 0, f"`--every` must be more than 0 seconds, but is {args.every}")
+    require(args.notes is None or args.notes.is_file(), f"`--notes` must be a file, but there is none at {args.notes}")
     muted = muted_slugs(args.ignore, args.because)
     against = None if args.against is None else folder(args.against, args.runs)
     look = partial(one_look, folder(args.path, args.runs), against, muted)
@@ -83,13 +87,20 @@ def one_look(path: Path, against: Path | None, muted: dict[str, str]) -> tuple[R
 
 
 def told(args: Examine, report: Report, changed: News) -> str:
+    from relab.health import notes
+
     if args.json:
+        from relab.advise import propose
         from relab.jsonl import encode
 
-        return encode(report.to_json() | ({"new": changed.to_json()} if args.new or args.watch else {})).decode()
+        extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
+        extra |= {"new": changed.to_json()} if args.new or args.watch else {}
+        extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
+        return encode(report.to_json() | extra).decode()
     from relab.health import render
 
-    return (render.news(report, changed) if args.new else render.text(report, args.verbose)) + "\n"
+    text = render.news(report, changed) if args.new else render.text(report, args.verbose)
+    return text + ("\n" + notes.text(notes.check(args.notes, report), args.verbose) if args.notes else "") + "\n"
 
 
 def code(args: Examine, report: Report) -> int:

@@ -1,23 +1,29 @@
-"""relab experiment: from a declared question to an answer."""
+"""relab experiment: from a declared question to an answer, its report and its entry in the log."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import tyro
 
 from relab import experiment, screen
 from relab.commands.parsing import parse
 from relab.config import require
+from relab.execute.local import Result, cores
 
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
   relab experiment question.yaml --yes           runs what is missing, ends in an answer
   relab experiment question.yaml --yes --json
+  relab experiment question.yaml --log LOG.md    the entry goes into this log
 """
+LOG = "LOG.md"
+INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
@@ -37,8 +43,22 @@ class Experiment:
     """runs at a time; default: one per core"""
     yes: bool = False
     """start without asking"""
+    log: Path | None = None
+    """the log that gets the entry; default: `log` of the file, else LOG.md in the folder of the experiments"""
+    no_log: bool = False
+    """write no entry"""
     json: bool = False
-    """print the answers as JSON"""
+    """print the answers as JSON; asks nothing"""
+
+
+@dataclass
+class Written:
+    """What the end of an experiment leaves behind, and what could not be written."""
+
+    pages: list[Path] = field(default_factory=list)
+    log: Path | None = None
+    problems: list[str] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)  # what went wrong in the runs, a line each
 
 
 def main(words: Sequence[str]) -> int:
@@ -46,30 +66,42 @@ def main(words: Sequence[str]) -> int:
     asked = experiment.load(args.file)
     folder = args.root / (args.name or args.file.stem)
     cells = experiment.prepare(asked, folder)
-    if not (args.json or agreed(args, asked, cells, folder)):
-        return 0
-    done = experiment.run(asked, folder, cells, args.workers, None if args.json else tell)
+    try:
+        if not (args.json or agreed(args, asked, cells, folder)):
+            return 0
+    except experiment.Interrupted:
+        return interrupted(cells)
+    progress = Progress()
+    done = experiment.run(asked, folder, cells, args.workers, None if args.json else progress)
+    progress.close()
     if done.interrupted:
-        print(
-            f"interrupted: {len(done.finished)} of {len(cells)} runs are finished; call it again to go on",
-            file=sys.stderr,
-        )
-        return 130
+        return interrupted(cells)
     answers = experiment.conclude(asked, folder, cells)
+    written = write(folder, None if args.no_log else args.log or Path(asked.log or args.root / LOG))
     if args.json:
-        from relab.jsonl import encode
-
-        print(encode({"question": asked.question, "answers": [x.to_dict() for x in answers]}).decode(), end="")
+        print_json(asked, answers, done, folder, written)
     else:
-        print("\n".join(report(asked, answers, done.failed, folder)))
+        print("\n".join(lines(answers, failures(cells, done), folder, written)))
     return 1 if done.failed else 0
+
+
+def interrupted(cells: list[experiment.Cell]) -> int:
+    there = sum(map(experiment.finished, cells))
+    print(f"interrupted: {there} of {len(cells)} runs are finished; call it again to go on", file=sys.stderr)
+    return INTERRUPTED
+
+
+# ---- Before
 
 
 def agreed(args: Experiment, asked: experiment.Experiment, cells: list[experiment.Cell], folder: Path) -> bool:
     """Say what it costs; ask unless --yes."""
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
-    print(f"{asked.question}\n  {size}, compared by {asked.at} {asked.metric}")
-    cost = experiment.forecast(asked, cells, folder, args.workers or experiment.cores())
+    print(f"{asked.question}\n  {size}, compared by {by(asked)}", flush=True)
+    if asked.command and not any(map(experiment.finished, cells)):
+        must_ask(args)  # before the first run is paid for
+        print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
+    cost = experiment.forecast(asked, cells, folder, args.workers or cores())
     if not cost.runs:
         print("  all runs are finished")
         return True
@@ -77,23 +109,108 @@ def agreed(args: Experiment, asked: experiment.Experiment, cells: list[experimen
     print(f"  forecast: {cost.runs} runs of about {each}, {cost.workers} at a time: {total}", flush=True)
     if args.yes:
         return True
-    require(sys.stdin.isatty(), "nobody can be asked here (standard input is no terminal); add --yes to start")
+    must_ask(args)
     return input("  start? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def tell(done: int, all_: int) -> None:
-    print(f"  {done} of {all_} runs finished", flush=True)
+def must_ask(args: Experiment) -> None:
+    there = args.yes or sys.stdin.isatty()
+    require(there, "nobody can be asked here (standard input is no terminal); add --yes to start")
 
 
-def report(asked: experiment.Experiment, answers: list, failed: list[str], folder: Path) -> list[str]:
-    """Every seed's number, then the answers."""
-    lines = []
+def by(asked: experiment.Experiment) -> str:
+    """The one number of a run, in words."""
+    level = screen.number(asked.level) if asked.level is not None else ""
+    number = {"final": f"the final {asked.metric}", "mean_last_m": f"the mean of the last {asked.last} {asked.metric}",
+              "first_step_reaching": f"the first step at which {asked.metric} reaches {level}",
+              "success_rate": "the success rate of the last evaluation"}[asked.at]  # fmt: skip
+    return number + (", in pairs of one seed" if asked.paired else "")
+
+
+@dataclass
+class Progress:
+    """One line that counts on a terminal; elsewhere a line at each quarter."""
+
+    told: int = 0
+    open: bool = False  # a line on the terminal that has not ended
+
+    def __call__(self, done: int, all_: int) -> None:
+        text = f"  {done} of {all_} runs finished"
+        if sys.stdout.isatty():
+            print(f"\r{text}", end="", flush=True)
+            self.open = True
+        elif 4 * done // all_ > 4 * self.told // all_:
+            print(text, flush=True)
+        self.told = done
+
+    def close(self) -> None:
+        if self.open:
+            print()
+
+
+# ---- After
+
+
+def write(folder: Path, log: Path | None) -> Written:
+    """The report and the entry; what cannot be written is said, and the answer stands without it."""
+    from relab.commands.report import asked
+    from relab.notebook import entry, fence
+    from relab.report import render, sections
+
+    found = Written()
+    try:
+        facts = asked(folder)
+        data = sections.build(folder, **facts)
+        found.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
+        found.pages = render.write(data, folder)
+        if log is not None:
+            made = entry.build(folder, data, str(facts.get("proposal") or ""))
+            fence.write(log, made.id, made.markdown())
+            found.log = log
+    except Exception as error:  # hours of runs must not end in a traceback because of a page about them
+        found.problems.append(f"not written: {error}")
+    return found
+
+
+def failures(cells: list[experiment.Cell], done: Result) -> list[str]:
+    """Each run that failed, and why."""
+    gone = [cell for cell in cells if cell.folder.name in done.failed]
+    return [f"{cell.folder.name} failed: {experiment.why_failed(cell)} (all of it: {cell.log})" for cell in gone]
+
+
+def lines(answers: list[Any], failed: list[str], folder: Path, written: Written) -> list[str]:
+    """Every seed's number, then the answers, then where things are."""
     first = answers[0]
-    for name, arm in [(first.names[0], first.a), *((x.names[1], x.b) for x in answers)]:
-        lines.append(f"  {name:20} {'  '.join(screen.number(o.value) for o in arm)}")
-    for x in answers:
-        lines.append(x.text)
-        lines += [f"  {note}" for note in x.notes]
-    if failed:
-        lines.append(f"  failed: {', '.join(failed)} (see {folder / 'logs'})")
-    return [*lines, f"  experiment: {folder}"]
+    arms = [(first.names[0], first.a), *((x.names[1], x.b) for x in answers)]
+    wide = max(20, *(len(name) for name, _ in arms))
+    found = [f"  {name:{wide}} {'  '.join(one(o) for o in arm) or 'no finished run'}" for name, arm in arms]
+    found += [x.text for x in answers]
+    found += [f"  {note}" for note in dict.fromkeys(note for x in answers for note in x.notes)]
+    found += ["found in the runs (relab examine):"] * bool(written.findings)
+    found += [f"  {text}" for text in [*written.findings, *failed, *written.problems]]
+    found += [f"report: {written.pages[-1]}"] if written.pages else []
+    found += [f"entry:  {written.log}"] if written.log else []
+    return [*found, "try next:", *(f"  {line}" for line in next_commands(folder, answers))]
+
+
+def next_commands(folder: Path, answers: list[Any]) -> list[str]:
+    """Five commands that go on from here, ready to be copied."""
+    a, b = (shlex.quote(str(folder / "runs" / arm[0].run)) if arm else "RUN" for arm in (answers[0].a, answers[0].b))
+    where = shlex.quote(str(folder))
+    return [f"relab report {where} --open", f"relab examine {where} -v", f"relab diff {a} {b}", f"relab next {where}",
+            f"relab examine {b} --against {a}"]  # fmt: skip
+
+
+def one(outcome: Any) -> str:
+    """A run's number; one that never got to the level is marked."""
+    return ("" if outcome.reached else ">") + screen.number(outcome.value)
+
+
+def print_json(asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written) -> None:
+    from relab.jsonl import encode
+
+    row = {"question": asked.question, "answers": [x.to_dict() for x in answers], "failed": done.failed,
+           "experiment": str(folder), "report": [str(page) for page in written.pages],
+           "log": str(written.log) if written.log else None, "findings": written.findings,
+           "problems": written.problems}  # fmt: skip
+    print(encode(row).decode(), end="")

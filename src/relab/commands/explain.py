@@ -10,7 +10,7 @@ from typing import Any
 
 import tyro
 
-from relab import glossary, registry
+from relab import glossary, levels, registry
 from relab.commands.parsing import parse
 from relab.configs.base import field_docs, field_types
 from relab.configs.run import Eval, Run, Save
@@ -19,6 +19,7 @@ EXAMPLES = """
   relab explain update-too-large
   relab explain policy/kl
   relab explain ent_coef
+  relab explain CartPole-v1
 """
 
 
@@ -46,7 +47,7 @@ Words = list[tuple[str, Callable[[], str]]]
 
 def all_words() -> Words:
     """(word, what explains it), lower case; one word may have several meanings."""
-    return rule_words() + glossary_words() + env_words() + key_words()
+    return rule_words() + glossary_words() + env_words() + level_words() + key_words()
 
 
 def rule_words() -> Words:
@@ -83,6 +84,20 @@ def env_words() -> Words:
     for name in registry.algo_names():
         words.append((name, partial(about_class, name, "algorithm", registry.algo_config_class(name))))
     return words
+
+
+def level_words() -> Words:
+    """Environments of the field, under their Gymnasium id."""
+    names = dict.fromkeys([*levels.measured(), *(x.env for x in levels.published())])
+    return [(name.lower(), partial(about_levels, name)) for name in names]
+
+
+def about_levels(name: str) -> str:
+    sources = [
+        f"({key}) {text}" for key, text in levels.SOURCES.items() if any(x.source == key for x in levels.of(name))
+    ]
+    return "\n".join([f"{name} (environment of Gymnasium), returns to hold a run against:",
+                      *(f"  {line}" for line in levels.told(name)), *sources])  # fmt: skip
 
 
 def about_class(name: str, what: str, cls: type) -> str:

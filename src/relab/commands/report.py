@@ -17,6 +17,8 @@ from relab.config import require
 EXAMPLES = """
   relab report brave-otter                       report.md and report.html in the run folder
   relab report experiments/question --open       all its runs, grouped by config; then the browser
+  relab report brave-otter --against calm-lynx   with that run's curve in grey
+  relab report logs/progress.csv                 another tool's logs: progress-report.* in the current folder
   relab report brave-otter --out /tmp/otter.html
   relab report brave-otter --full                with host, paths and patch: for oneself
 """
@@ -33,6 +35,8 @@ class Report:
     """run (name, part of it, id, folder) or a folder of runs"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
+    against: str | None = None
+    """run to hold it against, drawn in grey; default: its parent, where that lies beside it"""
     out: Path | None = None
     """where to write: a name ending in .html or .md (both are written); default: report.* in the folder"""
     open: bool = False
@@ -51,15 +55,14 @@ def main(words: Sequence[str]) -> int:
         args.out is None or args.out.suffix in (".html", ".md"), f"--out must end in .html or .md, but is {args.out}"
     )
     folder = find(args.run, args.runs)
-    findings, not_checked = examined(folder)
-    data = sections.build(folder, findings, not_checked, args.full)
+    against = find(args.against, args.runs) if args.against else None
+    data = sections.build(folder, full=args.full, against=against, **asked(folder, against))
     if args.json:
         from relab.jsonl import encode
 
         print(encode(data).decode(), end="")
         return 0
-    place, stem = (args.out.parent, args.out.stem) if args.out else (folder, "report")
-    pages = render.write(data, place, stem)
+    pages = render.write(data, *where(args.out, folder))
     print("\n".join([data["sentence"], *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
@@ -69,17 +72,50 @@ def main(words: Sequence[str]) -> int:
 
 
 def find(word: str, runs: Path) -> Path:
-    """A folder as given, or a run by its name."""
-    return Path(word) if Path(word).is_dir() else names.find(word, runs)
+    """A folder or file as given, or a run by its name."""
+    return Path(word) if Path(word).exists() else names.find(word, runs)
+
+
+def where(out: Path | None, path: Path) -> tuple[Path, str]:
+    """Folder and stem of the pages. Into relab's folders; beside nobody else's logs, but here, under their name."""
+    if out is not None:
+        return out.parent, out.stem
+    from relab.importers.find import find as sources
+
+    if path.is_dir() and all(source.format == "relab" for source in sources(path)):
+        return path, "report"
+    return Path(), f"{path.resolve().stem}-report"
 
 
 def examined(folder: Path) -> tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]:
+    """Findings and what was not checked; None where the examination itself failed."""
+    found = asked(folder)
+    return found["findings"], found.get("not_checked", [])
+
+
+def asked(folder: Path, against: Path | None = None) -> dict[str, Any]:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     from relab.health.examine import examine
 
     try:
-        found = examine(folder)
+        found = examine(folder, against)
     except Exception as error:  # a rule that fails is no reason to have no report
         print(f"relab: the page has no findings: {type(error).__name__}: {error}", file=sys.stderr)
-        return None, []
-    return [f.to_json() for f in found.main], [gone.to_json() for gone in found.not_checked]
+        return {"findings": None}
+    return {
+        "findings": [f.to_json() for f in found.findings if not f.footer],
+        "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
+        "not_checked": [gone.to_json() for gone in found.not_checked],
+        "muted": found.muted,
+        "proposal": proposed(found, folder),
+    }
+
+
+def proposed(found: Any, folder: Path) -> str:
+    """What `relab next` would print; empty where it has nothing, or cannot say."""
+    try:
+        from relab.advise import propose, render
+
+        return render.text(propose(found, folder))
+    except Exception:  # a page without a proposal is better than none
+        return ""

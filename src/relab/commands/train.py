@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
-from relab import config, names, provenance, screen
+from relab import config, names, proposal, provenance, screen
 from relab.commands.parsing import parse
 from relab.config import Layer
+from relab.proposal import Loaded
 
 EXAMPLES = """
   relab train ppo env=cartpole seed=0
@@ -20,6 +22,8 @@ EXAMPLES = """
   relab train ppo env=gym:Acrobot-v1                  any Gymnasium environment
   relab train ppo env=mypackage.envs:Maze             your own (docs/environments.md)
   relab train my_config.yaml seed=3 --json            settings from a file, progress as JSON lines
+  relab train lr=1e-3 --parent brave-otter            its settings, with another learning rate
+  relab train runs/brave-otter/next_config.yaml       what `relab next --write` proposed
 """
 EXIT = {"finished": 0, "failed": 1, "interrupted": 130}
 
@@ -36,6 +40,8 @@ class Train:
     """name of the run folder; default: date-adjective-animal"""
     intent: str | None = None
     """what this run is for, kept in its record"""
+    parent: str | None = None
+    """run (name, part of it, id, folder) whose settings this one starts from; kept in its record"""
     json: bool = False
     """print progress as JSON lines"""
     quiet: bool = False
@@ -46,14 +52,15 @@ class Train:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Train, "train", words, EXAMPLES)
-    found = config.resolve(layers(args.words))
+    origin = origin_of(args.words, args.parent, args.runs)
+    found = config.resolve(layers(args.words, origin))
     if args.print_config:
         print_config(found)
         return 0
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab import train
 
-    facts = {"command": shlex.join(["relab", "train", *words]), "parent": None, "intent": args.intent}
+    facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
     try:
         train.check_device(found.config.device)
         env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
@@ -65,16 +72,58 @@ def main(words: Sequence[str]) -> int:
     return EXIT[outcome.status]
 
 
-def layers(words: Sequence[str]) -> list[Layer]:
-    """Config layers from the command line's words: files in order, then the algorithm and the settings."""
-    files = [word for word in words if word.endswith((".yaml", ".yml")) and ("=" not in word or Path(word).is_file())]
+@dataclass(frozen=True)
+class Origin:
+    """What a run starts from besides its words: nothing, a parent, or a proposal for one."""
+
+    parent: Path | None = None
+    parent_layer: Layer | None = None
+    file: str = ""  # the word that is a proposal
+    proposal: Loaded | None = None
+
+    def facts(self, intent: str | None) -> dict[str, Any]:
+        """For meta.json; the prediction is kept to be held against the outcome."""
+        facts: dict[str, Any] = {"parent": self.parent and self.parent.resolve().name, "intent": intent}
+        if self.proposal is None:
+            return facts
+        said = f"{intent or self.proposal.rationale} [{proposal.told(self.proposal.diff)}]"  # names the keys, always
+        kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted}
+        return facts | {"intent": said, "proposal": kept}
+
+
+def origin_of(words: Sequence[str], parent: str | None, runs: Path) -> Origin:
+    """The parent that --parent or a proposal among the files names."""
+    files = [word for word in config_files(words) if proposal.is_proposal(word)]
+    config.require(len(files) <= 1, f"one proposal can be run at a time, but got {', '.join(files)}")
+    config.require(
+        not (files and parent), f"{', '.join(files)} names its parent itself; leave --parent {parent} out, or the file"
+    )
+    if files:
+        loaded = proposal.load(files[0], runs)
+        return Origin(loaded.parent, loaded.layers[0], files[0], loaded)
+    if parent is None:
+        return Origin()
+    folder = names.find(parent, runs)
+    return Origin(folder, proposal.parent_layer(folder))
+
+
+def config_files(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word.endswith((".yaml", ".yml")) and ("=" not in word or Path(word).is_file())]
+
+
+def layers(words: Sequence[str], origin: Origin = Origin()) -> list[Layer]:  # noqa: B008 - frozen
+    """Config layers from the command line's words: the parent, files in order, then the algorithm and the settings."""
+    files = config_files(words)
     settings = [word for word in words if "=" in word and word not in files]
     bare = [word for word in words if word not in files and word not in settings]
     config.require(
         len(bare) <= 1, f"one algorithm is expected, but got {', '.join(bare)}; settings are given as key=value"
     )
     typed = config.parse_overrides([*(f"algo={word}" for word in bare), *settings])
-    return [*(config.file_layer(path) for path in files), Layer("command line", typed)]
+    below = [origin.parent_layer] if origin.parent_layer is not None else []
+    given = [origin.proposal.layers[1] if origin.proposal and path == origin.file else config.file_layer(path)
+             for path in files]  # fmt: skip
+    return [*below, *given, Layer("command line", typed)]
 
 
 def claim(runs: Path, name: str | None) -> tuple[str, Path]:

@@ -29,7 +29,7 @@ class NotChecked:
 
 def applies(rule: Rule, view: View) -> bool:
     """Whether the rule is about runs of this kind; a run that does not say what it is gets asked."""
-    algo = view.config.get("algo.name")
+    algo = view.algo
     wrong_algo = rule.algos and algo is not None and algo not in rule.algos
     wrong_kind = rule.kind and view.kind is not None and view.kind != rule.kind
     return not (wrong_algo or wrong_kind)
@@ -100,7 +100,7 @@ def ask_groups(rules: list[Rule], groups: list[Group]) -> tuple[list[Finding], l
 def hold_against(rule: Rule, found: Finding, view: View) -> None:
     """The reference's value; where the same rule fires there with about the same value, it is not the cause."""
     reference = view.reference
-    if reference is None or (found.slug == "unmentioned-config-change"):
+    if reference is None or found.slug in ("unmentioned-config-change", "untrusted-best"):
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):
@@ -160,5 +160,5 @@ def ordered(findings: list[Finding]) -> list[Finding]:
 
     families = [family(root) for root in roots]
     families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
-                                       importance(members[0])[4:]))  # fmt: skip
+                                       len(members) == 1, importance(members[0])[4:]))  # fmt: skip
     return [each for members in families for each in members]

@@ -14,7 +14,7 @@ from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
 from relab.importers import find
 from relab.importers.source import Source
-from relab.jsonl import RecordError
+from relab.jsonl import Problem, RecordError
 
 SCHEMA = 1
 CLEARLY = 3.0  # standard errors
@@ -44,7 +44,7 @@ class Report:
     muted: dict[str, str] = field(default_factory=dict)  # slug -> reason
 
     def to_json(self) -> dict[str, Any]:
-        """As DESIGN gives it; what could not be read at all stands in not_checked under the slug `*`."""
+        """As DESIGN gives it; in not_checked the slug `!` is a run that could not be read, `*` a remark."""
         return {
             "schema": SCHEMA, "path": self.path, "runs": [run.to_json() for run in self.runs],
             "findings": [f.to_json() for f in self.findings],
@@ -69,37 +69,49 @@ def examine(
     rules: dict[str, Rule] | None = None,
 ) -> Report:
     """Ask every rule about one run or all runs below a folder; broken folders are reported, not raised."""
+    return examine_loaded(find.load_all(path), path, against, ignore, rules)
+
+
+def examine_loaded(
+    found: find.Found,
+    path: str | os.PathLike[str],
+    against: str | os.PathLike[str] | None = None,
+    ignore: dict[str, str] | None = None,
+    rules: dict[str, Rule] | None = None,
+) -> Report:
+    """The same of runs that were read already; `path` is what they are called together."""
     report = Report(str(path))
-    root = Path(path)
-    views = _load_all(root, report)
+    views = _views(found, report)
     reference = load_view(Path(against), str(against)) if against is not None else None
     _link(views, reference)
     _group(views, report)
     known = rules or all_rules()
-    mutes = read_mutes(root, known, ignore or {})
+    mutes = read_mutes(Path(path), known, ignore or {})
     report.muted = mutes.reasons
     for view in views:
         muted = mutes.of(view.spec.get("env"))
-        found, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view)
-        report.findings += found
+        fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view)
+        report.findings += fired
         report.not_checked += gone
     asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
-    found, gone = engine.ask_groups(asked, report.groups)
-    report.findings = engine.ordered(report.findings + found)
+    fired, gone = engine.ask_groups(asked, report.groups)
+    report.findings = engine.ordered(report.findings + fired)
     report.not_checked += gone
     return report
 
 
-def _load_all(root: Path, report: Report) -> list[View]:
-    found = find.load_all(root)
+def _views(found: find.Found, report: Report) -> list[View]:
     for source, why in found.broken:
-        report.not_checked.append(engine.NotChecked("*", "*", source.name, why))
+        report.not_checked.append(engine.NotChecked("!", "!", source.name, why))
     for run in found.runs:
-        bad = [p for p in run.history.problems if "is missing" not in p.message]
-        report.not_checked += [
-            engine.NotChecked("*", "*", run.name, f"{p.file} line {p.line}: {p.message}") for p in bad
-        ]
+        said = [p for p in run.history.problems if "is missing" not in p.message]
+        report.not_checked += [engine.NotChecked("*", "*", run.name, _told(p)) for p in said]
     return [View(run.history, run.name, state=state_of(run.history)) for run in found.runs]
+
+
+def _told(problem: Problem) -> str:
+    line = f" line {problem.line}" if problem.line is not None else ""
+    return f"{problem.file}{line}: {problem.message}"
 
 
 def load_view(path: Path, name: str) -> View:

@@ -14,6 +14,7 @@ from relab.health.rule import Finding
 from relab.health.view import Group, View
 
 FINDINGS, WIDTH, GROUPS = 3, 118, 5
+MARKS = ("!", "*")  # not rules: what could not be read, what was read with a remark
 
 
 def text(report: Report, verbose: bool = False) -> str:
@@ -124,10 +125,11 @@ def findings(report: Report, verbose: bool) -> list[str]:
 
 
 def lead(found: list[Finding]) -> list[Finding]:
-    """The first three, of different rules where a folder has the same one many times."""
+    """Three of different rules: causes before symptoms, which fill what room is left."""
     seen: set[str] = set()
     first = [f for f in found if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
-    return first[:FINDINGS]
+    kept = sorted(first, key=lambda f: f.explained_by is not None)[:FINDINGS]
+    return [f for f in first if f in kept]
 
 
 def finding(found: Finding, report: Report) -> list[str]:
@@ -164,13 +166,17 @@ def footer(report: Report) -> str:
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
-    broken = [g for g in report.not_checked if g.slug == "*"]
-    if broken:
-        parts.append(f"unreadable: {broken[0].run} ({broken[0].missing[:60]})"
-                     + (f" and {len(broken) - 1} more" if len(broken) > 1 else ""))  # fmt: skip
+    parts += [unread(report, "!", "unreadable"), unread(report, "*", "read with a remark")]
     parts.append(unasked(report))
     line = "limits: " + "; ".join(part for part in parts if part)
     return line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH - 3] + "..."
+
+
+def unread(report: Report, mark: str, word: str) -> str:
+    """What could not be read at all, or was read with something to say about it."""
+    found = [gone for gone in report.not_checked if gone.slug == mark]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    return f"{word}: {found[0].run} ({found[0].missing[:60]}){more}" if found else ""
 
 
 def seeds(report: Report) -> str:
@@ -187,10 +193,10 @@ def episodes(report: Report) -> str:
 
 
 def unasked(report: Report) -> str:
-    gone = Counter(g.slug for g in report.not_checked if g.slug != "*")
+    gone = Counter(g.slug for g in report.not_checked if g.slug not in MARKS)
     if not gone:
         return ""
-    what = Counter(g.missing for g in report.not_checked if g.slug != "*")
+    what = Counter(g.missing for g in report.not_checked if g.slug not in MARKS)
     lacking = ", ".join(missing for missing, _ in what.most_common(2))
     return f"{len(gone)} rule{'s' * (len(gone) > 1)} not run, for lack of {lacking}" + (
         " ... (-v)" if len(what) > 2 else ""

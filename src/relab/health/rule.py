@@ -17,7 +17,8 @@ from typing import Any
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 SEVERITIES = ("info", "warning", "error")
 CONFIDENCES = ("low", "medium", "high")
-MODULES = tuple(f"relab.health.rules_{name}" for name in ("data", "policy", "value", "curve", "design"))
+FILES = "data marks validity names policy value offpolicy curve design sweep gate"
+MODULES = tuple(f"relab.health.rules_{name}" for name in FILES.split())
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
 
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
+from relab.health.foreign import named
 from relab.health.rule import Finding, Missing, rule
-from relab.health.view import View, clear, shown
+from relab.health.view import Evaluation, View, clear, shown
+
+ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
 @rule("B12", "run-incomplete", algos=(), severity="warning")
@@ -17,22 +22,32 @@ def run_incomplete(view: View) -> Finding | None:
     Refuted by: an event `stop` that says why it ended early.
     Try: `relab resume` it, or leave it out of comparisons.
     """
-    state, last = view.state, view.last_step
-    planned = view.config.get("total_steps")
-    share = last / planned if isinstance(planned, (int, float)) and planned > 0 else math.nan
-    done = f"at step {last:,}" + ("" if math.isnan(share) else f" of {planned:,} ({share:.0%})")
+    state, last, planned = view.state, view.last_step, view.planned
+    share = last / planned if planned else math.nan
+    done = f"at step {last:,}" + ("" if planned is None else f" of {planned:,.0f} ({share:.0%})")
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
         return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
-                       confidence="high", severity="error")  # fmt: skip
+                       suggest=[] if view.history.source == "relab" else [ELSEWHERE], confidence="high",
+                       severity="error")  # fmt: skip
     if state in ("interrupted", "stale"):
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
-                       suggest=[f"relab resume {view.name}"], confidence="high")  # fmt: skip
+                       suggest=[f"relab resume {view.name}"] if view.history.source == "relab" else [ELSEWHERE],
+                       confidence="high")  # fmt: skip
     if state == "finished" and share < 0.98 and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
-    if not view.meta.get("status"):
-        raise Missing("meta.status")
+    if state == "ended" and planned and _stopped_short(view, planned):
+        return Finding(f"the log ends {done}", share, last, suggest=[ELSEWHERE])
+    if not view.meta.get("status") and not planned:
+        raise Missing("meta.status, or the planned steps")
     return None
+
+
+def _stopped_short(view: View, planned: float) -> bool:
+    """A foreign log: its last row may come two rows before the end, and a tenth is not held against it."""
+    rows = max((c.steps for c in view.history.columns.values()), key=len, default=np.zeros(0))
+    gap = float(np.median(np.diff(rows))) if len(rows) > 2 else 0.0
+    return view.last_step + 2 * gap < 0.9 * planned
 
 
 @rule("B1", "worse-than-random", algos=(), severity="info", explains=("plateau", "entropy-collapse"))
@@ -65,7 +80,8 @@ def peak_then_collapse(view: View) -> Finding | None:
     Refuted by: the same checkpoint scoring as before on fresh episodes (`relab eval`).
     Try: keep the best checkpoint; lower `lr` or `epochs`, let `lr` fall; look at what changed just before the onset.
     """
-    found, floor = view.evals(at_least=5), view.random()[0]
+    found = view.course(at_least=5)
+    floor = view.floor(found)
     means = [e.mean for e in found]
     smooth = [sorted(means[max(0, i - 1) : i + 2])[len(means[max(0, i - 1) : i + 2]) // 2] for i in range(len(means))]
     top = max(range(len(smooth)), key=lambda i: smooth[i])
@@ -74,12 +90,14 @@ def peak_then_collapse(view: View) -> Finding | None:
     gain = smooth[top] - floor
     lost = [(smooth[top] - e.mean) / gain if gain > 0 else 0.0 for e in last]
     peak = found[top]
+    if top == 0 and means[0] >= smooth[0]:
+        return None  # it never rose; what it lost of its start is another rule's
     if gain <= 0 or min(lost) < 0.5 or min(clear(smooth[top] - e.mean, e, peak) for e in last) < 3:
         return None
     half = floor + gain / 2
     onset = next((found[i].step for i in range(top, len(found)) if all(e.mean < half for e in found[i:])), None)
     return Finding(f"the return rose to {smooth[top]:.4g} and fell to {means[-1]:.4g}", min(lost), onset,
-                   [shown(found, view.by)], confidence="high")  # fmt: skip
+                   [view.evidence(found)], confidence="high")  # fmt: skip
 
 
 @rule("B5", "plateau", algos=())
@@ -129,23 +147,40 @@ def start_already_solved(view: View) -> Finding | None:
                    [shown(view.evals(mode), mode)])  # fmt: skip
 
 
-@rule("F29", "resumed-run-lost-its-start", algos=(), severity="info", explains=("peak-then-collapse",))
+@rule("F29", "resumed-run-lost-its-start", algos=(), explains=("peak-then-collapse", "policy-not-moving"))
 def lost_its_start(view: View) -> Finding | None:
     """
-    What: a run that began well above random ends with less than half of what it began with, clear of noise.
+    What: a run that began well above random ends with less than half of what it began with, clear of noise. Where the
+        random level is not known, this is asked of runs that say they went on from a checkpoint.
     Why: the training itself destroys a good policy; the settings differ from those that made it.
     Known problems: a task that was made harder on purpose looks the same.
     Refuted by: the starting checkpoint scoring as low under this run's evaluation.
     Try: stop, go back to the starting checkpoint, and compare the settings with the parent's (`relab diff`).
     """
-    found, (floor, error) = view.evals(at_least=3), view.random()
+    found = view.course(at_least=3)
     first, last = found[0], found[-1]
-    if first.mean - floor < max(5 * error, 0.1 * abs(floor)):
+    if not view.resumed and first.step > 0:
+        raise Missing("an evaluation at step 0, or a checkpoint that the run went on from")
+    floor, enough = _nothing(view, first)
+    if first.mean - floor < enough or first.mean <= floor:
         return None
     lost = (first.mean - last.mean) / (first.mean - floor)
     if lost < 0.5 or clear(first.mean - last.mean, first, last) < 3:
         return None
     half = (first.mean + floor) / 2
     onset = next((e.step for i, e in enumerate(found) if all(x.mean < half for x in found[i:])), None)
-    return Finding(f"it began at {first.mean:.4g} and ended at {last.mean:.4g} (random {floor:.4g})", lost, onset,
-                   [shown(found, view.by)], confidence="high")  # fmt: skip
+    scores = [c for c in named(view, "score", rows=5) if c.values[0] > 2 * c.last > 0]
+    more = "".join(f"; its score {c.values[0]:.4g} -> {c.last:.4g}" for c in scores[:1])
+    return Finding(f"it began at {first.mean:.4g} and ended at {last.mean:.4g}{more}", lost, onset,
+                   [view.evidence(found), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
+
+
+def _nothing(view: View, first: Evaluation) -> tuple[float, float]:
+    """The level of a policy that can do nothing, and how far above it a start counts as good."""
+    try:
+        floor, error = view.random()
+    except Missing:
+        if not view.resumed:
+            raise
+        return (0.0 if first.mean > 0 else 3 * first.mean), 5 * (0.0 if math.isnan(first.error) else first.error)
+    return floor, max(5 * error, 0.1 * abs(floor))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab import glossary
+from relab.health.foreign import q_estimate
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -19,14 +20,15 @@ def non_finite(view: View) -> Finding | None:
     What: a metric holds NaN or infinity where it never should.
     Why: the update diverged, or an observation or reward was not finite; everything learned after it is void.
     Known problems: explained variance is legally NaN when all value targets are alike, the share of the largest entropy
-        where there is one action; both are left out.
+        where there is one action; both are left out. Other tools write NaN where nothing was measured: there it counts
+        in returns, evaluations and unknown metrics only when it stays to the end, and is a warning where it passes.
     Refuted by: the same value coming from a metric that is undefined at that step.
     Try: restart from the last checkpoint before it, with a lower `lr`; look for non-finite observations first.
     """
     worst = None
     for name, (steps, values) in view.history.columns.items():
         bad = np.flatnonzero(~np.isfinite(values))
-        if len(bad) and name not in NAN_IS_LEGAL and (worst is None or steps[bad[0]] < worst[1]):
+        if len(bad) and not _unmeasured(view, name, bad) and (worst is None or steps[bad[0]] < worst[1]):
             worst = (name, int(steps[bad[0]]), len(bad), len(values))
     if not view.history.columns:
         raise Missing("any metric")
@@ -36,8 +38,20 @@ def non_finite(view: View) -> Finding | None:
     steps, values = view.history.columns[name]
     at = np.flatnonzero(~np.isfinite(values))[:4]
     shown = Evidence(name, [int(s) for s in steps[at]], [float(v) for v in values[at]], "not finite")
+    passes = view.history.source != "relab" and bool(np.isfinite(values[-1]))
     return Finding(f"{name} is not finite from step {step:,} on ({n} of {of} rows)", float(n), step, [shown],
-                   confidence="high")  # fmt: skip
+                   confidence="high", severity="warning" if passes else None)  # fmt: skip
+
+
+def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
+    """Whether a hole in a column is legal: nothing was there to be measured."""
+    values = view.history.columns[name].values
+    if name in NAN_IS_LEGAL:
+        return True
+    if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
+        return False
+    stays = len(bad) >= 2 and len(bad) < len(values) and not np.isfinite(values[bad[0] :]).any()
+    return not (stays or np.isinf(values[bad]).any())
 
 
 @rule("C1", "rate-out-of-range", algos=(), severity="error", explains=("untrusted-best",))
@@ -74,7 +88,8 @@ def rate_out_of_range(view: View) -> Finding | None:
 @rule("C10", "steps-not-monotone", algos=(), severity="warning")
 def steps_not_monotone(view: View) -> Finding | None:
     """
-    What: the step of a metric repeats or goes back.
+    What: the step of a metric repeats or goes back; in another tool's log it may repeat (several episodes end at one
+        step), and only going back counts.
     Why: two runs were written into one folder, or a resume did not cut the rows it replaced; curves and slopes lie.
     Known problems: timing rows are never cut on resume, and are left out.
     Refuted by: an axis on which steps may repeat.
@@ -84,7 +99,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     if not columns:
         raise Missing("any metric besides time/ and eval/")
     for name, (steps, _values) in columns.items():
-        back = np.flatnonzero(np.diff(steps) <= 0)
+        back = np.flatnonzero(np.diff(steps) < (1 if view.history.source == "relab" else 0))
         if len(back):
             at = int(back[0]) + 1
             shown = Evidence(name, [int(s) for s in steps[at - 1 : at + 2]], [float(s) for s in steps[at - 1 : at + 2]],
@@ -94,7 +109,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     return None
 
 
-@rule("C14", "value-above-bound", needs=("value/mean",), severity="warning")
+@rule("C14", "value-above-bound", algos=(), severity="warning")
 def value_above_bound(view: View) -> Finding | None:
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
@@ -104,7 +119,9 @@ def value_above_bound(view: View) -> Finding | None:
     Try: check that terminated states are not bootstrapped and that gamma is the one the targets use.
     """
     gamma = view.number("algo.gamma")
-    value, scale = view.curve("value/mean", rows=3), 1.0
+    value, scale = q_estimate(view, rows=3), 1.0
+    if view.algo == "sac" and value.name.startswith("-"):
+        raise Missing("a value without the entropy term")
     if view.config.get("algo.norm_return"):
         scale = max(view.curve("data/reward_scale").last, 1e-12)
     bounds = [view.spec.get(key) for key in ("reward_low", "reward_high")]

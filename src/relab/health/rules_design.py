@@ -7,13 +7,20 @@ import re
 
 import numpy as np
 
-from relab.configs.views import MISSING, diff
+from relab import glossary
+from relab.configs.views import MISSING, Change, diff
 from relab.folders import seed_of
+from relab.health.foreign import best_beside
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes, shown
+from relab.importers.common import meaning
 
 QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
+QUIET_WORD = re.compile(
+    r"(^|[._])(wandb|track|device|log\w*|verbose|tensorboard\w*|project\w*|entity|tags?|compile\w*|\w*(path|dir)|save\w*|checkpoint\w*)$"
+)
 TRUSTED_N = 20
+UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log gives no reason for
 
 
 @rule("F5", "unmentioned-config-change", algos=(), severity="warning",
@@ -35,7 +42,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
         raise Missing(f"the parent's run folder, {str(view.meta['parent'])[:40]}")
     intent = str(view.meta.get("intent") or "").lower()
     changes = [c for c in diff(parent.history.config, view.history.config)
-               if not c.key.startswith(QUIET) and not _mentions(intent, c.key)]  # fmt: skip
+               if not _quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
     if not changes:
         return None
     told = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:3])
@@ -43,6 +50,12 @@ def unmentioned_config_change(view: View) -> Finding | None:
     suggest = [{"key": c.key, "from": _plain(c.b), "to": _plain(c.a)} for c in changes[:3]]
     return Finding(f"changed since {parent.name}, not mentioned: {told}{more}", float(len(changes)), 0,
                    [Evidence(c.key, [0], [], f"{c.a} -> {c.b}") for c in changes[:8]], suggest, "high")  # fmt: skip
+
+
+def _quiet(change: Change) -> bool:
+    """Settings that change no learning, and flags that are off where the other one has none."""
+    off = MISSING in (change.a, change.b) and {change.a, change.b} & {False, None}
+    return change.key.startswith(QUIET) or bool(QUIET_WORD.search(change.key)) or bool(off)
 
 
 def _plain(value: object) -> object:
@@ -74,16 +87,17 @@ def single_seed(group: Group) -> Finding | None:
 @rule("F28", "not-reproducible", algos=(), footer=True)
 def not_reproducible(view: View) -> Finding | None:
     """
-    What: the record lacks the command, seed or packages of the run.
+    What: the record lacks the command, seed or packages of the run, wherever its format would keep them.
     Why: without them the run cannot be made again.
     Known problems: a commit is not asked for: a program outside of a repository has none.
     Refuted by: a script next to the folder that holds them.
     Try: start runs with `relab train`, which writes them down.
     """
-    if not view.meta:
+    if not view.meta and view.history.source == "relab":
         raise Missing("meta.json")
-    gone = [key for key in ("command", "seed", "packages") if view.meta.get(key) in (None, "", {})]
-    return Finding(f"meta.json lacks {', '.join(gone)}", float(len(gone)), confidence="high") if gone else None
+    known = {"seed": seed_of(view.history, view.name), **{k: view.meta.get(k) for k in ("command", "packages")}}
+    gone = [key for key, value in known.items() if value in (None, "", {})]
+    return Finding(f"the record lacks {', '.join(gone)}", float(len(gone)), confidence="high") if gone else None
 
 
 @rule("F3", "peak-selection", algos=())
@@ -118,41 +132,70 @@ def untrusted_best(view: View) -> Finding | None:
     Refuted by: a fresh evaluation of that checkpoint with enough episodes.
     Try: `relab eval RUN --checkpoint best --episodes 100`; set `eval.episodes=20` or more.
     """
-    best = view.best
+    best = view.best or best_beside(view.history)
     if not best:
         raise Missing("checkpoints/best.json")
-    n, metric, noise = best.get("n"), str(best.get("metric", "")), best.get("noise")
-    few = isinstance(n, int) and n < TRUSTED_N and not (isinstance(noise, (int, float)) and noise == 0)
-    if not few and metric.startswith("eval/"):
-        return None
-    why = f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}"
-    value = best.get("value")
+    n, metric, noise, value = best.get("n"), str(best.get("metric", "")), best.get("noise"), best.get("value")
     number = float(value) if isinstance(value, (int, float)) else math.nan
-    return Finding(f"the best checkpoint (step {best.get('step')}) was chosen on {why}", float(n or 0), None,
-                   [Evidence(metric, [int(best.get("step") or 0)], [number], f"n = {n}")])  # fmt: skip
+    illegal = _illegal(metric, number)
+    few = isinstance(n, int) and n < TRUSTED_N and not (isinstance(noise, (int, float)) and noise == 0)
+    if not few and not illegal and metric.startswith("eval/"):
+        return None
+    why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
+    step = best.get("step")
+    where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
+    return Finding(f"{where} was chosen on {why}", float(n or 0), None,
+                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], f"n = {n}")],
+                   confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
+
+
+def _illegal(metric: str, value: float) -> str:
+    """A value that its metric cannot have: a success rate of 1716."""
+    name = metric if glossary.known(metric) else (meaning(metric) or "")
+    if not glossary.known(name):
+        return ""
+    legal = glossary.metric(name)
+    if legal.low <= value <= legal.high or math.isnan(value):
+        return ""
+    return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
 @rule("F25", "truncation-as-termination", algos=())
 def truncation_as_termination(view: View) -> Finding | None:
     """
-    What: episodes that last to the horizon are recorded as ended by the task, not by the time limit.
+    What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets
+        expect nothing beyond a time limit (value/after_cut is 0) though the critic expects something elsewhere.
     Why: the value of the last state is then taken for 0; targets are biased wherever an episode could go on.
     Known problems: a task that itself ends at the horizon is declared as such (`timeout_is_terminal`) and left out.
     Refuted by: the environment really ending there.
     Try: return truncated, not terminated, at the time limit, and bootstrap there.
     """
-    horizon = view.fact("horizon")
     if view.spec.get("timeout_is_terminal"):
         return None
+    cut = _nothing_after_cut(view)
+    if cut:
+        return cut
+    horizon = view.fact("horizon")
     ends = [(row.get("step"), e.get("end")) for row in view.history.evals for e in episodes(row)
-            if e.get("length") == horizon]  # fmt: skip
-    if not view.history.evals:
-        raise Missing("evaluations with their episodes")
+            if e.get("length") == horizon and e.get("end") not in UNSAID]  # fmt: skip
+    if not any(e.get("end") not in UNSAID for row in view.history.evals for e in episodes(row)):
+        raise Missing("evaluations that say how their episodes ended")
     wrong = [step for step, end in ends if end not in ("time_limit", "unused")]
     if len(ends) < 5 or len(wrong) < 0.5 * len(ends):
         return None
     return Finding(f"{len(wrong)} of {len(ends)} episodes that reached the horizon of {horizon:g} count as terminated",
                    len(wrong) / len(ends), int(wrong[0] or 0), confidence="high")  # fmt: skip
+
+
+def _nothing_after_cut(view: View) -> Finding | None:
+    if not view.has("value/after_cut") or not view.has("value/mean"):
+        return None
+    beyond, value = view.curve("value/after_cut"), view.curve("value/mean")
+    if len(beyond) < 3 or np.mean(beyond.values == 0) < 0.9 or float(np.median(np.abs(value.values))) < 1e-3:
+        return None
+    return Finding(f"the targets expect nothing beyond a time limit, where the critic's mean value is {value.last:.4g}",
+                   0.0, int(beyond.steps[0]), [beyond.evidence("= 0"), value.evidence()],
+                   confidence="high", severity="warning")  # fmt: skip
 
 
 @rule("F18", "throughput-drop", needs=("time/collect_s", "time/update_s"), algos=())

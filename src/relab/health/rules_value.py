@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from relab.health.rule import Finding, rule
-from relab.health.view import View, clear, shown
+from relab.health.foreign import moved, q_estimate, value_scale
+from relab.health.rule import Finding, Missing, rule
+from relab.health.view import Curve, View, clear
+
+ON_POLICY = ("ppo", "a2c")
 
 
-@rule("A11", "critic-not-learning", needs=("value/explained_variance", "value/mean", "value/target_mean",
-      "value/target_std"), explains=("advantage-off-centre", "plateau"))  # fmt: skip
+@rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
+      explains=("advantage-off-centre", "plateau"))  # fmt: skip
 def critic_not_learning(view: View) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by
-        more than its targets' standard deviation.
+        more than its targets' standard deviation. Where the targets are not logged, the return must not rise either.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset.
     Refuted by: targets that are all alike, or the reference run being as low and learning.
     Try: raise `value_coef` or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
     """
     ev = view.curve("value/explained_variance", rows=5)
+    if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
+        return _explains_nothing(view, ev)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
     spread = max(view.curve("value/target_std").median(0.5), 0.1 * abs(target.median(0.5)), 1e-9)
     off = abs(mean.median(0.5) - target.median(0.5)) / spread
@@ -31,7 +36,18 @@ def critic_not_learning(view: View) -> Finding | None:
                    [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
 
 
-@rule("A12", "advantage-off-centre", needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"))
+def _explains_nothing(view: View, ev: Curve) -> Finding | None:
+    """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
+    level, last = ev.median(0.5), view.course(at_least=3)[-1]
+    if level >= -0.2 or moved(view) > 3 or view.well_above_random(last):
+        return None
+    return Finding(f"the critic explains {level:.2f} of the variance of its targets, and the return does not rise",
+                   level, ev.onset(ev.values < 0), [ev.evidence("median of the second half")],
+                   confidence="low")  # fmt: skip
+
+
+@rule("A12", "advantage-off-centre", needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
+      algos=ON_POLICY)  # fmt: skip
 def advantage_off_centre(view: View) -> Finding | None:
     """
     What: before normalisation, the mean advantage stays above one standard deviation and above a quarter of the mean
@@ -52,17 +68,21 @@ def advantage_off_centre(view: View) -> Finding | None:
                    [mean.evidence("|median| / median std > 1"), std.evidence()], confidence="low")  # fmt: skip
 
 
-@rule("A16", "value-loss-blow-up", needs=("value/loss", "value/target_std"), explains=("critic-not-learning",))
+@rule("A16", "value-loss-blow-up", needs=("value/loss",), algos=ON_POLICY, explains=("critic-not-learning",))
 def value_loss_blow_up(view: View) -> Finding | None:
     """
     What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
-        least three iterations.
+        least three iterations; where the targets are not logged, the square of the largest value that the returns
+        allow.
     Why: predicting a constant would be ten times better; the critic is thrown about, often shortly before NaN.
     Known problems: targets that are nearly constant make any loss look large; hence their own size counts too.
     Refuted by: the loss being summed, or in other units than the targets.
     Try: scale rewards (`norm_return`), lower `lr`, look for single huge observations or rewards.
     """
-    loss, std = view.curve("value/loss", rows=8), view.curve("value/target_std", rows=8)
+    loss = view.curve("value/loss", rows=8)
+    if not view.has("value/target_std"):
+        return _above_all_values(view, loss)
+    std = view.curve("value/target_std", rows=8)
     size = view.curve("value/target_mean") if view.has("value/target_mean") else std
     rows = min(len(loss), len(std), len(size))
     variance = np.maximum(std.values[-rows:] ** 2, (0.1 * size.values[-rows:]) ** 2)
@@ -77,7 +97,19 @@ def value_loss_blow_up(view: View) -> Finding | None:
                    [loss.evidence("loss / target_std² > 10"), std.evidence()])  # fmt: skip
 
 
-@rule("D2", "value-up-return-down", needs=("value/mean",), explains=("peak-then-collapse",))
+def _above_all_values(view: View, loss: Curve) -> Finding | None:
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    limit = max(value_scale(view), 1e-6) ** 2
+    high = (loss.values > limit) & (np.arange(len(loss)) >= 0.2 * len(loss))
+    if high.sum() < 3:
+        return None
+    worst = float(loss.values[high].max())
+    return Finding(f"the value loss reaches {worst:.3g}, more than the square of any value here ({limit:.3g})",
+                   worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")])  # fmt: skip
+
+
+@rule("D2", "value-up-return-down", algos=(), explains=("peak-then-collapse",))
 def value_up_return_down(view: View) -> Finding | None:
     """
     What: since the best evaluation the return fell by more than a quarter of what was learned, clear of noise, while
@@ -87,10 +119,10 @@ def value_up_return_down(view: View) -> Finding | None:
     Refuted by: longer episodes with the same return per step.
     Try: stop at the peak; lower `lr` or `epochs`; check the bootstrap at time limits.
     """
-    found, value = view.evals(at_least=5), view.curve("value/mean", rows=5)
+    found, value = view.course(at_least=5), q_estimate(view)
     peak = max(reversed(found[1:-2]), key=lambda e: e.mean)  # the last of equals: the fall begins there
     last = found[-1]
-    floor = view.random()[0]
+    floor = view.floor(found)
     fall = (peak.mean - last.mean) / max(peak.mean - floor, 1e-9)
     before = float(np.interp(peak.step, value.steps, value.values))
     scale = view.curve("value/target_std").median() if view.has("value/target_std") else 0.0
@@ -99,4 +131,4 @@ def value_up_return_down(view: View) -> Finding | None:
         return None
     return Finding(f"the critic's value rose {before:.4g} -> {value.median(0.1):.4g} while the return fell"
                    f" {peak.mean:.4g} -> {last.mean:.4g}", rise, peak.step,
-                   [value.evidence("rise since the best evaluation"), shown(found, view.by)])  # fmt: skip
+                   [value.evidence("rise since the best evaluation"), view.evidence(found)])  # fmt: skip

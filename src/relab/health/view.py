@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -10,93 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.configs.views import flatten
+from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.history import History
 
 RETURNS = ("eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100")  # the first there is counts
-
-
-class Slope(NamedTuple):
-    """Change per step and its standard error."""
-
-    value: float
-    error: float
-
-    @property
-    def significance(self) -> float:
-        if self.error > 0:
-            return self.value / self.error
-        return math.copysign(math.inf, self.value) if self.value else 0.0
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One metric over the run, finite values only."""
-
-    name: str
-    steps: np.ndarray
-    values: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-    @property
-    def last(self) -> float:
-        return float(self.values[-1])
-
-    def tail(self, share: float) -> Curve:
-        """The last part of the rows, at least one."""
-        start = min(len(self) - 1, int(len(self) * (1 - share)))
-        return Curve(self.name, self.steps[start:], self.values[start:])
-
-    def head(self, share: float) -> Curve:
-        end = max(1, int(len(self) * share))
-        return Curve(self.name, self.steps[:end], self.values[:end])
-
-    def median(self, share: float = 1.0) -> float:
-        """Of the last `share` of the rows."""
-        return float(np.median(self.tail(share).values))
-
-    def share_above(self, level: float) -> float:
-        return float(np.mean(self.values > level))
-
-    def first_above(self, level: float) -> int | None:
-        return self.first(self.values > level)
-
-    def first_below(self, level: float) -> int | None:
-        return self.first(self.values < level)
-
-    def first(self, mask: np.ndarray) -> int | None:
-        found = np.flatnonzero(mask)
-        return int(self.steps[found[0]]) if len(found) else None
-
-    def onset(self, mask: np.ndarray) -> int | None:
-        """The step from which the mask holds to the end; else where it first holds."""
-        off = np.flatnonzero(~mask)
-        start = 0 if not len(off) else int(off[-1]) + 1
-        return int(self.steps[start]) if start < len(mask) else self.first(mask)
-
-    def slope(self) -> Slope:
-        """Least squares, its error widened for lag-1 autocorrelation: n_eff = n (1 - rho) / (1 + rho)."""
-        n = len(self)
-        if n < 4:
-            return Slope(0.0, math.inf)
-        x = (self.steps - self.steps.mean()).astype(np.float64)
-        value = float((x * self.values).sum() / max((x * x).sum(), 1e-300))
-        rest = self.values - self.values.mean() - value * x
-        rho = min(max(lag_one(rest), 0.0), 0.95)
-        plain = math.sqrt(float((rest**2).sum()) / (n - 2) / max(float((x * x).sum()), 1e-300))
-        return Slope(value, plain * math.sqrt((1 + rho) / (1 - rho)))
-
-    def evidence(self, formula: str = "", points: int = 8) -> Evidence:
-        """At most eight points, first and last among them."""
-        at = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(int))
-        return Evidence(self.name, [int(s) for s in self.steps[at]], [float(v) for v in self.values[at]], formula)
-
-
-def lag_one(x: np.ndarray) -> float:
-    total = float((x * x).sum())
-    return float((x[1:] * x[:-1]).sum()) / total if total > 0 else 0.0
+BLOCKS = 10  # into which training returns are cut where there are no evaluations
+# Names that tools give to variants of one algorithm; the rules are about the family.
+FAMILIES = {
+    "ppo": "ppo ppo2 maskableppo recurrentppo appo ippo mappo puffer pufferlib",
+    "a2c": "a2c a3c",
+    "dqn": "dqn qrdqn c51 ddqn rainbow doubledqn",
+    "sac": "sac crossq tqc droq redq",
+    "td3": "td3 ddpg",
+}
+FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
+ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
+LOADED = re.compile(r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained)$")
+# A metric that only one family logs tells it where the config does not.
+TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn"}
 
 
 class Evaluation(NamedTuple):
@@ -128,6 +61,16 @@ class View:
         return flatten(self.history.config)
 
     @cached_property
+    def algo(self) -> str | None:
+        """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
+        name = self.config.get("algo.name")
+        if not isinstance(name, str) or not name:
+            return next((family for metric, family in TELLS.items() if self.has(metric)), None)
+        whole = re.sub(r"[^a-z0-9]", "", name.lower())
+        first = re.split(r"[^a-z0-9]", name.lower())[0]  # ppo_continuous_action
+        return FAMILY.get(whole) or FAMILY.get(first) or whole
+
+    @cached_property
     def spec(self) -> dict[str, Any]:
         found = self.meta.get("spec")
         return found if isinstance(found, dict) else {}
@@ -139,8 +82,16 @@ class View:
 
     @property
     def kind(self) -> str | None:
+        """discrete or continuous; what no spec says, a range or a negative entropy tells."""
         kind = self.action.get("kind")
+        if kind is None and (self.action.get("low") or self._negative_entropy):
+            return "continuous"
         return "discrete" if kind == "multi_discrete" else kind
+
+    @cached_property
+    def _negative_entropy(self) -> bool:
+        found = self.history.columns.get("policy/entropy")
+        return found is not None and len(found.values) > 0 and bool(np.nanmin(found.values) < -1e-6)
 
     @property
     def has_choice(self) -> bool:
@@ -179,7 +130,16 @@ class View:
             raise Missing(f"{rows} finite values of {metric} (there are {int(good.sum())})")
         return Curve(metric, steps[good], values[good])
 
-    @property
+    @cached_property
+    def planned(self) -> float | None:
+        """The last step that was planned, on the axis of the run; None where the config does not say."""
+        counted = set(self.history.axes.values()) or {"agent_steps"}
+        whole = counted == {"iteration"}  # counted from 0, so that the last one is one less
+        keys = ITERATIONS if whole else ("total_steps",)
+        found = [v for k, v in self.config.items() if k.removeprefix("foreign.") in keys]
+        return next((float(v) - whole for v in found if isinstance(v, (int, float)) and v > whole), None)
+
+    @cached_property
     def last_step(self) -> int:
         return max((int(c.steps.max()) for c in self.history.columns.values() if len(c.steps)), default=0)
 
@@ -211,6 +171,23 @@ class View:
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
 
+    def course(self, at_least: int = 5) -> list[Evaluation]:
+        """How the return went: the evaluations, else the training returns in ten blocks."""
+        if self.has_evals(self.by):
+            return self.evals(at_least=at_least)
+        name = next((n for n in RETURNS if self.has(n) and len(self.history.columns[n].steps) >= 2 * at_least), None)
+        if name is None:
+            raise Missing(f"{at_least} evaluations, or returns in training")
+        curve = self.curve(name, 2 * at_least)
+        return [_block(curve, rows) for rows in np.array_split(np.arange(len(curve)), min(BLOCKS, len(curve) // 2))]
+
+    def evidence(self, course: list[Evaluation]) -> Evidence:
+        """The course in numbers."""
+        if self.has_evals(self.by):
+            return shown(course, self.by)
+        name = next(n for n in RETURNS if self.has(n))
+        return Evidence(name, [e.step for e in course], [e.mean for e in course], f"means of {course[-1].n} rows each")
+
     def standing(self) -> Evaluation | None:
         """How good the run is at its end: its last evaluation, else its last training returns."""
         if self.has_evals(self.by):
@@ -220,7 +197,8 @@ class View:
             end = self.curve(name or "", 4).tail(0.1)
         except Missing:
             return None
-        spread = float(np.diff(self.curve(end.name).tail(0.25).values).std()) / math.sqrt(2)
+        late = self.curve(end.name).values
+        spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
         return Evaluation(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
 
     def random(self) -> tuple[float, float]:
@@ -231,6 +209,13 @@ class View:
         except (TypeError, KeyError, ValueError):
             raise Missing("meta.spec.random") from None
         return mean, sd / math.sqrt(max(n, 1))
+
+    def floor(self, course: list[Evaluation]) -> float:
+        """What counts as nothing learned: the random policy's return, else that of the run's start."""
+        try:
+            return self.random()[0]
+        except Missing:
+            return min(course[0].mean, course[-1].mean) if self.resumed else course[0].mean
 
     def ceiling(self) -> float:
         """The highest return there can be: the best reward at each step up to the horizon."""
@@ -248,16 +233,28 @@ class View:
 
     def at_ceiling(self, mean: float) -> bool:
         """Within 5 % of the way from random to the highest return; False where that is not known."""
-        try:
-            low, high = self.random()[0], self.ceiling()
-        except Missing:
-            return False
-        return high > low and mean >= low + 0.95 * (high - low)
+        return self.share_of_ceiling(mean) >= 0.95
 
     def above_random(self) -> bool:
         """Whether the last evaluation stands clear of the random policy."""
         last, (level, error) = self.evals()[-1], self.random()
         return last.mean - level > 3 * math.hypot(error, 0.0 if math.isnan(last.error) else last.error)
+
+    def well_above_random(self, last: Evaluation) -> bool:
+        """Whether a level is clear of the random policy; False where that is not known."""
+        try:
+            level, error = self.random()
+        except Missing:
+            return False
+        return last.mean - level > 5 * math.hypot(error, 0.0 if math.isnan(last.error) else last.error)
+
+    def share_of_ceiling(self, mean: float) -> float:
+        """How much of the way from random to the highest return; NaN where that is not known."""
+        try:
+            low, high = self.random()[0], self.ceiling()
+        except Missing:
+            return math.nan
+        return (mean - low) / (high - low) if high > low else math.nan
 
     # ---- Where the run stands among its files
 
@@ -266,15 +263,30 @@ class View:
         """What the record gives as evidence for its best checkpoint."""
         from relab.jsonl import RecordError, read_json
 
+        if self.history.source != "relab":
+            told = self.meta.get("best")
+            return told if isinstance(told, dict) else {}
         try:
             return read_json(self.history.folder, "checkpoints/best.json")
         except (RecordError, OSError):
             return {}
 
+    @property
+    def resumed(self) -> bool:
+        """Whether it began with what another run, or an earlier part of it, had learned."""
+        loaded = [v for k, v in self.config.items() if LOADED.search(k) and v not in (None, "", False)]
+        return bool(self.meta.get("parent") or self.meta.get("resumed") or loaded)
+
     @cached_property
     def kinds(self) -> set[str]:
         """Kinds of event that happened."""
         return {str(event.get("kind")) for event in self.history.events}
+
+
+def _block(curve: Curve, rows: np.ndarray) -> Evaluation:
+    values = curve.values[rows]
+    noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
+    return Evaluation(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
 
 
 def clear(difference: float, a: Evaluation, b: Evaluation) -> float:

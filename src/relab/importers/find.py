@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 
 from relab.history import History
+from relab.importers import told
+from relab.importers.facts import add_facts
 from relab.importers.source import Listing, Source
 from relab.jsonl import RecordError
 
@@ -21,6 +23,18 @@ ENTRY_POINTS = "relab.importers"
 # The first format that recognises a folder reads it: specific ones before general ones.
 FORMATS: dict[str, str] = {
     "relab": "relab.importers.relab_folder",
+    "sb3": "relab.importers.sb3",
+    "rllib": "relab.importers.rllib",
+    "optuna": "relab.importers.optuna_store",
+    "loop": "relab.importers.loop_folder",
+    "swarm": "relab.importers.swarm_folder",
+    "probes": "relab.importers.probe_folder",
+    "pufferlib": "relab.importers.pufferlib",
+    "wandb": "relab.importers.wandb_file",
+    "mlflow": "relab.importers.mlflow_store",
+    "csv": "relab.importers.csv_file",
+    "jsonl": "relab.importers.jsonl_file",
+    "tensorboard": "relab.importers.tensorboard",
 }
 
 
@@ -64,28 +78,43 @@ def find(root: Path) -> Iterator[Source]:
         return
     if not root.is_dir():
         raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
-    todo, seen = [(root, 0)], 0
+    todo, seen, taken = [(root, 0)], 0, set[Path]()
     while todo:
         folder, depth = todo.pop(0)
         seen += 1
         listing = look(folder)
         mine, deeper = _claimed(listing, root)
         yield from mine
+        taken |= {file.parent for source in mine for file in source.files}  # a run may own folders below its own
         if deeper and depth < DEPTH and seen < MAX_FOLDERS:
-            todo += [(folder / name, depth + 1) for name in listing.folders]
+            todo += [(folder / name, depth + 1) for name in listing.folders if folder / name not in taken]
 
 
 def _claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
-    """The runs of a folder under their names, and whether to look below it."""
+    """The runs of a folder under their names, and whether to look below it; loose files may be of several formats."""
+    found: list[Source] = []
+    loose = deeper = True
     for name, module in importers().items():
-        if module.sniff(listing):
-            found = [replace(s, format=name, name=s.name or _name(s, root)) for s in module.sources(listing)]
-            return found, getattr(module, "DEEP", False) or not found
-    return [], True
+        if (not found or getattr(module, "LOOSE", False)) and loose:
+            mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in _asked(module, listing)]
+            if mine:
+                deeper = deeper and getattr(module, "DEEP", False)
+                loose = getattr(module, "LOOSE", False) and all(s.path != listing.folder for s in mine)
+            found += mine
+    return found, deeper
+
+
+def _asked(module: ModuleType, listing: Listing) -> list[Source]:
+    """What one importer finds in a folder; one that breaks on it finds nothing, and the others are still asked."""
+    try:
+        return list(module.sources(listing)) if module.sniff(listing) else []
+    except Exception:  # a plug-in's, or a file of a shape that nobody foresaw
+        return []
 
 
 def _name(source: Source, root: Path) -> str:
-    below = source.path.name if source.path == root else source.path.relative_to(root).as_posix()
+    given = root if root.is_dir() else root.parent
+    below = source.path.name if source.path in (root, given) else source.path.relative_to(given).as_posix()
     below = below if below not in ("", ".") else source.path.resolve().name
     return f"{below}/{source.key}" if source.key else below
 
@@ -102,7 +131,8 @@ def look(folder: Path) -> Listing:
 
 
 def read(source: Source) -> History:
-    return importers()[source.format].read(source)
+    """A run as its importer reads it, with what an experiment that started it and the table of levels know besides."""
+    return add_facts(told.add(importers()[source.format].read(source), source.path))
 
 
 @cache

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
-from relab import history
+import orjson
+
+from relab import glossary, history
 from relab.history import History
 from relab.importers.source import Listing, Source
 
-MARKS = ("meta.json", "metrics.jsonl")
+META = ("schema", "status", "spec", "heartbeat", "config_hash")
 
 
 def sniff(listing: Listing) -> bool:
-    return any(mark in listing.files for mark in MARKS)
+    """Other tools write files of these names too; one that cannot be read is taken for relab's, and reported."""
+    return _is_ours(listing, "meta.json") or _is_ours(listing, "metrics.jsonl")
+
+
+def _is_ours(listing: Listing, name: str) -> bool:
+    if name not in listing.files:
+        return False
+    start = listing.start_of(name, 1 << 16)
+    try:
+        row = orjson.loads(start.split(b"\n", 1)[0] if name.endswith(".jsonl") else start)
+    except orjson.JSONDecodeError:  # broken, or longer than what was read
+        return not start.lstrip().startswith(b"{") or any(b'"%s"' % mark.encode() in start for mark in (*META, "axis"))
+    marks = META if name == "meta.json" else ("axis", *glossary.METRICS)
+    return isinstance(row, dict) and (not row or any(mark in row for mark in marks))
 
 
 def sources(listing: Listing) -> list[Source]:

@@ -6,6 +6,7 @@ An importer is a module (one format, one file) with
     def sources(listing: Listing) -> list[Source]   the runs in this folder
     def read(source: Source) -> History             one of them; what cannot be read goes to history.problems
     DEEP = True                                     optional: folders below one of mine are searched as well
+    LOOSE = True                                    optional: other such formats may have files in the same folder
 
 Metrics that mean the same as one of the glossary get its name (and sign and scale); all others survive as
 foreign/NAME. Config keys likewise: `algo.lr` where it is relab's `lr`, else below `foreign`. Nothing is unpickled,
@@ -86,6 +87,8 @@ def put(
     history.columns[ours] = Column(np.asarray(steps, np.int64), np.asarray(values, np.float64) * factor)
     history.axes[ours] = axis
     history.mapping[name] = ours
+    if factor != 1.0:
+        history.factors[ours] = factor
 
 
 def settings(given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
@@ -100,6 +103,12 @@ def settings(given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any
             place = inner if isinstance(inner, dict) else {}
         place[last] = value
     return found
+
+
+def set_config(history: History, given: Mapping[str, Any], keys: Mapping[str, str]) -> None:
+    """The same as the config of a run, which also remembers what the tool calls relab's keys."""
+    history.config = settings(given, keys)
+    history.keys = {key: keys[key] for key in given if key in keys}
 
 
 def problem(history: History, file: str | Path, message: str, line: int | None = None) -> None:

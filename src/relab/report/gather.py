@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from relab.configs.views import MISSING, flatten
@@ -23,6 +25,7 @@ class Run:
     seed: Any
     state: str  # status as recorded; stale where it says running and its heart stopped
     verdict: Verdict
+    files: tuple[Path, ...] = ()  # what a foreign run was read from; its folder may hold anything besides
 
 
 @dataclass
@@ -43,18 +46,30 @@ class Group:
         kept: dict[str, Run] = {}
         for run in sorted(self.runs, key=lambda r: r.state == "finished"):
             kept[repr(run.seed) if run.seed is not None else run.name] = run
-        return sorted(kept.values(), key=lambda r: self.runs.index(r))
+        chosen = {id(run) for run in kept.values()}
+        return [run for run in self.runs if id(run) in chosen]
 
 
 def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
     """All runs at or below `path`, in groups; RecordError where there are none that can be read."""
-    groups: dict[str, Group] = {}
     loaded = find.load_all(path)
     if not loaded.runs:
         raise RecordError(f"no run at or below {path} could be read: {loaded.broken[0][0].name}: {loaded.broken[0][1]}")
-    for each in loaded.runs:
-        key = group_key(each.history, each.name)
-        groups.setdefault(key, Group(key)).runs.append(make_run(each.history, each.name, now))
+    return grouped([_run(each, now) for each in loaded.runs])
+
+
+def _run(each: find.Loaded, now: float | None) -> Run:
+    source = each.source
+    files = source.files or ((source.path,) if source.path.is_file() else ())
+    return replace(make_run(each.history, each.name, now), files=files)
+
+
+def grouped(runs: Iterable[Run]) -> list[Group]:
+    """Runs that differ in the seed alone, together; each group named by what sets it apart."""
+    groups: dict[str, Group] = {}
+    for run in runs:
+        key = group_key(run.history, run.name)
+        groups.setdefault(key, Group(key)).runs.append(run)
     found = sorted(groups.values(), key=lambda g: g.runs[0].name)
     for group, label in zip(found, labels(found)):
         group.label = label
@@ -62,6 +77,7 @@ def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
 
 
 def make_run(run: History, name: str, now: float | None = None) -> Run:
+    """A run from its history: what a caller who has read it already puts into `grouped`."""
     return Run(run, name, seed_of(run, name), state_of(run, now), judge(run))
 
 
@@ -72,13 +88,15 @@ def labels(groups: list[Group]) -> list[str]:
     """What tells the groups apart: ent_coef=0.3; the run's name where one group is all there is."""
     if len(groups) == 1:
         return [groups[0].runs[0].name if len(groups[0].runs) == 1 else _env_algo(groups[0])]
+    if not any(group.config for group in groups):
+        return [seedless(group.runs[0].name) for group in groups]
     keys = differing(groups)
     for some in ([k for k in keys if k.endswith("name")], keys[:3]):
         found = [_values(group, some) for group in groups]
         if len(set(found)) == len(found):
             break
     else:
-        found = [f"{_env_algo(g)} {g.key[:6]}" for g in groups]
+        found = [f"{_env_algo(g)} {g.key[:6]}" if g.config else seedless(g.runs[0].name) for g in groups]
     stems = [_stem(g) for g in groups]
     told = all(stems) and len(set(stems)) == len(stems)
     return [f"{stem} ({text})" for stem, text in zip(stems, found)] if told else found
@@ -111,4 +129,4 @@ def shown(value: Any) -> str:
 def _env_algo(group: Group) -> str:
     flat = flatten(group.config)
     names = [str(flat[key]) for key in ("algo.name", "env.name") if flat.get(key)]
-    return " on ".join(names) or group.runs[0].name
+    return " on ".join(names) or seedless(group.runs[0].name)

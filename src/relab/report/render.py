@@ -6,6 +6,7 @@ Both escape whatever they print unless it was made here: in HTML by autoescape, 
 from __future__ import annotations
 
 import functools
+import math
 import os
 import re
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from relab.report import svg
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
+SIZES = {"wide": (760, 300), "narrow": (380, 270)}
 
 
 class Raw(str):
@@ -28,9 +30,54 @@ class Raw(str):
 
 def html(data: dict[str, Any]) -> str:
     """One file, no script, nothing loaded from elsewhere."""
-    wide, narrow = svg.curve(data["curve"]), svg.curve(data["curve"], 380, 270)
-    figures = {"wide": Markup(wide), "narrow": Markup(narrow), "legend": svg.legend(data["curve"])}
-    return _environment("html").get_template("report.html").render(data, **figures)
+    looks = views(data["curve"])
+    drawn = {
+        "looks": looks,
+        "log_y": data["curve"]["log_y"],
+        "legend": svg.legend(data["curve"]),
+        "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
+        "dots": outcome_dots(data["outcome"]),
+    }
+    return _environment("html").get_template("report.html").render(data, **drawn)
+
+
+def views(curve: dict[str, Any]) -> list[tuple[str, svg.View]]:
+    """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
+    names = {"steps": str(curve["axis"]).replace("_", " "), "updates": "updates", "time": "wall time"}
+    found = [(names[x], svg.View(x)) for x in curve["xs"]]
+    steps = [x for group in curve["groups"] for line in group["lines"] for x in line["x"] if x > 0]
+    spread = bool(steps) and max(steps) >= 10 * min(steps)
+    return [*found, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
+
+
+def shots(curve: dict[str, Any], place: int, look: svg.View) -> list[dict[str, Any]]:
+    """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
+    kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve["log_y"]]
+    made = []
+    for log in kinds:
+        view = look._replace(log_y=log)
+        scale = "" if len(kinds) == 1 else "log" if log else "lin"
+        made += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
+                 for width, size in SIZES.items()]  # fmt: skip
+    return made
+
+
+def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
+    """A strip of dots per group, all of one metric on one scale, so that groups compare by eye."""
+    same = [o for o in outcomes if o["metric"] == outcomes[0]["metric"]]
+    values = [v for o in same for v in o["values"] if math.isfinite(v)]
+    if len(values) < 2:
+        return [Markup("")] * len(outcomes)
+    span = max(values) - min(values) or abs(max(values)) or 1.0
+    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o["ends"]
+            if math.isfinite(e)]  # fmt: skip
+    low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
+    return [Markup(svg.dots(o["values"], low, high, o["ends"], svg.colour(i)) if o in same else "")
+            for i, o in enumerate(outcomes)]  # fmt: skip
+
+
+def small(curve: dict[str, Any]) -> Markup:
+    return Markup(svg.curve(curve, 380, 220, svg.View(log_y=curve["log_y"] == "yes")))
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -52,7 +99,13 @@ def _environment(kind: str) -> Environment:
     made = Environment(
         loader=PackageLoader("relab.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options
     )
-    helpers: dict[str, Callable[..., Any]] = {"spark": spark, "evidence": evidence, "tries": tries, "fence": fence}
+    helpers: dict[str, Callable[..., Any]] = {
+        "spark": spark,
+        "evidence": evidence,
+        "tries": tries,
+        "fence": fence,
+        "small": small,
+    }
     made.globals |= helpers
     return made
 
@@ -72,10 +125,18 @@ def evidence(finding: dict[str, Any]) -> str:
     if not first:
         return ""
     values, steps = first.get("values") or [], first.get("steps") or []
-    at = f" at {steps[-1]:,}" if steps and isinstance(steps[-1], int) else ""
-    value = f" = {svg.number(values[-1])}" if values and isinstance(values[-1], (int, float)) else ""
+    place = _telling(values, str(first.get("formula") or ""))
+    at = f" at {steps[place]:,}" if len(steps) == len(values) > 0 and isinstance(steps[place], int) else ""
+    value = f" = {svg.number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
     formula = f" ({first['formula']})" if first.get("formula") else ""
     return f"{first.get('metric', '')}{value}{at}{formula}"
+
+
+def _telling(values: list[Any], formula: str) -> int:
+    """The highest value where the limit is an upper one, the lowest for a lower one; else the last."""
+    sign = {">": 1, "<": -1}.get(formula[:1], 0)
+    good = [i for i, v in enumerate(values) if isinstance(v, (int, float)) and math.isfinite(v)]
+    return max(good, key=lambda i: sign * values[i]) if sign and good else -1
 
 
 def _evidence(finding: dict[str, Any]) -> list[dict[str, Any]]:

@@ -8,25 +8,27 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from relab import config, glossary, names
-from relab.configs.views import MISSING, diff, flatten
+from relab.configs.views import diff, flatten
 from relab.history import History
+from relab.importers import find
 from relab.jsonl import RecordError, read_json
-from relab.report import gather, tables
+from relab.report import course, gather, tables
+from relab.report.changes import base_of, config_changes, likely, parent_of
+from relab.report.curves import curve
 from relab.report.gather import Group, Run, shown
+from relab.report.next_steps import next_steps
 from relab.report.share import Cleaner
-from relab.report.verdict import finals, group_sentence, interval_text
+from relab.report.verdict import finals, group_sentence, interval_text, many_sentence
 from relab.screen import count, duration, number
-from relab.stats import mean_interval
 
-BAND_SEEDS = 3  # a band over fewer says nothing
+MANY = 3  # groups up to which each gets its own words
+FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
 TOP = 3  # findings on the first screen
-QUIET_KEYS = ("seed", "algo.name", "env.name")  # in the title or the outcome already
+UNWELL = ("part", "lost", "not", "worse", "broken")  # verdicts that ask for a cause
 
 
 def build(
@@ -35,45 +37,97 @@ def build(
     not_checked: list[dict[str, Any]] | None = None,
     full: bool = False,
     now: float | None = None,
+    muted: dict[str, str] | None = None,
+    limits: list[str] | None = None,
+    proposal: str = "",
+    against: str | os.PathLike[str] | None = None,
 ) -> dict[str, Any]:
-    """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written."""
+    """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
+
+    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked.
+    """
     groups = gather.load(path, now)
-    runs = [run for group in groups for run in group.runs]
-    found = _fired(findings or [], {group.key: group.label for group in groups})
-    data = {
-        "title": _title(Path(path), groups),
-        "sentence": headline(Path(path), groups),
-        "curve": curve(groups, found if len(runs) == 1 else []),
-        "outcome": [outcome(group) for group in groups],
-        "examined": findings is not None,
-        "findings": top(found),
-        "more_findings": len({f["slug"] for f in found}) - len(top(found)),
-        "config": config_changes(groups),
-        "budget": [_budget(group) for group in groups],
-        "not_known": not_known(groups, findings is not None, not_checked or []),
-        "commands": commands(groups),
-        "sections": tables.sections(groups, found, not_checked or [], full),
-        "full": full,
+    examined = {
+        "asked": findings is not None,
+        "fired": _of_status(findings or [], groups, "fired"),
+        "shared": _of_status(findings or [], groups, "also-in-reference"),
+        "not_checked": not_checked or [],
+        "muted": muted or {},
+        "limits": [_with_labels(text, groups) for text in limits or []],
+        "proposal": proposal,
     }
+    named = named_run(against) if against is not None else None
+    data = page(Path(path), groups, examined, named, full)
+    runs = [run for group in groups for run in group.runs]
     hosts = {str(m["host"]) for r in runs if isinstance(m := r.history.meta.get("machine"), dict) and m.get("host")}
     return Cleaner([Path(path)], hosts, full).clean(data)
 
 
+def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run | None, full: bool) -> dict[str, Any]:
+    """The same before it is made safe to share; `named` is the run the user wants it held against."""
+    found, against = examined["fired"], named.history if named else None
+    folded = tables.sections(groups, tables.health(examined), full)
+    return {
+        "title": _title(path, groups),
+        "sentence": headline(path, groups, found, against),
+        "curve": curve(groups, "", found, named or parent_run(groups), "reference" if named else "parent"),
+        "outcome": [outcome(group) for group in groups],
+        "examined": examined["asked"],
+        "findings": top(found),
+        "more_findings": len({f["slug"] for f in found}) - len(top(found)),
+        "config": config_changes(groups, against),
+        "budget": [_budget(group) for group in groups],
+        "not_known": not_known(groups, examined),
+        "commands": commands(Path(path), groups),
+        "sections": [*folded, next_steps(groups, found, examined["proposal"])],
+        "full": full,
+    }
+
+
+def named_run(against: str | os.PathLike[str]) -> Run:
+    sources = list(find.find(Path(against)))
+    if len(sources) != 1:
+        raise RecordError(f"--against must be one run, but {against} holds {len(sources)}")
+    return gather.make_run(find.read(sources[0]), sources[0].name)
+
+
+def parent_run(groups: list[Group]) -> Run | None:
+    """The parent that all runs share, where it lies beside them and is not one of them."""
+    runs = [run for group in groups for run in group.runs]
+    parents = {parent_of(run.history) for run in runs}
+    parent = parents.pop() if len(parents) == 1 else None
+    if parent is None or parent.resolve() in {run.history.folder.resolve() for run in runs}:
+        return None
+    try:
+        return gather.make_run(find.read(next(iter(find.find(parent)))), parent.name)
+    except (RecordError, StopIteration, OSError):
+        return None
+
+
 def _title(path: Path, groups: list[Group]) -> str:
     runs = [run for group in groups for run in group.runs]
+    formats = dict.fromkeys(run.history.source for run in runs if run.history.source != "relab")
+    read = f" (read from {', '.join(formats)})" if formats else ""
     if len(runs) == 1:
-        return runs[0].name
+        return runs[0].name + read
     folder = path.resolve()
     name = folder.parent.name if folder.name == "runs" else folder.name
     configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
-    return f"{name}: {configs}{len(runs)} runs"
+    return f"{name}: {configs}{len(runs)} runs{read}"
 
 
-def _fired(findings: list[dict[str, Any]], labels: dict[str, str]) -> list[dict[str, Any]]:
-    """Findings that are not shared with the reference, with the group's label instead of its hash."""
-    fired = [f for f in findings if f.get("status", "fired") == "fired"]
+def _of_status(findings: list[dict[str, Any]], groups: list[Group], status: str) -> list[dict[str, Any]]:
+    """Findings with this status, with the group's label instead of its hash."""
+    labels = {group.key: group.label for group in groups}
+    found = [f for f in findings if f.get("status", "fired") == status]
     texts = ("slug", "severity", "message")
-    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in fired]
+    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in found]
+
+
+def _with_labels(text: str, groups: list[Group]) -> str:
+    for group in groups:
+        text = text.replace(group.key, group.label)
+    return text
 
 
 def top(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -92,16 +146,76 @@ def _where(finding: dict[str, Any], labels: dict[str, str]) -> str:
 # ---- The sentence
 
 
-def headline(path: Path, groups: list[Group]) -> str:
-    """The experiment's answer where there is one; else one sentence per group."""
+def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], reference: History | None = None) -> str:
+    """The experiment's answer where there is one, else one sentence per group; then the likely cause."""
     answer = experiment_answer(path)
-    if answer:
-        return answer
-    if len(groups) == 1:
-        return _progress(groups[0]) + group_sentence([run.verdict for run in groups[0].distinct]) + "."
-    parts = [f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups[:4]]
-    rest = f"; and {len(groups) - 4} more configs" if len(groups) > 4 else ""
-    return "; ".join(parts) + rest + "."
+    if len(groups) == 1 and not answer:
+        said, so_far = group_sentence([run.verdict for run in groups[0].distinct]), _progress(groups[0])
+        said = so_far + (_lower(said) if so_far.endswith(": ") else said)
+        cause = cause_of(groups[0], findings, reference)
+        return f"{said}; {cause}." if cause else f"{said}."
+    return (answer or _each_group(groups)) + _causes(groups, findings)
+
+
+def _each_group(groups: list[Group]) -> str:
+    if len(groups) > MANY:
+        return many_sentence([run.verdict for g in groups for run in g.distinct], len(groups)) + "."
+    return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
+
+
+def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | None = None) -> str:
+    """likely lr x12 against its parent; else the lead finding; nothing for a run that is well."""
+    mine = _findings_of(group, findings)
+    if not mine:
+        return ""
+    unwell = _unwell(group)
+    base = base_of(group.runs[0].history, reference)
+    found = likely(mine, diff(base.settings, group.config)) if base and unwell else None
+    if base and found:
+        return f"likely {found[0]} against its {base.kind}{_seeds_with(group, mine, found[1], found[1]['slug'] + ' ')}"
+    return _lead(group, mine, unwell)
+
+
+def _lead(group: Group, findings: list[dict[str, Any]], unwell: bool) -> str:
+    """An info finding of a run that is well is no headline."""
+    if not unwell and findings[0]["severity"] not in ("warning", "error"):
+        return ""
+    return f"lead finding: {findings[0]['slug']}{_seeds_with(group, findings, findings[0])}"
+
+
+def _findings_of(group: Group, findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = {run.name for run in group.runs}
+    return [f for f in findings if f.get("run") in names or f.get("group") == group.key]
+
+
+def _seeds_with(group: Group, findings: list[dict[str, Any]], one: dict[str, Any], named: str = "") -> str:
+    n = len(group.runs)
+    runs = {f.get("run") for f in findings if f["slug"] == one["slug"]}
+    return f" ({named}in {len(runs)} of {n} runs)" if n > 1 and one.get("run") else ""
+
+
+def _causes(groups: list[Group], findings: list[dict[str, Any]]) -> str:
+    """Of each group that is worse than the best one: what sets it apart from that, where a finding points to it."""
+    ends = [finals([run.verdict for run in g.distinct]).mid for g in groups]
+    known = [end for end in ends if math.isfinite(end)]
+    best = groups[ends.index(max(known))] if len(groups) > 1 and known else None
+    if best is None or _unwell(best):
+        return ""
+    said = [_cause_beside(g, best, findings) for g, end in zip(groups, ends) if not end >= max(known) and _unwell(g)]
+    return "".join([text for text in said if text][:2])
+
+
+def _unwell(group: Group) -> bool:
+    return any(run.verdict.kind in UNWELL for run in group.distinct)
+
+
+def _cause_beside(group: Group, best: Group, findings: list[dict[str, Any]]) -> str:
+    changes, mine = diff(best.config, group.config), _findings_of(group, findings)
+    found = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
+    if not found:
+        return ""
+    text, one = found
+    return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one['slug'] + ' ')}."
 
 
 def _lower(text: str) -> str:
@@ -136,57 +250,6 @@ def experiment_answer(path: Path) -> str | None:
     return None
 
 
-# ---- The curve
-
-
-def curve(groups: list[Group], findings: list[dict[str, Any]]) -> dict[str, Any]:
-    """Every seed as a line; mean and band where there are enough seeds; the random policy; the first onset."""
-    metric = next((r.verdict.metric for g in groups for r in g.runs if r.verdict.metric), "")
-    levels = dict.fromkeys(number(r.verdict.random.mean) for g in groups for r in g.runs if r.verdict.random)
-    return {
-        "metric": metric,
-        "meaning": glossary.metric(metric).meaning if metric and glossary.known(metric) else "",
-        "unit": glossary.metric(metric).unit if metric and glossary.known(metric) else "",
-        "axis": next((g.runs[0].history.axes.get(metric, "agent_steps") for g in groups), "agent_steps"),
-        "random": [float(level.replace(",", "")) for level in levels],  # several where environments differ
-        "onset": onset(findings),
-        "groups": [_lines(group, metric) for group in groups],
-    }
-
-
-def onset(findings: list[dict[str, Any]]) -> dict[str, Any] | None:
-    for finding in findings:
-        at = finding.get("onset")
-        if isinstance(at, dict) and isinstance(at.get("step"), (int, float)):
-            return {"step": at["step"], "slug": str(finding.get("slug", ""))}
-    return None
-
-
-def _lines(group: Group, metric: str) -> dict[str, Any]:
-    lines = [_points(run) for run in group.runs if run.verdict.metric == metric]
-    counted = [_points(run) for run in group.distinct if run.verdict.metric == metric]
-    return {"label": group.label, "lines": lines, "band": band(counted)}
-
-
-def _points(run: Run) -> dict[str, Any]:
-    points = run.verdict.points
-    return {"name": run.name, "seed": run.seed, "x": [p.step for p in points], "y": [p.mean for p in points]}
-
-
-def band(lines: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Mean and 95 % interval at the steps that all seeds share; none under three seeds."""
-    seeds = [dict(zip(line["x"], line["y"])) for line in lines]
-    if len(seeds) < BAND_SEEDS:
-        return None
-    rows = [at for at in sorted(set.intersection(*(set(s) for s in seeds)))
-            if all(math.isfinite(s[at]) for s in seeds)]  # fmt: skip
-    ends = [mean_interval(np.array([s[at] for s in seeds])) for at in rows]
-    if not ends:
-        return None
-    return {"x": rows, "mean": [e.mid for e in ends], "low": [e.low for e in ends], "high": [e.high for e in ends],
-            "label": f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"}  # fmt: skip
-
-
 # ---- Outcome, config, budget
 
 
@@ -194,18 +257,23 @@ def outcome(group: Group) -> dict[str, Any]:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
-    episodes = sorted({run.verdict.points[-1].n for run in runs if run.verdict.points})
+    episodes = sorted({run.verdict.points[-1].n for run in runs if run.verdict.points}) or [0]
     found = finals([run.verdict for run in runs])
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
+    sizes = " to ".join(dict.fromkeys(str(n) for n in (episodes[:1] + episodes[-1:])))
+    unit = "episodes" if any(run.history.evals for run in runs) and metric.startswith("eval/") else "rows"
     return {
         "label": group.label,
         "seeds": len(runs),
-        "episodes": " to ".join(dict.fromkeys(str(n) for n in (episodes[:1] + episodes[-1:]))) or "0",
+        "episodes": sizes or "0",
+        "size": f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
         "metric": metric,
         "value": interval_text(found) if found.n else "none",
         "sure": f"all {found.n} seeds equal: no interval"
         if found.low == found.high
         else _sure(found.n, found.level, runs),
+        "ends": [found.mid, found.low, found.high],
+        "values": values,
         "each": [{"seed": shown(run.seed), "value": number(v), "run": run.name} for run, v in zip(runs, values)],
     }
 
@@ -213,49 +281,12 @@ def outcome(group: Group) -> dict[str, Any]:
 def _sure(n: int, level: float, runs: list[Run]) -> str:
     if n >= 2:
         return f"mean of {n} seeds, {level:.0%} interval (t)"
-    points = runs[0].verdict.points if runs else []
-    noise = f"; over its episodes ± {number(points[-1].se)} (standard error)" if points and points[-1].n > 1 else ""
-    return f"{n} seed: no interval over seeds{noise}"
-
-
-def config_changes(groups: list[Group]) -> dict[str, Any]:
-    """Keys that differ between the groups; for one group, from its parent, or from what relab ships."""
-    if len(groups) > 1:
-        keys = gather.differing(groups)
-        rows = [[key, *(shown(flatten(g.config).get(key, MISSING)) for g in groups)] for key in keys]
-        return {"against": "Config keys that differ", "head": ["key", *(g.label for g in groups)], "rows": rows}
-    run = groups[0].runs[0].history
-    against, base = _base(run)
-    if base is None:
-        changed = {k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in ("defaults", "preset")}
-        flat = flatten(run.config)
-        rows = [
-            [key, shown(flat.get(key, MISSING)), str(source)]
-            for key, source in changed.items()
-            if key not in QUIET_KEYS
-        ]
-        return {"against": "Config keys that were set", "head": ["key", "value", "from"], "rows": rows}
-    rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base, run.config) if c.key not in QUIET_KEYS]
-    return {"against": f"Config against its {against}", "head": ["key", against, "this run"], "rows": rows}
-
-
-def _base(run: History) -> tuple[str, dict[str, Any] | None]:
-    """The parent's config where it lies beside the run; else relab's preset for this algorithm and environment."""
-    parent = run.meta.get("parent")
-    if isinstance(parent, str) and parent:
-        try:
-            return "parent", config.read_yaml(
-                names.find(Path(parent).name, run.folder.resolve().parent) / "config.yaml"
-            )
-        except (LookupError, OSError, config.YamlError):
-            pass  # told in not_known
-    chosen = {key: v for key in ("algo.name", "env.name") if isinstance(v := flatten(run.config).get(key), str)}
-    try:
-        return "preset", config.to_dict(config.resolve([config.Layer("defaults", chosen)]).config) if len(
-            chosen
-        ) == 2 else None
-    except (config.ConfigError, LookupError, ImportError):
-        return "", None
+    if n == 0:
+        return "no finite number"
+    last = next(run.verdict.points[-1] for run in runs if run.verdict.points)
+    counted = any(run.history.evals for run in runs)
+    noise = f"over its episodes ± {number(last.se)} (standard error)" if counted else f"noise ± {number(last.se)}"
+    return "1 seed: no interval over seeds" + (f"; {noise}" if last.n > 1 else "")
 
 
 def _budget(group: Group) -> dict[str, str]:
@@ -266,13 +297,28 @@ def _budget(group: Group) -> dict[str, str]:
     steps = [last_step(run.history) for run in group.runs]
     total = _total(group.runs[0].history)
     done = " to ".join(dict.fromkeys((count(min(steps)), count(max(steps)))))
+    unit = _unit(group)
+    steps_text = f"{done} of {count(total)} {unit}" if total else f"{done} {unit}"
     return {
         "label": group.label,
         "status": status + (f" ({'; '.join(list(whys)[:2])})" if whys else ""),
-        "steps": f"{done} of {count(total)} steps" if total else f"{done} steps",
-        "time": duration(sum(tables.elapsed(run.history) for run in group.runs))
-        + (" in all" if len(states) > 1 else ""),
+        "steps": steps_text,
+        "done": f"{steps_text}{_time(group)}",
     }
+
+
+def _time(group: Group) -> str:
+    seconds = sum(course.elapsed(run.history) for run in group.runs)
+    if not math.isfinite(seconds):
+        return ", time not recorded"
+    return f" in {duration(seconds)}" + (" in all" if len(group.runs) > 1 else "")
+
+
+def _unit(group: Group) -> str:
+    """What the run counts: steps, unless a foreign tool counts something else."""
+    axes = {run.history.axes.get(run.verdict.metric, "agent_steps") for run in group.runs}
+    axis = axes.pop() if len(axes) == 1 else ""
+    return "steps" if axis.endswith("_steps") or not axis else "iterations" if axis == "iteration" else axis
 
 
 def last_step(run: History) -> int:
@@ -287,7 +333,7 @@ def _total(run: History) -> int | None:
 # ---- What one cannot conclude; how to repeat it
 
 
-def not_known(groups: list[Group], examined: bool, not_checked: list[dict[str, Any]]) -> list[str]:
+def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
     """Limits of what the report can say."""
     runs = [run for group in groups for run in group.runs]
     said = []
@@ -304,18 +350,19 @@ def not_known(groups: list[Group], examined: bool, not_checked: list[dict[str, A
     rows = sum(len(run.history.problems) for run in runs)
     if rows:
         said.append(f"{rows} files or rows could not be read")
-    missed = {str(gone.get("slug")) for gone in not_checked}
-    if missed or not examined:
+    missed = {str(gone.get("slug")) for gone in examined["not_checked"]} - {"*", "!"}
+    if missed or not examined["asked"]:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
-        said.append(f"not checked: {some}" if examined else "health was not examined")
+        said.append(f"not checked: {some}" if examined["asked"] else "health was not examined")
     return said
 
 
 def _evaluation_limits(runs: list[Run]) -> list[str]:
     sizes = sorted({p.n for run in runs for p in run.verdict.points[-1:]})
-    if any(run.verdict.metric == "return/mean" for run in runs):
+    if any(not run.verdict.metric.startswith("eval/") for run in runs if run.verdict.metric):
         return ["no evaluations: judged by training episodes, sampled actions"]
-    said = [f"{sizes[0]} episodes per evaluation" + (f" to {sizes[-1]}" if len(sizes) > 1 else "")] if sizes else []
+    many = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0]) if sizes else ""
+    said = [f"{many} episodes per evaluation"] if sizes and sizes[-1] else []
     if any(run.verdict.solved is not None and run.verdict.solved == run.verdict.points[-1].step for run in runs):
         said.append("training stopped at the first good evaluation, so its value is picked high")
     return said + ([] if any(run.verdict.random for run in runs) or not sizes else ["no random baseline"])
@@ -324,15 +371,19 @@ def _evaluation_limits(runs: list[Run]) -> list[str]:
 def _provenance_limits(runs: list[Run]) -> list[str]:
     metas = [run.history.meta for run in runs]
     said = []
-    if not all(meta.get("commit") for meta in metas):
+    if any(run.history.source != "relab" and not run.history.config for run in runs):
+        said.append("no settings were found with the logs")
+    if not all(run.history.meta.get("commit") for run in runs if run.history.source == "relab"):
         said.append("no commit recorded")
     if any(isinstance(p := meta.get("patch"), dict) and p.get("bytes") for meta in metas):
         said.append("the code had uncommitted changes")
-    orphans = [run for run in runs if run.history.meta.get("parent") and _base(run.history)[0] != "parent"]
+    orphans = [run for run in runs if run.history.meta.get("parent") and parent_of(run.history) is None]
     return said + (["the parent was not found beside the run"] if orphans else [])
 
 
-def commands(groups: list[Group]) -> list[str]:
-    """As typed; one per group, because seeds differ in one word."""
+def commands(path: Path, groups: list[Group]) -> list[str]:
+    """As typed; one per group, because seeds differ in one word. An experiment is repeated as a whole."""
+    if (path / "experiment.yaml").is_file():
+        return [shlex.join(["relab", "experiment", str(path / "experiment.yaml"), "--name", path.name])]
     found = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
     return [text for text in found if text]

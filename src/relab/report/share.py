@@ -15,13 +15,27 @@ MASK = "***"
 SECRET = r"(?:[\w-]*(?:passw(?:or)?d|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[\w-]*)"
 SECRETS = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.+/=-]{8,}"), MASK),
-    (re.compile(rf"(?i)(?<![\w-])({SECRET}\s*[=:]\s*|--{SECRET}\s+)(\"[^\"]*\"|'[^']*'|[^\s,;\"']+)"), rf"\1{MASK}"),
+    (
+        re.compile(rf"(?i)(?<![\w-])({SECRET}[\"']?\s*[=:]\s*|--{SECRET}\s+)(\"[^\"]*\"|'[^']*'|[^\s,;\"']+)"),
+        rf"\1{MASK}",
+    ),
     (re.compile(r"(\w+://)[^/@\s]+@"), rf"\1{MASK}@"),
     (re.compile(r"\b(?:sk|pk|ghp|gho|ghs|hf|glpat|xox[abp]|AKIA)[-_]?[A-Za-z0-9_-]{16,}\b"), MASK),
 )
 SECRET_KEY = re.compile(rf"(?i)(?:\w+\.)*{SECRET}")  # of a config: its value stands in another cell
 NUMBER = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?|null|none|true|false|\(none\)", re.IGNORECASE)
-PATH = re.compile(r"(?<![\w.~/:<\\])/(?:[\w.@%+~-]+/)*[\w.@%+~-]+/?|\b[A-Za-z]:\\[^\s\"'<>|]+")
+PATH = re.compile(
+    r"file://[^\s\"'<>|]+"
+    r"|\b[A-Za-z]:[\\/][^\s\"'<>|]+"
+    r"|(?<![\w\\])\\\\[\w.-]+\\[^\s\"'<>|]+"
+    r"|(?<![\w.~/\\])/(?!/)(?:[\w.@%+~-]+/)*[\w.@%+~-]+/?"
+)
+# What is left of a person after that: a home in a relative path, ~name, an address of mail or ssh
+PEOPLE = (
+    (re.compile(r"((?:^|[\s/\\\"'=:])(?:home|Users)[/\\])[^/\\\s\"':]+"), r"\1(name)"),
+    (re.compile(r"(?<![\w/])~[\w.-]+(?=/|\s|$)"), "~(name)"),
+    (re.compile(r"\b[\w.+-]+@(?:[\w-]+\.)+[A-Za-z]{2,}\b|\b[\w.+-]+@[\w.-]+(?=:)"), "(name)"),
+)
 # C0 and C1 but tab and line break, and marks that turn the reading direction: they hide text
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -58,7 +72,9 @@ class Cleaner:
             return text
         for pattern, mask in SECRETS:
             text = pattern.sub(mask, text)
-        text = PATH.sub(lambda m: self.path(m[0]), text)
+        text = PATH.sub(lambda m: self.path(m[0].removeprefix("file://")), text)
+        for pattern, mask in PEOPLE:
+            text = pattern.sub(mask, text)
         return self._without_names(text)
 
     def path(self, path: str) -> str:
@@ -68,7 +84,8 @@ class Cleaner:
                 return "."
             if path.startswith(root + "/"):
                 return path[len(root) + 1 :]
-        return ".../" + re.split(r"[\\/]", path.rstrip("/\\"))[-1]
+        parts = re.split(r"[\\/]", path.rstrip("/\\"))
+        return ".../" + ("(name)" if parts[-2:-1] in (["home"], ["Users"]) else parts[-1])
 
     def _without_names(self, text: str) -> str:
         for word in self.words:

@@ -1,5 +1,7 @@
 """How does a curve look in a page without scripts? SVG text: every seed a line, mean and band, gaps and NaN shown.
 
+The data is what curves.curve gives; by steps, updates or wall time, on linear or log axes.
+
 Colours are Okabe and Ito's, by the group's place in the report; lines and text take the page's colour, so that one
 figure serves light, dark and print. Text from logs is escaped here, because the result is put into pages as it is.
 """
@@ -12,11 +14,15 @@ from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from relab.report.curves import thinned
 from relab.screen import count, number
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3")  # the second and third six groups
-MOST_POINTS = 400  # per line; a screen has no more columns
+MOST_KEYS = 6  # groups that the legend names
+GREY = "#8a8f98"
+CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
+ACROSS = {"updates": "optimiser steps", "time": "wall time"}
 GAP = 3.5  # times the usual distance of two points: rows are missing
 
 
@@ -27,41 +33,74 @@ class Scale(NamedTuple):
     high: float
     start: float
     end: float
+    log: bool = False
 
     def __call__(self, value: float) -> float:
-        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+        low, high = self._line(self.low), self._line(self.high)
+        return self.start + (self._line(value) - low) / (high - low) * (self.end - self.start)
+
+    def _line(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+    def shows(self, value: float) -> bool:
+        return math.isfinite(value) and (value > 0 or not self.log)
+
+
+class View(NamedTuple):
+    """How to look at the data."""
+
+    x: str = "steps"  # steps, updates or time
+    log_x: bool = False
+    log_y: bool = False
+
+    def across(self, line: dict[str, Any]) -> list[float]:
+        return line["x"] if self.x == "steps" else line[self.x]
+
+    def at(self, onset: dict[str, Any]) -> float | None:
+        return onset["step"] if self.x == "steps" else onset.get(self.x)
+
+
+PLAIN = View()
 
 
 def colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
-def curve(data: dict[str, Any], width: int = 760, height: int = 330) -> str:
-    """The learning curve of sections.curve as one <svg>."""
+def curve(data: dict[str, Any], width: int = 760, height: int = 330, view: View = PLAIN) -> str:
+    """The learning curve of curves.curve as one <svg>."""
     lines = [line for group in data["groups"] for line in group["lines"]]
     if not any(math.isfinite(y) for line in lines for y in line["y"]):
         return _empty(width, "no finite value to draw" if any(line["x"] for line in lines) else "nothing to draw yet")
-    x, y = _scales(data, lines, width, height)
-    parts = [_axes(x, y, data)]
-    if data.get("onset"):
-        parts.append(_onset(data["onset"], x, y))
-    parts += [_level(level, x, y) for level in data.get("random") or []]
+    x, y = _scales(data, view, width, height)
+    parts = [_axes(x, y, data, view), *_reference(data, x, y, view)]
     for place, group in enumerate(data["groups"]):
-        parts += _group(group, place, x, y)
-    label = f"{data['metric']} over {data['axis']}, {len(lines)} runs"
+        parts += _group(group, place, x, y, view)
+    at = view.at(data["onset"]) if data["onset"] else None
+    if at is not None and x.shows(at):
+        parts.append(_onset(at, data["onset"]["slug"], x, y))
+    parts += _levels(data["levels"], x, y)
+    label = f"{data['metric']} over {_across(data, view)}, {len(lines)} runs"
     return _svg(width, height, label, "".join(parts))
 
 
 def legend(data: dict[str, Any]) -> list[dict[str, str]]:
     """Colour and text per group, for the page to show beside the figure."""
-    several = len(data["groups"]) > 1
-    found = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(data["groups"])]
+    several, shown = len(data["groups"]) > 1, data["groups"][:MOST_KEYS]
+    found = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(shown)]
+    if len(data["groups"]) > len(shown):
+        found.append({"colour": "none", "text": f"and {len(data['groups']) - len(shown)} more configs"})
     broken = any(not math.isfinite(y) for g in data["groups"] for line in g["lines"] for y in line["y"])
+    reference = data["reference"]
+    if reference and reference["x"]:
+        found.append({"colour": GREY, "text": f"{reference['called']}: {reference['name']}"})
     return [*found, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
 def _legend_text(group: dict[str, Any], several: bool) -> str:
     n = len(group["lines"])
+    if not n:
+        return f"{group['label']}: not logged"
     runs = f"{n} run{'s' if n != 1 else ''}, each a thin line" if n != 1 else "one run"
     what = f"thick: {group['band']['label']}; {runs}" if group["band"] else runs
     return f"{group['label']}: {what}" if several else what
@@ -85,6 +124,25 @@ def sparkline(values: Sequence[float], width: int = 90, height: int = 22) -> str
     return f'<svg class="spark" {size} aria-hidden="true">{body}</svg>'
 
 
+def dots(values: Sequence[float], low: float, high: float, ends: Sequence[float], tone: str) -> str:
+    """Every seed a dot between low and high; under them mean and interval (mid, low, high) where there is one."""
+    x, width = Scale(low, high, 6, 234), 240
+    mid, least, most = ends
+    parts = ['<path d="M6 9H234" stroke="currentColor" opacity=".25"/>']
+    if math.isfinite(least) and math.isfinite(most):
+        left, right = (x(min(max(v, low), high)) for v in (least, most))
+        parts.append(f'<path class="interval" d="M{left:.1f} 15H{right:.1f}" stroke="{tone}" stroke-width="2.5"/>')
+        parts.append(f'<path d="M{x(mid):.1f} 11v8" stroke="{tone}" stroke-width="2.5"/>')
+    for value in values:
+        if math.isfinite(value):
+            title = f"<title>{escape(number(value))}</title>"
+            place = f'cx="{x(value):.1f}" cy="9" r="3.6" fill="{tone}" fill-opacity=".6" stroke="{tone}"'
+            parts.append(f'<circle class="seed-dot" {place}>{title}</circle>')
+    label = escape("each seed: " + ", ".join(number(v) for v in values))
+    size = f'viewBox="0 0 {width} 22" width="{width}" height="22"'
+    return f'<svg class="dots" {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
 # ---- Frame
 
 
@@ -97,15 +155,29 @@ def _empty(width: int, text: str) -> str:
     return _svg(width, 80, text, f'<text x="{width / 2}" y="44" text-anchor="middle">{escape(text)}</text>')
 
 
-def _scales(data: dict[str, Any], lines: list[dict[str, Any]], width: int, height: int) -> tuple[Scale, Scale]:
-    xs = [x for line in lines for x in line["x"]]
+def _scales(data: dict[str, Any], view: View, width: int, height: int) -> tuple[Scale, Scale]:
+    lines = [line for group in data["groups"] for line in group["lines"]]
+    lines += [data["reference"]] if data["reference"] else []
+    xs = [x for line in lines for x in view.across(line) if x > 0 or not view.log_x] or [1.0]
+    right = max(xs) if max(xs) > min(xs) else min(xs) * 2 if view.log_x else min(xs) + 1
+    return Scale(min(xs), right, 58, width - 14, view.log_x), _upright(data, lines, view.log_y, height)
+
+
+def _upright(data: dict[str, Any], lines: list[dict[str, Any]], log: bool, height: int) -> Scale:
     ys = [y for line in lines for y in line["y"] if math.isfinite(y)]
     bands = [b for g in data["groups"] if (b := g["band"])]
     span = max(ys) - min(ys) or 1.0  # a band of few seeds may be far wider than the lines; it is cut there
+    if log:
+        return _log_padded([y for y in ys if y > 0] or [1.0], height - 44, 14)
     ys += [min(max(v, min(ys) - span / 4), max(ys) + span / 4) for b in bands for v in (*b["low"], *b["high"])]
-    ys += data.get("random") or []
-    right = max(xs) if max(xs) > min(xs) else min(xs) + 1
-    return Scale(min(xs), right, 58, width - 14), _padded(ys, height - 44, 14)
+    ys += [level["value"] for level in data["levels"] if abs(level["value"] - ys[0]) <= 20 * span]
+    return _padded(ys, height - 44, 14)
+
+
+def _log_padded(values: Sequence[float], start: float, end: float) -> Scale:
+    low, high = min(values), max(values)
+    pad = (high / low) ** 0.04 if high > low else 1.5
+    return Scale(low / pad, high * pad, start, end, True)
 
 
 def _padded(values: Sequence[float], start: float, end: float) -> Scale:
@@ -123,21 +195,49 @@ def ticks(low: float, high: float, most: int = 5) -> list[float]:
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def _axes(x: Scale, y: Scale, data: dict[str, Any]) -> str:
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten; twice and five times them as well where there are few; plain ones within one decade."""
+    powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    thin = math.ceil(len(powers) / 6)
+    for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
+        found = [v for v in marks if low <= v <= high]
+        if len(found) >= 3:
+            return found
+    return [v for v in ticks(low, high) if v > 0]
+
+
+def _marks(scale: Scale, most: int) -> list[float]:
+    return log_ticks(scale.low, scale.high) if scale.log else ticks(scale.low, scale.high, most)
+
+
+def _axes(x: Scale, y: Scale, data: dict[str, Any], view: View) -> str:
     parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="currentColor" opacity=".55"/>']
-    for value in ticks(y.low, y.high):
+    for value in _marks(y, 5):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
         parts.append(f'<text x="{x.start - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{escape(_tick(value))}</text>')
-    for value in ticks(x.low, x.high, 6 if x.end > 500 else 4):
-        parts.append(f'<path d="M{x(value):.1f} {y.start}v4" stroke="currentColor" opacity=".55"/>')
-        parts.append(f'<text x="{x(value):.1f}" y="{y.start + 17}" text-anchor="middle">{escape(count(value))}</text>')
-    return "".join(parts) + _names(x, y, data)
+    size = _clock(x.high)[0] if view.x == "time" else 1.0
+    for value in _marks(x._replace(low=x.low / size, high=x.high / size), 6 if x.end > 500 else 4):
+        at, text = x(value * size), _tick(value) if view.x == "time" else count(value)
+        parts.append(f'<path d="M{at:.1f} {y.start}v4" stroke="currentColor" opacity=".55"/>')
+        parts.append(f'<text x="{at:.1f}" y="{y.start + 17}" text-anchor="middle">{escape(text)}</text>')
+    return "".join(parts) + _names(x, y, data, view)
 
 
-def _names(x: Scale, y: Scale, data: dict[str, Any]) -> str:
+def _clock(seconds: float) -> tuple[float, str]:
+    return next((size, unit) for least, size, unit in CLOCKS if seconds >= least)
+
+
+def _across(data: dict[str, Any], view: View) -> str:
+    return ACROSS.get(view.x) or str(data["axis"]).replace("_", " ")
+
+
+def _names(x: Scale, y: Scale, data: dict[str, Any], view: View) -> str:
     """What the axes count, with the unit where the metric's name does not say it."""
-    unit = f" ({data['unit']})" if data["unit"] and data["unit"] not in data["metric"] else ""
-    across, up = escape(str(data["axis"]).replace("_", " ")), escape(f"{data['metric']}{unit}")
+    unit = f" ({data['unit']})" if data["unit"] not in ("", "-") and data["unit"] not in data["metric"] else ""
+    unit = unit if len(data["metric"] + unit) * 7 < y.start - y.end else ""  # a small figure has no room for it
+    clock = f" ({_clock(x.high)[1]})" if view.x == "time" else ""
+    notes = f"{clock}{', log' if x.log else ''}"
+    across, up = escape(_across(data, view) + notes), escape(f"{data['metric']}{unit}{', log' if y.log else ''}")
     centre, middle = (x.start + x.end) / 2, (y.start + y.end) / 2
     turn = f'transform="rotate(-90 13 {middle:.0f})"'
     return (f'<text x="{centre:.0f}" y="{y.start + 34}" text-anchor="middle">{across}</text>'
@@ -145,57 +245,93 @@ def _names(x: Scale, y: Scale, data: dict[str, Any]) -> str:
 
 
 def _tick(value: float) -> str:
-    return count(value) if abs(value) >= 10_000 else number(round(value, 10))
+    return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
-def _level(level: float, x: Scale, y: Scale) -> str:
-    at = y(level)
-    return (f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".6"/>'
-            f'<text x="{x.end}" y="{at - 4:.1f}" text-anchor="end" opacity=".8">random '
-            f"{escape(number(level))}</text>")  # fmt: skip
+def _levels(levels: list[dict[str, Any]], x: Scale, y: Scale) -> list[str]:
+    """Dashed lines with their names; one that would cover the last name stands at the other end."""
+    parts, used = [], -99.0
+    for level in sorted(levels, key=lambda each: each["value"]):
+        at = y(level["value"]) if y.shows(level["value"]) else math.nan
+        if not y.end - 1 <= at <= y.start + 1:
+            continue
+        left = abs(at - used) < 13
+        used = at
+        parts.append(_level(level, at, x.start + 4 if left else x.end, "start" if left else "end", x))
+    return parts
 
 
-def _onset(onset: dict[str, Any], x: Scale, y: Scale) -> str:
-    at = min(max(x(onset["step"]), x.start), x.end)
+def _level(level: dict[str, Any], at: float, place: float, anchor: str, x: Scale) -> str:
+    text = escape(f"{level['label']} {number(level['value'])}")
+    return (f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
+            f'<text class="over" x="{place}" y="{at - 4 if at > 24 else at + 13:.1f}" text-anchor="{anchor}">'
+            f"{text}</text>")  # fmt: skip
+
+
+def _reference(data: dict[str, Any], x: Scale, y: Scale, view: View) -> list[str]:
+    """The run it is held against, in grey, and the level at which that one ended."""
+    line = data["reference"]
+    if not line or not line["x"]:
+        return []
+    style = f'fill="none" stroke="{GREY}" stroke-width="1.7"'
+    parts = [_line(line, style, GREY, x, y, view)]
+    if y.shows(line["y"][-1]):
+        at = y(line["y"][-1])
+        parts.append(f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="{GREY}" stroke-dasharray="8 3" opacity=".8"/>')
+        text = escape(f"{line['called']} {number(line['y'][-1])}")
+        place = x.start + 0.4 * (x.end - x.start)  # levels are named at the ends, onsets mostly near the start
+        parts.append(f'<text class="over" x="{place:.0f}" y="{at - 4 if at > 24 else at + 13:.1f}">{text}</text>')
+    return parts
+
+
+def _onset(step: float, slug: Any, x: Scale, y: Scale) -> str:
+    at = min(max(x(step), x.start), x.end)
     side = "end" if at > (x.start + x.end) / 2 else "start"
     shift = -4 if side == "end" else 4
-    return (f'<path d="M{at:.1f} {y.end}V{y.start}" stroke="currentColor" stroke-dasharray="1 3" stroke-width="1.5"/>'
-            f'<text x="{at + shift:.1f}" y="{y.end + 9}" text-anchor="{side}">'
-            f"{escape(str(onset['slug']))}</text>")  # fmt: skip
+    return (f'<path class="onset" d="M{at:.1f} {y.end}V{y.start}" stroke="currentColor" stroke-dasharray="1 3" '
+            f'stroke-width="1.5"/><text class="over" x="{at + shift:.1f}" y="{y.end + 30}" text-anchor="{side}">'
+            f"{escape(str(slug))}</text>")  # fmt: skip
 
 
 # ---- Lines
 
 
-def _group(group: dict[str, Any], place: int, x: Scale, y: Scale) -> list[str]:
+def _group(group: dict[str, Any], place: int, x: Scale, y: Scale, view: View) -> list[str]:
     tone, dash = colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
     style = f'fill="none" stroke="{tone}" stroke-dasharray="{dash}" stroke-linejoin="round"'
     thin = 'stroke-width="1" opacity=".7"' if group["band"] else 'stroke-width="1.7"'
-    parts = [_band(group["band"], tone, x, y)] if group["band"] else []
+    parts = [_band(group["band"], tone, x, y, view)] if group["band"] else []
     for line in group["lines"]:
-        parts.append(_line(line, f"{style} {thin}", tone, x, y))
+        parts.append(_line(line, f"{style} {thin}", tone, x, y, view))
     if group["band"]:
-        mean = _path([(x(a), y(b)) for a, b in zip(group["band"]["x"], group["band"]["mean"])])
+        points = _placed(view.across(group["band"]), group["band"]["mean"], x, y)
+        mean = "".join(_path(piece) for piece in _pieces(points))
         parts.append(f'<path class="mean" d="{mean}" {style} stroke-width="2.6"/>')
     return parts
 
 
-def _band(band: dict[str, Any], tone: str, x: Scale, y: Scale) -> str:
+def _placed(xs: Sequence[float], ys: Sequence[float], x: Scale, y: Scale) -> list[tuple[float, float]]:
+    """On the page; NaN where the value cannot be shown. Places that a log axis does not have are left out."""
+    return [(x(a), y(b) if y.shows(b) else math.nan) for a, b in zip(xs, ys) if x.shows(a)]
+
+
+def _band(band: dict[str, Any], tone: str, x: Scale, y: Scale, view: View) -> str:
     def inside(value: float) -> float:
-        return min(max(y(value), y.end), y.start)
+        return min(max(y(value), y.end), y.start) if y.shows(value) else y.start
 
-    up = [(x(a), inside(b)) for a, b in zip(band["x"], band["high"])]
-    down = [(x(a), inside(b)) for a, b in zip(band["x"], band["low"])][::-1]
+    across = [(i, x(a)) for i, a in enumerate(view.across(band)) if x.shows(a)]
+    up = [(a, inside(band["high"][i])) for i, a in across]
+    down = [(a, inside(band["low"][i])) for i, a in across][::-1]
     title = f"<title>{escape(band['label'])}</title>"
-    return f'<path class="band" d="{_path(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>'
+    return f'<path class="band" d="{_path(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
-def _line(line: dict[str, Any], style: str, tone: str, x: Scale, y: Scale) -> str:
+def _line(line: dict[str, Any], style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
-    points = thinned(list(zip(line["x"], line["y"])))
+    points = thinned(list(zip(view.across(line), line["y"])), 400 if x.end > 500 else 200)
     title = f"<title>{escape(str(line['name']))}</title>"
-    placed = [(x(a), y(b) if math.isfinite(b) else math.nan) for a, b in points]
-    usual = _usual([b[0] - a[0] for a, b in pairwise(placed)])
+    placed = _placed([a for a, _ in points], [b for _, b in points], x, y)
+    usual = math.inf if x.log else _usual([b[0] - a[0] for a, b in pairwise(placed)])
     found = _pieces(placed, usual)
     parts = [f'<path class="seed" d="{"".join(_path(p) for p in found if len(p) > 1)}" {style}>{title}</path>']
     parts += [
@@ -206,21 +342,6 @@ def _line(line: dict[str, Any], style: str, tone: str, x: Scale, y: Scale) -> st
     parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(found)]
     parts += [_cross(px, y.start, tone) for (px, py) in placed if not math.isfinite(py)]
     return "".join(parts)
-
-
-def thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """At most MOST_POINTS, lowest and highest of each stretch kept, so that no spike is lost; NaN stays as well."""
-    size = math.ceil(2 * len(points) / MOST_POINTS)
-    if len(points) <= MOST_POINTS:
-        return points
-    kept = []
-    for i in range(0, len(points), size):
-        stretch = range(i, min(i + size, len(points)))
-        good = [j for j in stretch if math.isfinite(points[j][1])]
-        ends = {min(good, key=lambda j: points[j][1]), max(good, key=lambda j: points[j][1])} if good else set()
-        bad = next((j for j in stretch if not math.isfinite(points[j][1])), None)
-        kept += sorted(ends | ({bad} if bad is not None else set()))
-    return [points[j] for j in kept]
 
 
 def _usual(distances: list[float]) -> float:

@@ -1,20 +1,18 @@
-"""What stands folded below the first screen? Run info, health, metrics, evaluations, throughput, events, artefacts.
-
-A section is {title, lines, tables: [{caption, head, rows}], code}; cells are text.
-"""
+"""What stands folded below the first screen? Run info, health, scales, metrics, probes, samples and the rest."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relab.history import Column, History
+from relab.report import course, scales
+from relab.report.curves import curve
 from relab.report.gather import Group, Run, shown
-from relab.screen import count, duration, number
+from relab.report.parts import local_time, section, table
+from relab.screen import number
 from relab.stats import mean_interval, slope
 
 CORE = (
@@ -26,51 +24,61 @@ INFO = (
     "name", "id", "intent", "parent", "seed", "status", "why", "created", "heartbeat", "config_hash", "commit",
     "threads", "deterministic",
 )  # fmt: skip
-HEAD_TAIL = 5
-MOST_EVENTS = 60
+TIMES = ("created", "heartbeat")
+HEALTH_HEAD = ["severity", "rule", "where", "finding", "since step", "explained by", "try"]
+METRIC_HEAD = [
+    "metric", "last", "min", "max", "mean of last k", "slope of last k per 1,000 steps", "k", "not finite",
+]  # fmt: skip
+HEAD_TAIL = 8
+SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
 
 
-def sections(
-    groups: list[Group], findings: list[dict[str, Any]], not_checked: list[dict[str, Any]], full: bool
-) -> list[dict]:
-    """All folded sections: health once, the rest per run."""
+def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[dict]:
+    """All folded sections, in the order of a run report: info, health, scales, metrics, probes, samples, the rest."""
     runs = [run for group in groups for run in group.runs]
-    found = [health(findings, not_checked)]
-    if len(runs) > 1:
-        found.append(overview(groups))
-    several = len(runs) > 1
+    if len(runs) == 1:
+        return [info(runs[0], full), health, *_made(small_curves(groups)), *_of_run(runs[0], full)]
+    found = [health, overview(groups), *_made(small_curves(groups))]
     for run in runs[:DETAILED]:
-        parts = [core, all_metrics, samples, evaluations, probes, throughput, events, artefacts, problems]
-        made = [info(run, full), *(part(run) for part in parts)] + ([patch(run)] if full else [])
-        for part in made:
-            if part:
-                found.append({**part, "run": run.name if several else ""})
+        found += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
     if len(runs) > DETAILED:
         found.append(section("Other runs", lines=[f"{len(runs) - DETAILED} more runs have no sections here"]))
     return found
 
 
-def section(
-    title: str, lines: Iterable[str] = (), tables: Iterable[dict[str, Any]] = (), code: str = ""
-) -> dict[str, Any]:
-    return {"title": title, "lines": list(lines), "tables": list(tables), "code": code, "run": ""}
+def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
+    parts = [scales.section_of(run), core(run), all_metrics(run)]
+    parts += [probes(run), samples(run), evaluations(run), course.stages(run), course.throughput(run)]
+    parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
+    return [part for part in parts if part]
 
 
-def table(head: list[str], rows: list[list[str]], caption: str = "") -> dict[str, Any]:
-    return {"caption": caption, "head": head, "rows": rows}
+def _made(part: dict[str, Any] | None) -> list[dict[str, Any]]:
+    return [part] if part else []
 
 
 # ---- Health, overview
 
 
-def health(findings: list[dict[str, Any]], not_checked: list[dict[str, Any]]) -> dict[str, Any]:
-    rows = [[f["severity"], f["slug"], f["where"], f["message"], _onset(f), _tries(f)] for f in findings]
-    gone = [[str(g.get("slug") or ""), str(g.get("run") or ""), str(g.get("missing") or "")] for g in not_checked]
-    made = [table(["severity", "rule", "where", "finding", "since step", "try"], rows)] if rows else []
+def health(examined: dict[str, Any]) -> dict[str, Any]:
+    """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
+    fired, shared = examined["fired"], examined["shared"]
+    made = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
+    if shared:
+        made.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
+    if examined["muted"]:
+        rows = [[slug, str(why)] for slug, why in examined["muted"].items()]
+        made.append(table(["rule", "because"], rows, "Muted"))
+    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined["not_checked"]]
     if gone:
         made.append(table(["rule", "run", "missing"], gone, "Not checked"))
-    return section("Health", [] if rows else ["no finding"], made)
+    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined["asked"] else "not examined"
+    return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], made)
+
+
+def _finding_row(f: dict[str, Any]) -> list[str]:
+    return [f["severity"], f["slug"], f["where"], f["message"], _onset(f), str(f.get("explained_by") or ""), _tries(f)]
 
 
 def _onset(finding: dict[str, Any]) -> str:
@@ -85,8 +93,13 @@ def _tries(finding: dict[str, Any]) -> str:
 
 def try_text(one: Any) -> str:
     if isinstance(one, dict):
-        return f"{one.get('key')}: {shown(one.get('from'))} → {shown(one.get('to'))}"
+        return f"{one.get('key')}: {_short(one.get('from'))} → {_short(one.get('to'))}"
     return str(one)
+
+
+def _short(value: Any) -> str:
+    """0.0067 for 0.006666666666666667."""
+    return f"{value:.3g}" if isinstance(value, float) else shown(value)
 
 
 def overview(groups: list[Group]) -> dict[str, Any]:
@@ -106,7 +119,8 @@ def _best(run: Run) -> str:
 def info(run: Run, full: bool) -> dict[str, Any]:
     meta = run.history.meta
     machine, packages = ({**found} if isinstance(found := meta.get(k), dict) else {} for k in ("machine", "packages"))
-    rows = [(key, meta.get(key)) for key in INFO]
+    rows = [(key, local_time(meta[key]) if key in TIMES and meta.get(key) else meta.get(key)) for key in INFO]
+    rows = [("format", run.history.source), ("seed (from the name)", run.seed), *rows] if _foreign(run) else rows
     rows += [
         (key, machine.get(key))
         for key in (*(["host"] if full else []), "system", "cpu", "cores", "memory_mb", "python")
@@ -114,6 +128,10 @@ def info(run: Run, full: bool) -> dict[str, Any]:
     rows += [(key, packages.get(key)) for key in ("relab", "torch", "numpy", "numba", "gymnasium")]
     rows += [("uncommitted changes", _patch_hash(meta)), ("untracked files", _untracked(meta))]
     return section("Run info", [], [table(["", ""], [[k, str(v)] for k, v in rows if v not in (None, "", [])])])
+
+
+def _foreign(run: Run) -> bool:
+    return run.history.source != "relab"
 
 
 def _patch_hash(meta: dict[str, Any]) -> str:
@@ -146,8 +164,7 @@ def all_metrics(run: Run) -> dict[str, Any] | None:
 
 def metrics_section(title: str, history: History, names: list[str]) -> dict[str, Any] | None:
     rows = [metric_row(name, history.columns[name]) for name in names if len(history.columns[name].values)]
-    head = ["metric", "last", "min", "max", "mean of last k", "slope of last k per 1,000 steps", "k", "not finite"]
-    return section(title, [], [table(head, rows)]) if rows else None
+    return section(title, [], [table(METRIC_HEAD, rows)]) if rows else None
 
 
 def metric_row(name: str, column: Column) -> list[str]:
@@ -176,12 +193,14 @@ def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
 
 def samples(run: Run) -> dict[str, Any] | None:
     columns = {name: run.history.columns[name] for name in SAMPLES if name in run.history.columns}
-    if not columns:
-        return None
+    if not columns:  # a foreign run that names nothing as relab does
+        columns = dict(list(run.history.columns.items())[:8])
     steps = sorted({int(s) for c in columns.values() for s in c.steps})
     cells = {name: dict(zip(c.steps.tolist(), c.values.tolist())) for name, c in columns.items()}
     rows = [[f"{s:,}", *(number(cells[n][s]) if s in cells[n] else "-" for n in columns)] for s in steps]
     head = ["step", *columns]
+    if not rows:
+        return None
     if len(rows) <= 2 * HEAD_TAIL:
         return section("Samples", [], [table(head, rows)])
     return section("Samples", [], [table(head, rows[:HEAD_TAIL], "Head"), table(head, rows[-HEAD_TAIL:], "Tail")])
@@ -196,9 +215,13 @@ def evaluations(run: Run) -> dict[str, Any] | None:
         )
         returns = np.array([e["return"] for e in episodes if isinstance(e.get("return"), (int, float))], np.float64)
         if len(returns):
-            rows.append([shown(row.get("step")), str(row.get("mode")), *_eval_cells(returns), _ends(episodes)])
+            rows.append([_count(row.get("step")), str(row.get("mode")), *_eval_cells(returns), _ends(episodes)])
     head = ["step", "mode", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
     return section("Evaluations", [], [table(head, rows)]) if rows else None
+
+
+def _count(step: Any) -> str:
+    return f"{step:,}" if isinstance(step, int) else shown(step)
 
 
 def _eval_cells(returns: np.ndarray) -> list[str]:
@@ -214,77 +237,26 @@ def _ends(episodes: list[dict[str, Any]]) -> str:
 
 
 def probes(run: Run) -> dict[str, Any] | None:
-    found: dict[str, list[float]] = {}
+    """A table per probe, a row per number it gives."""
+    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
-        if isinstance(row.get("value"), (int, float)):
-            found.setdefault(str(row.get("probe")), []).append(float(row["value"]))
-    rows = [[name, number(v[-1]), number(min(v)), number(max(v)), str(len(v))] for name, v in found.items()]
-    return section("Probes", [], [table(["probe", "last", "min", "max", "measurements"], rows)]) if rows else None
+        step = row.get("step")
+        for key, value in row.items():
+            if isinstance(step, int) and key != "step" and type(value) in (int, float):
+                found.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
+    made = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
+            for name, parts in found.items()]  # fmt: skip
+    return section("Probes", [], made) if made else None
 
 
-# ---- Time, events, files
+def _column(pairs: list[tuple[int, float]]) -> Column:
+    return Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
 
 
-def elapsed(run: History) -> float:
-    """Seconds over all parts of a run that was resumed: the clock starts again at each resume."""
-    column = run.columns.get("time/elapsed_s")
-    if column is None or not len(column.values):
-        return math.nan
-    ends = np.append(np.diff(column.values) < 0, True)
-    return float(column.values[ends].sum())
-
-
-def throughput(run: Run) -> dict[str, Any] | None:
-    columns, seconds = run.history.columns, elapsed(run.history)
-    if not math.isfinite(seconds) or seconds <= 0:
-        return None
-    parts = {
-        n: float(np.nansum(columns[f"time/{n}_s"].values))
-        for n in ("collect", "update", "eval", "save", "log")
-        if f"time/{n}_s" in columns
-    }
-    steps, training = int(columns["time/elapsed_s"].steps[-1]), parts.get("collect", 0) + parts.get("update", 0)
-    lines = [f"end to end: {count(steps / seconds)} steps/s ({steps:,} steps in {duration(seconds)})"]
-    if training:
-        lines.append(f"in training (collect and update): {count(steps / training)} steps/s")
-    rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in parts.items()]
-    return section("Throughput", lines, [table(["part", "time", "share"], rows)])
-
-
-def events(run: Run) -> dict[str, Any] | None:
-    kept = [e for e in run.history.events if e.get("kind") != "checkpoint"]
-    gone = len(run.history.events) - len(kept)
-    lines = [f"{gone} checkpoints not listed"] if gone else []
-    if len(kept) > MOST_EVENTS:
-        lines.append(f"the last {MOST_EVENTS} of {len(kept)}")
-    rows = [
-        [shown(e.get("step")), str(e.get("kind")), str(e.get("time") or ""), _event_text(e)]
-        for e in kept[-MOST_EVENTS:]
-    ]
-    return section("Events", lines, [table(["step", "kind", "time (UTC)", "what"], rows)]) if rows or lines else None
-
-
-def _event_text(event: dict[str, Any]) -> str:
-    rest = {k: v for k, v in event.items() if k not in ("step", "axis", "kind", "time", "pid")}
-    return ", ".join(f"{k}: {_event_text(v) if isinstance(v, dict) else v}" for k, v in rest.items())
-
-
-def artefacts(run: Run) -> dict[str, Any]:
-    """Files of the run folder, relative to it; links are not followed."""
-    folder = run.history.folder
-    files = sorted(
-        p for p in [*folder.glob("*"), *folder.glob("checkpoints/*"), *folder.glob("media/*")] if not p.is_symlink()
-    )
-    kept = [p for p in files if p.name not in ("report.md", "report.html")]  # made from the rest, as this page is
-    rows = [[p.relative_to(folder).as_posix() + ("/" if p.is_dir() else ""), _size(p)] for p in kept]
-    return section("Artefacts", [], [table(["file", "size"], rows)])
-
-
-def _size(path: Path) -> str:
-    inside = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
-    return f"{count(sum(p.stat().st_size for p in inside))}B"
-
-
-def problems(run: Run) -> dict[str, Any] | None:
-    rows = [[p.file, shown(p.line), p.message] for p in run.history.problems]
-    return section("What could not be read", [], [table(["file", "line", "problem"], rows)]) if rows else None
+def small_curves(groups: list[Group]) -> dict[str, Any] | None:
+    """The core metrics of all groups as small figures in the same colours; foreign ones where there is room."""
+    judged = {run.verdict.metric for group in groups for run in group.runs}
+    logged = dict.fromkeys(name for group in groups for run in group.runs for name in run.history.columns)
+    names = [name for name in (*CORE, *(n for n in logged if n.startswith("foreign/"))) if name in logged]
+    chosen = [name for name in dict.fromkeys(names) if name not in judged][:SMALL]
+    return section("Curves", [], figures=[curve(groups, name) for name in chosen]) if chosen else None

@@ -8,6 +8,7 @@ of the gain over the start is gone. Z is 3, not 2, because the best of many eval
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +20,14 @@ from relab.stats import Interval, mean_interval
 
 Z = 3.0
 FEW = 5  # points on a curve from which its own noise can be told
+RETURNS = (
+    "eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100", "eval/success_det",
+    "eval/success_sampled", "return/success",
+)  # fmt: skip
+RETURN_NAME = re.compile(
+    r"(?i)(?:^|[^a-z])(?:return|returns|reward|rewards|rew|score|episodic_return)(?![a-z])(?!.*(?:std|min|max|loss|scale))"
+)
+BINS = 20
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
 
 
@@ -34,7 +43,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: learned, part, lost, not, worse, broken, short or none; `points` are what it was judged by."""
+    """kind: learned, part, lost, not, worse, broken, short, unjudged or none; `points` are what it was judged by."""
 
     kind: str
     metric: str = ""
@@ -54,6 +63,8 @@ def judge(run: History) -> Verdict:
     metric, points = curve_points(run)
     if not points:
         return Verdict("none")
+    if not is_return(metric):  # a loss that falls is no policy that learned
+        return Verdict("unjudged", metric, points)
     random, good = random_level(run), [p for p in points if math.isfinite(p.mean)]
     if not good or not math.isfinite(points[-1].mean):
         return Verdict("broken", metric, points, random)
@@ -88,7 +99,9 @@ def curve_points(run: History) -> tuple[str, list[Point]]:
         points = [p for row in run.evals if row.get("mode") == mode and (p := _point(row))]
         if points:
             return f"eval/return_{mode}", with_noise(sorted(points, key=lambda p: p.step))
-    return _training_points(run)
+    if "return/mean" in run.columns:
+        return _training_points(run)
+    return _column_points(run)
 
 
 def _point(row: dict[str, Any]) -> Point | None:
@@ -115,7 +128,45 @@ def _training_points(run: History) -> tuple[str, list[Point]]:
     for step, value in zip(column.steps.tolist(), column.values.tolist()):
         size = int(found) if math.isfinite(found := n.get(step, 0)) else 0
         points.append(Point(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.inf, size))
-    return "return/mean", with_noise(points)
+    counted = all(math.isfinite(p.se) for p in points)
+    return "return/mean", with_noise(points if counted else binned(points))
+
+
+def _column_points(run: History) -> tuple[str, list[Point]]:
+    """Foreign runs: a return under relab's name, else one that is called so, else whatever comes first."""
+    called = [name for name in run.columns if is_return(name)]
+    known = [name for name in RETURNS[:4] if name in run.columns]
+    rest = [name for name in run.columns if not name.startswith(("time/", "data/", "return/"))]
+    names = [*known, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
+    if not names:
+        return "", []
+    column = run.columns[names[0]]
+    points = [Point(s, v, math.inf, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
+    return names[0], with_noise(binned(points))
+
+
+def binned(points: list[Point]) -> list[Point]:
+    """BINS means of a long curve: single rows of training are too noisy to be called the start and the end."""
+    if len(points) < 2 * BINS:
+        return points
+    cuts = np.array_split(np.arange(len(points)), BINS)
+    return [_bin([points[i] for i in cut]) for cut in cuts]
+
+
+def _bin(points: list[Point]) -> Point:
+    good = [p.mean for p in points if math.isfinite(p.mean)]
+    broken = not good or not math.isfinite(points[-1].mean)  # where it ends in NaN, the mean would hide it
+    return Point(points[-1].step, points[-1].mean if broken else float(np.mean(good)), math.inf, len(points))
+
+
+def is_return(metric: str) -> bool:
+    """Whether more of it is what the agent is trained for, by its name.
+
+    >>> is_return("foreign/rollout/ep_rew_mean"), is_return("foreign/train/value_loss")
+    (True, False)
+    """
+    foreign = metric.startswith("foreign/") and RETURN_NAME.search(metric.rpartition("/")[2])
+    return metric in RETURNS or bool(foreign)
 
 
 def with_noise(points: list[Point]) -> list[Point]:
@@ -159,6 +210,8 @@ def sentence(v: Verdict) -> str:
         return "No result yet: no evaluation was made and no episode has ended"
     if v.kind == "broken":
         return _broken(v)
+    if v.kind == "unjudged":
+        return f"Not judged, no return was logged: {v.metric} {_numbers(v)}"
     return _HEADS[v.kind].format(best=_best(v), step=f"{v.best.step:,}" if v.best else "?") + _numbers(v) + _solved(v)
 
 
@@ -178,9 +231,22 @@ def _best(v: Verdict) -> str:
 
 def _numbers(v: Verdict) -> str:
     ends = [v.points[0], v.points[-1]] if len(v.points) > 1 else v.points[-1:]
-    kind = "" if v.metric.startswith("eval/") else "training return " if v.metric else ""
+    kind = (
+        "training return "
+        if v.metric.startswith("return/mean")
+        else f"{v.metric} "
+        if v.metric in RETURNS[4:]
+        else f"{v.metric[8:]} "
+        if _named(v)
+        else ""
+    )
     level = f" (random {number(v.random.mean)})" if v.random else ""
     return kind + " → ".join(number(p.mean) for p in ends) + level
+
+
+def _named(v: Verdict) -> bool:
+    """A foreign return is called what its tool calls it."""
+    return v.kind != "unjudged" and v.metric.startswith("foreign/")
 
 
 def _solved(v: Verdict) -> str:
@@ -205,14 +271,22 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
 
 
+def many_sentence(verdicts: list[Verdict], configs: int) -> str:
+    """14 configs: 3 runs learned, 9 too short to tell."""
+    kinds = [v.kind for v in verdicts]
+    words = [f"{kinds.count(kind)} {text}" for kind, text in _COUNTED.items() if kind in kinds]
+    return f"{configs} configs, {len(kinds)} runs: {', '.join(words)}"
+
+
 _COUNTED = {
     "learned": "learned", "part": "learned and lost part of it", "lost": "learned and lost it", "not": "did not learn",
-    "worse": "worse than random", "broken": "broke", "short": "too short to tell", "none": "no result",
+    "worse": "worse than random", "broken": "broke", "short": "too short to tell", "unjudged": "not judged",
+    "none": "no result",
 }  # fmt: skip
 
 
 def _group_numbers(verdicts: list[Verdict]) -> str:
-    found = [v for v in verdicts if v.points and math.isfinite(v.final)]
+    found = [v for v in verdicts if v.points and math.isfinite(v.final) and v.metric == verdicts[0].metric]
     if not found:
         return "no number to give"
     firsts = np.mean([v.points[0].mean for v in found])

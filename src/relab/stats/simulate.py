@@ -16,6 +16,7 @@ from relab.stats import means, planning, rates
 
 SEEDS = (5, 10, 20)  # seeds a variant
 LOOKS = (5, 10, 20, 40)  # seeds a variant at each look
+FAMILIES = (2, 4)  # variants that are compared with one control
 EPISODES = 20  # a seed, for success rates
 LEVEL, WANTED = 0.95, 0.93
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
@@ -104,6 +105,7 @@ def table(reps: int = 20_000, seed: int = 0, seeds: Sequence[int] = SEEDS) -> li
         *mean_cells(reps, seed, seeds),
         *rate_cells(reps, seed, seeds),
         *look_cells(reps, seed),
+        *family_cells(reps, seed, seeds),
         *power_cells(reps, seed, seeds),
     ]
 
@@ -192,6 +194,22 @@ def look_cells(reps: int, seed: int) -> list[Cell]:
                 low, high = means.widened(means.two_samples(a[:, :n], b[:, :n]), 1 - alpha)
                 called |= (low > 0) | (high < 0)
                 cells.append(Cell("looks", method, name, name, look, float(called.mean()), reps))
+    return cells
+
+
+def family_cells(reps: int, seed: int, seeds: Sequence[int]) -> list[Cell]:
+    """A control and 2 or 4 variants that are all alike: does any comparison with the control call a winner?"""
+    cells = []
+    for i, name in enumerate(("normal", "skewed", "half fail")):
+        for k in FAMILIES:
+            for n in seeds:
+                rng = np.random.default_rng([seed, 8, i, k, n])
+                control = MEANS[name].draw(rng, (reps, n))
+                found = [means.two_samples(control, MEANS[name].draw(rng, (reps, n))) for _ in range(k)]
+                for method, share in (("5 % shared", k), ("5 % for each", 1)):
+                    ends = [means.widened(each, 1 - (1 - LEVEL) / share) for each in found]
+                    called = np.any([(low > 0) | (high < 0) for low, high in ends], axis=0)
+                    cells.append(Cell("family", method, name, f"{k} alike", n, float(called.mean()), reps))
     return cells
 
 

@@ -1,0 +1,49 @@
+"""How does another tool say it? A change in the words of the command that made the run; relab never starts it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from relab.config import SYNONYMS
+from relab.health.view import View
+from relab.proposal import typed
+
+
+def words(view: View, diff: Mapping[str, Mapping[str, Any]]) -> str:
+    """`--learning-rate 0.003`: the flag as the run's own command spells it, else the setting's name."""
+    spelled = flags(str(view.meta.get("command") or ""))
+    return " ".join(_word(key, change["to"], spelled) for key, change in diff.items())
+
+
+def _word(key: str, value: Any, spelled: Mapping[str, str]) -> str:
+    for name in names_of(key):
+        if name in spelled:
+            return f"{spelled[name]}{shlex.quote(typed(value))}"
+    return f"{key.removeprefix('foreign.').rpartition('.')[2]}={shlex.quote(typed(value))}"
+
+
+def names_of(key: str) -> list[str]:
+    """What the setting is called elsewhere: algo.lr -> lr, learning_rate."""
+    return [key.rpartition(".")[2], *(other for other, ours in SYNONYMS.items() if ours == key)]
+
+
+def flags(command: str) -> dict[str, str]:
+    """Plain name -> how it is typed, up to the value: {"learning_rate": "--learning-rate "}.
+
+    >>> flags("python ppo.py --learning-rate 3e-4 --clip_coef=0.2 seed=1")
+    {'learning_rate': '--learning-rate ', 'clip_coef': '--clip_coef=', 'seed': 'seed='}
+    """
+    try:
+        tokens = shlex.split(command)
+    except ValueError:  # an open quote
+        tokens = command.split()
+    found = {}
+    for token in tokens:
+        match = re.fullmatch(r"(-{0,2})([A-Za-z][\w.-]*)(=?)(.*)", token)
+        if match and (match[1] or match[3]) and (match[3] or not match[4]):
+            name = match[2].replace("-", "_").rpartition(".")[2]
+            found[name] = f"{match[1]}{match[2]}{match[3] or ' '}"
+    return found

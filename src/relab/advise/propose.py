@@ -1,0 +1,232 @@
+"""What should be run next? From findings and an experiment's answer: one proposal, or why there is none.
+
+In this order: an experiment's answer; a setting that explains a finding and has a known better value, causes before
+symptoms; more steps for a run that still improves at its end; a cautious step where a finding names a direction alone;
+more episodes where a choice rested on too few. A run at the highest return there is needs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from relab.advise import foreign, question
+from relab.advise.checks import RejectedError, check
+from relab.advise.predict import cost, predict, same_group, same_task
+from relab.advise.recipes import EVIDENCE, Suggestion, evidence, suggest, worse
+from relab.folders import group_key, state_of
+from relab.health.examine import Report
+from relab.health.rule import Finding, Missing
+from relab.health.view import Curve, View
+from relab.history import load
+from relab.jsonl import RecordError
+from relab.proposal import FILE, Nothing, Proposal, new_values, told
+from relab.screen import number
+
+SURE = 3.0  # standard errors of a slope from which a run still improves
+NEIGHBOURS = 200  # run folders beside a run that are read at most
+
+
+def propose(report: Report, path: str | os.PathLike[str] | None = None) -> Proposal | Nothing:
+    """The best supported next run for what `report` examined; nothing is written.
+
+    With `path` (of the run, folder or experiment) an experiment's answer is used too, and run folders beside a single
+    run are read, which may have the proposed value already. Without it, only what the report holds is looked at.
+    """
+    root = None if path is None else Path(path)
+    if root is not None and (asked := question.read(root)) is not None:
+        return question.propose(asked, root, report)
+    return Search(report, neighbours(report, root) if root is not None else []).best()
+
+
+def neighbours(report: Report, root: Path) -> list[View]:
+    """Runs beside a single run, one level; folders that cannot be read are passed over."""
+    if len(report.runs) != 1 or report.runs[0].view.history.source != "relab":
+        return []
+    home, found = report.runs[0].view.history.folder.resolve(), []
+    for meta in sorted(home.parent.glob("*/meta.json"))[:NEIGHBOURS]:
+        if meta.parent != home and not meta.parent.is_symlink():
+            try:
+                run = load(meta.parent)
+            except (RecordError, OSError, ValueError):
+                continue
+            found.append(View(run, meta.parent.name, state=state_of(run)))
+    return found
+
+
+@dataclass
+class Search:
+    """Goes through what could be proposed, and keeps what spoke against each."""
+
+    report: Report
+    beside: list[View]
+    passed_over: list[str] = field(default_factory=list)
+
+    @property
+    def views(self) -> list[View]:
+        return [each.view for each in self.report.runs]
+
+    def others(self, view: View) -> list[View]:
+        """Every run that is known here besides this one, each folder once."""
+        known = {v.history.folder.resolve(): v for v in [*self.beside, *self.views]}
+        if view.reference is not None:
+            known.setdefault(view.reference.history.folder.resolve(), view.reference)
+        known.pop(view.history.folder.resolve(), None)
+        return list(known.values())
+
+    def best(self) -> Proposal | Nothing:
+        if not self.views:
+            return Nothing(f"no run below {self.report.path} could be read")
+        open_ = [view for view in self.views if not self.settled(view)]
+        return (
+            self.from_findings(open_, known=True)
+            or self.from_curve(open_)
+            or self.from_findings(open_, known=False)
+            or self.from_evidence(open_)
+            or self.nothing()
+        )
+
+    def settled(self, view: View) -> str:
+        """Why a run needs no change of its own; empty where it may."""
+        if view.state in ("running", "interrupted", "stale"):
+            return view.state
+        if solved(view):
+            return "solved"
+        return "known" if any(solved(v) and same_task(v, view) for v in self.views if v is not view) else ""
+
+    # ---- Sources of proposals
+
+    def from_findings(self, open_: list[View], known: bool) -> Proposal | None:
+        """The first finding, in order of importance, that calls for a change to a known value (or for a blind step)."""
+        by_name = {view.name: view for view in open_}
+        for found in self.report.main:
+            view = by_name.get(found.run or "")
+            if view is None or found.slug in EVIDENCE:
+                continue
+            wanted = suggest(found, view, self.better(view), self.report.findings)
+            if wanted is None or wanted.known != known:
+                continue
+            made = self.make(view, wanted, found.slug, self.because(found, view))
+            if made is not None:
+                return made
+        return None
+
+    def better(self, view: View) -> list[View]:
+        """Runs of the same task with another config that end clearly higher, best first."""
+        rivals = [v for v in self.others(view) if same_task(v, view) and not same_group(v, view) and worse(view, v)]
+        return sorted(rivals, key=lambda v: -v.standing().mean)  # type: ignore[union-attr]
+
+    def because(self, found: Finding, view: View) -> str:
+        group = [v for v in self.views if v is view or same_group(v, view)]
+        hit = {f.run for f in self.report.main if f.slug == found.slug} & {v.name for v in group}
+        seeds = f" ({len(hit)} of {len(group)} seeds)" if len(group) > 1 else ""
+        since = "" if not found.onset else f", since step {found.onset:,}"
+        return f"{found.slug}: {found.message}{since}{seeds}"
+
+    def from_curve(self, open_: list[View]) -> Proposal | None:
+        for view in open_:
+            rising, steps = improving(view), view.config.get("total_steps")
+            if rising is not None and type(steps) is int and view.state in ("finished", "ended"):
+                slope = rising.slope()
+                gain = (
+                    f"{rising.name} still rises at the end: {slope.significance:.2g} standard errors of its slope over"
+                )
+                why = f"still-improving: {gain} the last {len(rising)} points, to {number(rising.last)}"
+                wanted = Suggestion({"total_steps": (steps, 2 * steps)}, "twice as many")
+                made = self.make(view, wanted, "still-improving", why)
+                if made is not None:
+                    return made
+        return None
+
+    def from_evidence(self, open_: list[View]) -> Proposal | None:
+        for found in self.report.main:
+            view = next((v for v in open_ if v.name == found.run), None)
+            wanted = evidence(found, view) if view is not None else None
+            made = self.make(view, wanted, found.slug, self.because(found, view)) if view and wanted else None
+            if made is not None:
+                return made
+        return None
+
+    def make(self, view: View, wanted: Suggestion, source: str, why: str) -> Proposal | None:
+        """The proposal with its checks; None where one of them fails, which is kept."""
+        diff = {key: {"from": now, "to": then} for key, (now, then) in wanted.changes.items()}
+        try:
+            checks, seeds = check(view, wanted.changes, self.others(view))
+        except RejectedError as error:
+            self.passed_over.append(f"{told(diff)} in {view.name} ({source}): {error}")
+            return None
+        folder, here = str(view.history.folder), view.history.source == "relab"
+        command = f"relab train {Path(folder) / FILE} seed={seeds[0]}" if here else foreign.words(view, diff)
+        name = view.history.folder.resolve().name if here else view.name
+        why = f"{why}. {new_values(diff)} is {wanted.why}."
+        expected, price = predict(view, wanted.changes, self.others(view)), cost(view, wanted.changes)
+        return Proposal(name, diff, why, checks, expected, price, source, None, seeds, folder, command, here)
+
+    # ---- Nothing
+
+    def nothing(self) -> Nothing:
+        """One sentence: why no run is called for."""
+        states = {view.name: self.settled(view) for view in self.views}
+        solved_ = [view for view in self.views if states[view.name] == "solved"]
+        waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
+        if waiting:
+            first, state = waiting[0], states[waiting[0]]
+            ours = next(view for view in self.views if view.name == first).history.source == "relab"
+            then = (
+                f"`relab resume {first}` first" if ours and state != "running" else "what it would end at is not known"
+            )
+            return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over)
+        if solved_:
+            return Nothing(self.told_solved(solved_), self.passed_over)
+        if self.passed_over:
+            return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over)
+        if self.report.main:
+            slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
+            return Nothing(
+                f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at"
+            )
+        return Nothing("nothing was found, and no return still rises at the end")
+
+    def told_solved(self, views: list[View]) -> str:
+        ends = [v.standing() for v in views]
+        level = number(min(e.mean for e in ends if e is not None))
+        seeds = len({group_key(v.history, v.name) for v in views}) == 1 and len(views)
+        who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
+        more = f"`relab train seed={_other_seed(views[0])} --parent {views[0].name}`"
+        one = f"; one seed says little about the config, another run of it more: {more}" if seeds == 1 else ""
+        return f"{who} ended as high as asked or possible ({level}){self.told_errors(views) or one}"
+
+    def told_errors(self, views: list[View]) -> str:
+        """Numbers that are not legal speak against the level itself."""
+        names = {view.name for view in views}
+        slugs = dict.fromkeys(f.slug for f in self.report.main if f.severity == "error" and f.run in names)
+        return f"; but {', '.join(slugs)} must be looked at first: `relab examine`" if slugs else ""
+
+
+def solved(view: View) -> bool:
+    """At the highest return there is, or stopped because it reached what was asked for."""
+    end = view.standing()
+    if end is None:
+        return False
+    goal = view.config.get("eval.stop_at")
+    asked = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
+    return asked or view.at_ceiling(end.mean)
+
+
+def improving(view: View) -> Curve | None:
+    """The second half of the return's curve, if it rises by more than its noise and the run has learned something."""
+    for name in (f"eval/return_{view.by}", "return/mean"):
+        try:
+            half = view.curve(name, rows=8).tail(0.5)
+            if not view.above_random():
+                return None
+        except Missing:
+            continue
+        return half if half.slope().significance >= SURE else None
+    return None
+
+
+def _other_seed(view: View) -> int:
+    seed = view.config.get("seed")
+    return seed + 1 if type(seed) is int else 1

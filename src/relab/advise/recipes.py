@@ -1,0 +1,194 @@
+"""Which setting would mend what a rule found? Per rule the keys that can cause it, and a fallback.
+
+A key is set back first: to the value of the reference (the parent, or a run on the same task that does better), else to
+what relab ships for this algorithm and environment, if the run's own value lies on the wrong side of it by more than a
+factor of 1.5. Only where nothing stands out does the rule's own suggestion count, or the fallback here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeGuard
+
+from relab import config, registry
+from relab.configs.presets import PRESETS
+from relab.configs.views import change_size, diff
+from relab.health.rule import Finding
+from relab.health.view import View, clear
+
+FACTOR = math.log2(1.5)  # smaller deviations explain nothing
+TRUSTED_N = 20
+DOWN, UP, ANY = -1, 1, 0
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Changes of settings, and whose values they are."""
+
+    changes: dict[str, tuple[Any, Any]]  # key -> (from, to)
+    why: str
+    known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
+
+
+class Recipe(NamedTuple):
+    """Keys that can cause a finding, each with the direction in which it is mended, and changes to fall back on."""
+
+    keys: dict[str, int]
+    fallback: tuple[tuple[str, str, float], ...] = ()  # (key, "scale" | "set", number), the first that changes anything
+
+
+LESS = {"algo.lr": DOWN, "algo.epochs": DOWN, "algo.max_grad_norm": DOWN, "algo.clip": DOWN}
+BONUS = {"algo.ent_coef": DOWN}
+SCHEDULE = {"algo.lr_schedule": ANY}
+MORE = {"algo.lr": UP, "algo.max_grad_norm": UP, "algo.adam_eps": DOWN, "algo.ent_coef": DOWN}
+SCALE_REWARDS = ("algo.norm_return", "set", True)
+
+RECIPES: dict[str, Recipe] = {
+    "non-finite": Recipe(LESS, (("algo.lr", "scale", 0.1),)),
+    "diverged": Recipe(LESS, (("algo.lr", "scale", 0.1),)),
+    "update-too-large": Recipe(LESS, (("algo.lr", "scale", 1 / 3),)),
+    "clip-share-high": Recipe(LESS, (("algo.epochs", "scale", 0.5), ("algo.lr", "scale", 1 / 3))),
+    "frozen-parameters": Recipe(MORE),
+    "policy-not-moving": Recipe(MORE, (("algo.lr", "scale", 10),)),
+    "entropy-collapse": Recipe({"algo.ent_coef": UP, "algo.lr": DOWN}, (("algo.lr", "scale", 1 / 3),)),
+    "no-policy-signal": Recipe({"algo.ent_coef": DOWN, "algo.lr": UP}, (("algo.ent_coef", "scale", 0.1),)),
+    "std-exceeds-action-range": Recipe(BONUS | {"algo.log_std_max": DOWN}, (("algo.ent_coef", "scale", 0.1),)),
+    "entropy-runaway": Recipe(BONUS, (("algo.ent_coef", "scale", 0.1),)),
+    "gradient-always-clipped": Recipe({"algo.max_grad_norm": UP}, (SCALE_REWARDS, ("algo.max_grad_norm", "scale", 10))),
+    "weights-grow-gradients-fade": Recipe(LESS, (("algo.lr", "scale", 1 / 3),)),
+    "critic-not-learning": Recipe({"algo.value_coef": UP}, (SCALE_REWARDS,)),
+    "advantage-off-centre": Recipe({"algo.value_coef": UP}),
+    "value-loss-blow-up": Recipe(LESS, (SCALE_REWARDS, ("algo.lr", "scale", 1 / 3))),
+    "value-up-return-down": Recipe(LESS | SCHEDULE, (("algo.lr", "scale", 1 / 3),)),
+    "peak-then-collapse": Recipe(LESS | SCHEDULE, (("algo.lr_schedule", "set", "linear"), ("algo.lr", "scale", 1 / 3))),  # type: ignore[arg-type]
+    "worse-than-random": Recipe({"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY}),
+    "plateau": Recipe({"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}),
+    "resumed-run-lost-its-start": Recipe({"algo.ent_coef": DOWN, "algo.lr": DOWN}),
+}
+EVIDENCE = ("untrusted-best",)  # what limits the conclusion, not the learning: asked last
+
+
+def suggest(found: Finding, view: View, better: Sequence[View], findings: Sequence[Finding]) -> Suggestion | None:
+    """The change of settings that a finding calls for; None where it calls for none that can be named.
+
+    `better` are runs on the same task that end higher, best first; `findings` say what explains what.
+    """
+    if found.slug == "unmentioned-config-change":
+        return _set_back(found, view, findings)
+    recipe = RECIPES.get(found.slug)
+    if recipe is None:
+        return _own(found, view)
+    return _towards(view, recipe, better) or _own(found, view) or _fallback(view, recipe)
+
+
+def evidence(found: Finding, view: View) -> Suggestion | None:
+    """More episodes per evaluation where a choice rested on too few."""
+    n = view.config.get("eval.episodes")
+    if found.slug != "untrusted-best" or type(n) is not int or n >= TRUSTED_N:
+        return None
+    return Suggestion({"eval.episodes": (n, TRUSTED_N)}, "the least that a best checkpoint should be chosen on")
+
+
+# ---- Back to a known value
+
+
+def _set_back(found: Finding, view: View, findings: Sequence[Finding]) -> Suggestion | None:
+    """Unmentioned changes undone, if the run does worse than its parent; where symptoms name a key, only that one."""
+    parent = view.reference
+    if parent is None or not worse(view, parent):
+        return None
+    changed = {c.key: (c.b, c.a) for c in diff(parent.history.config, view.history.config)
+               if c.key in {str(e.metric) for e in found.evidence} and config.MISSING not in (c.a, c.b)}  # fmt: skip
+    symptoms = [f for f in findings if f.run == found.run and f.explained_by == found.slug]
+    named = {key for f in symptoms for key in RECIPES.get(f.slug, Recipe({})).keys}
+    some = {key: pair for key, pair in changed.items() if key in named} or changed
+    return Suggestion(some, f"the value of its parent {parent.name}") if some else None
+
+
+def worse(a: View, b: View) -> bool:
+    """Whether run a ends below run b by more than two standard errors."""
+    ends = a.standing(), b.standing()
+    return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
+
+
+def _towards(view: View, recipe: Recipe, better: Sequence[View]) -> Suggestion | None:
+    """The recipe's key that deviates most from a known value, in the direction that explains the finding."""
+    for who, values in known_values(view, better):
+        found: list[tuple[float, str, Any, Any]] = []
+        for key, direction in recipe.keys.items():
+            now, then = view.config.get(key), values.get(key)
+            if is_number(now) and is_number(then) and _wrong_side(now, then, direction):
+                found.append((change_size(key, now, then), key, now, then))
+            elif direction == ANY and isinstance(now, str) and isinstance(then, str) and now != then:
+                found.append((0.0, key, now, then))  # a choice: counts where no number stands out
+        if found:
+            _, key, now, then = max(found, key=lambda each: each[0])
+            return Suggestion({key: (now, then)}, who)
+    return None
+
+
+def _wrong_side(now: float, then: float, direction: int) -> bool:
+    right = direction == ANY or (then - now) * direction > 0
+    return right and now != then and change_size("", now, then) > FACTOR
+
+
+def known_values(view: View, better: Sequence[View]) -> list[tuple[str, dict[str, Any]]]:
+    """Where a good value can be had from: the parent or another reference, better runs, what relab ships."""
+    found = []
+    reference = view.reference
+    if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
+        found.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
+    found += [(f"the value of {other.name}, which does better", other.config) for other in better[:1]]
+    return found + shipped(view.config.get("algo.name"), view.config.get("env.name"))
+
+
+def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The preset for this algorithm and environment, else the algorithm's defaults; no code of a run is imported."""
+    if not isinstance(algo, str) or algo not in registry.ALGOS:
+        return []
+    preset = PRESETS.get((algo, env)) if isinstance(env, str) else None
+    defaults = {key: leaf.default for key, leaf in config.schema(algo, None).items()}
+    who = "relab's default" if preset is None else f"relab's preset for {env}"
+    return [(who, defaults | config.flatten(preset or {}))]
+
+
+def is_number(x: Any) -> TypeGuard[float]:
+    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
+
+
+# ---- Where nothing stands out
+
+
+def _own(found: Finding, view: View) -> Suggestion | None:
+    """What the rule itself suggests as {key, from, to}."""
+    changes = {
+        e["key"]: (e["from"], e["to"]) for e in found.suggest if isinstance(e, dict) and {"key", "from", "to"} <= set(e)
+    }
+    good = {key: pair for key, pair in changes.items() if key in view.config and None not in pair}
+    return (
+        Suggestion({k: (now, rounded(then)) for k, (now, then) in good.items()}, "a cautious step", known=False)
+        if good
+        else None
+    )
+
+
+def _fallback(view: View, recipe: Recipe) -> Suggestion | None:
+    for key, how, number in recipe.fallback:
+        now = view.config.get(key)
+        then = number if how == "set" else _scaled(now, number)
+        if now is not None and then is not None and then != now:
+            return Suggestion({key: (now, then)}, "a cautious step: no run here and no preset says more", known=False)
+    return None
+
+
+def _scaled(now: Any, factor: float) -> Any:
+    if not is_number(now) or now == 0:
+        return None
+    return max(1, int(now * factor)) if isinstance(now, int) else rounded(now * factor)
+
+
+def rounded(x: Any) -> Any:
+    """0.3 / 3 is written 0.1."""
+    return float(f"{x:.3g}") if isinstance(x, float) else x

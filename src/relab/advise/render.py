@@ -1,0 +1,51 @@
+"""How is a proposal told in a terminal? What to change, why, what to expect, what it costs, how to run it."""
+
+from __future__ import annotations
+
+import textwrap
+
+from relab.proposal import Nothing, Predicted, Proposal, told
+from relab.screen import duration, number
+
+WIDTH = 118
+
+
+def text(found: Proposal | Nothing) -> str:
+    """At most ten lines."""
+    if isinstance(found, Nothing):
+        return clean(f"nothing worth proposing: {found.why}")  # one line: it may end in a command to copy
+    rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
+            ("checks", "; ".join(found.checks.values()))]  # fmt: skip
+    lines = [f"{found.parent}: {told(found.diff)}"]
+    for name, body in rows:
+        lines += wrapped(f"  {name:10}", clean(body))
+    return "\n".join(clean(line) for line in lines)
+
+
+def wrapped(head: str, body: str, most: int = 3) -> list[str]:
+    """At most three lines; the numbers a person must see come first in each text."""
+    return textwrap.wrap(body, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most,
+                         placeholder=" ...") or [head]  # fmt: skip
+
+
+def predicted(x: Predicted) -> str:
+    """eval/return_det +410 [+380, +440] (...), or the bounds, or why there is none."""
+    ends = [None if e is None else f"{'+' if e >= 0 else ''}{number(e)}" for e in (x.delta, x.low, x.high)]
+    delta, low, high = ends
+    if x.metric is None or not any(ends):
+        return f"{x.metric or 'nothing'}: {x.how}"
+    if delta is None:
+        return f"{x.metric} {low or '?'} to {high or '?'} ({x.how})"
+    span = f" [{low}, {high}]" if low and high else ""
+    return f"{x.metric} {delta}{span} ({x.how})"
+
+
+def spent(found: Proposal) -> str:
+    steps = "unknown steps" if found.cost.steps is None else f"{found.cost.steps:,} steps"
+    time = "" if found.cost.seconds is None else f", about {duration(found.cost.seconds)}"
+    return f"{steps}{time} ({found.cost.how})"
+
+
+def clean(line: str) -> str:
+    """Names and messages come from strangers' logs: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in line)

@@ -1,0 +1,291 @@
+"""How are runs looked at from a notebook? load, examine and compare, with tables and pictures that show themselves.
+
+runs = relab.load("runs/")                          runs of any tool, a table in a notebook
+relab.examine(runs)                                 what went wrong
+runs.curves("eval/return_det").plot()               a matplotlib figure; .save("curves.pdf")
+relab.compare(runs, by="algo.lr")                   which setting is better, and can one tell yet
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relab import answer as answers
+from relab.config import require
+from relab.configs.views import MISSING, flatten
+from relab.health import examine as health
+from relab.importers import find
+from relab.importers.find import Loaded
+from relab.report import gather
+from relab.report.gather import Group, Run, shown
+from relab.report.verdict import finals, interval_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PathLike = str | os.PathLike[str]
+
+
+def load(*paths: PathLike) -> Runs:
+    """All runs at or below the paths, whoever wrote them; what could not be read is in `.broken`."""
+    found = [find.load_all(path) for path in paths or ("runs",)]
+    loaded = [run for each in found for run in each.runs]
+    return Runs(loaded, [gone for each in found for gone in each.broken], ", ".join(str(p) for p in paths or ("runs",)))
+
+
+@dataclass
+class Runs:
+    """Runs that were read, in groups that differ in the seed alone."""
+
+    loaded: list[Loaded]
+    broken: list[tuple[Any, str]] = field(default_factory=list)
+    path: str = ""
+
+    def __post_init__(self) -> None:
+        self.runs: list[Run] = [gather.make_run(each.history, each.name) for each in self.loaded]
+        self.groups: list[Group] = gather.grouped(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __getitem__(self, key: str | int) -> Run:
+        """A run by position, by name, or by a part of a name that only one has."""
+        if isinstance(key, int):
+            return self.runs[key]
+        found = [r for r in self.runs if r.name == key] or [r for r in self.runs if key in r.name]
+        if len(found) != 1:
+            names = ", ".join(r.name for r in found or self.runs)[:300]
+            raise KeyError(f"{key!r} must be one run, but means {len(found)} of: {names}")
+        return found[0]
+
+    def where(self, test: Callable[[Run], bool] | None = None, **settings: Any) -> Runs:
+        """Those that pass a test and have these settings: runs.where(seed=0), runs.where(algo__lr=3e-4)."""
+        wanted = {key.replace("__", "."): value for key, value in settings.items()}
+        kept = [each for each, run in zip(self.loaded, self.runs)
+                if (test is None or test(run)) and all(_setting(run, k) == v for k, v in wanted.items())]  # fmt: skip
+        return Runs(kept, [], self.path)
+
+    def metrics(self) -> list[str]:
+        """Every metric that any of the runs has."""
+        return sorted({name for run in self.runs for name in run.history.columns})
+
+    def curves(self, metric: str | None = None) -> Curves:
+        """One metric over all runs; by default what the runs are judged by."""
+        name = metric or next((r.verdict.metric for r in self.runs if r.verdict.metric), "")
+        have = self.metrics()
+        if name not in have:
+            import difflib
+
+            close = difflib.get_close_matches(name, have, n=3, cutoff=0.0)
+            raise KeyError(f"no run has the metric {name!r}; near it are {', '.join(close) or 'none'}")
+        return Curves(name, self.groups)
+
+    def table(self) -> list[dict[str, Any]]:
+        """A row for each run: name, group, seed, state, outcome, and the settings that differ."""
+        keys = gather.differing(self.groups) if len(self.groups) > 1 else []
+        return [
+            {"run": run.name, "group": group.label, "seed": run.seed, "state": run.state,
+             "metric": run.verdict.metric, "final": run.verdict.final, **{key: _setting(run, key) for key in keys}}
+            for group in self.groups for run in group.runs
+        ]  # fmt: skip
+
+    def to_pandas(self) -> Any:
+        return _pandas().DataFrame(self.table())
+
+    def __repr__(self) -> str:
+        return "\n".join([f"{len(self)} runs in {len(self.groups)} groups of {self.path}",
+                          *(f"  {' | '.join(row)}" for row in self._rows())])  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        head = ("group", "seeds", "outcome", "by seed", "state")
+        broken = "".join(f"<p>not readable: {escape(source.name)}: {escape(why)}</p>" for source, why in self.broken)
+        return _html_table(head, self._rows()) + broken
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = []
+        for group in self.groups:
+            verdicts = [run.verdict for run in group.distinct]
+            each = ", ".join(f"{shown(run.seed)}: {run.verdict.final:.4g}" for run in group.runs)
+            states = ", ".join(dict.fromkeys(run.state for run in group.runs))
+            total = finals(verdicts)
+            rows.append((group.label, str(len(verdicts)), interval_text(total) if total.n else "none", each, states))
+        return rows
+
+
+def _setting(run: Run, key: str) -> Any:
+    if key == "seed":
+        return run.seed
+    found = flatten(run.history.config).get(key, MISSING)
+    return None if found is MISSING else found
+
+
+@dataclass
+class Curves:
+    """One metric of many runs."""
+
+    metric: str
+    groups: list[Group]
+
+    def plot(self, x: str = "steps") -> Figure:
+        """Every seed thin, mean and band where there are enough seeds; a matplotlib figure to go on with."""
+        from relab.report.figure import figure
+
+        return figure(self.groups, self.metric, x=x)
+
+    def save(self, path: PathLike, x: str = "steps") -> Path:
+        """Write the figure; the ending says how: .png, .pdf, .svg."""
+        target = Path(path)
+        require(
+            target.suffix in (".png", ".pdf", ".svg"), f"a figure ends in .png, .pdf or .svg, but got {target.name}"
+        )
+        self.plot(x).savefig(target, bbox_inches="tight", dpi=150)
+        return target
+
+    def table(self) -> list[dict[str, Any]]:
+        """Long format: a row for each run and step."""
+        return [{"run": run.name, "group": group.label, "seed": run.seed, "step": int(step), self.metric: float(value)}
+                for group in self.groups for run in group.runs if self.metric in run.history.columns
+                for step, value in zip(*run.history.columns[self.metric])]  # fmt: skip
+
+    def to_pandas(self) -> Any:
+        return _pandas().DataFrame(self.table())
+
+    def _repr_svg_(self) -> str:
+        import io
+
+        target = io.StringIO()
+        self.plot().savefig(target, format="svg", bbox_inches="tight")
+        return target.getvalue()
+
+    def __repr__(self) -> str:
+        n = sum(self.metric in run.history.columns for group in self.groups for run in group.runs)
+        return f"{self.metric} of {n} runs in {len(self.groups)} groups; .plot(), .save(path), .to_pandas()"
+
+
+# ---- Examine
+
+
+class Examination(health.Report):
+    """What `relab examine` says; prints and shows itself."""
+
+    def __repr__(self) -> str:
+        from relab.health import render
+
+        return render.text(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(f.severity or "", f.slug, f.run or f"group {f.group}", f.message,
+                 "; ".join(str(t) if not isinstance(t, dict) else f"{t['key']} {t['from']} → {t['to']}"
+                           for t in f.suggest)) for f in self.main]  # fmt: skip
+        head = f"<p>{len(self.runs)} runs, {len(rows)} findings</p>"
+        return head + (_html_table(("severity", "finding", "run", "what", "try"), rows) if rows else "")
+
+    def to_pandas(self) -> Any:
+        return _pandas().DataFrame([f.to_json() for f in self.findings])
+
+
+def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Examination:
+    """What went wrong, since when, with the numbers: the findings of `relab examine`."""
+    loaded = load(runs) if not isinstance(runs, Runs) else runs
+    reference = against.history.folder if isinstance(against, Run) else against
+    found = health.examine_loaded(find.Found(loaded.loaded, loaded.broken), loaded.path, reference)
+    return Examination(**vars(found))
+
+
+# ---- Compare
+
+
+@dataclass
+class Comparison:
+    """Every other group against the first; nothing here was declared beforehand, so it is exploratory."""
+
+    answers: list[answers.Answer]
+
+    def __repr__(self) -> str:
+        return "\n".join(line for x in self.answers for line in (x.text, *(f"  {note}" for note in x.notes)))
+
+    def _repr_html_(self) -> str:
+        rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", f"[{x.low:+.4g}, {x.high:+.4g}]",
+                 f"{x.n[0]}, {x.n[1]}") for x in self.answers]  # fmt: skip
+        told = "".join(f"<p>{escape(x.text)}</p>" for x in self.answers)
+        return told + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
+
+    def to_pandas(self) -> Any:
+        return _pandas().DataFrame([x.to_dict() for x in self.answers])
+
+
+def compare(
+    runs: Runs | PathLike,
+    other: Runs | PathLike | None = None,
+    *,
+    by: str | None = None,
+    metric: str | None = None,
+    at: str = "final",
+    smallest_effect: float = 0.0,
+    direction: str = "higher",
+    level: float | None = None,
+    last: int = 3,
+) -> Comparison:
+    """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
+
+    The first group is the control; every other one is compared with it, at a level corrected for their number.
+    """
+    arms = _arms(runs, other, by)
+    require(len(arms) >= 2, f"a comparison needs two groups, but there is {', '.join(arms) or 'none'}")
+    name = metric or next((r.verdict.metric for arm in arms.values() for r in arm if r.verdict.metric), "")
+    found = {label: [_outcome(run, at, name, direction, level, last) for run in arm] for label, arm in arms.items()}
+    control, *others = found
+    alpha = 0.05 / len(others)
+    return Comparison([answers.answer(found[control], found[label], smallest_effect, direction, at, metric=name,
+                                      names=(control, label), alpha=alpha) for label in others])  # fmt: skip
+
+
+def _outcome(run: Run, at: str, metric: str, direction: str, level: float | None, last: int) -> answers.Outcome:
+    from dataclasses import replace
+
+    found = answers.outcome(run.history, at, metric, m=last, reach=level, direction=direction)
+    seed = run.seed if type(run.seed) is int else None
+    return replace(found, seed=found.seed if found.seed is not None else seed, run=run.name)
+
+
+def _arms(runs: Runs | PathLike, other: Runs | PathLike | None, by: str | None) -> Mapping[str, list[Run]]:
+    first = runs if isinstance(runs, Runs) else load(runs)
+    if other is not None:
+        second = other if isinstance(other, Runs) else load(other)
+        names = [
+            r.path if r.path and first.path != second.path else label for r, label in ((first, "A"), (second, "B"))
+        ]
+        return {names[0]: list(first), names[1]: list(second)}
+    if by is None:
+        return {group.label: group.runs for group in first.groups}
+    arms: dict[str, list[Run]] = {}
+    for run in first:
+        arms.setdefault(f"{by}={shown(_setting(run, by))}", []).append(run)
+    require(len(arms) > 1, f"the runs do not differ in `{by}`: all have {next(iter(arms), 'none')}")
+    return arms
+
+
+# ---- Tables
+
+
+def _html_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Everything in it came from logs: escaped."""
+    cells = "".join(f"<th>{escape(word)}</th>" for word in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _pandas() -> Any:
+    try:
+        import pandas
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError("to_pandas() needs pandas: pip install pandas; .table() gives plain rows") from None
+    return pandas

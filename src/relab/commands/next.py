@@ -1,0 +1,68 @@
+"""relab next: what to run next, with its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from relab.commands.parsing import parse
+from relab.proposal import Proposal
+
+EXAMPLES = """
+  relab next brave-otter                       what its findings call for, as a change of settings
+  relab next brave-otter --write               the same as a file that `relab train` runs
+  relab train runs/brave-otter/next_config.yaml seed=1
+  relab next experiments/clip                  what follows from an experiment's answer
+"""
+
+
+@dataclass(frozen=True)
+class Next:
+    """Propose the next config: one change, why, what to expect, what it costs. Or say why no run is called for."""
+
+    path: tyro.conf.Positional[str] = "runs"
+    """run (folder, name, part of it, id), folder of runs, or folder of an experiment"""
+    write: bool = False
+    """write next_config.yaml into that folder"""
+    against: str | None = None
+    """run to hold the findings against; else the parent, where a run has one"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders, for names"""
+    json: bool = False
+    """print as JSON"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Next, "next", words, EXAMPLES)
+    from relab import names, proposal
+    from relab.advise import propose, render
+    from relab.commands.examine import folder
+    from relab.health.examine import examine
+
+    path = folder(args.path, args.runs)
+    found = propose(examine(path, None if args.against is None else names.find(args.against, args.runs)), path)
+    wrote = None
+    if args.write and isinstance(found, Proposal) and found.runs_here:
+        wrote = proposal.write(found)
+    if args.json:
+        from relab.jsonl import encode
+
+        print(
+            encode({"path": str(path), "proposal": found.to_dict(), "written": wrote and str(wrote)}).decode(), end=""
+        )
+        return 0
+    print(render.text(found))
+    if isinstance(found, Proposal):
+        print(render.clean(how_to_run(found, args.path, wrote, args.write)))
+    return 0
+
+
+def how_to_run(found: Proposal, path: str, wrote: Path | None, asked: bool) -> str:
+    """The last line: what to type."""
+    if not found.runs_here:
+        told = "(nothing is written: `relab train` cannot run this) " if asked else ""
+        return f"  {'then':10}{told}{found.command}"
+    return f"  {'run it':10}{'' if wrote else f'relab next {path} --write && '}{found.command}"

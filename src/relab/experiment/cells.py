@@ -1,0 +1,174 @@
+"""Which runs does a question ask for, which of them are there, and how is a missing one started?
+
+experiments/<id>/experiment.yaml   the question as it was asked
+experiments/<id>/variants/*.yaml   each variant's resolved config, or what fills a command's placeholders
+experiments/<id>/runs/NAME-sSEED   one run folder per variant and seed
+experiments/<id>/state/            foreign commands: how each run ended (foreign.py)
+experiments/<id>/logs/             what the processes printed
+experiments/<id>/runs.json, answer.json, report.md, report.html
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from relab import config, history
+from relab.config import Layer, require
+from relab.execute import local
+from relab.experiment import foreign
+from relab.experiment.question import NOT_ASKED, Experiment
+from relab.importers import told
+from relab.jsonl import RecordError, encode, write_atomic
+from relab.record import read_meta
+
+RELAB = [sys.executable, "-m", "relab.cli"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of an experiment."""
+
+    variant: str
+    seed: int
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder.parent.parent / "logs" / f"{self.folder.name}.log"
+
+
+def prepare(e: Experiment, folder: Path) -> list[Cell]:
+    """Write the question and the variants' settings into the experiment's folder; the runs it asks for."""
+    settings = {name: variant_settings(e, name) for name in e.variants}  # a wrong one leaves nothing behind
+    (folder / "variants").mkdir(parents=True, exist_ok=True)
+    keep_question(folder, e)
+    for name, values in settings.items():
+        write_atomic(folder / "variants" / f"{name}.yaml", config.format_yaml(values).encode())
+    return [Cell(name, seed, folder / "runs" / f"{name}-s{seed}") for seed in e.seeds for name in e.variants]
+
+
+def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
+    if e.command:
+        return e.settings(name)
+    budget = {} if e.budget is None else {"total_steps": e.budget}
+    layers = [Layer("base", e.base), Layer(f"variant {name}", e.variants[name]), Layer("budget", budget)]
+    resolved = config.to_dict(config.resolve(layers).config)
+    resolved.pop("seed")
+    return resolved
+
+
+def keep_question(folder: Path, e: Experiment) -> None:
+    """The folder belongs to one question; more seeds may be added to it, anything else is another experiment."""
+    path = folder / "experiment.yaml"
+    text = config.format_yaml(e.asked())
+    if path.exists():
+        before, now = config.read_yaml(path), config.parse_yaml(text)
+        keys = [key for key in {**_defaults(), **before, **now} if key not in NOT_ASKED]
+        other = [key for key in keys if _given(before, key) != _given(now, key)]
+        require(not other, f"{folder} holds another experiment (another {', '.join(map(repr, other))});"
+                           " choose another --name, or delete that folder")  # fmt: skip
+        missing = [seed for seed in before["seeds"] if seed not in e.seeds]
+        require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
+    write_atomic(path, text.encode())
+
+
+def _defaults() -> dict[str, Any]:
+    return {"paired": False}  # keys that older folders do not have
+
+
+def _given(values: Mapping[str, Any], key: str) -> Any:
+    return values.get(key, _defaults().get(key))
+
+
+# ---- One run
+
+
+def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:
+    return [job(e, cell, folder) for cell in cells]
+
+
+def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
+    if not e.command:
+        return local.Job(
+            cell.folder.name, partial(command, cell, folder, e.question), partial(finished, cell), cell.log
+        )
+    return local.Job(
+        cell.folder.name, partial(foreign.command, e, cell), partial(finished, cell), cell.log,
+        started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),
+    )  # fmt: skip
+
+
+def command(cell: Cell, folder: Path, question: str) -> list[str]:
+    """Train the cell, or resume it where an earlier try left a record."""
+    if status(cell) is not None:
+        return [*RELAB, "resume", str(cell.folder), "--quiet"]
+    shutil.rmtree(cell.folder, ignore_errors=True)  # a try that was killed before there was a record
+    variant = str(folder / "variants" / f"{cell.variant}.yaml")
+    where = ["--runs", str(cell.folder.parent), "--name", cell.folder.name]
+    return [*RELAB, "train", variant, f"seed={cell.seed}", *where, "--intent", question, "--quiet"]
+
+
+def finished(cell: Cell) -> bool:
+    return status(cell) == "finished"
+
+
+def status(cell: Cell) -> str | None:
+    """As the state file of a foreign command says, else as the run's own record does; None where there is neither."""
+    state = told.read_state(cell.folder)
+    if state:
+        return told.status(state)
+    try:
+        return str(read_meta(cell.folder).get("status"))
+    except (RecordError, OSError):
+        return None
+
+
+def why_failed(cell: Cell) -> str:
+    if told.read_state(cell.folder):
+        return foreign.why(cell.folder, cell.log)
+    return foreign.last_words(cell.log)
+
+
+# ---- All runs
+
+
+def run(
+    e: Experiment,
+    folder: Path,
+    cells: list[Cell],
+    workers: int | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> local.Result:
+    """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
+    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch)
+    rows = [
+        {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
+        for c in cells
+    ]
+    write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True))
+    return result
+
+
+def histories(cells: list[Cell]) -> dict[str, list[history.History]]:
+    """Variant -> finished runs in the order of the seeds."""
+    found: dict[str, list[history.History]] = {}
+    for cell in cells:
+        found.setdefault(cell.variant, [])
+        if finished(cell):
+            found[cell.variant].append(read(cell))
+    return found
+
+
+def read(cell: Cell) -> history.History:
+    if not told.read_state(cell.folder):
+        return history.load(cell.folder)
+    try:
+        return foreign.read(cell.folder)
+    except RecordError as error:
+        raise RecordError(f"{cell.folder.name}: {error}") from None

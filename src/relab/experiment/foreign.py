@@ -1,0 +1,134 @@
+"""What became of a foreign program's run? A state file beside its folder; nothing of relab's inside of it.
+
+It is finished when its process ended by itself with exit code 0 and left one run that an importer can read. A run that
+was cut short starts again from an empty folder, unless the question says how it resumes. Only folders that this
+experiment has made (there is a state file that says so) are ever deleted.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from relab.config import require
+from relab.experiment import template
+from relab.history import History
+from relab.importers import find, told
+from relab.jsonl import RecordError, encode, write_atomic
+from relab.record import now
+
+if TYPE_CHECKING:
+    from relab.experiment.cells import Cell
+    from relab.experiment.question import Experiment
+
+
+def command(e: Experiment, cell: Cell) -> list[str]:
+    """The next try's command line; its folder is there and, unless it resumes, empty."""
+    before = told.read_state(cell.folder)
+    check_alone(cell, before)
+    goes_on = bool(before) and cell.folder.is_dir() and (e.resume or bool(e.resume_command))
+    if not goes_on:
+        empty(cell.folder, bool(before))
+    words = e.resume_command if goes_on and e.resume_command else e.command
+    run = str(cell.folder.resolve())  # absolute: some programs change their working folder
+    line = template.fill(words, {**e.settings(cell.variant), "seed": cell.seed, "run": run})
+    keep(cell, {
+        "schema": 1, "kind": told.KIND, "question": e.question, "variant": cell.variant, "seed": cell.seed,
+        "settings": e.settings(cell.variant), "command": line, "shown": shlex.join(line), "created": now(),
+        "tries": int(before.get("tries", 0)) + 1, "exit_code": None, "stopped": False, "problem": "",
+    })  # fmt: skip
+    return line
+
+
+def empty(folder: Path, ours: bool) -> None:
+    """An empty folder for a first or repeated try; what somebody else put there is not touched."""
+    there = folder.exists() or folder.is_symlink()
+    require(ours or not there, f"{folder} was not made by this experiment and is not deleted; move it away")
+    if there:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+
+
+def check_alone(cell: Cell, state: dict[str, Any]) -> None:
+    """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
+    pid = state.get("pid")
+    alive = state.get("exit_code") is None and isinstance(pid, int) and birth(pid) == state.get("birth") is not None
+    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name}; wait for it, or end it")
+
+
+def birth(pid: int) -> str | None:
+    """When a living process was started, in the kernel's ticks: tells it from a later one of the same id."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] == "Z" else fields[19]
+
+
+def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
+    keep(cell, {**told.read_state(cell.folder), "pid": process.pid, "birth": birth(process.pid)})
+
+
+def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
+    """How it ended, and what is wrong with what it left."""
+    problem = what_is_wrong(cell.folder) if code == 0 and not stopped else ""
+    facts = {"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem}
+    keep(cell, {**told.read_state(cell.folder), **facts})
+
+
+def keep(cell: Cell, state: dict[str, Any]) -> None:
+    path = told.state_path(cell.folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, encode(state, indent=True))
+
+
+# ---- What it wrote
+
+
+def what_is_wrong(folder: Path) -> str:
+    try:
+        read(folder)
+    except RecordError as error:
+        return str(error)
+    return ""
+
+
+def read(folder: Path) -> History:
+    """The one run below a folder, with the experiment's facts; RecordError where there is none, or more than one."""
+    sources = list(find.find(folder))
+    if not sources:
+        wrote = sorted(str(Path(at, name).relative_to(folder)) for at, _, names in os.walk(folder) for name in names)
+        what = f"only {', '.join(wrote[:5])}" if wrote else "nothing"
+        raise RecordError(f"it wrote {what} below its {{run}} folder, and no run that relab can read"
+                          f" (formats: {find.known()}); see to it that the command logs into {{run}}")  # fmt: skip
+    if len(sources) > 1:
+        some = ", ".join(source.name for source in sources[:5]) + (" ..." if len(sources) > 5 else "")
+        raise RecordError(f"it wrote {len(sources)} runs below its {{run}} folder ({some}), but one is expected:"
+                          " which of them counts cannot be told")  # fmt: skip
+    try:
+        return find.read(sources[0])
+    except Exception as error:  # whatever a stranger's file holds
+        raise RecordError(f"{sources[0].name} could not be read: {type(error).__name__}: {error}") from None
+
+
+def why(folder: Path, log: Path) -> str:
+    """Why a run failed, in one line."""
+    state = told.read_state(folder)
+    if state.get("problem"):
+        return str(state["problem"])
+    code = state.get("exit_code")
+    how = f"killed by signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
+    return f"{how}; {last_words(log)}"
+
+
+def last_words(log: Path) -> str:
+    """The last line that a process printed."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return f"its last words: {lines[-1].strip()[:200]}" if lines else "it printed nothing"

@@ -1,0 +1,31 @@
+"""How many rules are about a run, and how many of them could be asked? So that a pass says what it is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from relab.health.engine import NotChecked, applies
+from relab.health.rule import Rule
+from relab.health.view import View
+
+
+class Applied(NamedTuple):
+    """Rules about single runs: all there are, those for this algorithm and kind of action, those with their data."""
+
+    known: int
+    apply: int
+    asked: int
+    algo: str | None
+
+    def __str__(self) -> str:
+        kind = f" to {self.algo}" if self.algo else ""
+        return f"{self.apply} of {self.known} rules apply{kind}, {self.asked} had their data"
+
+
+def applied(rules: Iterable[Rule], view: View, not_checked: Iterable[NotChecked]) -> Applied:
+    """Counts for one run, out of what the engine could not ask."""
+    about_runs = [rule for rule in rules if rule.scope == "run"]
+    mine = {rule.slug for rule in about_runs if applies(rule, view)}
+    gone = {each.slug for each in not_checked if each.run == view.name}
+    return Applied(len(about_runs), len(mine), len(mine - gone), view.algo)

@@ -1,0 +1,94 @@
+"""What can be asked of one metric over a run? Levels of its ends, when it crossed a line, its slope and noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from relab.health.rule import Evidence
+
+
+class Slope(NamedTuple):
+    """Change per step and its standard error."""
+
+    value: float
+    error: float
+
+    @property
+    def significance(self) -> float:
+        if self.error > 0:
+            return self.value / self.error
+        return math.copysign(math.inf, self.value) if self.value else 0.0
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One metric over the run, finite values only."""
+
+    name: str
+    steps: np.ndarray
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def last(self) -> float:
+        return float(self.values[-1])
+
+    def tail(self, share: float) -> Curve:
+        """The last part of the rows, at least one."""
+        start = min(len(self) - 1, int(len(self) * (1 - share)))
+        return Curve(self.name, self.steps[start:], self.values[start:])
+
+    def head(self, share: float) -> Curve:
+        end = max(1, int(len(self) * share))
+        return Curve(self.name, self.steps[:end], self.values[:end])
+
+    def median(self, share: float = 1.0) -> float:
+        """Of the last `share` of the rows."""
+        return float(np.median(self.tail(share).values))
+
+    def share_above(self, level: float) -> float:
+        return float(np.mean(self.values > level))
+
+    def first_above(self, level: float) -> int | None:
+        return self.first(self.values > level)
+
+    def first_below(self, level: float) -> int | None:
+        return self.first(self.values < level)
+
+    def first(self, mask: np.ndarray) -> int | None:
+        found = np.flatnonzero(mask)
+        return int(self.steps[found[0]]) if len(found) else None
+
+    def onset(self, mask: np.ndarray) -> int | None:
+        """The step from which the mask holds to the end; else where it first holds."""
+        off = np.flatnonzero(~mask)
+        start = 0 if not len(off) else int(off[-1]) + 1
+        return int(self.steps[start]) if start < len(mask) else self.first(mask)
+
+    def slope(self) -> Slope:
+        """Least squares, its error widened for lag-1 autocorrelation: n_eff = n (1 - rho) / (1 + rho)."""
+        n = len(self)
+        if n < 4:
+            return Slope(0.0, math.inf)
+        x = (self.steps - self.steps.mean()).astype(np.float64)
+        value = float((x * self.values).sum() / max((x * x).sum(), 1e-300))
+        rest = self.values - self.values.mean() - value * x
+        rho = min(max(lag_one(rest), 0.0), 0.95)
+        plain = math.sqrt(float((rest**2).sum()) / (n - 2) / max(float((x * x).sum()), 1e-300))
+        return Slope(value, plain * math.sqrt((1 + rho) / (1 - rho)))
+
+    def evidence(self, formula: str = "", points: int = 8) -> Evidence:
+        """At most eight points, first and last among them."""
+        at = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(int))
+        return Evidence(self.name, [int(s) for s in self.steps[at]], [float(v) for v in self.values[at]], formula)
+
+
+def lag_one(x: np.ndarray) -> float:
+    total = float((x * x).sum())
+    return float((x[1:] * x[:-1]).sum()) / total if total > 0 else 0.0

@@ -1,0 +1,147 @@
+"""What can a rule take from a log under names that are not relab's? Names by their last part, and derived numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from relab.health.rule import Missing
+from relab.health.view import Curve, View, clear
+from relab.history import History
+
+HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
+
+
+@lru_cache(10_000)
+def word(name: str) -> str:
+    """The last part of a name in lower case: `foreign/critic/w_norm` -> `w_norm`."""
+    return re.sub(r"[\s\-.]+", "_", name.rpartition("/")[2].lower())
+
+
+def plain_key(key: str) -> str:
+    """A setting as its tool calls it."""
+    return key.removeprefix("foreign.")
+
+
+def theirs(view: View, name: str) -> str:
+    """A column as the tool's own log calls it; relab's name where it is relab's."""
+    found = next((k for k, v in view.history.mapping.items() if v == name), None)
+    return name.removeprefix("foreign/") if found is None else found
+
+
+def both_names(view: View, name: str) -> str:
+    """`return/mean (environment/episode_return)`, or one name where both are alike."""
+    own = theirs(view, name)
+    return own if name.removeprefix("foreign/") == own else f"{name} ({own})"
+
+
+def named(view: View, pattern: str, rows: int = 1) -> list[Curve]:
+    """Columns whose last part matches all of a pattern, those without enough finite values left out."""
+    match = re.compile(pattern)
+    found = []
+    for name in view.history.columns:
+        if match.fullmatch(word(name)):
+            try:
+                found.append(view.curve(name, rows))
+            except Missing:
+                continue
+    return found
+
+
+def setting(view: View, name: str) -> float | None:
+    """A number of the config by its last word, wherever it stands; None where there is none, or more than one."""
+    found = {v for k, v in view.config.items() if re.split(r"[./]", k)[-1] == name and isinstance(v, (int, float))}
+    return float(found.pop()) if len(found) == 1 else None
+
+
+def half_range(view: View) -> float:
+    """Half the action range, of the widest dimension; from the spec alone."""
+    low, high = (np.atleast_1d(np.asarray(view.action.get(key, []), np.float64)) for key in ("low", "high"))
+    if not len(low) or len(low) != len(high) or not np.isfinite(high - low).all() or (high <= low).any():
+        raise Missing("the action's range (meta.spec.action.low and high)")
+    return float((high - low).max() / 2)
+
+
+def action_dim(view: View) -> int:
+    dim = view.action.get("dim") or len(view.action.get("low") or [])
+    if not isinstance(dim, int) or dim < 1:
+        raise Missing("meta.spec.action.dim")
+    return dim
+
+
+def std_in_half_ranges(view: View, rows: int = 3) -> Curve:
+    """The policy's standard deviation over half the action range: as logged, else out of the entropy of a Gaussian."""
+    for name in ("policy/std_max", "policy/std_mean"):
+        if view.has(name):
+            return view.curve(name, rows)
+    half = half_range(view)
+    logged = named(view, "(action_|policy_)?std", rows)
+    if logged:
+        return Curve(logged[0].name, logged[0].steps, logged[0].values / half)
+    entropy = view.curve("policy/entropy", rows)
+    std = np.exp(np.minimum(entropy.values / action_dim(view) - HALF_LN_2PIE, 300.0)) / half
+    return Curve("exp(policy/entropy / dim - ln sqrt(2 pi e)) / half range", entropy.steps, std)
+
+
+def entropy_share(view: View, rows: int = 5) -> Curve:
+    """Entropy over its maximum: as logged, else out of the number of actions."""
+    if view.has("policy/entropy_share"):
+        return view.curve("policy/entropy_share", rows)
+    n = view.action.get("n")
+    choices = [int(x) for x in (n if isinstance(n, list) else [n]) if isinstance(x, int) and x > 0]
+    if not choices:
+        raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
+    most = sum(math.log(x) for x in choices)
+    entropy = view.curve("policy/entropy", rows)
+    if most <= 0:
+        raise Missing("more than one action")
+    return Curve("policy/entropy / ln n", entropy.steps, entropy.values / most)
+
+
+def q_estimate(view: View, rows: int = 5) -> Curve:
+    """What the critic believes: its mean value, else the actor's loss with its sign turned (TD3 exactly, SAC but for
+    the entropy term)."""
+    for name in ("value/q_mean", "value/mean"):
+        if view.has(name):
+            return view.curve(name, rows)
+    if view.algo not in ("sac", "td3") or not view.has("policy/actor_loss"):
+        raise Missing("value/q_mean, or policy/actor_loss of SAC or TD3")
+    loss = view.curve("policy/actor_loss", rows)
+    return Curve("-policy/actor_loss", loss.steps, -loss.values)
+
+
+def value_scale(view: View) -> float:
+    """The largest size of a value that the returns seen allow: a whole episode's, or its reward rate for ever."""
+    gamma = view.config.get("algo.gamma")
+    name = next((n for n in ("return/mean", "return/mean_100", "eval/return_det") if view.has(n)), None)
+    if name is None:
+        raise Missing("the return")
+    size = float(np.abs(view.curve(name).values).max())
+    if view.has("return/length") and isinstance(gamma, float) and gamma < 1:
+        length = max(float(view.curve("return/length").values.min()), 1.0)
+        size = max(size, size / length / (1 - gamma))
+    return min(size, 1e100)  # its square must be a number
+
+
+def moved(view: View) -> float:
+    """How far the return went from start to end, in standard errors; Missing where no return is logged."""
+    course = view.course(at_least=3)
+    return clear(course[-1].mean - course[0].mean, course[0], course[-1])
+
+
+def best_beside(history: History) -> dict[str, Any]:
+    """best.json next to the folder of the newest run of a loop, whose it is."""
+    from relab.importers import loop_folder
+    from relab.jsonl import RecordError, read_json
+
+    folder = history.folder.resolve()
+    if history.source != "loop" or folder.name != max(p.parent.name for p in folder.parent.glob("*/run.json")):
+        return {}
+    try:
+        return loop_folder.evidence(read_json(folder.parent, loop_folder.BEST))
+    except (RecordError, OSError):
+        return {}

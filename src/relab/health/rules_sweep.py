@@ -1,0 +1,244 @@
+"""What does a folder of runs that differ in one setting say? A setting without effect, starts that differ (group F)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.folders import seed_of
+from relab.health.foreign import plain_key, word
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.rules_design import QUIET
+from relab.health.rules_validity import NO_PARAMETERS, SIZE_OF_PARAMETERS
+from relab.health.view import Group, View
+
+NO_FACTOR = re.compile(r"(dir|path|file|name|id|tag|notes?|output|command|url|time|date|host)$", re.I)
+SHAPES = re.compile(r"(init|dim|size|width|hidden|layers|arch|scale|units)", re.I)  # settings that change the start
+PREFERRED = re.compile(r"(^|_)(return|reward|score|kl|divergence|loss|error)(_|$)")
+
+
+class Arm(NamedTuple):
+    """Runs that share one value of the setting."""
+
+    value: Any
+    views: list[View]
+
+
+def slices(groups: list[Group]) -> Iterator[tuple[str, list[Arm]]]:
+    """Settings by which groups differ while all others are alike, each with its arms in order."""
+    configs = [(_factors(g.views[0]), g) for g in groups if g.views[0].config]
+    keys = {k for a, _ in configs for b, _ in configs[:1] for k in a.keys() | b.keys() if a.get(k) != b.get(k)}
+    for key in sorted(keys):
+        alike: dict[str, list[Arm]] = {}
+        for config, group in configs:
+            if key in config:
+                rest = repr(sorted((k, v) for k, v in config.items() if k != key))
+                alike.setdefault(rest, []).append(Arm(config[key], group.views))
+        for arms in alike.values():
+            if len({repr(arm.value) for arm in arms}) >= 2:
+                yield key, sorted(arms, key=lambda arm: (str(type(arm.value)), arm.value))
+
+
+def _factors(view: View) -> dict[str, Any]:
+    plain = (bool, int, float, str)
+    return {k: v for k, v in view.config.items() if isinstance(v, plain) and not k.startswith(QUIET)
+            and not NO_FACTOR.search(k) and plain_key(k) != "seed"}  # fmt: skip
+
+
+def _whole(view: View) -> bool:
+    short = view.planned is not None and view.last_step < 0.95 * view.planned
+    return view.state in ("finished", "ended", "unknown", "") and not short
+
+
+@rule("F8", "inert-axis", algos=(), scope="folder")
+def inert_axis(groups: list[Group]) -> Finding | None:
+    """
+    What: a setting was given three or more values, all else equal, and the outcome does not follow it: the arms' range
+        is under 1 %, or under two standard errors where these are small; without a return, most metrics are so.
+    Why: the axis costs runs and teaches nothing; perhaps the program does not read it.
+    Known problems: an effect smaller than the noise of few seeds is not seen; a return at its maximum shows none.
+    Refuted by: a metric the setting is meant for that does follow it.
+    Try: drop the axis, or widen it by a factor of ten to see whether it does anything.
+    """
+    seen = False
+    for key, arms in slices(groups):
+        whole = [Arm(arm.value, views) for arm in arms if (views := [v for v in arm.views if _whole(v)])]
+        if len(whole) < 3:
+            continue
+        seen = True
+        scored = all(v.standing() is not None for arm in whole for v in arm.views)
+        found = _by_return(key, whole) if scored else _by_metrics(key, whole)
+        if found:
+            return found
+    if not seen:
+        raise Missing("three whole runs that differ in one setting")
+    return None
+
+
+def _by_return(key: str, arms: list[Arm]) -> Finding | None:
+    levels, errors = zip(*(_level([v.standing().mean for v in arm.views], arm.views) for arm in arms))  # type: ignore[union-attr]
+    views = [v for arm in arms for v in arm.views]
+    size, error = max(abs(x) for x in levels), max(errors)
+    span = max(levels) - min(levels)
+    if span == 0 or all(v.at_ceiling(v.standing().mean) for v in views):  # type: ignore[union-attr]
+        return None  # a return at its maximum, which says nothing about the setting
+    floor = min((v.random()[0] for v in views if v.spec.get("random")), default=0.0)
+    small = span < 0.01 * size or (span < 2 * error and error < 0.05 * abs(max(levels) - floor))
+    return _told(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
+
+
+def _level(values: list[float], views: list[View]) -> tuple[float, float]:
+    """Mean over seeds and its error; with one seed the error of its own end."""
+    if len(values) > 1:
+        return float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
+    last = views[0].standing()
+    return values[0], 0.0 if last is None or math.isnan(last.error) else last.error
+
+
+def _by_metrics(key: str, arms: list[Arm]) -> Finding | None:
+    flat: dict[str, list[float]] = {}
+    moves = 0
+    for name in _shared(arms):
+        ends = [[v.curve(name).tail(0.25).values for v in arm.views] for arm in arms]
+        levels = [float(np.mean([x.mean() for x in each])) for each in ends]
+        error = max(float(np.diff(x).std()) / math.sqrt(2 * len(x)) for each in ends for x in each if len(x) > 1)
+        span, size = max(levels) - min(levels), max(abs(x) for x in levels)
+        if span < max(0.01 * size, 2 * error):
+            flat[name] = levels
+        else:
+            moves += 1
+    if len(flat) < 3 or len(flat) < moves:
+        return None
+    name = next((n for n in sorted(flat, key=lambda n: (_rank(n), _spread(flat[n])))), "")
+    found = _told(key, arms, name, flat[name], f"as are {len(flat) - 1} more of {len(flat) + moves} metrics")
+    found.confidence = "low" if moves else "medium"
+    return found
+
+
+def _rank(name: str) -> bool:
+    return not PREFERRED.search(word(name))
+
+
+def _spread(levels: list[float]) -> float:
+    return (max(levels) - min(levels)) / max(abs(x) for x in levels)
+
+
+def _shared(arms: list[Arm]) -> list[str]:
+    """Metrics that all arms have and that vary within a run."""
+    views = [v for arm in arms for v in arm.views]
+    names = [n for n in views[0].history.columns if not n.startswith(("time/", "data/"))]
+    return [n for n in names if all(v.has(n) and _varies(v, n) for v in views)]
+
+
+def _varies(view: View, name: str) -> bool:
+    try:
+        values = view.curve(name, rows=8).values
+    except Missing:
+        return False
+    return float(np.ptp(values)) > 1e-12 * max(abs(float(values[0])), 1e-300) and float(np.abs(values).max()) > 0
+
+
+def _told(key: str, arms: list[Arm], what: str, levels: list[float], formula: str) -> Finding:
+    low, high = min(levels), max(levels)
+    told = f"{plain_key(key)} from {_short(arms[0].value)} to {_short(arms[-1].value)} hardly moves {what}"
+    return Finding(f"{told}: {low:.5g} to {high:.5g}", (high - low) / max(abs(low), abs(high), 1e-300), None,
+                   [Evidence(what, [0] * len(levels), levels, f"per arm; {formula}")])  # fmt: skip
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@rule("F9", "coupled-random-streams", algos=(), scope="folder", severity="warning")
+def coupled_random_streams(groups: list[Group]) -> Finding | None:
+    """
+    What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init),
+        or at step 0 some arms agree in a norm of the parameters to 0.01 % and another one is off by more than 0.1 %.
+    Why: the setting moved the random draws, so that its arms differ in luck as well; the difference is not its effect.
+    Known problems: a setting that shapes the network changes its start rightly; names that say so are left out.
+    Refuted by: equal hashes of the initial parameters.
+    Try: draw each part from a random stream of its own, and log a hash of the initial parameters.
+    """
+    seen = False
+    for key, arms in slices(groups):
+        if SHAPES.search(_own_name(key)) and not _offset(key):
+            continue
+        hashed = _hashes(arms)
+        seen = seen or any(len(found) > 1 for found in hashed.values())
+        apart = _apart(key, hashed)
+        if apart:
+            return apart
+        for seed, starts in _starts(arms).items():
+            seen = seen or len(starts) > 1
+            found = _odd(key, seed, starts)
+            if found:
+                return found
+    if not seen:
+        raise Missing("runs of one seed that differ in one setting, with a norm of parameters at step 0")
+    return None
+
+
+def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, str]]]:
+    """Seed -> (arm's value, hash of its first parameters)."""
+    found: dict[str, list[tuple[Any, str]]] = {}
+    for arm in arms:
+        for view in arm.views:
+            mark = view.meta.get("init")
+            if isinstance(mark, str) and mark and not view.meta.get("parent"):
+                found.setdefault(str(seed_of(view.history, view.name)), []).append((arm.value, mark))
+    return found
+
+
+def _apart(key: str, hashed: dict[str, list[tuple[Any, str]]]) -> Finding | None:
+    for seed, found in hashed.items():
+        other = next((each for each in found[1:] if each[1] != found[0][1]), None)
+        if other is not None:
+            return Finding(f"seed {seed}: the first parameters differ between {plain_key(key)} = {found[0][0]} and"
+                           f" {other[0]}", float(len({mark for _, mark in found})), 0,
+                           [Evidence("meta.init", [0], [], f"{found[0][1]} and {other[1]}")],
+                           confidence="high")  # fmt: skip
+    return None
+
+
+def _own_name(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _offset(key: str) -> bool:
+    """An offset or noise that is added to one part may not change how another one begins."""
+    return bool(re.search(r"offset|noise", key))
+
+
+def _starts(arms: list[Arm]) -> dict[str, list[tuple[Any, str, float]]]:
+    """Seed -> (arm's value, metric, its first value) of each norm of parameters that is logged at step 0."""
+    found: dict[str, list[tuple[Any, str, float]]] = {}
+    for arm in arms:
+        for view in arm.views:
+            mine = [(arm.value, name, value) for name, value in _sizes_at_zero(view)]
+            found.setdefault(f"{seed_of(view.history, view.name)}", []).extend(mine)
+    return found
+
+
+def _sizes_at_zero(view: View) -> Iterator[tuple[str, float]]:
+    for name, (steps, values) in view.history.columns.items():
+        is_size = re.fullmatch(SIZE_OF_PARAMETERS, word(name)) and not NO_PARAMETERS.search(word(name))
+        if is_size and len(steps) and steps[0] == 0 and np.isfinite(values[0]):
+            yield name, float(values[0])
+
+
+def _odd(key: str, seed: str, starts: list[tuple[Any, str, float]]) -> Finding | None:
+    for name in dict.fromkeys(name for _, name, _ in starts):
+        mine = [(value, x) for value, n, x in starts if n == name]
+        usual = float(np.median([x for _, x in mine]))
+        same = [v for v, x in mine if abs(x - usual) <= 1e-4 * abs(usual)]
+        odd = [(v, x) for v, x in mine if abs(x - usual) > 1e-3 * abs(usual)]
+        if len(same) >= 2 and odd:
+            return Finding(f"seed {seed}: {name} begins at {odd[0][1]:.5g} with {plain_key(key)} = {odd[0][0]}, at"
+                           f" {usual:.5g} in {len(same)} other arms", abs(odd[0][1] / usual - 1), 0,
+                           [Evidence(name, [0] * len(mine), [x for _, x in mine], f"per {plain_key(key)}")],
+                           confidence="high")  # fmt: skip
+    return None

@@ -1,0 +1,170 @@
+"""Plain CSV files: a header, a row per step. One file is one run, or several that a `seed` or `run` column tells apart.
+
+Files of one folder that are named for their part in a run (train.csv and eval.csv) are read as one run together.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+from relab.history import History
+from relab.importers import common, tabular
+from relab.importers.source import Listing, Source
+from relab.importers.table import Table
+from relab.jsonl import Problem
+
+LOOSE = True
+DEEP = True  # a summary in the folder above must not hide the runs below
+ENDS = (".csv", ".tsv")
+DELIMITERS = ",;\t"
+HEAD_BYTES = 1 << 16
+MAX_COLUMNS = 5000
+
+
+def sniff(listing: Listing) -> bool:
+    return any(_is_log(listing, name) for name in listing.ending(*ENDS))
+
+
+def _is_log(listing: Listing, name: str) -> bool:
+    """A header with a step or a metric in it; above numbers, any header will do for a file that is there alone."""
+    begin = listing.start_of(name, HEAD_BYTES)
+    header = header_of(begin)
+    told = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
+    return bool(header) and (told or (listing.files == (name,) and _has_numbers(begin)))
+
+
+def _has_numbers(data: bytes) -> bool:
+    lines = [line for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip() and line[0] != "#"]
+    return any(is_number(cell.strip()) for line in lines[1:20] for cell in line.split(delimiter(lines[0])))
+
+
+def header_of(data: bytes) -> list[str]:
+    """The names in the first line; none where it is no header."""
+    if b"\0" in data:
+        return []
+    line = next((li for li in data.decode("utf-8-sig", "replace").splitlines() if li.strip() and li[0] != "#"), "")
+    try:
+        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter(line)), [])]
+    except csv.Error:
+        return []
+    return cells if _are_names(cells) else []
+
+
+def _are_names(cells: list[str]) -> bool:
+    """Text in every cell but the first: pandas leaves the name of its index empty."""
+    return bool(cells) and len(cells) <= MAX_COLUMNS and all(cells[1:]) and not any(is_number(cell) for cell in cells)
+
+
+def is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def delimiter(line: str) -> str:
+    return max(DELIMITERS, key=line.count)
+
+
+# ---- Runs
+
+
+def sources(listing: Listing) -> list[Source]:
+    return tabular.runs(listing, [name for name in listing.ending(*ENDS) if _is_log(listing, name)], load)
+
+
+def read(source: Source) -> History:
+    return tabular.read(source, load)
+
+
+def load(path: Path) -> Table:
+    return tabular.load(path, parse)
+
+
+# ---- Cells
+
+
+def parse(data: bytes, file: str) -> Table:
+    found = Table(file)
+    text = data.decode("utf-8-sig", "replace")
+    rows = _rows(found, text)
+    names = header_of(data[:HEAD_BYTES])
+    if not names:
+        found.problems.append(Problem(file, 1, "the first line must name the columns, but does not"))
+        return found
+    names = _unique(found, names)
+    body = _body(found, rows, names)
+    if body and not text.endswith(("\n", "\r")):
+        line, _ = body.pop()
+        message = "the last line has no line break and may be cut; it was left out"
+        found.problems.append(Problem(file, line, message))
+    found.lines = [line for line, _ in body]
+    columns = zip(*(cells for _, cells in body), strict=True) if body else ((),) * len(names)
+    found.cells = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    return found
+
+
+def _rows(found: Table, text: str) -> Iterator[tuple[int, list[str]]]:
+    """(line, cells) of every line that holds something; comments before the header are left out."""
+    first = next((line for line in text.splitlines() if line.strip() and line[0] != "#"), "")
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first))
+    begun, line = False, 0
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            found.problems.append(Problem(found.file, line, f"cannot be read as CSV: {error}"))
+            continue
+        if any(cell.strip() for cell in cells) and (begun or not cells[0].startswith("#")):
+            begun = True
+            yield line, [cell.strip() for cell in cells]
+
+
+def _unique(found: Table, names: list[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    unique = []
+    for i, name in enumerate(names):
+        name = name or f"unnamed_{i}"
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    twice = [name for name, count in seen.items() if count > 1]
+    if twice:
+        message = f"{len(twice)} names are given to several columns, first `{twice[0]}`; the later ones got a number"
+        found.problems.append(Problem(found.file, 1, message))
+    return unique
+
+
+def _body(found: Table, rows: Iterator[tuple[int, list[str]]], names: list[str]) -> list[tuple[int, list[str]]]:
+    """Rows of equal length below the header; a header that comes again is left out."""
+    body: list[tuple[int, list[str]]] = []
+    odd: dict[str, list[int]] = {"shorter": [], "longer": [], "again": []}
+    next(rows, None)  # the header itself
+    width = len(names)
+    for line, cells in rows:
+        if cells[0] == names[0] and _are_names(cells):
+            odd["again"].append(line)
+        elif len(cells) == width:
+            body.append((line, cells))
+        else:
+            odd["shorter" if len(cells) < width else "longer"].append(line)
+            body.append((line, (cells + [""] * width)[:width]))
+    _report_odd(found, odd, width)
+    return body
+
+
+def _report_odd(found: Table, odd: dict[str, list[int]], width: int) -> None:
+    says = {
+        "shorter": f"rows are shorter than the header of {width}; their missing cells count as empty",
+        "longer": f"rows are longer than the header of {width} (did columns come in later?); the rest was left out",
+        "again": "lines are a header again, as after a restart, and were left out",
+    }
+    for kind, lines in odd.items():
+        if lines:
+            found.problems.append(Problem(found.file, lines[0], f"{len(lines)} {says[kind]}"))

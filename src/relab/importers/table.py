@@ -1,0 +1,231 @@
+"""How does a table of cells (CSV, JSON lines) become columns? Steps by name, text apart from numbers, runs told apart.
+
+The rules are in docs/importers.md. What cannot be read is reported with its first line, never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relab.history import History
+from relab.importers import common
+from relab.importers.source import Names, problem, put
+from relab.jsonl import Problem
+
+MAX_STEP = 2**53  # larger integers do not survive a float
+RUN_KEYS = ("run", "run_id", "run_name", "trial", "trial_id", "variant", "method")
+FACT_KEYS = ("algo", "algorithm", "env", "env_id", "env_name", "task")
+KEYS = (*RUN_KEYS, *FACT_KEYS, "seed")
+WORDS = {"true": 1.0, "false": 0.0}
+Cell = str | float | int | bool | None
+
+
+@dataclass
+class Table:
+    """The cells of one file, column by column; None and "" are missing."""
+
+    file: str
+    cells: dict[str, list[Any]] = field(default_factory=dict)
+    lines: list[int] = field(default_factory=list)  # of each row, from 1
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.cells)
+
+    def rows(self, at: Sequence[int]) -> Table:
+        """The same file, fewer rows; what was wrong with the file stays with it."""
+        cells = {name: [column[i] for i in at] for name, column in self.cells.items()}
+        return Table(self.file, cells, [self.lines[i] for i in at], list(self.problems))
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What could be read of a column."""
+
+    at: np.ndarray  # rows that hold a number
+    values: np.ndarray
+    bad: list[int]  # rows that hold something else
+
+
+def numbers(cells: Sequence[Cell]) -> Numbers:
+    if None not in cells and "" not in cells:
+        try:
+            return Numbers(np.arange(len(cells)), np.asarray(cells, np.float64).reshape(len(cells)), [])
+        except (ValueError, TypeError, OverflowError):
+            pass  # text among the numbers: cell by cell
+    read = [_number(cell) for cell in cells]
+    at = [i for i, value in enumerate(read) if isinstance(value, float)]
+    values = np.array([read[i] for i in at], np.float64)
+    return Numbers(np.array(at, np.int64), values, [i for i, value in enumerate(read) if value is False])
+
+
+def _number(cell: Cell) -> float | bool | None:
+    """None where the cell is empty, False where it holds something else."""
+    if cell is None or (isinstance(cell, str) and not cell.strip()):
+        return None
+    if not isinstance(cell, (str, int, float)):
+        return False
+    try:
+        return float(cell)
+    except (ValueError, OverflowError):
+        return WORDS.get(str(cell).strip().lower(), False)
+
+
+# ---- Several runs in one file
+
+
+def key_columns(table: Table) -> list[str]:
+    """Columns that say which run a row belongs to, of those that hold more than one value."""
+    return [name for name in table.cells if common.plain(name) in KEYS and len(_values(table, name)) > 1]
+
+
+def _values(table: Table, name: str) -> set[str]:
+    return {_text(cell) for cell in table.cells[name] if cell not in (None, "")}
+
+
+def _text(cell: Cell) -> str:
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell).strip()
+
+
+def split(table: Table) -> dict[str, list[int]]:
+    """Run's key -> its rows, in the order in which they appear; one key "" where the file holds one run."""
+    columns = sorted(key_columns(table), key=lambda name: KEYS.index(common.plain(name)))
+    if not columns:
+        return {"": list(range(len(table.lines)))}
+    found: dict[str, list[int]] = {}
+    for i in range(len(table.lines)):
+        parts = [_part(name, table.cells[name][i]) for name in columns]
+        found.setdefault("/".join(parts), []).append(i)
+    return found
+
+
+def _part(name: str, cell: Cell) -> str:
+    text = _text(cell) if cell not in (None, "") else "none"
+    text = text.replace("/", "_")[:80]
+    return f"{common.plain(name)}={text}" if common.plain(name) in ("seed", "run", "trial") else text
+
+
+def facts(table: Table) -> dict[str, Any]:
+    """What every row of a run says alike about the run itself: seed, algorithm, environment."""
+    found: dict[str, Any] = {}
+    for name in table.cells:
+        word = common.plain(name)
+        if word in (*FACT_KEYS, "seed") and len(_values(table, name)) == 1:
+            text = _values(table, name).pop()
+            found[word] = int(text) if word == "seed" and text.isdecimal() else text
+    return found
+
+
+# ---- Steps and columns
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What the rows of a table count."""
+
+    column: str  # "" for the number of the row
+    axis: str
+    at: np.ndarray  # rows that have a step
+    steps: np.ndarray  # int64, one per row of `at`
+
+
+def find_steps(table: Table, taken: Callable[[str], bool] = lambda name: False) -> Steps:
+    """The step of each row: the best column by name that counts upwards, else the row's number."""
+    candidates = [name for name in table.cells if common.step_axis(name) and not taken(name)]
+    for name in sorted(candidates, key=common.preference):
+        read = numbers(table.cells[name])
+        good = (read.values == np.floor(read.values)) & (np.abs(read.values) < MAX_STEP)
+        at, steps = read.at[good], read.values[good].astype(np.int64)
+        if _counts(steps, len(table.lines)):
+            return Steps(name, str(common.step_axis(name)), at, steps)
+    rows = np.arange(len(table.lines))
+    return Steps("", "iteration", rows, rows.astype(np.int64))
+
+
+def _counts(steps: np.ndarray, rows: int) -> bool:
+    """Whether a column counts: integers in most rows that mostly go up, or one way at large if not row by row.
+
+    The length of an episode has the same names as a step, but goes nowhere.
+    """
+    if len(steps) * 2 < rows or not len(steps):
+        return False
+    if rows == 1 or steps.max() == steps.min():
+        return rows == 1
+    upward = float((np.diff(steps) >= 0).mean())
+    return upward >= 0.8 or abs(float(np.corrcoef(steps, np.arange(len(steps)))[0, 1])) > 0.9
+
+
+def fill(history: History, table: Table, names: Names | None = None, prefix: str = "") -> None:
+    """Add every numeric column of a table; `prefix` is a group that the file stands for, e.g. eval/."""
+    history.problems += table.problems
+    if not table.lines:
+        return
+    steps = find_steps(table)
+    _report_steps(history, table, steps)
+    row_step = np.full(len(table.lines), -1, np.int64)
+    has_step = np.zeros(len(table.lines), bool)
+    row_step[steps.at], has_step[steps.at] = steps.steps, True
+    wrong: dict[str, list[str]] = {}
+    for name, cells in table.cells.items():
+        if name != steps.column and common.plain(name) not in KEYS:
+            said = _add(history, table, prefix + name, cells, (row_step, has_step, steps.axis), names)
+            wrong.setdefault(said, []).append(name)
+    for said, columns in wrong.items():
+        if said:
+            more = f" (in {len(columns)} columns, first `{columns[0]}`)" if len(columns) > 1 else f" (`{columns[0]}`)"
+            problem(history, table.file, said + more)
+
+
+def _report_steps(history: History, table: Table, steps: Steps) -> None:
+    if not steps.column:
+        known = "step, global_step, iteration or episode"
+        problem(history, table.file, f"no column counts steps (e.g. {known}); rows are counted instead")
+    elif len(steps.at) < len(table.lines):
+        lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
+        message = f"{len(lost)} rows have no integer step in `{steps.column}` and were left out"
+        problem(history, table.file, message, table.lines[int(lost[0])])
+
+
+def _add(
+    history: History,
+    table: Table,
+    name: str,
+    cells: Sequence[Cell],
+    at_step: tuple[np.ndarray, np.ndarray, str],
+    names: Names | None,
+) -> str:
+    """Add one column; returns what was wrong with its steps."""
+    row_step, has_step, axis = at_step
+    read = numbers(cells)
+    if not len(read.at):  # text: no metric, and nothing is wrong with it
+        return ""
+    _report_cells(history, table, name, cells, read.bad)
+    good = has_step[read.at]
+    at, values = row_step[read.at[good]], read.values[good]
+    order, said = common.in_order(at)
+    if len(order):
+        put(history, name, at[order], values[order], axis, translation(name, values, names))
+    return said
+
+
+def _report_cells(history: History, table: Table, name: str, cells: Sequence[Cell], bad: list[int]) -> None:
+    if bad:
+        what = f"`{name}` is no number in {len(bad)} rows, first {cells[bad[0]]!r:.80}"
+        problem(history, table.file, what, table.lines[bad[0]])
+
+
+def translation(name: str, values: np.ndarray, names: Names | None = None) -> Names:
+    """relab's name for this column: by the format's own table, else by the common one."""
+    if names and name in names:
+        return names
+    found = common.meaning(name)
+    if found == "policy/kl" and bool((values < -1e-6).any()):
+        found = "policy/kl_k1"  # an estimate that goes below 0 is the mean of -ln r
+    return {name: (found, 1.0)} if found else {}

@@ -1,0 +1,71 @@
+"""Which runs are in the table files (CSV, JSON lines) of a folder, and what is one of them like?
+
+One file is one run: named by its folder where the file's name says nothing (progress.csv), else by the file. Files
+named for their part in a run (train.csv and eval.csv) are one run together. A file whose `seed` or `run` column has
+several values holds a run per value.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from relab.history import History
+from relab.importers import settings_files, table
+from relab.importers.source import Listing, Source, start
+from relab.importers.table import Table
+from relab.jsonl import Problem
+
+MAX_BYTES = 1 << 29
+JUDGING = ("eval", "evaluation", "evaluations", "test", "evals")
+PARTS = ("train", "training", "progress", "metrics", "log", "logs", "losses", "result", "results", "history", "stats",
+         "learning_curve", "learning_curves", *JUDGING)  # fmt: skip
+Load = Callable[[Path], Table]
+Parse = Callable[[bytes, str], Table]
+
+
+def runs(listing: Listing, names: Sequence[str], load: Load) -> list[Source]:
+    paths = tuple(listing.folder / name for name in names)
+    stems = [path.stem.lower() for path in paths]
+    if len(set(stems)) == len(stems) and all(stem in PARTS for stem in stems):
+        return [Source("", listing.folder, paths)] if len(paths) > 1 else _in_file(listing.folder, paths[0], load)
+    return [run for path in paths for run in _in_file(path, path, load)]
+
+
+def _in_file(place: Path, path: Path, load: Load) -> list[Source]:
+    """One run per value of the columns that tell runs apart."""
+    keys = table.split(load(path))
+    return [Source("", place if len(keys) == 1 else path, (path,), key) for key in keys]
+
+
+def read(source: Source, load: Load) -> History:
+    history = start(source)
+    facts: dict[str, object] = {}
+    for path in source.files:
+        found = load(path)
+        rows = table.split(found).get(source.key, []) if source.key else range(len(found.lines))
+        mine = found.rows(rows)
+        facts |= table.facts(mine)
+        judging = len(source.files) > 1 and path.stem.lower() in JUDGING
+        table.fill(history, mine, prefix="eval/" if judging else "")
+    settings_files.use(history, source, settings_files.beside(history, source), facts)
+    return history
+
+
+def load(path: Path, parse: Parse) -> Table:
+    """The file's cells; a file is asked for by every run in it, hence the cache."""
+    about = path.stat()
+    return _load(os.fspath(path), about.st_size, about.st_mtime_ns, parse)
+
+
+@lru_cache(maxsize=4)
+def _load(name: str, size: int, changed: int, parse: Parse) -> Table:
+    path = Path(name)
+    with open(path, "rb") as file:
+        data = file.read(MAX_BYTES)
+    found = parse(data, path.name)
+    if size > MAX_BYTES:
+        found.problems.append(Problem(path.name, None, f"only the first {MAX_BYTES} of {size} bytes were read"))
+    return found

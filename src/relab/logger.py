@@ -1,0 +1,216 @@
+"""How does any program write a record that relab can read? One file without dependencies, for Python 3.8 and newer.
+
+Copy it next to your program, or import it from relab:
+
+    from relab.logger import Logger
+    log = Logger("runs/my-run", config={"lr": 3e-4}, seed=0, env="CartPole-v1", algo="ppo")
+    log.log(2048, **{"return/mean": 21.3, "policy/kl": 0.01, "my_number": 3.0})
+    log.evaluation(2048, returns=[20.0, 31.0], lengths=[20, 31])
+    log.close()
+
+Names of relab's glossary (docs/metrics.md) are understood by its rules; any other name is kept as foreign/NAME. The
+folder has the layout of docs/record.md. Each row is flushed: after kill -9 all but the last line is there. Started by
+`relab capture`, Logger() without a folder writes where capture says.
+"""
+
+import json
+import math
+import os
+import platform
+import sys
+import time
+from typing import Any, Dict, Iterable, List, Mapping, Optional
+
+SCHEMA = 1
+HEARTBEAT_S = 10.0
+FOLDER_VARIABLE = "RELAB_RUN"
+GROUPS = ("return/", "eval/", "policy/", "value/", "model/", "data/", "optim/", "time/", "env/", "foreign/")
+
+
+class Logger:
+    """Writes one run folder; a context manager that notes how the run ended."""
+
+    def __init__(
+        self,
+        folder: Optional[str] = None,
+        config: Optional[Mapping[str, Any]] = None,
+        seed: Optional[int] = None,
+        env: Optional[str] = None,
+        algo: Optional[str] = None,
+        axis: str = "env_steps",
+        intent: Optional[str] = None,
+    ) -> None:
+        chosen = folder or os.environ.get(FOLDER_VARIABLE)
+        if not chosen:
+            raise ValueError("Logger needs a folder: Logger('runs/NAME'), or start the program by `relab capture`")
+        self.folder, self.axis = chosen, axis
+        self._files: Dict[str, Any] = {}
+        os.makedirs(chosen, exist_ok=True)
+        if os.path.exists(os.path.join(chosen, "metrics.jsonl")):
+            raise ValueError(f"Logger must write into a new folder, but {chosen} holds a run; choose another name")
+        settings = _nested(config or {}, seed, env, algo)
+        self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
+        self.meta = _facts(seed, env, intent)
+        self._beat = 0.0
+        self._write_meta()
+        self.event("start", None)
+
+    def log(self, step: int, **metrics: Any) -> None:
+        """One row of numbers at a step; numbers that are not finite are kept as such."""
+        row: Dict[str, Any] = {"step": int(step), "axis": self.axis}
+        row.update({_name(key): _number(value) for key, value in metrics.items() if value is not None})
+        self._append("metrics.jsonl", row)
+        if time.monotonic() - self._beat > HEARTBEAT_S:
+            self._write_meta()
+
+    def evaluation(
+        self,
+        step: int,
+        returns: Iterable[float],
+        lengths: Optional[Iterable[int]] = None,
+        successes: Optional[Iterable[bool]] = None,
+        mode: str = "det",
+    ) -> None:
+        """Every episode of an evaluation, so that intervals can be told; mode is det or sampled."""
+        values = [float(x) for x in returns]
+        sizes = [int(x) for x in lengths] if lengths is not None else [0] * len(values)
+        won: List[Any] = [bool(x) for x in successes] if successes is not None else [None] * len(values)
+        episodes = [
+            {"seed": None, "return": _number(r), "length": n, "success": s, "end": "unknown"}
+            for r, n, s in zip(values, sizes, won)
+        ]
+        self._append("evals.jsonl", {"step": int(step), "mode": mode, "episodes": episodes})
+
+    def event(self, kind: str, step: Optional[int], **data: Any) -> None:
+        self._append("events.jsonl", dict(data, kind=kind, step=step, time=_now()))
+
+    def close(self, status: str = "finished") -> None:
+        if self.meta["status"] == "running":
+            self.event("finish" if status == "finished" else "error", None)
+            self.meta["status"] = status
+            self._write_meta()
+        for file in self._files.values():
+            file.close()
+        self._files = {}
+
+    def __enter__(self) -> "Logger":
+        return self
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        stopped = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self.close("finished" if kind is None else "interrupted" if stopped else "failed")
+
+    # ---- Files
+
+    def _append(self, name: str, row: Mapping[str, Any]) -> None:
+        if name not in self._files:
+            self._files[name] = open(os.path.join(self.folder, name), "ab")  # noqa: SIM115 - open until close()
+        self._files[name].write((json.dumps(row) + "\n").encode())
+        self._files[name].flush()
+
+    def _write_meta(self) -> None:
+        self._beat, self.meta["heartbeat"] = time.monotonic(), _now()
+        self._replace("meta.json", json.dumps(self.meta, indent=1))
+
+    def _replace(self, name: str, text: str) -> None:
+        path = os.path.join(self.folder, name)
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(path + ".tmp", path)
+
+
+def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
+    """A callback for Stable-Baselines3's learn(): what its logger holds goes to a relab record, row by row."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class ToRelab(BaseCallback):
+        def _on_training_start(self) -> None:
+            algo = type(self.model).__name__.lower()
+            known = dict({"algo": algo, "seed": self.model.seed, "env": _env_id(self.training_env)}, **facts)
+            self.record = Logger(folder, **known)
+
+        def _on_rollout_end(self) -> None:
+            self._keep()
+
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_training_end(self) -> None:
+            self._keep()
+            self.record.close()
+
+        def _keep(self) -> None:
+            values = {k: v for k, v in self.model.logger.name_to_value.items() if isinstance(v, (int, float))}
+            buffer = getattr(self.model, "ep_info_buffer", None)
+            if buffer:
+                values["rollout/ep_rew_mean"] = sum(e["r"] for e in buffer) / len(buffer)
+                values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
+            if values:
+                self.record.log(self.num_timesteps, **{SB3.get(k, k): SIGN.get(k, 1) * v for k, v in values.items()})
+
+    return ToRelab()
+
+
+SB3 = {
+    "rollout/ep_rew_mean": "return/mean_100", "rollout/ep_len_mean": "return/length", "train/approx_kl": "policy/kl",
+    "train/clip_fraction": "policy/clip_share", "train/entropy_loss": "policy/entropy",
+    "train/value_loss": "value/loss",
+    "train/policy_gradient_loss": "policy/loss", "train/explained_variance": "value/explained_variance",
+    "train/learning_rate": "optim/lr",
+}  # fmt: skip
+SIGN = {"train/entropy_loss": -1}  # Stable-Baselines3 logs minus the entropy
+
+
+class PufferLogger(Logger):
+    """PufferLib's logger protocol: run_id, log(dict, step), close(path)."""
+
+    def __init__(self, folder: Optional[str] = None, **facts: Any) -> None:
+        super().__init__(folder, axis="agent_steps", **facts)
+        self.run_id = os.path.basename(os.path.normpath(self.folder))
+
+    def log(self, logs: Any, step: Any = None, **metrics: Any) -> None:  # type: ignore[override]
+        rows = logs if isinstance(logs, Mapping) else {}
+        super().log(int(step if step is not None else rows.get("agent_steps", 0)), **dict(rows, **metrics))
+
+    def close(self, model_path: Any = None, *_: Any) -> None:
+        super().close("finished")
+
+
+# ---- Plain facts
+
+
+def _name(name: str) -> str:
+    return name if name.startswith(GROUPS) else "foreign/" + name
+
+
+def _number(value: Any) -> Any:
+    number = float(value)
+    return number if math.isfinite(number) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, "NaN")
+
+
+def _nested(config: Mapping[str, Any], seed: Any, env: Any, algo: Any) -> Dict[str, Any]:
+    settings = json.loads(json.dumps(dict(config), default=str))
+    found: Dict[str, Any] = {"foreign": settings} if settings else {}
+    found.update({"algo": {"name": algo}} if algo else {})
+    found.update({"env": {"name": env}} if env else {})
+    found.update({"seed": seed} if seed is not None else {})
+    return found
+
+
+def _facts(seed: Any, env: Any, intent: Any) -> Dict[str, Any]:
+    return {
+        "schema": SCHEMA, "status": "running", "command": " ".join(sys.argv), "seed": seed, "intent": intent,
+        "parent": None, "spec": {"env": env}, "packages": {"python": platform.python_version()}, "started": _now(),
+        "logger": "relab.logger",
+    }  # fmt: skip
+
+
+def _env_id(envs: Any) -> Any:
+    try:
+        return envs.get_attr("spec")[0].id
+    except Exception:
+        return None
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"

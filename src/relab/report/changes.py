@@ -1,0 +1,149 @@
+"""What was set differently, and is that the likely cause? Keys against the parent, the reference or relab's preset.
+
+A cause is named only where two things meet: a finding whose advice names a key, and that key standing on the side of
+its base that the advice leads back from. Without such a match the finding is named, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from relab import config, names, registry
+from relab.configs.views import MISSING, Change, diff, flatten
+from relab.history import History
+from relab.report import gather
+from relab.report.gather import Group, shown
+
+QUIET_KEYS = ("seed", "algo.name", "env.name")  # in the title or the outcome already
+NO_CAUSE = re.compile(r"seed|total_steps|threads|device|(?:eval|save)\..*|(?:.*\.)?name")  # change no update
+LISTS_CHANGES = "unmentioned-config-change"  # its advice is the diff itself: asked last, or it would explain all
+DOWN = re.compile(r"\b(?:lower|cut|fewer|smaller|reduce|decrease|shorter|drop)\b", re.IGNORECASE)
+UP = re.compile(r"\b(?:raise|larger|more|increase|longer|higher|widen)\b", re.IGNORECASE)
+SET = re.compile(r"\b(?:set|use|turn on|switch on)\b", re.IGNORECASE)
+
+
+class Base(NamedTuple):
+    """What a run is held against: reference, parent or preset, and its settings."""
+
+    kind: str
+    settings: dict[str, Any]
+
+
+def base_of(run: History, reference: History | None = None) -> Base | None:
+    """The reference the user named; else the parent where it lies beside the run; else relab's preset."""
+    if reference is not None and reference.config:
+        return Base("reference", reference.config)
+    parent = parent_of(run)
+    if parent is not None:
+        try:
+            return Base("parent", config.read_yaml(parent / "config.yaml"))
+        except (OSError, config.YamlError):
+            pass  # told in not_known
+    return _preset(run)
+
+
+def parent_of(run: History) -> Path | None:
+    """The parent's folder, where it lies beside the run."""
+    parent = run.meta.get("parent")
+    if not isinstance(parent, str) or not parent:
+        return None
+    try:
+        return names.find(Path(parent).name, run.folder.resolve().parent)
+    except (LookupError, OSError):
+        return None
+
+
+def _preset(run: History) -> Base | None:
+    flat = flatten(run.config)
+    chosen = {key: v for key in ("algo.name", "env.name") if isinstance(v := flat.get(key), str)}
+    if run.source != "relab" or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
+        return None
+    try:
+        return Base("preset", config.to_dict(config.resolve([config.Layer("defaults", chosen)]).config))
+    except (config.ConfigError, LookupError, ImportError):
+        return None
+
+
+# ---- The table
+
+
+def config_changes(groups: list[Group], reference: History | None = None) -> dict[str, Any]:
+    """Keys that differ between the groups; for one group, from its base."""
+    if len(groups) > 1:
+        keys = gather.differing(groups)
+        rows = [[key, *(shown(flatten(g.config).get(key, MISSING)) for g in groups)] for key in keys]
+        return {"against": "Config keys that differ", "head": ["key", *(g.label for g in groups)], "rows": rows}
+    run = groups[0].runs[0].history
+    base = base_of(run, reference)
+    if base is None:
+        return _set_keys(run)
+    rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base.settings, run.config) if c.key not in QUIET_KEYS]
+    return {"against": f"Config against its {base.kind}", "head": ["key", base.kind, "this run"], "rows": rows}
+
+
+def _set_keys(run: History) -> dict[str, Any]:
+    """What somebody chose, where there is nothing to hold it against."""
+    flat = flatten(run.config)
+    if not run.provenance:
+        rows = [[key, shown(value)] for key, value in flat.items() if key not in QUIET_KEYS]
+        return {"against": "Config", "head": ["key", "value"], "rows": rows}
+    made = ("defaults", "preset")
+    chosen = {k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in made and k not in QUIET_KEYS}
+    rows = [[key, shown(flat.get(key, MISSING)), str(source)] for key, source in chosen.items()]
+    return {"against": "Config keys that were set", "head": ["key", "value", "from"], "rows": rows}
+
+
+# ---- The likely cause
+
+
+def likely(findings: Sequence[dict[str, Any]], changes: Sequence[Change]) -> tuple[str, dict[str, Any]] | None:
+    """(ent_coef x12, the finding that says so) of the first finding whose advice names a changed key."""
+    able = [c for c in changes if not NO_CAUSE.fullmatch(c.key)]
+    for finding in sorted(findings, key=lambda f: f.get("slug") == LISTS_CHANGES):
+        for one in _advice(finding):
+            found = next((c for c in able if _leads_back(one, c)), None)
+            if found is not None:
+                return change_text(found), finding
+    return None
+
+
+def _advice(finding: dict[str, Any]) -> list[Any]:
+    found = finding.get("try")
+    return found if isinstance(found, list) else []
+
+
+def change_text(change: Change) -> str:
+    """lr x12 for numbers of one sign; KEY a → b for the rest."""
+    key = change.key.rpartition(".")[2]
+    if _number(change.a) and _number(change.b) and change.a * change.b > 0:
+        return f"{key} x{change.b / change.a:.3g}"
+    return f"{key} {shown(change.a)} → {shown(change.b)}"
+
+
+def _leads_back(one: Any, change: Change) -> bool:
+    """Whether following the advice would move this key towards its base."""
+    if isinstance(one, dict):
+        return one.get("key") == change.key and _towards(one.get("from"), one.get("to"), change)
+    return any(_clause_fits(clause, change) for clause in re.split(r"[;,.](?=\s|$)", str(one)))
+
+
+def _towards(start: Any, end: Any, change: Change) -> bool:
+    if all(_number(v) for v in (start, end, change.a, change.b)):
+        return (end - start) * (change.a - change.b) > 0
+    return end == change.a or shown(end) == shown(change.a)
+
+
+def _clause_fits(clause: str, change: Change) -> bool:
+    """`lower lr or epochs`: the verb holds for every key of its clause; a clause without one tells no direction."""
+    if f"`{change.key}`" not in clause and f"`{change.key.rpartition('.')[2]}`" not in clause:
+        return False
+    if DOWN.search(clause) or UP.search(clause):
+        return _number(change.a) and _number(change.b) and (change.b > change.a) == bool(DOWN.search(clause))
+    return bool(SET.search(clause)) and change.b in (None, 0, False) and change.a not in (None, 0, False)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

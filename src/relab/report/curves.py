@@ -1,0 +1,191 @@
+"""What does a figure show? Every seed, mean and band, levels, reference and onset as plain data; svg.py draws it.
+
+`x` is the axis the metric was logged on; `updates` and `time` (seconds since the start, pauses left out) stand beside
+it where every run of the figure has them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from relab import glossary
+from relab.health.view import View
+from relab.history import History
+from relab.report.gather import Group, Run
+from relab.report.verdict import is_return
+from relab.stats import mean_interval
+
+BAND_SEEDS = 3  # a band over fewer says nothing
+LOG_SPAN = 100.0  # two decades
+LINEAR_UNITS = ("return", "share", "reward", "flag")  # differences matter there, not ratios
+MOST_POINTS = 400  # per line; a screen has no more columns
+
+
+def curve(
+    groups: list[Group],
+    metric: str = "",
+    findings: Sequence[dict[str, Any]] = (),
+    reference: Run | None = None,
+    called: str = "reference",
+) -> dict[str, Any]:
+    """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
+    metric = metric or next((r.verdict.metric for g in groups for r in g.runs if r.verdict.metric), "")
+    runs = [run for group in groups for run in group.runs]
+    entry = glossary.metric(metric) if metric and glossary.known(metric) else None
+    data = {
+        "metric": metric,
+        "meaning": entry.meaning if entry else "",
+        "unit": entry.unit if entry else "",
+        "axis": next((a for run in runs if (a := run.history.axes.get(metric))), "agent_steps"),
+        "levels": levels(runs) if is_return(metric) else [],
+        "reference": line(reference, metric) | {"called": called} if reference is not None else None,
+        "onset": onset(findings, {run.name: run for run in runs}),
+        "groups": [_lines(group, metric) for group in groups],
+    }
+    return data | {"xs": _shared_axes(data), "log_y": log_y(data)}
+
+
+def _lines(group: Group, metric: str) -> dict[str, Any]:
+    lines = [line(run, metric) for run in group.runs]
+    counted = [line(run, metric) for run in group.distinct]
+    return {"label": group.label, "lines": [one for one in lines if one["x"]],
+            "band": band([one for one in counted if one["x"]])}  # fmt: skip
+
+
+def line(run: Run, metric: str) -> dict[str, Any]:
+    """One run: evaluations as they were judged, every row of anything else."""
+    steps, values = _points(run, metric)
+    made = {"name": run.name, "seed": run.seed, "x": steps.tolist(), "y": values.tolist()}
+    return made | {name: found.tolist() for name, found in _other_axes(run.history, metric, steps).items()}
+
+
+def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    if run.verdict.metric == metric and metric.startswith("eval/"):
+        points = run.verdict.points
+        return np.array([p.step for p in points], np.int64), np.array([p.mean for p in points], np.float64)
+    column = run.history.columns.get(metric)
+    return column if column is not None else (np.array([], np.int64), np.array([]))
+
+
+# ---- Other axes
+
+
+def _other_axes(run: History, metric: str, steps: np.ndarray) -> dict[str, np.ndarray]:
+    found = {}
+    if "data/updates" in run.columns and run.axes.get(metric) != "updates":
+        found["updates"] = _at(steps, *run.columns["data/updates"])
+    clock = run.columns.get("time/elapsed_s")
+    if clock is not None and len(clock.steps):
+        found["time"] = _at(steps, clock.steps, running(clock.values))
+    return found
+
+
+def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Between logged rows by interpolation; a run begins at 0."""
+    order = np.argsort(known, kind="stable")
+    return np.interp(steps, np.append(0, known[order]), np.append(0.0, values[order]))
+
+
+def running(seconds: np.ndarray) -> np.ndarray:
+    """A clock that starts again at each resume, made to run on."""
+    back = np.append(0.0, np.where(np.diff(seconds) < 0, seconds[:-1], 0.0))
+    return seconds + np.cumsum(back)
+
+
+def _shared_axes(data: dict[str, Any]) -> list[str]:
+    lines = [one for group in data["groups"] for one in group["lines"]]
+    lines += [data["reference"]] if data["reference"] and data["reference"]["x"] else []
+    return ["steps", *(name for name in ("updates", "time") if lines and all(name in one for one in lines))]
+
+
+def log_y(data: dict[str, Any]) -> str:
+    """yes: a log axis suits the metric; offer: it can be asked for; no: under two decades, or not all are positive."""
+    values = [y for group in data["groups"] for one in group["lines"] for y in one["y"] if math.isfinite(y)]
+    everything = [*values, *(level["value"] for level in data["levels"])]
+    if not values or min(everything) <= 0 or max(values) / min(values) <= LOG_SPAN:
+        return "no"
+    return "offer" if data["unit"] in LINEAR_UNITS or is_return(data["metric"]) else "yes"
+
+
+# ---- Levels, onset, band
+
+
+def levels(runs: list[Run]) -> list[dict[str, Any]]:
+    """What a random policy earns, what counts as solved, the highest return there can be."""
+    found: dict[tuple[str, float], None] = {}
+    for run in runs:
+        if run.verdict.random:
+            found["random", run.verdict.random.mean] = None
+        if run.verdict.level is not None:
+            found["solved", run.verdict.level] = None
+        view = View(run.history, run.name)
+        if view.knows_ceiling:
+            found["ceiling", view.ceiling()] = None
+    return [{"label": label, "value": value} for label, value in found]
+
+
+def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> dict[str, Any] | None:
+    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
+    dated = [f for f in findings if _step(f) is not None]
+    if not dated:
+        return None
+    slug = dated[0].get("slug")
+    first = min((f for f in dated if f.get("slug") == slug), key=lambda f: _step(f) or 0)
+    step, run = _step(first), runs.get(str(first.get("run")))
+    where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
+    made = {"step": step, "slug": f"{slug}{where}"}
+    axes = _other_axes(run.history, "", np.array([step])) if run else {}
+    return made | {name: float(at[0]) for name, at in axes.items()}
+
+
+def _step(finding: dict[str, Any]) -> float | None:
+    at = finding.get("onset")
+    step = at.get("step") if isinstance(at, dict) else None
+    return step if isinstance(step, (int, float)) else None
+
+
+def band(lines: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Mean and 95 % interval at the steps that all seeds share; none under three seeds."""
+    seeds = [dict(zip(one["x"], one["y"])) for one in lines]
+    if len(seeds) < BAND_SEEDS:
+        return None
+    rows = [at for at in sorted(set.intersection(*(set(s) for s in seeds)))
+            if all(math.isfinite(s[at]) for s in seeds)]  # fmt: skip
+    ends = [mean_interval(np.array([s[at] for s in seeds])) for at in rows]
+    if not ends:
+        return None
+    made = {"x": rows, "mean": [e.mid for e in ends], "low": [e.low for e in ends], "high": [e.high for e in ends],
+            "label": f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"}  # fmt: skip
+    return made | _band_axes(lines, rows)
+
+
+def _band_axes(lines: list[dict[str, Any]], rows: list[int]) -> dict[str, list[float]]:
+    """Seeds share steps, not seconds: by another axis a step stands at the mean of its places."""
+    found = {}
+    for name in ("updates", "time"):
+        if all(name in one for one in lines):
+            places = [dict(zip(one["x"], one[name])) for one in lines]
+            found[name] = [float(np.mean([p[at] for p in places])) for at in rows]
+    return found
+
+
+# ---- Fewer points
+
+
+def thinned(points: list[tuple[float, float]], most: int = MOST_POINTS) -> list[tuple[float, float]]:
+    """At most `most`, lowest and highest of each stretch kept, so that no spike is lost; NaN stays as well."""
+    size = math.ceil(2 * len(points) / most)
+    if len(points) <= most:
+        return points
+    kept = []
+    for i in range(0, len(points), size):
+        stretch = range(i, min(i + size, len(points)))
+        good = [j for j in stretch if math.isfinite(points[j][1])]
+        ends = {min(good, key=lambda j: points[j][1]), max(good, key=lambda j: points[j][1])} if good else set()
+        bad = next((j for j in stretch if not math.isfinite(points[j][1])), None)
+        kept += sorted(ends | ({bad} if bad is not None else set()))
+    return [points[j] for j in kept]

@@ -1,0 +1,159 @@
+"""Can this schedule work at all? Bars that contradict, imply or stand under each other, told before a run is spent.
+
+lint(schedule) needs no data. What a log adds (the trials behind a count, a floor that the resets set) is handed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from relab.schedules.alert import Alert
+from relab.schedules.bounds import Bound, bound, conflict, implies, impossible, in_words, kind, opposite
+from relab.schedules.chance import binomial_up_to
+from relab.schedules.gate import Condition, Gate
+from relab.schedules.schedule import Schedule
+from relab.schedules.stage import Plan
+
+
+@dataclass(frozen=True)
+class Lint:
+    """One thing that cannot work, or works otherwise than it reads."""
+
+    slug: str
+    owner: str  # the gate, plan or alert
+    message: str
+    exact: bool = True  # False: holds but for bars that look at different windows
+    blocks: bool = False  # True: it can never open, fire or be reached
+    conditions: tuple[Condition, ...] = ()
+    numbers: dict[str, float] = field(default_factory=dict)
+    note: str = ""  # what limits it
+
+
+def lint(schedule: Schedule, n: int | None = None) -> list[Lint]:
+    """All findings; `n` is the number of trials behind counts and shares where conditions do not say it themselves."""
+    found: list[Lint] = []
+    for gate in schedule.gates:
+        found += [*contradictions(gate, n), *misordered(gate, n), *redundant(gate, n), *under_floor(gate, n)]
+    for alert in schedule.alerts:
+        found += unreachable(alert, schedule.total)
+    for plan in schedule.plans:
+        found += overrun(plan, schedule.total)
+    return found
+
+
+# ---- Gates
+
+
+def keeps(gate: Gate, n: int | None) -> list[Bound]:
+    """What must hold for no failure; nothing where success is asked first."""
+    return [bound(opposite(condition), n) for condition in gate.failure] if gate.first == "failure" else []
+
+
+def contradictions(gate: Gate, n: int | None = None) -> Iterator[Lint]:
+    """No value meets all of success without failing."""
+    asked = [bound(condition, n) for condition in gate.success]
+    for each in asked:
+        if impossible(each):
+            yield Lint("gate-contradiction", gate.name, f"{each.condition} asks for a share outside of 0 to 1",
+                       blocks=True, conditions=(each.condition,))  # fmt: skip
+    kept = keeps(gate, n)
+    for a, b in [*combinations(asked, 2), *((a, b) for a in asked for b in kept)]:
+        if conflict(a, b):
+            exact = a.over == b.over
+            other = f"not failing asks {b.condition}" if b in kept else f"success also asks {b.condition}"
+            yield Lint("gate-contradiction", gate.name, f"success asks {a.condition}, but {other}: no value has both",
+                       exact, exact, (a.condition, b.condition))  # fmt: skip
+
+
+def misordered(gate: Gate, n: int | None = None) -> Iterator[Lint]:
+    """A success bar that every value above the failure bar has passed already."""
+    for condition in gate.success:
+        a = bound(condition, n)
+        for failing, b in zip(gate.failure, keeps(gate, n)):
+            if implies(b, a) and not implies(a, b):
+                message = f"bars out of order: success asks {condition}, failure is {failing}"
+                yield Lint("gate-contradiction", gate.name, message, a.over == b.over, False, (condition, failing),
+                           note=_windows(a, b))  # fmt: skip
+
+
+def redundant(gate: Gate, n: int | None = None) -> Iterator[Lint]:
+    """Success bars that another success bar implies: the tighter one alone decides."""
+    bounds = [bound(condition, n) for condition in gate.success]
+    for i, b in enumerate(bounds):
+        makers = [a for j, a in enumerate(bounds) if j != i and implies(a, b) and not (implies(b, a) and j > i)]
+        makers = [
+            a for a in makers if a.condition.metric != b.condition.metric or a.over == b.over
+        ]  # smoothing is meant
+        if makers:
+            a = min(makers, key=lambda a: (a.over != b.over, abs(a.condition.window - b.condition.window)))
+            yield _implied(gate, a, b)
+
+
+def _implied(gate: Gate, a: Bound, b: Bound) -> Lint:
+    means = f"{a.condition} means {in_words(a, b.condition)}"
+    if kind(a.condition) == "count" and a.level:
+        bar = a.condition.threshold
+        means = f"{a.condition} of {bar / a.level:.0f} is {a.level:.4f}"
+    return Lint("redundant-threshold", gate.name, f"{b.condition} adds nothing: {means}",
+                a.over == b.over, False, (b.condition, a.condition), note=_windows(a, b))  # fmt: skip
+
+
+def _windows(a: Bound, b: Bound) -> str:
+    if a.over == b.over:
+        return ""
+    told = ["the newest value" if each == ("last", 1) else f"{each[0]}({each[1]})" for each in (a.over, b.over)]
+    return f"value by value; the windows differ, {told[0]} and {told[1]}"
+
+
+def under_floor(gate: Gate, n: int | None = None) -> Iterator[Lint]:
+    """Bars below what is expected under any policy, where the condition says so."""
+    for condition in gate.success:
+        trials = condition.n or n
+        if condition.floor is None or not trials or not condition.asks_low:
+            continue
+        is_count = kind(condition) == "count"
+        expected = condition.floor if is_count else condition.floor * trials
+        bar = condition.threshold if is_count else condition.threshold * trials
+        if bar < expected:
+            yield floor_lint(gate, condition, expected, trials, bar)
+
+
+def floor_lint(gate: Gate, condition: Condition, expected: float, n: int, bar: float, exact: bool = True) -> Lint:
+    """How likely luck alone gets under a bar that lies below the floor, once and as often as the gate asks."""
+    once = binomial_up_to(int(bar + 1e-9), n, expected / n)
+    row = once**gate.required
+    times = f", {row:.2g} for the {gate.required} in a row" if gate.required > 1 else ""
+    share = "" if kind(condition) == "count" else f" ({bar:.4g} of {n:,})"
+    message = f"{condition}{share}, but {expected:.3g} of {n:,} are expected: P = {once:.2g} a check{times}"
+    return Lint("bar-under-floor", gate.name, message, exact, False, (condition,),
+                {"expected": expected, "bar": bar, "n": n, "once": once, "in_a_row": row})  # fmt: skip
+
+
+# ---- Alerts and stages
+
+
+def unreachable(alert: Alert, total: int | None) -> Iterator[Lint]:
+    """Patience that is longer than the run."""
+    need = alert.patience * alert.cadence
+    if total is not None and need > total:
+        message = (
+            f"{alert.when} must hold {alert.patience} checks, one every {alert.cadence}: {need} > {total} iterations"
+        )
+        yield Lint("alert-unreachable", alert.name, message, True, True, (alert.when,), {"need": need, "total": total})
+
+
+def overrun(plan: Plan, total: int | None) -> Iterator[Lint]:
+    """Stages that add up to more than the run has."""
+    if total is None or plan.length <= total:
+        return
+    late = [k + 1 for k, start in enumerate(plan.starts) if start >= total]
+    never = f": stage{'s' * (len(late) > 1)} {_span(late)} of {len(plan.stages)} cannot start" if late else ""
+    message = f"{plan.name} adds up to {plan.length} iterations, the run has {total}{never}"
+    yield Lint("schedule-overrun", plan.name, message, True, bool(late), (),
+               {"length": plan.length, "total": total, "first_late": late[0] if late else 0})  # fmt: skip
+
+
+def _span(numbers: list[int]) -> str:
+    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"

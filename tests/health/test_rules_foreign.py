@@ -1,0 +1,254 @@
+"""Do the rules keep to their limits on logs that are not relab's: odd shapes, other names, sweeps, real effects?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab import glossary
+from relab.health import engine
+from relab.health.foreign import entropy_share, std_in_half_ranges
+from relab.health.rule import Missing, all_rules
+from relab.health.view import Group, View
+from relab.history import Column, History
+
+RULES = all_rules(plugins=False)
+NAMES = [
+    "foreign/w_norm", "foreign/delta_w_norm", "foreign/td_loss", "foreign/td_loss_from_q", "foreign/converged",
+    "foreign/num_iters", "foreign/mean_reward", "foreign/score", "foreign/dyn_loss", "foreign/v_values",
+]  # fmt: skip
+
+
+def made(columns, config=None, meta=None, name="run", state="finished", probes=(), axis="env_steps"):
+    """A foreign run out of values (steps 0, 1000, ...) or (steps, values)."""
+    history = History(Path("/nowhere"), source="csv", config=config or {}, meta=meta or {}, probes=list(probes))
+    for column, values in columns.items():
+        steps, values = values if isinstance(values, tuple) else (np.arange(len(values)) * 1000, values)
+        history.columns[column] = Column(np.asarray(steps, np.int64), np.asarray(values, np.float64))
+        history.axes[column] = axis
+    return View(history, name, state=state)
+
+
+def asked(slug, seen):
+    return engine._call(RULES[slug], seen, "x")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_rule_breaks_on_odd_logs(seed):
+    rng = np.random.default_rng(seed)
+    names = [*rng.choice(list(glossary.METRICS), 25, replace=False), *rng.choice(NAMES, 6, replace=False)]
+    odd = [0.0, 1.0, -1.0, 1e300, -1e300, math.nan, math.inf, 1e-300]
+    shapes = [lambda n: rng.normal(size=n), lambda n: np.zeros(n), lambda n: rng.choice(odd, n)]
+    columns = {str(name): shapes[rng.integers(3)](int(rng.choice([0, 1, 2, 3, 5, 12, 40]))) for name in names}
+    algo = str(rng.choice(["ppo", "SAC", "dqn", "td3", "x"]))
+    config = {"algo": {"name": algo, "gamma": float(rng.choice([0.9, 1.0])), "ent_coef": 0.1, "max_grad_norm": 0.0},
+              "total_steps": int(rng.choice([0, 10, 10**6])),
+              "foreign": {"v_max": 1.0, "w_init_scale": 0.1, "feature_dim": 8, "max_iters": 1}}  # fmt: skip
+    kind = {"kind": str(rng.choice(["discrete", "continuous"])), "n": [2], "dim": 1, "low": [-1.0], "high": [1.0]}
+    meta = {"spec": {"action": kind, "random": {"return_mean": 0.0, "return_std": 0.0, "n": 1}, "reward_high": 1.0,
+                     "horizon": 10}, "parent": "p"}  # fmt: skip
+    views = [made(columns, config, meta, name=f"run-{i}", probes=[{"step": 1, "converged": "False", "x": None}])
+             for i in range(3)]  # fmt: skip
+    views[0].reference, views[0].is_parent = views[1], True
+    _, gone = engine.ask_run(list(RULES.values()), views[0])
+    _, more = engine.ask_groups(list(RULES.values()), [Group(v.name, [v]) for v in views])
+    assert [each for each in gone + more if "the rule failed" in each.missing] == []
+
+
+# ---- Frozen, capped, pinned
+
+
+def test_a_norm_that_stands_still_while_the_parameters_turn_is_not_frozen():
+    def run(step, axis="iteration"):
+        columns = {"foreign/w_norm": np.full(50, 4.5), "foreign/delta_w_norm": np.full(50, step)}
+        return made({name: (np.arange(50), values) for name, values in columns.items()}, axis=axis)
+
+    assert asked("metric-frozen-at-init", run(1e-4)).severity == "warning"
+    assert asked("metric-frozen-at-init", run(0.1)) is None
+    assert asked("metric-frozen-at-init", run(1e-4, "env_steps")).severity == "info"
+
+
+def test_a_norm_of_gradients_is_no_norm_of_parameters():
+    assert isinstance(asked("metric-frozen-at-init", made({"foreign/grad_norm": np.ones(50)})), engine.NotChecked)
+
+
+def test_a_probe_with_a_fixed_number_of_iterations_has_no_cap():
+    rows = [{"step": i, "probe": "power", "num_iters": 20} for i in range(9)]
+    assert isinstance(asked("probe-hit-cap", made({}, probes=rows)), engine.NotChecked)
+    capped = made({}, {"foreign": {"power.max_iters": 20}}, probes=rows)
+    assert "9 of 9 rows" in asked("probe-hit-cap", capped).message
+
+
+def test_a_loss_that_fades_to_zero_is_not_pinned():
+    fades = made({"foreign/q_loss": np.maximum(np.exp(-np.arange(80.0)) - 1e-15, 0)})
+    jumps = made({"foreign/q_loss": [*np.linspace(2, 1, 30), *np.zeros(30)]})
+    printed = made({"foreign/q_loss": [*np.linspace(2, 1, 11), *np.zeros(30)]})
+    assert asked("loss-pinned", fades) is None
+    assert asked("loss-pinned", jumps).message == "foreign/q_loss stands at exactly 0"
+    assert asked("loss-pinned", printed) is None
+
+
+def test_a_value_at_the_end_of_its_bins_is_told_unless_it_is_all_there_is():
+    config = {"algo": {"gamma": 0.997}, "foreign": {"b_end": 6}}
+    values = {"foreign/critic_value": np.full(20, 147.2)}
+    assert "symexp(5)" in asked("support-ceiling", made(values, config)).message
+    small = made(values, config, {"spec": {"reward_high": 0.3}})
+    assert asked("support-ceiling", small) is None
+
+
+# ---- Names
+
+
+def test_a_factor_that_changes_is_no_convention():
+    x = np.linspace(1, 3, 30)
+    half = made({"foreign/td_loss": x, "foreign/td_loss_from_q": x / 2})
+    other = made({"foreign/td_loss": x, "foreign/td_loss_from_q": x * np.linspace(0.2, 0.9, 30)})
+    assert "1/2 times" in asked("constant-ratio", half).message
+    assert asked("constant-ratio", other) is None
+
+
+def test_a_reward_that_agrees_with_the_return_is_left_alone():
+    x = np.linspace(10, 20, 30)
+    assert asked("name-is-not-definition", made({"return/mean": x, "foreign/mean_reward": x * 1.1})) is None
+    found = asked("name-is-not-definition", made({"return/mean": x, "foreign/mean_reward": -x, "foreign/score": -x}))
+    assert "as score" in found.message
+    step = {"return/mean": x, "return/length": np.full(30, 200.0), "foreign/mean_reward": x / 200}
+    assert asked("name-is-not-definition", made(step)) is None
+
+
+def test_a_speed_since_the_start_is_quoted_rightly():
+    time = np.arange(30) * 2.0
+    right = {"time/elapsed_s": time, "time/sps": np.full(30, 500.0)}
+    assert asked("throughput-misquoted", made(right)) is None
+    assert asked("throughput-misquoted", made(right | {"time/sps": np.full(30, 1300.0)})).value == pytest.approx(2.6)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [("b0p005_tmos0p2778_s0", False), ("tmos0p28", False), ("tmos0p3778", True), ("x_seed1", True), ("v2-run5", False)],
+)
+def test_a_name_is_held_against_the_config_to_its_own_digits(name, wrong):
+    view = made({}, {"seed": 0, "foreign": {"tmos": 0.277777777778, "b": 0.005}}, name=name)
+    assert bool(asked("label-mismatch", view)) == wrong
+
+
+def test_one_axis_is_not_mixed():
+    assert asked("mixed-step-axes", made({"return/mean": np.ones(50), "policy/kl": np.ones(50)})) is None
+    short = made({"return/mean": np.ones(500), "foreign/tail": (np.arange(1, 9), np.ones(8))})
+    assert "1 to 8" in asked("mixed-step-axes", short).message
+
+
+# ---- Sweeps
+
+
+def arms(values, returns, key="alpha", seed=0, more=None):
+    views = []
+    for value, level in zip(values, returns, strict=True):
+        noise = np.random.default_rng(int(value * 100)).normal(size=40)
+        config = {"seed": seed, "algo": {"name": "x"}, "foreign": {key: value}}
+        views.append(made({"return/mean": level + noise, **(more or {}).get(value, {})}, config, name=f"{key}{value}"))
+    return [Group(view.name, [view]) for view in views]
+
+
+def test_an_axis_with_an_effect_is_not_inert():
+    assert "alpha from 1 to 3 hardly moves" in asked("inert-axis", arms([1, 2, 3], [1000, 1001, 1002])).message
+    assert asked("inert-axis", arms([1, 2, 3], [100, 120, 150])) is None
+    assert isinstance(asked("inert-axis", arms([1, 2], [1000, 1001])), engine.NotChecked)
+
+
+def norms(*values):
+    return {i + 1: {"foreign/w_norm": np.full(5, x)} for i, x in enumerate(values)}
+
+
+def test_another_start_in_one_arm_is_told_unless_the_setting_shapes_it():
+    odd = norms(4.58, 4.53, 4.53)
+    assert "4.58 with alpha = 1" in asked("coupled-random-streams", arms([1, 2, 3], [1, 2, 3], more=odd)).message
+    assert asked("coupled-random-streams", arms([1, 2, 3], [1, 2, 3], more=norms(4.53, 4.53, 4.53))) is None
+    shaped = arms([1, 2, 3], [1, 2, 3], "hidden_size", more=odd)
+    assert isinstance(asked("coupled-random-streams", shaped), engine.NotChecked)
+
+
+# ---- Derived numbers
+
+
+def test_the_standard_deviation_comes_out_of_the_entropy():
+    entropy = 4 * (math.log(866) + 0.5 * math.log(2 * math.pi * math.e))
+    action = {"kind": "continuous", "dim": 4, "low": [-2.0] * 4, "high": [2.0] * 4}
+    view = made({"policy/entropy": [5.0, 6.0, entropy]}, meta={"spec": {"action": action}})
+    assert std_in_half_ranges(view).last == pytest.approx(433)
+    with pytest.raises(Missing, match="range"):
+        std_in_half_ranges(made({"policy/entropy": [5.0, 6.0, entropy]}))
+
+
+def test_the_share_of_the_largest_entropy_comes_out_of_the_number_of_actions():
+    view = made({"policy/entropy": np.full(5, math.log(2))}, meta={"spec": {"action": {"kind": "discrete", "n": [4]}}})
+    assert entropy_share(view).last == pytest.approx(0.5)
+
+
+def test_entropy_that_rises_with_the_return_is_no_runaway():
+    entropy, config = np.linspace(1, 3, 40), {"algo": {"name": "ppo", "ent_coef": 0.01}}
+    noise = np.random.default_rng(0).normal(size=40)
+    worse = {"policy/entropy": entropy, "return/mean": np.linspace(100, 10, 40) + noise}
+    better = {"policy/entropy": entropy, "return/mean": np.linspace(10, 100, 40) + noise}
+    assert asked("entropy-runaway", made(worse, config)).confidence == "high"
+    assert asked("entropy-runaway", made(better, config)) is None
+
+
+CARTPOLE = {"action": {"kind": "discrete", "n": [2]}, "horizon": 500, "reward_high": 1.0,
+            "random": {"return_mean": 22.0, "return_std": 11.0, "n": 100}}  # fmt: skip
+
+
+def played(level, **columns):
+    """A run with ten evaluations of ten episodes at one level."""
+    view = made(columns, {"algo": {"name": "ppo"}}, {"spec": CARTPOLE})
+    rows = [{"step": 1000 * k, "mode": "det", "episodes": [{"return": level, "length": level}] * 10} for k in range(10)]
+    view.history.evals = rows
+    return view
+
+
+def test_a_critic_that_explains_nothing_in_a_solved_task_is_left_alone():
+    bad = {"value/explained_variance": np.full(40, -1.0)}
+    assert asked("critic-not-learning", played(500.0, **bad)) is None
+    assert asked("critic-not-learning", played(20.0, **bad)).value == -1.0
+
+
+def test_a_policy_may_be_certain_of_a_good_return():
+    certain = {"policy/entropy": np.full(40, 0.01)}
+    assert asked("entropy-collapse", played(420.0, **certain)) is None
+    assert asked("entropy-collapse", played(150.0, **certain)).value < 0.05
+
+
+def test_a_clip_range_that_shrinks_does_not_make_a_run_diverge():
+    wild = {"policy/kl": np.full(40, 1e-3), "policy/clip_share": np.full(40, 0.95)}
+    fixed, shrinking = (
+        played(20.0, **wild),
+        played(20.0, **wild, **{"foreign/train/clip_range": np.linspace(0.2, 0, 40)}),
+    )
+    assert asked("diverged", fixed).severity == "info"
+    assert asked("clip-share-high", fixed).severity == "info"
+    assert asked("diverged", shrinking) is None
+    assert asked("clip-share-high", shrinking) is None
+
+
+def test_holes_in_returns_are_no_divergence_in_a_foreign_log():
+    x = np.linspace(1, 2, 30)
+    holes, torn = x.copy(), x.copy()
+    holes[[0, 1, 7]], torn[20:] = np.nan, np.nan
+    assert asked("non-finite", made({"return/mean": holes})) is None
+    assert asked("non-finite", made({"return/mean": torn})).severity == "error"
+    assert asked("non-finite", made({"policy/loss": holes})).severity == "warning"
+
+
+def test_episodes_that_end_at_one_step_are_in_order():
+    same, back = np.array([1, 2, 2, 3]), np.array([1, 2, 1, 3])
+    assert asked("steps-not-monotone", made({"return/mean": (same, np.ones(4))})) is None
+    assert asked("steps-not-monotone", made({"return/mean": (back, np.ones(4))})).value == 1
+
+
+def test_a_log_that_stops_short_is_incomplete_and_one_row_before_the_end_is_not():
+    config = {"total_steps": 100_000}
+    assert "59%" in asked("run-incomplete", made({"return/mean": np.ones(60)}, config, state="ended")).message
+    assert asked("run-incomplete", made({"return/mean": np.ones(98)}, config, state="ended")) is None

@@ -1,0 +1,188 @@
+"""Do the folded sections hold what document and data ask for: scales, probes, stages, times, health, next steps?"""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+import pytest
+
+from relab.jsonl import encode
+from relab.record import Record
+from relab.report import course, gather, scales, sections
+from relab.report.parts import local_time
+from report.made import made
+
+HISTORIES = Path(__file__).parents[1] / "health" / "histories"
+UP = (10.0, 60.0, 150.0, 300.0, 400.0)
+
+
+def part(data, title):
+    return next((s for s in data["sections"] if s["title"] == title), None)
+
+
+# ---- Scales
+
+
+def scale(folder, **config):
+    """A run of four rows in which each number is off in its own way."""
+    spec = {"action": {"kind": "discrete", "n": [2]}, "reward_low": 0.0, "reward_high": 1.0}
+    settings = {"algo": {"name": "ppo", "gamma": 0.9, "clip": 0.2, "max_grad_norm": 0.5, **config}, "seed": 0}
+    with Record.create(folder, settings, {}, {"spec": spec}) as record:
+        for i in range(4):
+            record.append_metrics(
+                i,
+                {"policy/entropy": 0.3, "data/advantage_mean": 5.0, "data/advantage_std": 1.0, "value/mean": 9.0,
+                 "value/target_mean": 6.0, "value/target_std": 1.0, "value/target_max": 12.0, "data/reward_min": 0.0,
+                 "data/reward_max": 2.0, "policy/ratio_max": 30.0, "policy/kl": 0.1, "policy/clip_share": 0.6,
+                 "optim/grad_norm": 50.0, "optim/grad_clipped_share": 1.0, "value/explained_variance": -0.5},
+            )  # fmt: skip
+    return gather.load(folder)[0].runs[0]
+
+
+def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
+    found = scales.section_of(scale(tmp_path / "run", target_kl=0.02))
+    assert found["lines"] == ["10 of 11 off"]
+    rows = {row[0]: row[1:] for row in found["tables"][0]["rows"]}
+    assert rows["entropy at the start"] == ["0.3", "near ln n = 0.6931: a new policy prefers nothing", "off"]
+    assert rows["entropy at the end"] == ["0.3 (43% of ln n)", "0 to ln n = 0.6931", "ok"]
+    assert rows["reward"] == ["0 to 2", "0 to 1, as declared", "off"]
+    assert rows["highest value target"] == ["12", "up to reward_high / (1 - gamma) = 10", "off"]
+    assert rows["KL of an update"] == ["0.1", "up to 1.5 x target_kl = 0.03", "off"]
+    assert rows["gradient norm"] == ["50, 100% of the steps clipped", "up to 30 x max_grad_norm = 15", "off"]
+    assert rows["value"][1:] == ["its target 6 ± 1", "off"]
+    assert rows["advantage before normalisation"][0] == "mean 5, std 1"
+
+
+def test_what_is_missing_is_not_ok(tmp_path):
+    found = scales.section_of(scale(tmp_path / "run", max_grad_norm=None))
+    assert "gradient norm (a number for algo.max_grad_norm)" in found["lines"][1]
+    assert scales.section_of(gather.load(made(tmp_path / "bare", ()))[0].runs[0]) is None
+
+
+@pytest.mark.parametrize("name", ["cartpole", "pendulum", "herd", "ladder-both"])
+def test_healthy_runs_are_of_the_right_scale(name):
+    (group,) = gather.load(HISTORIES / "healthy" / name)
+    assert scales.section_of(group.runs[0])["lines"][0].startswith("all ")
+
+
+# ---- Health
+
+
+def test_health_tells_what_fired_and_what_did_not(tmp_path):
+    folder = made(tmp_path / "run", UP)
+    key = gather.load(folder)[0].key
+    fired = {
+        "slug": "a",
+        "severity": "error",
+        "run": "run",
+        "message": "m",
+        "explained_by": "b",
+        "onset": {"step": 2000},
+    }
+    shared = {"slug": "c", "severity": "info", "run": "run", "message": "m", "status": "also-in-reference"}
+    gone = [{"slug": "d", "run": "run", "missing": "policy/kl"}]
+    data = sections.build(folder, [fired, shared], gone, muted={"e": "known"}, limits=[f"1 seed of {key}"])
+    found = part(data, "Health")
+    assert found["lines"] == ["1 finding", "1 seed of run"]
+    assert [(t["caption"], t["rows"][0][:2]) for t in found["tables"]] == [
+        ("", ["error", "a"]), ("Also in the reference", ["info", "c"]), ("Muted", ["e", "known"]),
+        ("Not checked", ["d", "run"]),
+    ]  # fmt: skip
+    assert found["tables"][0]["rows"][0][4:6] == ["2,000", "b"]
+    assert part(sections.build(folder), "Health")["lines"] == ["not examined"]
+    assert part(sections.build(folder, []), "Health")["lines"] == ["no finding"]
+
+
+# ---- Probes, stages, time
+
+
+def test_probes_have_a_table_each(tmp_path):
+    folder = made(tmp_path / "run", UP)
+    rows = [{"step": i * 1000, "probe": name, "value": i * k, "noise": 0.5, "unit": "return"}
+            for i in range(4) for name, k in (("critic", 2.0), ("drift", 3.0))]  # fmt: skip
+    (folder / "probes.jsonl").write_bytes(b"".join(encode(row) for row in rows))
+    found = part(sections.build(folder), "Probes")
+    assert [t["caption"] for t in found["tables"]] == ["critic", "drift"]
+    assert [row[:5] for row in found["tables"][1]["rows"]] == [
+        ["value", "9", "0", "9", "4.5"], ["noise", "0.5", "0.5", "0.5", "0.5"],
+    ]  # fmt: skip
+
+
+def test_stages_split_the_metrics(tmp_path):
+    folder = made(tmp_path / "run", UP)
+    with Record.open(folder) as record:
+        record.append_event("stage", 2000, stage="hard")
+    (found,) = part(sections.build(folder), "Stages")["tables"]
+    assert found["head"][:3] == ["stage", "from step", "return/mean"]
+    assert [row[:3] for row in found["rows"]] == [["before", "0", "35 (2)"], ["hard", "2,000", "283.3 (3)"]]
+    assert part(sections.build(made(tmp_path / "plain", UP)), "Stages") is None
+
+
+def test_two_speeds_with_their_names(tmp_path):
+    lines = part(sections.build(made(tmp_path / "run", UP)), "Throughput")["lines"]
+    assert lines == [
+        "end to end (evaluations, checkpoints and logging included): 500 steps/s (4,000 steps in 8.0s)",
+        "in training (collect and update only): 800 steps/s",
+    ]
+
+
+@pytest.fixture
+def berlin(monkeypatch):
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_times_are_local_with_their_zone(tmp_path):
+    assert local_time("2026-11-16T02:31:46.817Z") == "2026-11-16 03:31:46 CET"
+    assert [local_time(text) for text in ("", "soon", "2026-11-16T02:31:46")] == ["", "soon", "2026-11-16T02:31:46"]
+    folder = made(tmp_path / "run", UP, meta={"created": "2026-11-16T23:31:46.817Z"})
+    rows = dict(part(sections.build(folder), "Run info")["tables"][0]["rows"])
+    assert rows["created"] == "2026-11-17 00:31:46 CET"
+    assert all(row[2].endswith(" CET") for row in part(sections.build(folder), "Events")["tables"][0]["rows"])
+
+
+# ---- Next steps
+
+
+def commands(folder, **named):
+    return [row[0] for row in part(sections.build(folder, **named), "Next steps")["tables"][0]["rows"]]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        ("finished", ["relab eval {} --checkpoint best --episodes 100", "relab video {} --episode worst"]),
+        ("interrupted", ["relab resume {}", "relab eval {} --checkpoint best --episodes 100",
+                         "relab video {} --episode worst"]),
+        ("running", ["relab examine {} --watch"]),
+    ],
+)  # fmt: skip
+def test_commands_fit_the_state(tmp_path, monkeypatch, status, expected):
+    monkeypatch.chdir(tmp_path)
+    folder = made(tmp_path / "runs" / "otter", UP, status=status, meta={"spec": {"renders": True}})
+    (folder / "checkpoints" / "best").mkdir(parents=True)
+    assert commands(folder)[:-1] == [text.format("otter") for text in expected]
+    assert commands(folder)[-1] == "relab train ppo seed=1"
+
+
+def test_nothing_is_proposed_that_cannot_run(tmp_path):
+    folder = made(tmp_path / "run", UP, status="failed", meta={"command": "python my.py"})
+    assert part(sections.build(folder), "Next steps")["lines"] == ["no command fits the state of these runs"]
+    found = [{"slug": "high-kl", "severity": "info", "run": "run", "message": "m"}]
+    assert commands(folder, findings=found) == ["relab explain high-kl"]
+    assert part(sections.build(folder, proposal="lower lr"), "Next steps")["code"] == "lower lr"
+
+
+def test_a_run_without_a_clock(tmp_path):
+    folder = made(tmp_path / "run", UP)
+    (folder / "timing.jsonl").unlink()
+    data = sections.build(folder)
+    assert math.isnan(course.elapsed(gather.load(folder)[0].runs[0].history))
+    assert data["budget"][0]["done"] == "4k of 10k steps, time not recorded"
+    assert part(data, "Throughput") is None

@@ -1,0 +1,102 @@
+"""Does a committed run give the committed page, every word of it, and nothing of a person?
+
+`PYTHONPATH=tests python tests/report/test_golden.py` writes the page anew.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from relab.report import render, sections
+
+HERE = Path(__file__).parent
+GOLDEN = HERE / "golden" / "update-too-large.md"
+RUN = HERE.parent / "health" / "histories" / "faulty" / "update-too-large"
+FINDINGS = [
+    {"slug": "update-too-large", "severity": "info", "status": "fired", "run": "update-too-large",
+     "message": "KL is above 1.5 x target_kl in 92% of the iterations (median 0.00986, target 0.001)",
+     "onset": {"axis": "agent_steps", "step": 1024},
+     "evidence": [{"metric": "policy/kl", "steps": [1024, 40960], "values": [0.0088, 0.2781],
+                   "formula": "> 1.5 * 0.001"}],
+     "try": [{"key": "algo.lr", "from": 0.02, "to": 0.02 / 3}], "explained_by": None},
+    {"slug": "peak-selection", "severity": "info", "status": "fired", "run": "update-too-large",
+     "message": "the best evaluation (500 at 30,720) is far above the last 2 (324.4)", "onset": None, "evidence": [],
+     "try": ["quote the mean of the last evaluations"], "explained_by": "update-too-large"},
+]  # fmt: skip
+GONE = [{"slug": "throughput-drop", "run": "update-too-large", "missing": "time/sps"}]
+
+
+def page(folder: Path) -> str:
+    """The run as if it lay in runs/, seen from a place one hour east of Greenwich."""
+    shutil.copytree(RUN, folder / "runs" / RUN.name)
+    os.chdir(folder)
+    data = sections.build(Path("runs") / RUN.name, FINDINGS, GONE, limits=["1 seed: no conclusion about the config"])
+    return render.markdown(data)
+
+
+def test_the_page_is_as_committed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TZ", "CET-1")
+    time.tzset()
+    try:
+        assert page(tmp_path) == GOLDEN.read_text(encoding="utf-8")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+# ---- Nothing of a person leaks
+
+
+SECRETS = ("ada", "bighost", "hunter2", "/home/ada", "s3cr3tvalue")
+NOISE = (
+    "at /home/ada/runs/x", "file:///home/ada/y", "bighost:/home/ada", "token=hunter2", "PASSWORD: hunter2",
+    "--api-key hunter2", "https://ada:hunter2@git.example.org/x", "~ada/z", "ada@bighost: ls", "../home/ada/q",
+    "C:\\Users\\ada\\x", "{'password': 'hunter2'}", 'AWS_SECRET_ACCESS_KEY="s3cr3tvalue"', "on bighost.", "<bighost>",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["why", "intent", "command", "parent", "status", "commit"])
+def test_nothing_leaks_from_meta(tmp_path, place):
+    from report.made import made
+
+    for i, text in enumerate(NOISE):
+        folder = made(tmp_path / str(i), (10.0, 400.0), meta={"machine": {"host": "bighost"}, place: text})
+        check(folder)
+
+
+@pytest.mark.parametrize("text", NOISE)
+def test_nothing_leaks_from_rows_and_findings(tmp_path, text):
+    from relab.jsonl import encode
+    from report.made import made
+
+    meta = {"machine": {"host": "bighost"}, "spec": {"env": text}}
+    folder = made(tmp_path / "run", (10.0, 400.0), meta=meta, config={"note": text, "nested": {"list": [text]}})
+    with open(folder / "events.jsonl", "ab") as file:
+        file.write(encode({"step": 1, "kind": "warning", "message": text, "more": {"a": text}}))
+    with open(folder / "metrics.jsonl", "ab") as file:
+        file.write(encode({"step": 9000, "axis": "agent_steps", "return/mean": text}))
+    finding = {"slug": "s", "severity": "info", "run": "run", "message": text, "try": [text],
+               "evidence": [{"metric": "m", "steps": [1], "values": [1.0], "formula": text}]}  # fmt: skip
+    check(folder, findings=[finding], limits=[text], muted={"x": text}, proposal=text)
+
+
+def check(folder: Path, **named) -> None:
+    data = sections.build(folder, **named)
+    for shown in (render.html(data), render.markdown(data)):
+        left = [word for word in (*SECRETS, str(folder.parent)) if word in shown]
+        assert not left
+
+
+if __name__ == "__main__":
+    os.environ["TZ"] = "CET-1"
+    time.tzset()
+    with tempfile.TemporaryDirectory() as made_here:
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(page(Path(made_here)), encoding="utf-8")

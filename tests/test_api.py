@@ -1,0 +1,117 @@
+"""Do load, examine and compare give in a notebook what the commands give in a terminal?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relab
+from relab.configs.base import ConfigError
+
+ROOT = Path(__file__).resolve().parent / "health" / "histories"
+HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Two configs of CartPole, two seeds and one."""
+    for name, source in {"a-s0": HEALTHY / "cartpole", "a-s2": HEALTHY / "cartpole-2",
+                         "b-s0": FAULTY / "critic-not-learning"}.items():  # fmt: skip
+        shutil.copytree(source, tmp_path / "runs" / name)
+    return tmp_path / "runs"
+
+
+def arm(folder: Path, name: str, finals: list[float], lr: float) -> None:
+    """Runs whose last evaluation is known."""
+    for seed, value in enumerate(finals):
+        run = folder / f"{name}-s{seed}"
+        run.mkdir(parents=True)
+        (run / "meta.json").write_text(json.dumps({"seed": seed, "status": "finished"}))
+        (run / "config.yaml").write_text(f"algo:\n  name: ppo\n  lr: {lr}\nseed: {seed}\n")
+        episode = {"seed": 0, "length": 1, "success": None, "end": "terminated"}
+        rows = [{"step": s, "mode": "det", "episodes": [episode | {"return": v}]} for s, v in ((0, 0.0), (9, value))]
+        (run / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_runs_are_loaded_in_groups_and_found_by_name(folder):
+    runs = relab.load(folder)
+    assert len(runs) == 3
+    assert sorted(len(group.runs) for group in runs.groups) == [1, 2]
+    assert runs["b-s0"].name == "b-s0"
+    with pytest.raises(KeyError, match="means 2 of"):
+        runs["a-"]
+    assert [run.name for run in runs.where(seed=2)] == ["a-s2"]
+    assert len(runs.where(lambda run: run.verdict.final > 450)) == 2
+    assert "3 runs in 2 groups" in repr(runs)
+
+
+def test_names_from_logs_are_escaped_in_the_table(tmp_path):
+    shutil.copytree(HEALTHY / "cartpole", tmp_path / "runs" / "<b>x")
+    html = relab.load(tmp_path / "runs")._repr_html_()
+    assert "<b>x" not in html
+    assert "&lt;b&gt;x" in html
+
+
+def test_examine_shows_what_the_command_prints(folder):
+    from relab.health.examine import examine
+    from relab.health.render import text
+
+    found = relab.examine(relab.load(folder))
+    assert repr(found) == text(examine(folder))
+    assert "critic-not-learning" in found._repr_html_()
+    assert relab.examine(str(folder)).to_json() == examine(folder).to_json()
+
+
+def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_path):
+    arm(tmp_path / "runs", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
+    arm(tmp_path / "runs", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
+    arm(tmp_path / "runs", "c", [1.5, 2.5, 3.5, 4.5, 5.5], 0.3)
+    found = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0)
+    assert [x.verdict for x in found.answers] == ["yes", "cannot tell yet"]
+    assert [x.names for x in found.answers] == [("algo.lr=0.1", "algo.lr=0.2"), ("algo.lr=0.1", "algo.lr=0.3")]
+    assert found.answers[0].delta == pytest.approx(10.0)
+    assert found.answers[0].level == pytest.approx(1 - 0.05 / 2, abs=0.02)
+    assert "Yes: algo.lr=0.2 is better" in repr(found)
+    with pytest.raises(ConfigError, match=r"do not differ in `algo\.gamma`"):
+        relab.compare(tmp_path / "runs", by="algo.gamma")
+
+
+def test_compare_takes_two_sets_of_runs(tmp_path):
+    arm(tmp_path / "a", "x", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
+    arm(tmp_path / "b", "y", [1.0, 2.0, 3.0, 4.0, 5.5], 0.1)
+    found = relab.compare(tmp_path / "a", tmp_path / "b")
+    assert found.answers[0].n == (5, 5)
+    assert found.answers[0].delta == pytest.approx(0.1)
+
+
+def test_curves_are_drawn_saved_and_tabled(folder, tmp_path):
+    curves = relab.load(folder).curves("eval/return_det")
+    for ending, start in {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<?xml"}.items():
+        assert curves.save(tmp_path / f"x{ending}").read_bytes().startswith(start)
+    with pytest.raises(ConfigError, match="ends in"):
+        curves.save(tmp_path / "x.gif")
+    table = curves.to_pandas()
+    assert set(table["run"]) == {"a-s0", "a-s2", "b-s0"}
+    assert len(table) == len(curves.table())
+    assert "<svg" in curves._repr_svg_()
+    with pytest.raises(KeyError, match="near it are eval/return_det"):
+        relab.load(folder).curves("eval/return_dett")
+
+
+def test_tables_go_to_pandas(folder):
+    assert list(relab.load(folder).to_pandas()["seed"]) == [0, 2, 0]
+    assert "slug" in relab.examine(folder).to_pandas()
+
+
+def test_importing_relab_loads_nothing_heavy():
+    code = "import relab, sys; print([m for m in ('numpy', 'torch', 'matplotlib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    code = "import relab, sys; relab.load; print([m for m in ('torch', 'numba', 'matplotlib') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+    with pytest.raises(AttributeError, match="no attribute 'loud'"):
+        relab.loud  # noqa: B018 - looking it up is the test

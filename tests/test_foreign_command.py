@@ -1,0 +1,267 @@
+"""Does an experiment run anybody's program, find what it wrote, and survive all the ways in which it can go wrong?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from relab import cli, experiment
+from relab.config import ConfigError
+from relab.experiment import foreign, template
+from relab.importers import find, told
+
+PROGRAM = """
+import csv, os, pathlib, random, signal, sys, time
+clip, seed, run, mode = float(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4]
+calls = pathlib.Path("calls.txt")
+with open(calls, "a") as file:
+    file.write(f"{run.name} {sorted(p.name for p in run.iterdir())}\\n")
+if mode == "exit1":
+    sys.exit("no such environment")
+if mode == "nothing":
+    (run / "notes.md").write_text("hello")
+    sys.exit(0)
+rng = random.Random(seed)
+for part in ("a", "b") if mode == "two" else ("",):
+    (run / part).mkdir(exist_ok=True)
+    with open(run / part / "progress.csv", "w") as file:
+        table = csv.writer(file)
+        table.writerow(["step", "episode_reward", "my_score"])
+        for i in range(1, 11):
+            table.writerow([100 * i, 100 * clip * i + rng.gauss(0, 3), -clip])
+            file.flush()
+            if mode == "die" and i == 5 and len(calls.read_text().splitlines()) == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            if mode == "hang":
+                time.sleep(60)
+"""
+ASKED = """
+question: Is a clip of 0.3 better?
+command: {python} program.py {{clip}} {{seed}} {{run}} {mode}
+metric: {metric}
+smallest_effect: 20
+vary: {{clip: [0.1, 0.3]}}
+seeds: {seeds}
+"""
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Write the program and the question, and stand in their folder."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM)
+
+    def write(mode: str = "fine", metric: str = "episode_reward", seeds: int = 1, more: str = "") -> Path:
+        path = tmp_path / "clip.yaml"
+        path.write_text(ASKED.format(python=sys.executable, mode=mode, metric=metric, seeds=seeds) + more)
+        return path
+
+    return write
+
+
+def calls() -> list[str]:
+    return Path("calls.txt").read_text().splitlines()
+
+
+def state(name: str = "clip=0.1-s0") -> dict:
+    return json.loads(Path("experiments/clip/state", f"{name}.json").read_text())
+
+
+def test_a_foreign_program_ends_in_an_answer_a_report_and_an_entry(
+    ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = ask(seeds=5)
+    assert cli.main(["experiment", str(path), "--yes", "--workers", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "first run, for the forecast (it counts): clip=0.1-s0" in out
+    assert "forecast: 9 runs of about" in out
+    assert "Yes: clip=0.3 is better than clip=0.1, by +200 [" in out
+    assert "(final episode_reward, + is better; 97.5 % interval, 5 and 5 seeds)" in out
+    assert len(calls()) == 10
+    assert all(line.endswith(" []") for line in calls()), "each run finds its folder, and finds it empty"
+    report, log = Path("experiments/clip/report.html"), Path("experiments/LOG.md")
+    assert f"report: {report}" in out
+    assert f"entry:  {log}" in out
+    assert "Yes: clip=0.3 is better" in report.read_text()
+    before = log.read_bytes()
+    assert cli.main(["experiment", str(path), "--yes"]) == 0
+    assert "all runs are finished" in capsys.readouterr().out
+    assert len(calls()) == 10, "nothing ran twice"
+    assert log.read_bytes() == before, "the same files give the same entry"
+
+
+def test_what_the_experiment_knows_reaches_every_reader(ask: Callable[..., Path]) -> None:
+    assert cli.main(["experiment", str(ask(seeds=2)), "--yes", "--no-log"]) == 0
+    found = {run.name: run.history for run in find.load_all("experiments/clip").runs}
+    assert len(found) == 4
+    one = next(run for name, run in found.items() if "clip=0.3-s1" in name)
+    assert (one.meta["seed"], one.config["seed"], one.config["foreign"]["clip"]) == (1, 1, 0.3)
+    assert (one.meta["status"], one.meta["exit_code"], one.meta["variant"]) == ("finished", 0, "clip=0.3")
+    assert one.meta["command"].startswith(f"{sys.executable} program.py 0.3 1 ")
+    assert len({run.meta["config_hash"] for run in found.values()}) == 2, "grouped by variant"
+    assert not Path("experiments/LOG.md").exists()
+
+
+@pytest.mark.parametrize("metric", ["my_score", "foreign/my_score"])
+def test_the_tools_own_name_is_a_metric(metric: str, ask: Callable[..., Path]) -> None:
+    path = ask(seeds=5, metric=metric, more="direction: lower\n")
+    assert cli.main(["experiment", str(path), "--yes", "--no-log"]) == 0
+    kept = json.loads(Path("experiments/clip/answer.json").read_text())["answers"][0]
+    assert kept["delta"] == pytest.approx(0.2)
+    assert kept["metric"] == metric
+
+
+def test_an_unknown_metric_is_said_after_one_run(ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["experiment", str(ask(seeds=5, metric="my_scor")), "--yes"]) == 64
+    assert "`metric` is my_scor, but clip=0.1-s0 has no such column; it has " in capsys.readouterr().err
+    assert len(calls()) == 1
+
+
+def test_a_killed_program_starts_again_from_an_empty_folder(ask: Callable[..., Path]) -> None:
+    assert cli.main(["experiment", str(ask("die")), "--yes"]) == 0
+    assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 []"]
+    assert (state()["tries"], state()["exit_code"]) == (2, 0)
+    assert len(foreign.read(Path("experiments/clip/runs/clip=0.1-s0")).columns) >= 2
+
+
+@pytest.mark.parametrize(
+    "how", ["resume: true\n", "resume_command: {python} program.py {{clip}} {{seed}} {{run}} again\n"]
+)
+def test_a_program_that_resumes_keeps_its_folder(how: str, ask: Callable[..., Path]) -> None:
+    path = ask("die", more=how.format(python=sys.executable))
+    assert cli.main(["experiment", str(path), "--yes"]) == 0
+    assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 ['progress.csv']"]
+    assert state()["command"][-1] == ("again" if "command" in how else "die")
+
+
+@pytest.mark.parametrize(
+    ("mode", "says"),
+    [
+        ("exit1", "exit code 1; its last words: no such environment"),
+        ("nothing", "it wrote only notes.md below its {run} folder, and no run that relab can read"),
+        ("two", "it wrote 2 runs below its {run} folder (a"),
+    ],
+)
+def test_a_first_run_that_is_of_no_use_stops_the_experiment(
+    mode: str, says: str, ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["experiment", str(ask(mode)), "--yes"]) == 64
+    err = capsys.readouterr().err
+    assert "the first run, clip=0.1-s0, failed: " in err
+    assert says in err
+    assert len(calls()) == 1, "the others are not paid for"
+    assert cli.main(["experiment", str(ask(mode)), "--yes", "--json"]) == 1, "without a forecast each is tried"
+    assert len(calls()) == 3
+    assert json.loads(capsys.readouterr().out)["failed"] == ["clip=0.1-s0", "clip=0.3-s0"]
+
+
+def test_a_program_that_is_not_there(ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    path = ask()
+    path.write_text(path.read_text().replace(sys.executable, "./no-such-program"))
+    assert cli.main(["experiment", str(path), "--yes"]) == 64
+    assert "./no-such-program could not be started: No such file or directory" in capsys.readouterr().err
+    assert state()["exit_code"] == 127
+
+
+def test_an_interrupt_ends_the_program_and_the_next_call_starts_it_anew(ask: Callable[..., Path]) -> None:
+    path = ask("hang")
+    words = [sys.executable, "-m", "relab.cli", "experiment", str(path), "--yes"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    wait_for(lambda: Path("calls.txt").exists() and "pid" in state())
+    pid = state()["pid"]
+    process.send_signal(signal.SIGINT)
+    assert b"interrupted: 0 of 2 runs are finished; call it again" in process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert foreign.birth(pid) is None, "nothing is left running"
+    assert told.status(state()) == "interrupted"
+    program = Path("program.py")
+    program.write_text(program.read_text().replace("time.sleep(60)", "pass"))
+    assert cli.main(["experiment", str(path), "--yes"]) == 0
+    assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 []"]
+
+
+def test_a_program_that_outlived_a_killed_experiment_is_not_joined_by_a_second(ask: Callable[..., Path]) -> None:
+    path = ask("hang")
+    words = [sys.executable, "-m", "relab.cli", "experiment", str(path), "--yes"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_for(lambda: Path("calls.txt").exists() and "pid" in state())
+    process.kill()
+    process.wait()
+    pid = state()["pid"]
+    asked = experiment.load(path)
+    cells = experiment.prepare(asked, Path("experiments/clip"))
+    with pytest.raises(ConfigError, match=f"process {pid} of an earlier call still runs clip=0.1-s0"):
+        foreign.command(asked, cells[0])
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: foreign.birth(pid) is None)
+    assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_folder_of_somebody_else_is_not_deleted(ask: Callable[..., Path]) -> None:
+    theirs = Path("experiments/clip/runs/clip=0.1-s0/thesis.csv")
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("mine\n")
+    assert cli.main(["experiment", str(ask()), "--yes"]) == 64
+    assert theirs.read_text() == "mine\n"
+
+
+# ---- Placeholders
+
+
+def test_words_are_filled_and_never_read_by_a_shell() -> None:
+    words = template.split("prog --x={x} '{a b}' {{raw}} {flags} $HOME;ls", "command")
+    values = {"x": "1; rm -rf *", "a b": "two words", "flags": ["-f", "3"]}
+    assert template.fill(words, values) == ["prog", "--x=1; rm -rf *", "two words", "{raw}", "-f", "3", "$HOME;ls"]
+    assert template.fill(["{flags}", "{on}"], {"flags": [], "on": True}) == ["true"]
+    assert template.split(template.join(words), "command") == words
+    assert template.split(["a b", "{seed}"], "command") == ("a b", "{seed}")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (("{clip} {seed}", "{clp} {seed}"), r"`command` has \{clp\}, for which variant clip=0.1 has no value"),
+        (("{clip} {seed}", "0.1 {seed}"), r"`clip` of variant clip=0.1 is not used by the command: write \{clip\}"),
+        (("{clip} {seed}", "{clip}"), r"needs \{seed\}: without it all seeds would be the same run"),
+        (("{run}", "out"), r"needs \{run\}"),
+        (("{run}", "{run:>3}"), "plain placeholders"),
+        (("{run}", "{run} {"), "a brace that is none of a placeholder"),
+        (("{run}", "{run} {}"), "plain placeholders"),
+        (("{run} fine", "{run} 'fine"), "can be split into words, but No closing quotation"),
+        (("vary: {clip: [0.1, 0.3]}", "vary: {clip: [0.1, null]}"), r"\{clip\} must be a number or text"),
+        (
+            ("vary: {clip: [0.1, 0.3]}", "variants: {a: {clip: 1}, b: {}}"),
+            r"\{clip\}, for which variant b has no value",
+        ),
+        (("seeds: 1", "seeds: 1\nbase: {seed: 3}"), "base sets `seed`, which relab fills in by itself"),
+        (("seeds: 1", "seeds: 1\nbudget: 100"), "`budget` of variant clip=0.1 is not used by the command"),
+    ],
+)
+def test_a_command_that_cannot_be_filled(change: tuple[str, str], says: str, ask: Callable[..., Path]) -> None:
+    path = ask()
+    assert change[0] in path.read_text()
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(ConfigError, match=says):
+        experiment.load(path)
+
+
+def test_a_budget_fills_its_placeholder(ask: Callable[..., Path]) -> None:
+    path = ask(more="budget: 5_000\n")
+    path.write_text(path.read_text().replace("{run} fine", "{run} fine --steps {budget}"))
+    asked = experiment.load(path)
+    assert template.fill(asked.command, {**asked.settings("clip=0.1"), "seed": 0, "run": "x"})[-1] == "5000"
