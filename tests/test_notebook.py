@@ -279,7 +279,7 @@ ENTRY = """## 2026-11-16 Does \\`\\*lr\\*\\` \\| matter?
 
 | setting | lr=0.001 (control) | lr=1e-06 |
 | --- | --- | --- |
-| lr | 0.001 | 1e-06 |
+| algo.lr | 0.001 | 1e-06 |
 
 Findings:
 """
