@@ -23,6 +23,7 @@ from relab.health.rule import SEVERITIES
 from relab.stats.rates import wilson
 
 HEALTHY = "healthy"  # the folder of runs in which nothing was planted
+RESUMED = 5 * run.SEEDS_APART
 Watch = Callable[[str], None]
 
 
@@ -82,8 +83,10 @@ def cases(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> lis
 
 
 def healthy_cases(envs: Sequence[str], seeds: Sequence[int]) -> list[Case]:
-    """Healthy runs, plain and stopped half-way: a resume is no fault."""
-    return [Case(None, env, seed, kind) for seed in seeds for env in envs for kind in ("run", "resume")]
+    """Healthy runs, plain and stopped half-way: a resume is no fault. A resumed run would be its plain twin, hence
+    another seed: each counts as one more."""
+    kinds = (("run", 0), ("resume", RESUMED))
+    return [Case(None, env, seed + more, kind) for seed in seeds for env in envs for kind, more in kinds]
 
 
 def check(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> None:
@@ -168,7 +171,8 @@ def reference_of(out: Path, case: Case, seeds: Sequence[int]) -> Path | None:
     """A healthy run of the next seed; none where there is one seed only."""
     if len(seeds) < 2:
         return None
-    other = seeds[(list(seeds).index(case.seed) + 1) % len(seeds)]
+    at = list(seeds).index(case.seed) if case.seed in seeds else 0
+    other = seeds[(at + 1) % len(seeds)]
     return blind(out, Case(None, case.env, other))
 
 

@@ -52,7 +52,8 @@ def thin(source: Path, target: Path) -> None:
     write_rows(target / "metrics.jsonl", rows_of(history))
     write_rows(target / "timing.jsonl", [])
     write_rows(target / "events.jsonl", [])
-    write_rows(target / "evals.jsonl", [digits(history.evals[i]) for i in spread(len(history.evals), EVALUATIONS)])
+    kept = [history.evals[i] | {"axis": "agent_steps"} for i in spread(len(history.evals), EVALUATIONS)]
+    write_rows(target / "evals.jsonl", [digits(row) for row in kept])
     write_yaml(target / "config.yaml", history.config)
     meta = {"schema": 1, "id": target.name, "name": target.name, "status": "finished", "seed": history.meta.get("seed"),
             "command": "python -m benchmarks.peers.sb3_runs", "packages": {"stable-baselines3": "2"},

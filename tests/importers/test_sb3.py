@@ -255,3 +255,8 @@ def test_a_broken_header_of_an_array_is_a_problem(tmp_path):
 def test_the_last_step_says_that_a_run_is_over():
     assert read(PPO).meta["status"] == "finished"
     assert "status" not in read(FIXTURES / "zoo_ppo" / "CartPole-v1_1").meta  # 4,096 of 100,000
+
+
+def test_a_schedule_that_is_a_function_is_told_without_its_address():
+    told = sb3_files._schedule({"value_schedule": "<function linear.<locals>.<lambda> at 0x7fa97f648540>"})
+    assert told == "<function linear.<locals>.<lambda>>"

@@ -139,7 +139,8 @@ def best_beside(history: History) -> dict[str, Any]:
     from relab.jsonl import RecordError, read_json
 
     folder = history.folder.resolve()
-    if history.source != "loop" or folder.name != max(p.parent.name for p in folder.parent.glob("*/run.json")):
+    newest = max((p.parent.name for p in folder.parent.glob("*/run.json")), default="")  # none beside a converted run
+    if history.source != "loop" or folder.name != newest:
         return {}
     try:
         return loop_folder.evidence(read_json(folder.parent, loop_folder.BEST))

@@ -7,13 +7,15 @@ import math
 from collections import Counter
 from typing import Any
 
+from relab import glossary
 from relab.folders import seed_of
+from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
-from relab.health.rule import Finding
+from relab.health.rule import Finding, all_rules
 from relab.health.view import Group, View
 
-FINDINGS, WIDTH, GROUPS = 3, 118, 5
+FINDINGS, WIDTH, GROUPS, MANY = 3, 118, 5, 2
 MARKS = ("!", "*")  # not rules: what could not be read, what was read with a remark
 
 
@@ -79,16 +81,40 @@ def groups(report: Report, verbose: bool) -> list[str]:
     """A line per group; runs that are alike but for the seed stand together."""
     shown = report.groups if verbose else report.groups[:GROUPS]
     more = len(report.groups) - len(shown)
-    lines = [short(f"  {group_line(group)}") for group in shown]
+    lines = [short(f"  {group_line(*pair)}") for pair in zip(shown, apart(report.groups))]
     return lines + ([f"  and {more} more groups (-v shows all)"] if more else [])
 
 
-def group_line(group: Group) -> str:
+def group_line(group: Group, apart: str) -> str:
+    """What was run, what sets it apart from the other groups, and every seed's outcome."""
     first = group.views[0]
-    seeds = ", ".join(f"{told_seed(view)}: {outcome(view)}" for view in group.views[:8])
-    more = f", and {len(group.views) - 8} more" if len(group.views) > 8 else ""
-    name = f"{first.name}  " if len(group.views) == 1 else ""
-    return f"{name}{kind(first)}, {group.title}, by seed: {seeds}{more}"
+    head = f"{first.name}: {kind(first)}" if len(group.views) == 1 else kind(first)
+    return f"{head}{f', {apart}' if apart else ''}, {outcomes(group)}"
+
+
+def outcomes(group: Group) -> str:
+    if len(group.views) <= MANY:
+        return ", ".join(f"seed {told_seed(view)}: {outcome(view)}" for view in group.views)
+    ends = [view.standing() for view in group.views]
+    values = ", ".join("-" if end is None else f"{end.mean:.4g}" for end in ends[:10])
+    more = f" and {len(ends) - 10} more" if len(ends) > 10 else ""
+    noise = max((end.error for end in ends if end is not None and not math.isnan(end.error)), default=0.0)
+    states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
+    odd = "".join(f", {n} {state}" for state, n in states.items())
+    return f"{len(ends)} runs: {values}{more} (± {noise:.2g} at most{odd})"
+
+
+def apart(groups: list[Group]) -> list[str]:
+    """What tells groups of one task apart: the settings that differ; else the hash, or what their names share."""
+    task = [(g.views[0].config.get("algo.name"), g.views[0].spec.get("env"), g.views[0].history.source) for g in groups]
+    found = []
+    for group, mine in zip(groups, task):
+        others = [g.views[0].config for g, other in zip(groups, task) if other == mine]
+        keys = dict.fromkeys(k for flat in others for k in flat if k != "seed")
+        odd = [k for k in keys if len({repr(flat.get(k)) for flat in others}) > 1]
+        told = ", ".join(f"{k.rpartition('.')[2]} {group.views[0].config.get(k)}" for k in odd[:3])
+        found.append(told if len(others) > 1 and 0 < len(odd) <= 3 else group.title if len(others) > 1 else "")
+    return found
 
 
 def kind(view: View) -> str:
@@ -193,11 +219,11 @@ def episodes(report: Report) -> str:
 
 
 def unasked(report: Report) -> str:
-    gone = Counter(g.slug for g in report.not_checked if g.slug not in MARKS)
-    if not gone:
+    """How many rules could be asked, and what to log so that more can."""
+    counts = [applied(all_rules().values(), run.view, report.not_checked) for run in report.runs]
+    if not counts or all(count.asked == count.apply for count in counts):
         return ""
-    what = Counter(g.missing for g in report.not_checked if g.slug not in MARKS)
-    lacking = ", ".join(missing for missing, _ in what.most_common(2))
-    return f"{len(gone)} rule{'s' * (len(gone) > 1)} not run, for lack of {lacking}" + (
-        " ... (-v)" if len(what) > 2 else ""
-    )
+    least = min(counts, key=lambda count: count.asked)
+    gone = Counter(name for g in report.not_checked for name in g.missing.split(", ") if glossary.known(name))
+    most = ", ".join(name for name, _ in gone.most_common(3))
+    return f"{least}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"

@@ -50,7 +50,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     return view.last_step + 2 * gap < 0.9 * planned
 
 
-@rule("B1", "worse-than-random", algos=(), severity="info", explains=("plateau", "entropy-collapse"))
+@rule("B1", "worse-than-random", algos=(), severity="warning", explains=("plateau", "entropy-collapse"))
 def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations lie below the random policy's return by more than two standard errors each.
@@ -70,7 +70,7 @@ def worse_than_random(view: View) -> Finding | None:
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
 
-@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",))
+@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",), severity="warning")
 def peak_then_collapse(view: View) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
@@ -147,7 +147,13 @@ def start_already_solved(view: View) -> Finding | None:
                    [shown(view.evals(mode), mode)])  # fmt: skip
 
 
-@rule("F29", "resumed-run-lost-its-start", algos=(), explains=("peak-then-collapse", "policy-not-moving"))
+@rule(
+    "F29",
+    "resumed-run-lost-its-start",
+    algos=(),
+    explains=("peak-then-collapse", "policy-not-moving"),
+    severity="warning",
+)
 def lost_its_start(view: View) -> Finding | None:
     """
     What: a run that began well above random ends with less than half of what it began with, clear of noise. Where the

@@ -160,7 +160,7 @@ def _illegal(metric: str, value: float) -> str:
     return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
-@rule("F25", "truncation-as-termination", algos=())
+@rule("F25", "truncation-as-termination", algos=(), severity="warning")
 def truncation_as_termination(view: View) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets

@@ -149,7 +149,7 @@ def reward_out_of_scale(view: View) -> Finding | None:
     return None
 
 
-@rule("A13", "observation-out-of-scale", needs=("data/obs_max",), algos=(), explains=TORN)
+@rule("A13", "observation-out-of-scale", needs=("data/obs_max",), algos=(), explains=TORN, severity="warning")
 def observation_out_of_scale(view: View) -> Finding | None:
     """
     What: the networks see numbers above 1,000 in more than half of the iterations.

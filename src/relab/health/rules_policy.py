@@ -18,7 +18,7 @@ BASE = ("policy/kl", "policy/clip_share")
       "value-loss-blow-up", "critic-not-learning", "worse-than-random", "entropy-collapse", "peak-then-collapse",
       "value-above-bound", "plateau", "weights-grow-gradients-fade", "policy-not-moving", "value-up-return-down",
       "advantage-off-centre", "std-exceeds-action-range", "peak-selection", "no-policy-signal", "entropy-runaway",
-      "resumed-run-lost-its-start"))  # fmt: skip
+      "resumed-run-lost-its-start"), severity="warning")  # fmt: skip
 def diverged(view: View) -> Finding | None:
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
@@ -50,7 +50,13 @@ def _slower(view: View, factor: float) -> list[object]:
     return [{"key": "algo.lr", "from": lr, "to": lr / factor}] if isinstance(lr, float) else []
 
 
-@rule("A1", "update-too-large", needs=("policy/kl",), explains=("clip-share-high", "peak-then-collapse"))
+@rule(
+    "A1",
+    "update-too-large",
+    needs=("policy/kl",),
+    explains=("clip-share-high", "peak-then-collapse"),
+    severity="warning",
+)
 def update_too_large(view: View) -> Finding | None:
     """
     What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`.
@@ -104,7 +110,7 @@ def negative_kl(view: View) -> Finding | None:
 
 @rule("A15", "frozen-parameters", needs=("optim/step_rms", "optim/lr"), algos=(),
       explains=("policy-not-moving", "critic-not-learning", "critic-frozen", "no-policy-signal", "plateau",
-                "advantage-off-centre", "worse-than-random"))  # fmt: skip
+                "advantage-off-centre", "worse-than-random"), severity="warning")  # fmt: skip
 def frozen_parameters(view: View) -> Finding | None:
     """
     What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
@@ -121,8 +127,9 @@ def frozen_parameters(view: View) -> Finding | None:
                    step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
 
 
-@rule("A3", "policy-not-moving", needs=BASE, explains=("plateau", "no-policy-signal", "peak-then-collapse",
-      "peak-selection", "value-up-return-down", "critic-not-learning", "critic-frozen"))  # fmt: skip
+@rule("A3", "policy-not-moving", needs=BASE, severity="warning",
+      explains=("plateau", "no-policy-signal", "peak-then-collapse", "peak-selection", "value-up-return-down",
+                "critic-not-learning", "critic-frozen"))  # fmt: skip
 def policy_not_moving(view: View) -> Finding | None:
     """
     What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
@@ -175,7 +182,7 @@ def _fell(view: View) -> bool:
     return loss > 0.2 * abs(course[0].mean) and clear(loss, course[0], course[-1]) > 3
 
 
-@rule("A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",))
+@rule("A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",), severity="warning")
 def entropy_collapse(view: View) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
@@ -203,7 +210,7 @@ def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
         return clear(best.mean - last.mean, best, last) < 3
 
 
-@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete")
+@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete", severity="warning")
 def no_policy_signal(view: View) -> Finding | None:
     """
     What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
@@ -227,7 +234,7 @@ def no_policy_signal(view: View) -> Finding | None:
 
 @rule("A8", "std-exceeds-action-range", algos=ON_POLICY, kind="continuous",
       explains=("policy-not-moving", "resumed-run-lost-its-start", "worse-than-random", "plateau",
-                "peak-then-collapse"))  # fmt: skip
+                "peak-then-collapse"), severity="warning")  # fmt: skip
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
@@ -250,7 +257,7 @@ def std_exceeds_action_range(view: View) -> Finding | None:
 
 @rule("A9", "entropy-runaway", needs=("policy/entropy",), algos=ON_POLICY,
       explains=("std-exceeds-action-range", "policy-not-moving", "resumed-run-lost-its-start", "worse-than-random",
-                "peak-then-collapse", "plateau", "gradient-always-clipped"))  # fmt: skip
+                "peak-then-collapse", "plateau", "gradient-always-clipped"), severity="warning")  # fmt: skip
 def entropy_runaway(view: View) -> Finding | None:
     """
     What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where

@@ -12,7 +12,7 @@ ON_POLICY = ("ppo", "a2c")
 
 
 @rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
-      explains=("advantage-off-centre", "plateau"))  # fmt: skip
+      explains=("advantage-off-centre", "plateau"), severity="warning")  # fmt: skip
 def critic_not_learning(view: View) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by

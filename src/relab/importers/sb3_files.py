@@ -216,10 +216,11 @@ def _product(a: Any, b: Any) -> int:
 
 
 def _schedule(value: Any) -> Any:
-    """A constant schedule is its value."""
+    """A constant schedule is its value; a function is told without its address, which differs from run to run."""
     if isinstance(value, dict) and isinstance(value.get("value_schedule"), str):
         match = SCHEDULE.fullmatch(value["value_schedule"])
-        return float(match[1]) if match and csv_file.is_number(match[1]) else value["value_schedule"]
+        told = re.sub(r" at 0x[0-9a-f]+", "", value["value_schedule"])
+        return float(match[1]) if match and csv_file.is_number(match[1]) else told
     return value
 
 
