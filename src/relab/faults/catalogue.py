@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from relab.faults import replacements as put
 from relab.faults.seams import Replace
 
-BOTH = ("cartpole", "pendulum")
+ALL = ("cartpole", "pendulum", "acrobot")  # thresholds were set on the first two; Acrobot was added afterwards
 
 # What a healthy run is here: relab's presets, shortened. Budgets are long enough for both to learn.
 BASE: dict[str, dict[str, str]] = {
     "cartpole": {"env": "cartpole", "total_steps": "30720", "eval.every": "3072", "algo.lr": "0.003"},
     "pendulum": {"env": "pendulum", "total_steps": "49152", "eval.every": "6144", "algo.lr": "0.001"},
-}
+    "acrobot": {"env": "gym:Acrobot-v1", "total_steps": "61440", "eval.every": "6144", "algo.lr": "0.001",
+                "algo.lr_schedule": "linear", "algo.target_kl": "null"},
+}  # fmt: skip
 LR = {env: float(settings["algo.lr"]) for env, settings in BASE.items()}
 
 
@@ -30,7 +32,7 @@ class Fault:
     why: str  # why those count
     seams: dict[str, Replace] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)  # environment ("" for all) -> settings
-    envs: tuple[str, ...] = BOTH
+    envs: tuple[str, ...] = ALL
     kind: str = "run"  # run: one run; resume: stopped half-way, planted when it goes on; seeds, arms: several runs
 
     def settings_on(self, env: str) -> dict[str, str]:
@@ -54,9 +56,9 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           {"gae": put.one_step_late}),
     Fault("no-termination-mask", _slugs("value-beyond-end", "value-above-bound"),
           "a value beyond the end, or above what rewards allow, is what a missing mask makes",
-          {"successor values": put.beyond_the_end, "gae": put.never_ends}, envs=("cartpole",)),
+          {"successor values": put.beyond_the_end, "gae": put.never_ends}, envs=("cartpole", "acrobot")),
     Fault("cut-as-end", _slugs("truncation-as-termination"), "its own rule", {"successor values": put.cut_is_end},
-          envs=("pendulum",)),  # on CartPole only a solved run reaches the limit, and its targets end hardly any
+          envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, and its targets end hardly any
     Fault("ratio-always-one", _slugs("ratio-always-one"),
           "policy-not-moving does not count: the policy moves, and only the ratio says that it does not",
           {"minibatch": put.ratio_one}),

@@ -15,7 +15,7 @@ HUGE = 1e4  # a sensor in other units than the rest
 STALE = 8  # iterations by which the acting policy lags behind
 REWARD = 1000.0
 NAN_AT = 10  # iteration in which one observation is not a number
-LEVEL = {"cartpole-v1": 195.0, "pendulum-v1": -300.0}  # a return that counts as success
+LEVEL = {"cartpole-v1": 195.0, "pendulum-v1": -300.0, "gym:Acrobot-v1": -150.0}  # a return that counts as success
 
 
 def negated(original: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:

@@ -96,7 +96,8 @@ def peak_then_collapse(view: View) -> Finding | None:
         return None
     half = floor + gain / 2
     onset = next((found[i].step for i in range(top, len(found)) if all(e.mean < half for e in found[i:])), None)
-    return Finding(f"the return rose to {smooth[top]:.4g} and fell to {means[-1]:.4g}", min(lost), onset,
+    rose = f"{smooth[top]:.4g} (median of three in a row)"
+    return Finding(f"the return rose to {rose} and fell to {means[-1]:.4g}", min(lost), onset,
                    [view.evidence(found)], confidence="high")  # fmt: skip
 
 
