@@ -127,3 +127,33 @@ def test_after_kill_9_the_rows_are_there(tmp_path):
     run = history.load(tmp_path / "a")
     assert run.columns["foreign/a"].values.tolist() == [1.0, 2.0]
     assert json.loads((tmp_path / "a" / "meta.json").read_text())["status"] == "running"
+
+
+PEERS = Path(__file__).resolve().parents[1] / ".venv-sb3" / "bin" / "python"
+TRAIN = """
+import sys; sys.path.insert(0, {here!r})
+from relab_logger import sb3_callback
+import torch; torch.set_num_threads(1)
+from stable_baselines3 import {algo}
+{algo}("MlpPolicy", "{env}", {more}, seed=3, device="cpu").learn({steps}, callback=sb3_callback({folder!r}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not PEERS.exists(), reason="Stable-Baselines3 is not there: make bench-peers")
+@pytest.mark.parametrize(
+    ("algo", "env", "more", "steps", "metric"),
+    [
+        ("PPO", "CartPole-v1", "n_steps=256", 1500, "policy/kl"),
+        ("DQN", "CartPole-v1", "buffer_size=99", 2500, "foreign/train/loss"),
+    ],
+)
+def test_the_callback_keeps_what_stable_baselines3_logs(tmp_path, algo, env, more, steps, metric):
+    (tmp_path / "relab_logger.py").write_text(Path(logger.__file__).read_text())  # as a user would: the file alone
+    facts = {"here": str(tmp_path), "folder": str(tmp_path / "a")}
+    program = TRAIN.format(algo=algo, env=env, more=more, steps=steps, **facts)
+    subprocess.run([str(PEERS), "-c", program], check=True, env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin"})
+    run = history.load(tmp_path / "a")
+    assert (run.meta["status"], run.meta["seed"], run.meta["spec"]["env"]) == ("finished", 3, env)
+    assert len(run.columns[metric].steps) >= 2
+    assert (run.columns["return/mean_100"].steps[1:] > run.columns["return/mean_100"].steps[:-1]).all()

@@ -16,11 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab import answer as answers
+from relab.comparison import numbers, pairs
+from relab.comparison.numbers import Asked
 from relab.config import require
 from relab.configs.views import MISSING, flatten
 from relab.health import examine as health
 from relab.importers import find
 from relab.importers.find import Loaded
+from relab.importers.hints import Hints, of_folder, read_mapping
+from relab.importers.pattern import Pattern
+from relab.importers.spec import checked
 from relab.report import gather
 from relab.report.gather import Group, Run, shown
 from relab.report.verdict import finals, interval_text
@@ -31,9 +36,24 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 
-def load(*paths: PathLike) -> Runs:
-    """All runs at or below the paths, whoever wrote them; what could not be read is in `.broken`."""
-    found = [find.load_all(path) for path in paths or ("runs",)]
+def load(
+    *paths: PathLike,
+    group: str | None = None,
+    spec: Mapping[str, Any] | None = None,
+    command: str = "",
+    mapping: Mapping[str, Any] | None = None,
+) -> Runs:
+    """All runs at or below the paths, whoever wrote them; what could not be read is in `.broken`.
+
+    What the logs do not say: load("logs", group="ppo_s{seed}", spec={"horizon": 200}, mapping={"ret": "return/mean"}).
+    """
+    given = Hints(
+        Pattern.parse(group) if group else None,
+        checked(flatten(dict(spec or {}))),
+        command,
+        read_mapping(dict(mapping or {}), "`mapping`"),
+    )
+    found = [find.load_all(path, of_folder(path, given)) for path in paths or ("runs",)]
     loaded = [run for each in found for run in each.runs]
     return Runs(loaded, [gone for each in found for gone in each.broken], ", ".join(str(p) for p in paths or ("runs",)))
 
@@ -241,19 +261,10 @@ def compare(
     arms = _arms(runs, other, by)
     require(len(arms) >= 2, f"a comparison needs two groups, but there is {', '.join(arms) or 'none'}")
     name = metric or next((r.verdict.metric for arm in arms.values() for r in arm if r.verdict.metric), "")
-    found = {label: [_outcome(run, at, name, direction, level, last) for run in arm] for label, arm in arms.items()}
-    control, *others = found
-    alpha = 0.05 / len(others)
-    return Comparison([answers.answer(found[control], found[label], smallest_effect, direction, at, metric=name,
-                                      names=(control, label), alpha=alpha) for label in others])  # fmt: skip
-
-
-def _outcome(run: Run, at: str, metric: str, direction: str, level: float | None, last: int) -> answers.Outcome:
-    from dataclasses import replace
-
-    found = answers.outcome(run.history, at, metric, m=last, reach=level, direction=direction)
-    seed = run.seed if type(run.seed) is int else None
-    return replace(found, seed=found.seed if found.seed is not None else seed, run=run.name)
+    asked = Asked(name, at, last, level, direction)
+    step, beyond = numbers.common_step(list(arms.values()), name)
+    found = {label: [numbers.outcome(run, asked, step, beyond) for run in arm] for label, arm in arms.items()}
+    return Comparison(pairs.against_first(found, asked, smallest_effect))
 
 
 def _arms(runs: Runs | PathLike, other: Runs | PathLike | None, by: str | None) -> Mapping[str, list[Run]]:

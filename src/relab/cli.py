@@ -15,25 +15,31 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
     "experiment": ("A against B over seeds, ends in an answer", "relab.commands.experiment:main"),
     "examine": ("what went wrong, since when, with the numbers", "relab.commands.examine:main"),
+    "compare": ("which config is better, and can one tell yet", "relab.commands.compare:main"),
     "explain": ("any rule, metric, environment, config key", "relab.commands.explain:main"),
     "report": ("one offline HTML and Markdown page about a run or a folder", "relab.commands.report:main"),
+    "convert": ("write runs of any tool in another tool's format", "relab.commands.convert:main"),
     "note": ("write or renew the entry of a run or an experiment in a log", "relab.commands.note:main"),
     "faults": ("plant known faults, count how often the examiner names them", "relab.commands.faults:main"),
     "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
     "next": ("propose the next run, as a change of settings with its reasons", "relab.commands.next:main"),
     "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
+    "runs": ("list, find, name, tag, archive, delete runs; disk use", "relab.commands.runs:main"),
+    "doctor": ("check install, cores, threads, GPU, folders, formats and runs here", "relab.commands.doctor:main"),
 }
 GROUPS = {
-    "Run": ("train", "resume", "experiment", "next", "capture", "eval", "video"),
-    "Read": ("examine", "report", "note", "diff", "explain", "coverage", "faults"),
+    "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain"),
+    "Run": ("train", "resume", "experiment", "next"),
+    "More": ("convert", "doctor"),
 }
+REST = ("eval", "video", "capture", "coverage", "faults")  # told by `relab help --all`
 EXAMPLES = """\
 Examples
+  relab examine runs/                            what went wrong, since when; any tool's logs, nothing written there
   relab train ppo env=cartpole seed=0            train; the run folder appears under runs/
   relab train ppo env=gym:Acrobot-v1 lr=1e-3     any Gymnasium id; any config key as key=value
   relab resume brave-otter                       go on after Ctrl-C, kill or power cut
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
-  relab examine runs/                            what went wrong, since when, with the numbers
 """
 USAGE, UNREADABLE = 64, 2  # exit codes
 TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
@@ -49,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def dispatch(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help", "help"):
-        print(help_text())
+        print(help_text(every="--all" in words))
         return 0
     if words[0] in ("--version", "-V"):
         from relab import __version__
@@ -90,7 +96,8 @@ def call(name: str, words: list[str]) -> int:
 
 
 def fail(text: str, code: int) -> int:
-    print(f"relab: {text}", file=sys.stderr)
+    clean = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # it may quote a stranger's file
+    print(f"relab: {clean}", file=sys.stderr)
     return code
 
 
@@ -100,16 +107,17 @@ def nearest(word: str) -> str:
     return difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.0)[0]
 
 
-def help_text() -> str:
+def help_text(every: bool = False) -> str:
     lines = [
         "relab: a laboratory bench for reinforcement learning",
         "",
         "relab COMMAND --help shows a command's options with examples.",
         "",
     ]
-    for group, names in GROUPS.items():
+    for group, names in (GROUPS | ({"Also": REST} if every else {})).items():
         lines += [f"{group if i == 0 else '':5}{name:11}{COMMANDS[name][0]}" for i, name in enumerate(names)]
-    return "\n".join([*lines, "", EXAMPLES.rstrip()])
+    rest = [] if every else [f"     (relab help --all: {', '.join(REST)})"]
+    return "\n".join([*lines, *rest, "", EXAMPLES.rstrip()])
 
 
 if __name__ == "__main__":

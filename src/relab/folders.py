@@ -11,7 +11,7 @@ from relab.configs.views import config_hash
 from relab.history import History
 
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
-SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?(\d+)(?=$|[-_./])")
+SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 
 def state_of(run: History, now: float | None = None) -> str:
@@ -32,10 +32,12 @@ def _last_sign(run: History) -> float:
     try:
         beat = str(run.meta["heartbeat"]).replace("Z", "+00:00")
         return datetime.datetime.fromisoformat(beat).timestamp()
-    except (KeyError, ValueError):
+    except (KeyError, ValueError, OverflowError):
         pass
-    times = [e.stat(follow_symlinks=False).st_mtime for e in os.scandir(run.folder)]
-    return max(times, default=0.0)
+    try:
+        return max((e.stat(follow_symlinks=False).st_mtime for e in os.scandir(run.folder)), default=0.0)
+    except OSError:  # gone, or not for us to look at
+        return 0.0
 
 
 def group_key(run: History, name: str) -> str:

@@ -11,9 +11,10 @@ import numpy as np
 
 from relab import record
 from relab.configs.base import ConfigError
-from relab.jsonl import Problem, RecordError, inside, read_jsonl
+from relab.jsonl import Problem, RecordError, check_regular, inside, read_jsonl
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
+MAX_STEP = 2**62  # differences of smaller steps fit into 64 bits as well
 
 
 class Column(NamedTuple):
@@ -75,10 +76,11 @@ def load(folder: str | os.PathLike[str]) -> History:
 def _read_heads(history: History) -> None:
     readers = {"meta": record.read_meta, "provenance": record.read_provenance, "config": record.read_config}
     for attr, read in readers.items():
+        file = {"meta": "meta.json", "provenance": "provenance.json", "config": "config.yaml"}[attr]
         try:
+            check_regular(inside(history.folder, file))
             setattr(history, attr, read(history.folder))
         except (RecordError, ConfigError, OSError) as error:
-            file = {"meta": "meta.json", "provenance": "provenance.json", "config": "config.yaml"}[attr]
             history.problems.append(Problem(file, getattr(error, "line", None), str(error)))
 
 
@@ -111,7 +113,7 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
 
 
 def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
-    if type(row["step"]) is not int or row["mode"] not in ("det", "sampled"):
+    if not is_step(row["step"]) or row["mode"] not in ("det", "sampled"):
         raise ValueError(f"step {row['step']!r}, mode {row['mode']!r}")
     played = [e for e in row["episodes"] if e["end"] != "unused"]
     returns, lengths = (np.array([e[key] for e in played], np.float64) for key in ("return", "length"))
@@ -125,6 +127,11 @@ def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
     if mode == "det":
         found["episodes"] = len(played)
     return {f"eval/{name}": float(value) for name, value in found.items()}
+
+
+def is_step(value: Any) -> bool:
+    """JSON has integers that a column of steps cannot hold."""
+    return type(value) is int and abs(value) < MAX_STEP
 
 
 class _Piece(NamedTuple):
@@ -159,8 +166,8 @@ def _group(
     for i, row in enumerate(rows):
         step, axis = row.pop("step", None), row.pop("axis", "agent_steps")
         axes.append(str(axis))
-        if type(step) is not int:
-            history.problems.append(Problem(file, None, f"row {i + 1} needs an integer step, but has {step!r}"))
+        if not is_step(step):
+            history.problems.append(Problem(file, None, f"row {i + 1} needs an integer step, but has {step!r:.80}"))
             continue
         steps[i] = step
         at, values = groups.setdefault(tuple(row), ([], []))

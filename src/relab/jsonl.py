@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 
 MAX_PROBLEMS = 100  # reported per file, one by one
+MAX_BYTES = 1 << 29  # read of a file
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -104,9 +105,19 @@ def decode(line: bytes) -> Any:
 def inside(folder: str | os.PathLike[str], name: str) -> Path:
     """folder/name, and an error if that leads out of the folder (by `..`, an absolute name or a link)."""
     path = Path(folder) / name
-    if not path.resolve().is_relative_to(Path(folder).resolve()):
-        raise RecordError(f"{name} must lie inside of {folder}, but leads to {path.resolve()}")
+    try:
+        leads_to = path.resolve()
+    except (RuntimeError, OSError):  # which of them depends on Python
+        raise RecordError(f"{name} must be a file of {folder}, but is a link that leads to itself") from None
+    if not leads_to.is_relative_to(Path(folder).resolve()):
+        raise RecordError(f"{name} must lie inside of {folder}, but leads to {leads_to}")
     return path
+
+
+def check_regular(path: Path) -> None:
+    """Opening a pipe would wait for a writer that never comes; a missing file is left to whoever opens it."""
+    if path.exists() and not path.is_file():
+        raise RecordError(f"{path.name} must be a file, but is a folder, a pipe, a socket or a device")
 
 
 def write_atomic(path: str | os.PathLike[str], data: bytes, sync: bool = True, rename_later: bool = False) -> None:
@@ -161,21 +172,28 @@ def read_jsonl(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list
     path = Path(path)
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
+    check_regular(path)
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_start(path, MAX_BYTES).split(b"\n")
     except FileNotFoundError:
         return rows, [Problem(path.name, None, "the file is missing")]
-    last = len(lines)
+    if path.stat().st_size > MAX_BYTES:
+        problems.append(
+            Problem(path.name, None, f"only the first {MAX_BYTES} of {path.stat().st_size} bytes were read")
+        )
+    last, more = len(lines), 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         row = _decode_row(line)
-        if row is None:
+        if row is None and len(problems) >= MAX_PROBLEMS:  # a file of noise has millions
+            more += 1
+        elif row is None:
             what = "the last line is truncated" if number == last else "not a JSON object"
             problems.append(Problem(path.name, number, f"{what}: {line[:80].decode(errors='replace')!r}"))
         else:
             rows.append(row)
-    return rows, shorten(problems, path.name)
+    return rows, problems + ([Problem(path.name, None, f"{more} more lines cannot be read")] if more else [])
 
 
 def shorten(problems: list[Problem], file: str) -> list[Problem]:
@@ -213,6 +231,12 @@ def last_line(path: Path, block: int = 1 << 12) -> tuple[int, bytes]:
     return 0, tail
 
 
+def read_start(path: Path, most: int) -> bytes:
+    """A file, or as much of it as is wanted: read(n) alone would set n bytes aside, however short the file is."""
+    with open(path, "rb") as file:
+        return file.read(min(most, os.fstat(file.fileno()).st_size))
+
+
 def read_at(path: Path, offset: int, size: int) -> bytes:
     with open(path, "rb") as file:
         file.seek(offset)
@@ -222,12 +246,15 @@ def read_at(path: Path, offset: int, size: int) -> bytes:
 def read_json(folder: str | os.PathLike[str], name: str) -> dict[str, Any]:
     """A JSON file of the folder, with an error that names it."""
     path = inside(folder, name)
+    check_regular(path)
     try:
         value = decode(path.read_bytes())
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; is {folder} a run folder?") from None
     except orjson.JSONDecodeError as error:
         raise RecordError(f"{path} must hold JSON, but {error}") from None
+    except RecursionError:
+        raise RecordError(f"{path} must hold JSON, but is nested too deeply") from None
     if not isinstance(value, dict):
         raise RecordError(f"{path} must hold a JSON object, but holds a {type(value).__name__}")
     return value

@@ -127,26 +127,30 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
         def _on_training_start(self) -> None:
             algo = type(self.model).__name__.lower()
             known = dict({"algo": algo, "seed": self.model.seed, "env": _env_id(self.training_env)}, **facts)
-            self.record = Logger(folder, **known)
+            self.record, self.last = Logger(folder, **known), 0
+            self.every = 1000 if hasattr(self.model, "replay_buffer") else 1  # off-policy: an update each step
 
-        def _on_rollout_end(self) -> None:
-            self._keep()
+        def _on_rollout_start(self) -> None:  # the update before it is done, and its numbers are not yet cleared
+            if self.num_timesteps >= self.last + self.every:
+                self._keep()
 
         def _on_step(self) -> bool:
             return True
 
         def _on_training_end(self) -> None:
-            self._keep()
+            if self.num_timesteps > self.last:
+                self._keep()
             self.record.close()
 
         def _keep(self) -> None:
-            values = {k: v for k, v in self.model.logger.name_to_value.items() if isinstance(v, (int, float))}
+            values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
             buffer = getattr(self.model, "ep_info_buffer", None)
             if buffer:
                 values["rollout/ep_rew_mean"] = sum(e["r"] for e in buffer) / len(buffer)
                 values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
+            self.last = self.num_timesteps
             if values:
-                self.record.log(self.num_timesteps, **{SB3.get(k, k): SIGN.get(k, 1) * v for k, v in values.items()})
+                self.record.log(self.last, **{SB3.get(k, k): SIGN.get(k, 1) * float(v) for k, v in values.items()})
 
     return ToRelab()
 

@@ -2,7 +2,7 @@
 
     parent: lr100                                  a run: its name, or its path below the folder of the file
     diff: {algo.lr: {from: 0.3, to: 0.003}}        `from` must be what the parent had when it is run
-    rationale, checks, predicted {metric, delta, low, high, how}, cost, resume_from (always null: runs start anew)
+    rationale, checks, predicted {metric, delta, low, high, how}, cost, resume_from (null: relab's runs start anew)
 
 `relab next` makes proposals (relab.advise), `relab train next_config.yaml` runs them. Files may come from strangers:
 only the keys above are taken, and the parent is looked for in the file's folder, beside it, and below --runs.
@@ -57,7 +57,7 @@ class Proposal:
     predicted: Predicted
     cost: Cost
     source: str = ""  # slug of the finding, `answer` or `still-improving`
-    resume_from: None = None  # a new run starts from fresh weights: see docs/next.md
+    resume_from: str | None = None  # foreign runs: what it had loaded; relab's start from fresh weights (docs/next.md)
     seeds: list[int] = field(default_factory=list)  # that have not run with this config
     folder: str = ""  # where --write puts it
     command: str = ""  # what runs it; for other tools' runs, the change in their words

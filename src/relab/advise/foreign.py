@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from relab.config import SYNONYMS
+from relab.health.rule import Finding
 from relab.health.view import View
 from relab.proposal import typed
 
@@ -47,3 +49,11 @@ def flags(command: str) -> dict[str, str]:
             name = match[2].replace("-", "_").rpartition(".")[2]
             found[name] = f"{match[1]}{match[2]}{match[3] or ' '}"
     return found
+
+
+def start_again(view: View, findings: Sequence[Finding]) -> str | None:
+    """The checkpoint a run had loaded, where it began well and lost that: the change is to be tried from there."""
+    lost = any(f.slug == "resumed-run-lost-its-start" and f.run == view.name and f.status == "fired" for f in findings)
+    loaded = view.meta.get("resumed")
+    files = [str(value) for value in loaded.values() if isinstance(value, str)] if isinstance(loaded, dict) else []
+    return PurePosixPath(files[0]).name if lost and files else None

@@ -161,7 +161,8 @@ class Search:
         name = view.history.folder.resolve().name if here else view.name
         why = f"{why}. {new_values(diff)} is {wanted.why}."
         expected, price = predict(view, wanted.changes, self.others(view)), cost(view, wanted.changes)
-        return Proposal(name, diff, why, checks, expected, price, source, None, seeds, folder, command, here)
+        start = None if here else foreign.start_again(view, self.report.findings)
+        return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here)
 
     # ---- Nothing
 

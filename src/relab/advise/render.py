@@ -16,9 +16,10 @@ def text(found: Proposal | Nothing) -> str:
         return clean(f"nothing worth proposing: {found.why}")  # one line: it may end in a command to copy
     rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
             ("checks", "; ".join(found.checks.values()))]  # fmt: skip
+    rows += [("start from", f"{found.resume_from}, as it did: it was good then")] if found.resume_from else []
     lines = [f"{found.parent}: {told(found.diff)}"]
     for name, body in rows:
-        lines += wrapped(f"  {name:10}", clean(body))
+        lines += wrapped(f"  {name:11}", clean(body))
     return "\n".join(clean(line) for line in lines)
 
 

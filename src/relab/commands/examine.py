@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from relab import names
+from relab.commands.hinting import Hinting, guess
 from relab.commands.parsing import parse
+from relab.commands.progress import Progress
 from relab.configs.base import ConfigError, require
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ EXAMPLES = """
   relab examine runs/ --new                       what changed since the last look
   relab examine runs/ --watch --fail-on error     look again while they train; ends at the first error
   relab examine progress.csv                      another tool's log (docs/importers.md)
+  relab examine logs/ --group 'ppo_{lr}_s{seed}'  which runs differ in the seed alone; remembered
   relab examine runs/ --notes LOG.md              are the numbers in a write-up those of the runs?
   relab examine runs/ --ignore throughput-drop --because "the machine was shared"
 """
@@ -58,6 +61,7 @@ class Examine:
     """slugs of rules to leave out, with commas between them"""
     because: str | None = None
     """why they are left out; must be given with --ignore"""
+    known: Hinting = field(default_factory=Hinting)
 
 
 def main(words: Sequence[str]) -> int:
@@ -66,7 +70,10 @@ def main(words: Sequence[str]) -> int:
     require(args.notes is None or args.notes.is_file(), f"`--notes` must be a file, but there is none at {args.notes}")
     muted = muted_slugs(args.ignore, args.because)
     against = None if args.against is None else folder(args.against, args.runs)
-    look = partial(one_look, folder(args.path, args.runs), against, muted)
+    if args.known.show_mapping:
+        print(args.known.shown(folder(args.path, args.runs)))
+        return 0
+    look = partial(one_look, folder(args.path, args.runs), against, muted, args.known)
     if args.watch:
         return watch(args, look)
     report, changed = look()
@@ -74,13 +81,16 @@ def main(words: Sequence[str]) -> int:
     return code(args, report)
 
 
-def one_look(path: Path, against: Path | None, muted: dict[str, str]) -> tuple[Report, News]:
+def one_look(path: Path, against: Path | None, muted: dict[str, str], known: Hinting) -> tuple[Report, News]:
     """Examine, compare with the last look, and remember this one."""
     from relab.health import memory
-    from relab.health.examine import examine  # the parser has said no before anything is read
+    from relab.health.examine import examine_loaded  # the parser has said no before anything is read
     from relab.record import now
 
-    report = examine(path, against, muted)
+    with Progress("reading run") as tell:
+        found = known.load(path, tell)
+        tell.word = "examining run"
+        report = examine_loaded(found, path, against, muted, tell=tell, hints=known.of(path))
     changed = memory.news(report, memory.recall(path))
     memory.remember(path, memory.snapshot(report, now()))
     return report, changed
@@ -100,6 +110,8 @@ def told(args: Examine, report: Report, changed: News) -> str:
     from relab.health import render
 
     text = render.news(report, changed) if args.new else render.text(report, args.verbose)
+    if not args.new:
+        text = guess(report, folder(args.path, args.runs), args.known) + text
     return text + ("\n" + notes.text(notes.check(args.notes, report), args.verbose) if args.notes else "") + "\n"
 
 

@@ -64,5 +64,5 @@ def how_to_run(found: Proposal, path: str, wrote: Path | None, asked: bool) -> s
     """The last line: what to type."""
     if not found.runs_here:
         told = "(nothing is written: `relab train` cannot run this) " if asked else ""
-        return f"  {'then':10}{told}{found.command}"
-    return f"  {'run it':10}{'' if wrote else f'relab next {path} --write && '}{found.command}"
+        return f"  {'then':11}{told}{found.command}"
+    return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{found.command}"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from relab import names
+from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.config import require
+
+if TYPE_CHECKING:
+    from relab.importers.hints import Hints
 
 EXAMPLES = """
   relab report brave-otter                       report.md and report.html in the run folder
@@ -45,6 +49,7 @@ class Report:
     """keep host, user, paths, secrets and the patch: not for sharing"""
     json: bool = False
     """print what the report says as JSON; writes nothing"""
+    known: Hinting = field(default_factory=Hinting)
 
 
 def main(words: Sequence[str]) -> int:
@@ -56,7 +61,11 @@ def main(words: Sequence[str]) -> int:
     )
     folder = find(args.run, args.runs)
     against = find(args.against, args.runs) if args.against else None
-    data = sections.build(folder, full=args.full, against=against, **asked(folder, against))
+    if args.known.show_mapping:
+        print(args.known.shown(folder))
+        return 0
+    hints = args.known.of(folder)
+    data = sections.build(folder, full=args.full, against=against, hints=hints, **asked(folder, against, hints))
     if args.json:
         from relab.jsonl import encode
 
@@ -93,12 +102,12 @@ def examined(folder: Path) -> tuple[list[dict[str, Any]] | None, list[dict[str, 
     return found["findings"], found.get("not_checked", [])
 
 
-def asked(folder: Path, against: Path | None = None) -> dict[str, Any]:
+def asked(folder: Path, against: Path | None = None, hints: Hints | None = None) -> dict[str, Any]:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     from relab.health.examine import examine
 
     try:
-        found = examine(folder, against)
+        found = examine(folder, against, hints=hints)
     except Exception as error:  # a rule that fails is no reason to have no report
         print(f"relab: the page has no findings: {type(error).__name__}: {error}", file=sys.stderr)
         return {"findings": None}

@@ -58,7 +58,7 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           "a value beyond the end, or above what rewards allow, is what a missing mask makes",
           {"successor values": put.beyond_the_end, "gae": put.never_ends}, envs=("cartpole", "acrobot")),
     Fault("cut-as-end", _slugs("truncation-as-termination"), "its own rule", {"successor values": put.cut_is_end},
-          envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, and its targets end hardly any
+          envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, which ends hardly any
     Fault("ratio-always-one", _slugs("ratio-always-one"),
           "policy-not-moving does not count: the policy moves, and only the ratio says that it does not",
           {"minibatch": put.ratio_one}),

@@ -76,6 +76,8 @@ def ask_run(rules: list[Rule], view: View) -> tuple[list[Finding], list[NotCheck
             gone.append(answer)
         elif answer is not None:
             answer.run = view.name
+            if view.rows < rule.least and answer.severity == "warning":
+                answer.severity, answer.confidence = "info", "low"
             hold_against(rule, answer, view)
             findings.append(answer)
     explain(rules, findings)

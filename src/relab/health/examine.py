@@ -13,6 +13,7 @@ from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
 from relab.importers import find
+from relab.importers.hints import Hints
 from relab.importers.source import Source
 from relab.jsonl import Problem, RecordError
 
@@ -67,9 +68,10 @@ def examine(
     against: str | os.PathLike[str] | None = None,
     ignore: dict[str, str] | None = None,
     rules: dict[str, Rule] | None = None,
+    hints: Hints | None = None,
 ) -> Report:
     """Ask every rule about one run or all runs below a folder; broken folders are reported, not raised."""
-    return examine_loaded(find.load_all(path), path, against, ignore, rules)
+    return examine_loaded(find.load_all(path, hints), path, against, ignore, rules, hints=hints)
 
 
 def examine_loaded(
@@ -78,17 +80,21 @@ def examine_loaded(
     against: str | os.PathLike[str] | None = None,
     ignore: dict[str, str] | None = None,
     rules: dict[str, Rule] | None = None,
+    tell: find.Tell | None = None,
+    hints: Hints | None = None,
 ) -> Report:
     """The same of runs that were read already; `path` is what they are called together."""
     report = Report(str(path))
     views = _views(found, report)
-    reference = load_view(Path(against), str(against)) if against is not None else None
+    reference = load_view(Path(against), str(against), hints) if against is not None else None
     _link(views, reference)
     _group(views, report)
     known = rules or all_rules()
     mutes = read_mutes(Path(path), known, ignore or {})
     report.muted = mutes.reasons
-    for view in views:
+    for number, view in enumerate(views):
+        if tell is not None:
+            tell(number, len(views), view.name)
         muted = mutes.of(view.spec.get("env"))
         fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view)
         report.findings += fired
@@ -114,12 +120,12 @@ def _told(problem: Problem) -> str:
     return f"{problem.file}{line}: {problem.message}"
 
 
-def load_view(path: Path, name: str) -> View:
+def load_view(path: Path, name: str, hints: Hints | None = None) -> View:
     """The one run at a path; LookupError where there is none or more than one."""
     sources: list[Source] = list(find.find(path))
     if len(sources) != 1:
         raise LookupError(f"{path} must be one run, but holds {len(sources)}")
-    found = find.read(sources[0])
+    found = find.read(sources[0], hints)
     return View(found, name, state=state_of(found))
 
 
@@ -146,20 +152,24 @@ def _link_best(views: list[View]) -> None:
     must be better by more than noise: next to a run that is as bad, "also there" would excuse everything.
     """
     standing = {id(view): found for view in views if (found := view.standing()) is not None}
+    tasks: dict[str, dict[str, View]] = {}  # task -> config -> its best run: a thousand runs have few of either
+    for view in (v for v in views if id(v) in standing and v.spec.get("env") is not None):
+        known = tasks.setdefault(task_of(view), {})
+        rival = known.setdefault(group_key(view.history, view.name), view)
+        if standing[id(view)].mean > standing[id(rival)].mean:
+            known[group_key(view.history, view.name)] = view
     for view in (v for v in views if v.reference is None and id(v) in standing):
-        rivals = [v for v in views if id(v) in standing and comparable(view, v)]
+        own = group_key(view.history, view.name)
+        rivals = [v for key, v in tasks.get(task_of(view), {}).items() if key != own]
         best = max(rivals, key=lambda v: standing[id(v)].mean, default=None)
         if best is not None and clear(standing[id(best)].mean - standing[id(view)].mean, standing[id(best)],
                                       standing[id(view)]) > CLEARLY:  # fmt: skip
             view.reference = best
 
 
-def comparable(a: View, b: View) -> bool:
-    """Same environment, algorithm and horizon, another config; runs that do not say what they are compare with none."""
-    task = [(v.spec.get("env"), v.config.get("algo.name"), v.spec.get("horizon"), v.by) for v in (a, b)]
-    return (
-        task[0] == task[1] and task[0][0] is not None and group_key(a.history, a.name) != group_key(b.history, b.name)
-    )
+def task_of(view: View) -> str:
+    """Runs compare on the same environment, algorithm and horizon; those that do not say what they are, with none."""
+    return repr((view.spec.get("env"), view.config.get("algo.name"), view.spec.get("horizon"), view.by))
 
 
 def _keys(view: View) -> set[str]:

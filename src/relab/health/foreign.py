@@ -138,9 +138,11 @@ def best_beside(history: History) -> dict[str, Any]:
     from relab.importers import loop_folder
     from relab.jsonl import RecordError, read_json
 
+    if history.source != "loop":
+        return {}
     folder = history.folder.resolve()
     newest = max((p.parent.name for p in folder.parent.glob("*/run.json")), default="")  # none beside a converted run
-    if history.source != "loop" or folder.name != newest:
+    if folder.name != newest:
         return {}
     try:
         return loop_folder.evidence(read_json(folder.parent, loop_folder.BEST))

@@ -8,17 +8,14 @@ plateau = "the budget is short on purpose"
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from relab.configs.base import ConfigError
-from relab.jsonl import inside
+from relab.importers.hints import FILE, read_toml
 from relab.registry import nearest
-
-FILE = "relab.toml"
 
 
 @dataclass
@@ -40,13 +37,7 @@ class Mutes:
 
 def read_mutes(root: Path, known: Mapping[str, Any], given: Mapping[str, str]) -> Mutes:
     """What relab.toml in the examined folder and the command line leave out."""
-    path = inside(root, FILE)
-    if not path.is_file():
-        return Mutes(dict(given))
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} must be TOML, but {error}") from None
+    path, found = root / FILE, read_toml(root)
     tables = {"": found.get("ignore", {})}
     envs = found.get("env", {})
     for env, section in (envs if isinstance(envs, dict) else {}).items():

@@ -19,6 +19,7 @@ SEVERITIES = ("info", "warning", "error")
 CONFIDENCES = ("low", "medium", "high")
 FILES = "data marks validity names policy value offpolicy curve design sweep gate"
 MODULES = tuple(f"relab.health.rules_{name}" for name in FILES.split())
+SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
 
 
@@ -84,6 +85,7 @@ class Rule:
     severity: str = "info"  # info until calibrated
     scope: str = "run"  # run: a view; group: views that differ in the seed; folder: all views
     footer: bool = False
+    least: int = 0  # rows of the run below which it is info: its threshold was set on longer runs
 
     @property
     def parts(self) -> dict[str, str]:
@@ -103,11 +105,12 @@ def rule(
     severity: str = "info",
     scope: str = "run",
     footer: bool = False,
+    least: int = 0,
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its id and slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(id, slug, check, tuple(needs), kind, tuple(algos), tuple(explains), severity, scope, footer)
+        made = Rule(id, slug, check, tuple(needs), kind, tuple(algos), tuple(explains), severity, scope, footer, least)
         gone = [part for part in PARTS if not made.parts.get(part)]
         if gone:
             raise ValueError(f"the docstring of rule {slug} must have the parts {', '.join(PARTS)}, but lacks {gone}")

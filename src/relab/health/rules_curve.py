@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relab.health.foreign import named
-from relab.health.rule import Finding, Missing, rule
+from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Evaluation, View, clear, shown
 
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
@@ -50,7 +50,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     return view.last_step + 2 * gap < 0.9 * planned
 
 
-@rule("B1", "worse-than-random", algos=(), severity="warning", explains=("plateau", "entropy-collapse"))
+@rule("B1", "worse-than-random", algos=(), severity="warning", least=SHORT, explains=("plateau", "entropy-collapse"))
 def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations lie below the random policy's return by more than two standard errors each.
@@ -70,7 +70,7 @@ def worse_than_random(view: View) -> Finding | None:
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
 
-@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",), severity="warning")
+@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",), severity="warning", least=SHORT)
 def peak_then_collapse(view: View) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
@@ -154,6 +154,7 @@ def start_already_solved(view: View) -> Finding | None:
     algos=(),
     explains=("peak-then-collapse", "policy-not-moving"),
     severity="warning",
+    least=SHORT,
 )
 def lost_its_start(view: View) -> Finding | None:
     """

@@ -11,7 +11,7 @@ from relab import glossary
 from relab.configs.views import MISSING, Change, diff
 from relab.folders import seed_of
 from relab.health.foreign import best_beside
-from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes, shown
 from relab.importers.common import meaning
 
@@ -160,7 +160,7 @@ def _illegal(metric: str, value: float) -> str:
     return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
-@rule("F25", "truncation-as-termination", algos=(), severity="warning")
+@rule("F25", "truncation-as-termination", algos=(), severity="warning", least=SHORT)
 def truncation_as_termination(view: View) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from relab.folders import seed_of
-from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes
 from relab.streams import world_seeds
 
@@ -149,7 +149,9 @@ def reward_out_of_scale(view: View) -> Finding | None:
     return None
 
 
-@rule("A13", "observation-out-of-scale", needs=("data/obs_max",), algos=(), explains=TORN, severity="warning")
+@rule(
+    "A13", "observation-out-of-scale", needs=("data/obs_max",), algos=(), explains=TORN, severity="warning", least=SHORT
+)
 def observation_out_of_scale(view: View) -> Finding | None:
     """
     What: the networks see numbers above 1,000 in more than half of the iterations.

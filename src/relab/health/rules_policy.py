@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
-from relab.health.rule import Finding, Missing, rule
+from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Curve, Evaluation, View, clear
 
 ON_POLICY = ("ppo", "a2c")
@@ -18,7 +18,7 @@ BASE = ("policy/kl", "policy/clip_share")
       "value-loss-blow-up", "critic-not-learning", "worse-than-random", "entropy-collapse", "peak-then-collapse",
       "value-above-bound", "plateau", "weights-grow-gradients-fade", "policy-not-moving", "value-up-return-down",
       "advantage-off-centre", "std-exceeds-action-range", "peak-selection", "no-policy-signal", "entropy-runaway",
-      "resumed-run-lost-its-start"), severity="warning")  # fmt: skip
+      "resumed-run-lost-its-start"), severity="warning", least=SHORT)  # fmt: skip
 def diverged(view: View) -> Finding | None:
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
@@ -56,6 +56,7 @@ def _slower(view: View, factor: float) -> list[object]:
     needs=("policy/kl",),
     explains=("clip-share-high", "peak-then-collapse"),
     severity="warning",
+    least=SHORT,
 )
 def update_too_large(view: View) -> Finding | None:
     """
@@ -110,7 +111,7 @@ def negative_kl(view: View) -> Finding | None:
 
 @rule("A15", "frozen-parameters", needs=("optim/step_rms", "optim/lr"), algos=(),
       explains=("policy-not-moving", "critic-not-learning", "critic-frozen", "no-policy-signal", "plateau",
-                "advantage-off-centre", "worse-than-random"), severity="warning")  # fmt: skip
+                "advantage-off-centre", "worse-than-random"), severity="warning", least=SHORT)  # fmt: skip
 def frozen_parameters(view: View) -> Finding | None:
     """
     What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
@@ -127,7 +128,7 @@ def frozen_parameters(view: View) -> Finding | None:
                    step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
 
 
-@rule("A3", "policy-not-moving", needs=BASE, severity="warning",
+@rule("A3", "policy-not-moving", needs=BASE, severity="warning", least=SHORT,
       explains=("plateau", "no-policy-signal", "peak-then-collapse", "peak-selection", "value-up-return-down",
                 "critic-not-learning", "critic-frozen"))  # fmt: skip
 def policy_not_moving(view: View) -> Finding | None:
@@ -182,7 +183,9 @@ def _fell(view: View) -> bool:
     return loss > 0.2 * abs(course[0].mean) and clear(loss, course[0], course[-1]) > 3
 
 
-@rule("A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",), severity="warning")
+@rule(
+    "A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",), severity="warning", least=SHORT
+)
 def entropy_collapse(view: View) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
@@ -210,7 +213,7 @@ def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
         return clear(best.mean - last.mean, best, last) < 3
 
 
-@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete", severity="warning")
+@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete", severity="warning", least=SHORT)
 def no_policy_signal(view: View) -> Finding | None:
     """
     What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
@@ -234,7 +237,7 @@ def no_policy_signal(view: View) -> Finding | None:
 
 @rule("A8", "std-exceeds-action-range", algos=ON_POLICY, kind="continuous",
       explains=("policy-not-moving", "resumed-run-lost-its-start", "worse-than-random", "plateau",
-                "peak-then-collapse"), severity="warning")  # fmt: skip
+                "peak-then-collapse"), severity="warning", least=SHORT)  # fmt: skip
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
@@ -255,9 +258,9 @@ def std_exceeds_action_range(view: View) -> Finding | None:
                    [std.evidence("last > 2")], suggest, "high" if std.last > 10 else "medium")  # fmt: skip
 
 
-@rule("A9", "entropy-runaway", needs=("policy/entropy",), algos=ON_POLICY,
+@rule("A9", "entropy-runaway", needs=("policy/entropy",), algos=ON_POLICY, severity="warning", least=SHORT,
       explains=("std-exceeds-action-range", "policy-not-moving", "resumed-run-lost-its-start", "worse-than-random",
-                "peak-then-collapse", "plateau", "gradient-always-clipped"), severity="warning")  # fmt: skip
+                "peak-then-collapse", "plateau", "gradient-always-clipped"))  # fmt: skip
 def entropy_runaway(view: View) -> Finding | None:
     """
     What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.foreign import moved, q_estimate, value_scale
-from relab.health.rule import Finding, Missing, rule
+from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Curve, View, clear
 
 ON_POLICY = ("ppo", "a2c")
 
 
 @rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
-      explains=("advantage-off-centre", "plateau"), severity="warning")  # fmt: skip
+      explains=("advantage-off-centre", "plateau"), severity="warning", least=SHORT)  # fmt: skip
 def critic_not_learning(view: View) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by

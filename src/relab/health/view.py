@@ -140,6 +140,11 @@ class View:
         return next((float(v) - whole for v in found if isinstance(v, (int, float)) and v > whole), None)
 
     @cached_property
+    def rows(self) -> int:
+        """How often the run logged its numbers: rows of its longest column."""
+        return max((len(c.steps) for c in self.history.columns.values()), default=0)
+
+    @cached_property
     def last_step(self) -> int:
         return max((int(c.steps.max()) for c in self.history.columns.values() if len(c.steps)), default=0)
 
@@ -198,7 +203,8 @@ class View:
         except Missing:
             return None
         late = self.curve(end.name).values
-        spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
+        with np.errstate(all="ignore"):  # values near the largest number there is
+            spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
         return Evaluation(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
 
     def random(self) -> tuple[float, float]:
@@ -285,7 +291,8 @@ class View:
 
 def _block(curve: Curve, rows: np.ndarray) -> Evaluation:
     values = curve.values[rows]
-    noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
+    with np.errstate(all="ignore"):
+        noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
     return Evaluation(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from relab import glossary
 from relab.importers.source import Names
 
 # relab's name | the names others use for it (factor 1 in all of these)
@@ -101,6 +102,8 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
+    if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
+        return name
     *groups, last = plain(name).split("/")
     if any(group in CLOCKS for group in groups):
         return None
@@ -121,9 +124,9 @@ def step_axis(name: str) -> str | None:
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 
 
-def preference(name: str) -> tuple[int, int]:
-    """Sorts step columns: the more exact count first, then the name with fewer groups."""
-    return list(STEP_AXES).index(plain(name).rpartition("/")[2]), name.count("/")
+def preference(name: str) -> tuple[bool, int, int]:
+    """Sorts step columns: relab's own metrics last, the more exact count first, then the name with fewer groups."""
+    return name in glossary.METRICS, list(STEP_AXES).index(plain(name).rpartition("/")[2]), name.count("/")
 
 
 # ---- Steps that go back
@@ -138,7 +141,7 @@ def newest(steps: np.ndarray) -> np.ndarray:
     [True, False, False, True, True, True]
     """
     keep = np.ones(len(steps), bool)
-    back = np.flatnonzero(np.diff(steps) < 0) + 1
+    back = np.flatnonzero(steps[1:] < steps[:-1]) + 1
     if not len(back):
         return keep
     starts = np.full(len(steps) + 1, np.iinfo(np.int64).max)
@@ -149,7 +152,7 @@ def newest(steps: np.ndarray) -> np.ndarray:
 
 def in_order(steps: np.ndarray) -> tuple[np.ndarray, str]:
     """(the rows to use, in the order to use them; what was wrong with the steps, empty when nothing)."""
-    backward = int((np.diff(steps) < 0).sum())
+    backward = int((steps[1:] < steps[:-1]).sum())
     if not backward:
         return np.arange(len(steps)), ""
     if backward > max(3, len(steps) // 10):  # not restarts: several writers, or a file sorted by something else

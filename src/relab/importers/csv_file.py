@@ -5,6 +5,7 @@ Files of one folder that are named for their part in a run (train.csv and eval.c
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from collections.abc import Iterator
@@ -14,14 +15,14 @@ from relab.history import History
 from relab.importers import common, tabular
 from relab.importers.source import Listing, Source
 from relab.importers.table import Table
-from relab.jsonl import Problem
+from relab.jsonl import MAX_PROBLEMS, Problem
 
 LOOSE = True
 DEEP = True  # a summary in the folder above must not hide the runs below
 ENDS = (".csv", ".tsv")
 DELIMITERS = ",;\t"
-HEAD_BYTES = 1 << 16
-MAX_COLUMNS = 5000
+HEAD_BYTES = 1 << 18
+MAX_COLUMNS = 20_000
 
 
 def sniff(listing: Listing) -> bool:
@@ -37,15 +38,22 @@ def _is_log(listing: Listing, name: str) -> bool:
 
 
 def _has_numbers(data: bytes) -> bool:
-    lines = [line for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip() and line[0] != "#"]
+    lines = [line for line in text_of(data).splitlines() if line.strip() and line[0] != "#"]
     return any(is_number(cell.strip()) for line in lines[1:20] for cell in line.split(delimiter(lines[0])))
+
+
+def text_of(data: bytes) -> str:
+    """UTF-8, or UTF-16 that says so, as the shell of Windows writes it."""
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    return data.decode("utf-16" if wide else "utf-8-sig", "replace")
 
 
 def header_of(data: bytes) -> list[str]:
     """The names in the first line; none where it is no header."""
-    if b"\0" in data:
+    text = text_of(data)
+    if "\0" in text:
         return []
-    line = next((li for li in data.decode("utf-8-sig", "replace").splitlines() if li.strip() and li[0] != "#"), "")
+    line = next((li for li in text.splitlines() if li.strip() and li[0] != "#"), "")
     try:
         cells = [cell.strip() for cell in next(csv.reader([line], delimiter=delimiter(line)), [])]
     except csv.Error:
@@ -90,7 +98,7 @@ def load(path: Path) -> Table:
 
 def parse(data: bytes, file: str) -> Table:
     found = Table(file)
-    text = data.decode("utf-8-sig", "replace")
+    text = text_of(data)
     rows = _rows(found, text)
     names = header_of(data[:HEAD_BYTES])
     if not names:
@@ -120,7 +128,8 @@ def _rows(found: Table, text: str) -> Iterator[tuple[int, list[str]]]:
         except StopIteration:
             return
         except csv.Error as error:
-            found.problems.append(Problem(found.file, line, f"cannot be read as CSV: {error}"))
+            if len(found.problems) < MAX_PROBLEMS:
+                found.problems.append(Problem(found.file, line, f"cannot be read as CSV: {error}"))
             continue
         if any(cell.strip() for cell in cells) and (begun or not cells[0].startswith("#")):
             begun = True
@@ -155,6 +164,8 @@ def _body(found: Table, rows: Iterator[tuple[int, list[str]]], names: list[str])
         else:
             odd["shorter" if len(cells) < width else "longer"].append(line)
             body.append((line, (cells + [""] * width)[:width]))
+        if found.is_full(len(body), width, line):
+            break
     _report_odd(found, odd, width)
     return body
 

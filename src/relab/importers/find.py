@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
 from relab.history import History
 from relab.importers import told
 from relab.importers.facts import add_facts
+from relab.importers.hints import Hints, of_folder
 from relab.importers.source import Listing, Source
 from relab.jsonl import RecordError
 
 DEPTH = 6  # folders below the given one that are looked into
 MAX_FOLDERS = 20_000
+Tell = Callable[[int, int, str], None]  # runs done, of how many, the name of the next
 ENTRY_POINTS = "relab.importers"
 
 # The first format that recognises a folder reads it: specific ones before general ones.
@@ -58,12 +61,18 @@ class Found:
     broken: list[tuple[Source, str]] = field(default_factory=list)
 
 
-def load_all(root: str | os.PathLike[str]) -> Found:
-    """Read every run at or below root; a broken one is kept with its reason, and the others are still read."""
-    found = Found()
-    for source in find(Path(root)):
+def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tell | None = None) -> Found:
+    """Read every run at or below root; a broken one is kept with its reason, and the others are still read.
+
+    `hints` are what the user knows besides, by default what holds for the folder; `tell` hears how far it is.
+    """
+    found, besides = Found(), of_folder(root) if hints is None else hints
+    sources = list(find(Path(root)))
+    for number, source in enumerate(sources):
+        if tell is not None:
+            tell(number, len(sources), source.name)
         try:
-            found.runs.append(Loaded(source, read(source)))
+            found.runs.append(Loaded(source, read(source, besides)))
         except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
             found.broken.append((source, f"{type(error).__name__}: {error}"))
     if not found.runs and not found.broken:
@@ -74,7 +83,7 @@ def load_all(root: str | os.PathLike[str]) -> Found:
 def find(root: Path) -> Iterator[Source]:
     """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
     if root.is_file():
-        yield from _claimed(Listing(root.parent, (root.name,)), root)[0]
+        yield from claimed(Listing(root.parent, (root.name,)), root)[0]
         return
     if not root.is_dir():
         raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
@@ -83,19 +92,22 @@ def find(root: Path) -> Iterator[Source]:
         folder, depth = todo.pop(0)
         seen += 1
         listing = look(folder)
-        mine, deeper = _claimed(listing, root)
+        mine, deeper = claimed(listing, root)
         yield from mine
         taken |= {file.parent for source in mine for file in source.files}  # a run may own folders below its own
         if deeper and depth < DEPTH and seen < MAX_FOLDERS:
             todo += [(folder / name, depth + 1) for name in listing.folders if folder / name not in taken]
 
 
-def _claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
+def claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
     """The runs of a folder under their names, and whether to look below it; loose files may be of several formats."""
     found: list[Source] = []
     loose = deeper = True
-    for name, module in importers().items():
-        if (not found or getattr(module, "LOOSE", False)) and loose:
+    for name in _formats():
+        if not loose:
+            break  # and no further importer is loaded: a folder of relab's own needs none of them
+        module = importer(name)
+        if not found or getattr(module, "LOOSE", False):
             mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in _asked(module, listing)]
             if mine:
                 deeper = deeper and getattr(module, "DEEP", False)
@@ -130,18 +142,36 @@ def look(folder: Path) -> Listing:
     return Listing(folder, tuple(files), tuple(sorted(n for n, is_dir, _ in kinds if is_dir and n[0] != ".")))
 
 
-def read(source: Source) -> History:
-    """A run as its importer reads it, with what an experiment that started it and the table of levels know besides."""
-    return add_facts(told.add(importers()[source.format].read(source), source.path))
+def read(source: Source, hints: Hints | None = None) -> History:
+    """A run as its importer reads it, with what its experiment, the table of levels and the user know besides."""
+    known = hints or Hints()
+    history = told.add(importer(source.format).read(source), source.path)
+    known.before(history, source.name)
+    add_facts(history)
+    known.after(history)
+    return history
+
+
+def _formats() -> Iterator[str]:
+    """relab's formats, then those that installed packages offer: looked up only when none of relab's has claimed."""
+    yield from FORMATS
+    yield from (name for name in _plugins() if name not in FORMATS)
 
 
 @cache
-def importers() -> dict[str, ModuleType]:
-    """Format -> its module, relab's first, then those that installed packages offer."""
-    from importlib.metadata import entry_points
+def importer(name: str) -> ModuleType:
+    """The module of a format, imported when it is first asked."""
+    return importlib.import_module(FORMATS[name]) if name in FORMATS else _plugins()[name].load()
 
-    found = {name: importlib.import_module(path) for name, path in FORMATS.items()}
-    return found | {point.name: point.load() for point in entry_points(group=ENTRY_POINTS)}
+
+@cache
+def _plugins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def importers() -> dict[str, ModuleType]:
+    """Format -> its module, all of them."""
+    return {name: importer(name) for name in _formats()}
 
 
 def known() -> str:

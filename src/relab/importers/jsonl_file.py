@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,8 +20,8 @@ LOOSE = True
 DEEP = True
 ENDS = (".jsonl", ".ndjson", ".jsonlines")
 LINES_IN_JSON = ("progress.json", "metrics.json", "log.json", "result.json", "stats.json")  # JSON lines by habit
-HEAD_BYTES = 1 << 16
-MAX_COLUMNS = 5000
+HEAD_BYTES = 1 << 18
+MAX_COLUMNS = 20_000
 MAX_NESTING = 8
 
 
@@ -40,7 +41,7 @@ def _is_log(listing: Listing, name: str) -> bool:
 
 
 def _first(data: bytes) -> dict[str, Any]:
-    for line in data.split(b"\n")[:20]:
+    for line in data.removeprefix(codecs.BOM_UTF8).split(b"\n")[:20]:
         row = decode(line)
         flat = dict(flatten(row or {}))
         if any(isinstance(value, (int, float)) for value in flat.values()):
@@ -94,7 +95,7 @@ def load(path: Path) -> Table:
 def parse(data: bytes, file: str, drop: Sequence[str] = ()) -> Table:
     """The rows of a file; `drop` names parts of a row that are no metrics."""
     found = Table(file)
-    lines = data.split(b"\n")
+    lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
     problems = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -103,8 +104,13 @@ def parse(data: bytes, file: str, drop: Sequence[str] = ()) -> Table:
         if row is None:
             what = "the last line is cut" if number == len(lines) else "not a JSON object"
             problems.append(Problem(file, number, f"{what}: {line[:80].decode(errors='replace')!r}"))
+            if len(problems) > 10 * MAX_PROBLEMS and not found.lines:
+                problems.append(Problem(file, number, "no line so far is a JSON object; the rest was not read"))
+                break
         else:
             _append(found, {key: value for key, value in row.items() if key not in drop}, number)
+            if found.is_full(len(found.lines), len(found.cells), number):
+                break
     for column in found.cells.values():
         column += [None] * (len(found.lines) - len(column))
     found.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems

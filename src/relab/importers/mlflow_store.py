@@ -18,11 +18,12 @@ import numpy as np
 
 from relab.configs.base import ConfigError
 from relab.configs.yaml_io import parse_yaml
-from relab.history import History
+from relab.history import MAX_STEP, History
 from relab.importers import cleanrl, common, settings_files, table
+from relab.importers.optuna_store import MAX_CELL, is_plain
 from relab.importers.source import Listing, Source, problem, put, start
 from relab.importers.tb_config import iso
-from relab.jsonl import RecordError
+from relab.jsonl import RecordError, read_start
 
 DEEP = True  # a base may lie beside a file store
 SQLITE = b"SQLite format 3\0"
@@ -30,11 +31,13 @@ ENDS = (".db", ".sqlite", ".sqlite3")
 TABLES = {"runs", "metrics", "params", "experiments"}
 HUGE = 1.797e308
 BROKEN = "runs"
+LONGEST = 100  # characters of a name
 SHORT = 8  # characters of a run's id that tell it apart
 STATUS = {"1": "running", "2": "running", "3": "finished", "4": "failed", "5": "interrupted",
           "RUNNING": "running", "SCHEDULED": "running", "FINISHED": "finished", "FAILED": "failed",
           "KILLED": "interrupted"}  # fmt: skip
 MAX_BYTES = 1 << 28
+ERRORS = (sqlite3.Error, OverflowError, UnicodeDecodeError)  # what a broken base raises
 
 
 def sniff(listing: Listing) -> bool:
@@ -68,6 +71,8 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     base = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
     base.text_factory = lambda data: data.decode("utf-8", "replace")
     try:
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
+        base.execute("PRAGMA trusted_schema = OFF")
         yield base
     finally:
         base.close()
@@ -77,7 +82,7 @@ def _tables(path: Path) -> set[str]:
     try:
         with _opened(path) as base:
             return {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.Error:
+    except ERRORS:
         return set()
 
 
@@ -87,25 +92,30 @@ def _run_keys(path: Path) -> list[str]:
              " WHERE r.lifecycle_stage = 'active' ORDER BY r.start_time, r.run_uuid")  # fmt: skip
     try:
         with _opened(path) as base:
+            if not all(is_plain(base, name) for name in TABLES):
+                return [BROKEN]
             return [f"{_word(name)}/{_word(run)}-{str(uuid)[:SHORT]}" for name, run, uuid in base.execute(query)]
-    except sqlite3.Error:
+    except ERRORS:
         return [BROKEN]  # read() says what is wrong with it
 
 
 def _word(name: Any) -> str:
-    return str(name or "run").replace("/", "_")
+    return str(name or "run").replace("/", "_")[:LONGEST]
 
 
 def _read_base(source: Source) -> History:
     history, short = start(source), source.key[-SHORT:]
     try:
         with _opened(source.path) as base:
+            strange = [name for name in sorted(TABLES) if not is_plain(base, name)]
+            if strange:
+                raise sqlite3.Error(f"the table {strange[0]} has columns that are computed, not stored")
             query = "SELECT name, status, start_time, end_time, run_uuid FROM runs WHERE substr(run_uuid, 1, ?) = ?"
             *about, uuid = base.execute(query, (SHORT, short)).fetchone() or (None, None, None, None, short)
             params = dict(base.execute("SELECT key, value FROM params WHERE run_uuid = ?", (uuid,)))
             rows = base.execute("SELECT key, step, value, is_nan FROM metrics WHERE run_uuid = ?"
                                 " ORDER BY step, timestamp", (uuid,)).fetchall()  # fmt: skip
-    except sqlite3.Error as error:
+    except ERRORS as error:
         raise RecordError(f"{source.path.name} cannot be read: {error}") from None
     good = [row for row in rows if type(row[1]) is int and isinstance(row[2], (int, float))]
     if len(good) < len(rows):
@@ -174,8 +184,7 @@ def _text(path: Path) -> str:
 def _metric_rows(history: History, path: Path, name: str) -> list[tuple[str, int, float]]:
     """Lines of `timestamp value step`; old stores leave the step out."""
     found, bad = [], 0
-    with open(path, "rb") as file:
-        lines = file.read(MAX_BYTES).splitlines()
+    lines = read_start(path, MAX_BYTES).splitlines()
     for number, line in enumerate(lines):
         words = line.split()
         try:
@@ -194,7 +203,10 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
     columns: dict[str, list[tuple[int, float]]] = {}
     for name, step, value in rows:
         columns.setdefault(name, []).append((step, value))
-    for name, pairs in columns.items():
+    for name, found in columns.items():
+        pairs = [pair for pair in found if abs(pair[0]) < MAX_STEP]
+        if len(pairs) < len(found):
+            problem(history, name, f"{len(found) - len(pairs)} steps are beyond every count; they were left out")
         steps, values = np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs])
         order, said = common.in_order(steps)
         put(history, name, steps[order], values[order], "env_steps", table.translation(name, values))

@@ -19,7 +19,7 @@ from relab.importers import settings_files
 from relab.importers.jsonl_file import decode
 from relab.importers.settings_files import parse_json
 from relab.importers.source import Listing, Source, put, start
-from relab.jsonl import Problem, RecordError, shorten
+from relab.jsonl import Problem, RecordError, read_start, shorten
 
 DEEP = True
 SQLITE = b"SQLite format 3\0"
@@ -27,6 +27,7 @@ DATABASES = (".db", ".sqlite", ".sqlite3")
 JOURNALS = (".log", ".journal", ".jsonl")
 MAX_ROWS = 2_000_000
 MAX_BYTES = 1 << 28
+MAX_CELL = 1 << 24  # bytes
 BROKEN = (sqlite3.Error, OverflowError, UnicodeDecodeError)  # messages about a broken schema may be no text
 STATES = {"COMPLETE": "finished", "RUNNING": "running", "PRUNED": "finished", "FAIL": "failed", "WAITING": "waiting"}
 NUMBERED = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")  # as journals write them
@@ -129,6 +130,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Read-only, and as if nobody wrote: no lock, no file beside it."""
     database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
     database.execute("PRAGMA trusted_schema = OFF")
+    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
     return database
 
 
@@ -180,7 +182,16 @@ def _rows(database: sqlite3.Connection, table: str, columns: str, more: str = ""
     """Of tables only: a view could run anything."""
     kind = database.execute("SELECT type FROM sqlite_master WHERE name = ?", (table,)).fetchone()
     if kind == ("table",):
+        if not is_plain(database, table):
+            raise sqlite3.Error(f"the table {table} has columns that are computed, not stored")
         yield from database.execute(f"SELECT {columns} FROM {table} {more} ORDER BY 1, 2 LIMIT {MAX_ROWS}")
+
+
+def is_plain(database: sqlite3.Connection, table: str) -> bool:
+    """Whether all columns are stored: a generated one, or a virtual table, makes gigabytes of a few bytes."""
+    hidden = database.execute("SELECT max(hidden) FROM pragma_table_xinfo(?)", (table,)).fetchone()[0]
+    made = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return hidden == 0 and not str(made and made[0]).upper().startswith("CREATE VIRTUAL")
 
 
 def _whole(value: Any, otherwise: int) -> int:
@@ -199,14 +210,13 @@ def _value(value: Any, kind: Any) -> float:
 
 
 def _journal(path: Path) -> Store:
-    store, studies, trials = Store(), list[str](), list[Trial]()
-    with open(path, "rb") as file:
-        lines = file.read(MAX_BYTES).split(b"\n")
+    store, studies, trials, counts = Store(), list[str](), list[Trial](), dict[str, int]()
+    lines = read_start(path, MAX_BYTES).split(b"\n")
     problems = []
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                _replay(_object(line), studies, trials, path.name)
+                _replay(_object(line), studies, trials, counts, path.name)
             except (KeyError, IndexError, TypeError, ValueError, OverflowError, AttributeError) as error:
                 what = (
                     "the last line is cut" if number == len(lines) else f"no operation: {type(error).__name__} {error}"
@@ -225,14 +235,15 @@ def _object(line: bytes) -> dict[str, Any]:
     return row
 
 
-def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], file: str) -> None:
+def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], counts: dict[str, int], file: str) -> None:
     """One operation; ids are the order in which things were made."""
     code = row["op_code"]
     if code == CREATE_STUDY:
         studies.append(str(row["study_name"]))
     elif code == CREATE_TRIAL:
         study = studies[_index(row["study_id"])]
-        made = Trial(study, sum(trial.study == study for trial in trials))
+        made = Trial(study, counts.get(study, 0))
+        counts[study] = made.number + 1
         trials.append(made)  # its number stands, even if the rest of the line cannot be read
         _template(made, row, file)
     elif code in (SET_PARAM, SET_STATE, SET_STEP):

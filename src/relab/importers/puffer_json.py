@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relab.configs.views import flatten
-from relab.history import History
+from relab.history import MAX_STEP, History
 from relab.importers import settings_files
 from relab.importers.source import Listing, Names, Source, problem, put
 from relab.jsonl import RecordError
@@ -66,7 +66,7 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
     for name, values in lists.items():
         if values is None or name in STEPS:
             continue
-        known = steps is not None and len(steps) == len(values) and bool(np.isfinite(steps).all())
+        known = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
         at = steps if known and steps is not None else np.arange(1, len(values) + 1)
         put(history, name, at.astype(np.int64), values, "agent_steps" if known else "iteration", NAMES)
     if steps is None and lists:
@@ -76,6 +76,6 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
 def _floats(values: Any) -> np.ndarray | None:
     try:
         found = np.array([np.nan if v is None else v for v in values], np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if found.ndim == 1 else None

@@ -15,6 +15,7 @@ from typing import Any
 from relab.history import History
 from relab.importers import puffer_json, settings_files
 from relab.importers.source import Listing, Names, Source, problem, put, start
+from relab.jsonl import read_start
 
 LOGS = (".log", ".txt", ".out")
 LOOK = 1 << 18  # warnings of many workers come before the first frame
@@ -73,14 +74,14 @@ def read(source: Source) -> History:
 def read_log(history: History, file: Path, flat: dict[str, Any]) -> None:
     """Add the frames of a log as columns; axis agent_steps, as PufferLib counts."""
     size = file.stat().st_size
-    with open(file, "rb") as opened:
-        text = opened.read(MAX_BYTES).decode("utf-8", "replace")
+    text = read_start(file, MAX_BYTES).decode("utf-8", "replace")
     if size > MAX_BYTES:
         problem(history, file, f"only the first {MAX_BYTES} of {size} bytes were read")
     found = frames(text)
     steps = sharpen(found, flat.get("train.batch_size"))
     for name in dict.fromkeys(name for frame in found for name in frame.numbers):
         at = [i for i, frame in enumerate(found) if name in frame.numbers]
+        at.sort(key=lambda i: steps[i])  # a resumed run draws its dashboard anew
         values = [found[i].numbers[name] for i in at]
         put(history, name, [steps[i] for i in at], values, "agent_steps", NAMES)
     history.meta["read_from"] = f"{len(found)} frames of the terminal; values are rounded as they were shown"
@@ -138,7 +139,7 @@ def _summary(frame: Frame, cell: str) -> None:
     value = value.strip()
     if key == "Steps":
         frame.shown = value
-    elif key == "Epoch" and value.isdigit():
+    elif key == "Epoch" and re.fullmatch("[0-9]{1,18}", value):
         frame.numbers["epoch"] = float(value)
     elif key == "SPS" and (number := abbreviated(value)) is not None:
         frame.numbers["SPS"] = number[0]
@@ -171,7 +172,7 @@ def abbreviated(text: str) -> tuple[float, float] | None:
     >>> abbreviated("28.7K"), abbreviated("512"), abbreviated("soon")
     ((28700.0, 50.0), (512.0, 0.5), None)
     """
-    match = re.fullmatch(r"(-?\d+)(?:\.(\d+))?([KMBT]?)", text)
+    match = re.fullmatch(r"(-?[0-9]{1,18})(?:\.([0-9]{1,18}))?([KMBT]?)", text)
     if match is None:
         return None
     unit = UNITS.get(match[3], 1.0)
@@ -185,7 +186,7 @@ def duration(text: str) -> float | None:
     >>> duration("3m 46s"), duration("1h 2m 3s"), duration("A hair past")
     (226.0, 3723.0, None)
     """
-    parts = re.findall(r"(\d+)([dhms])", text)
+    parts = re.findall(r"([0-9]{1,18})([dhms])", text)
     return float(sum(int(n) * SECONDS[unit] for n, unit in parts)) if parts else None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from relab import glossary, history
@@ -19,7 +21,7 @@ def sniff(listing: Listing) -> bool:
 def _is_ours(listing: Listing, name: str) -> bool:
     if name not in listing.files:
         return False
-    start = listing.start_of(name, 1 << 16)
+    start = listing.start_of(name, 1 << 16).removeprefix(b"\xef\xbb\xbf")
     try:
         row = orjson.loads(start.split(b"\n", 1)[0] if name.endswith(".jsonl") else start)
     except orjson.JSONDecodeError:  # broken, or longer than what was read
@@ -33,4 +35,19 @@ def sources(listing: Listing) -> list[Source]:
 
 
 def read(source: Source) -> History:
-    return history.load(source.path)
+    found = history.load(source.path)
+    origin = found.meta.get("converted")
+    if isinstance(origin, dict):
+        _recover(found, origin)
+    return found
+
+
+def _recover(found: History, origin: dict[str, Any]) -> None:
+    """A run that `relab convert` wrote is still another tool's: its format, and what that calls its metrics."""
+    if isinstance(origin.get("format"), str):
+        found.source = origin["format"]
+    tables = {key: origin.get(key) for key in ("mapping", "factors", "keys")}
+    mapping, factors, keys = ({} if not isinstance(t, dict) else t for t in tables.values())
+    found.mapping = {name: ours for name, ours in mapping.items() if isinstance(ours, str) and ours in found.columns}
+    found.factors = {name: float(f) for name, f in factors.items() if isinstance(f, (int, float)) and f}
+    found.keys = {key: ours for key, ours in keys.items() if isinstance(ours, str)}

@@ -260,7 +260,7 @@ def zoo(history: History, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("config.yml", "args.yml"):
         for path in sorted(folder.glob(f"*/{name}"))[:1]:
-            if path.is_symlink() or path.parent.is_symlink() or path.stat().st_size > MAX_BYTES:
+            if path.is_symlink() or path.parent.is_symlink() or not path.is_file() or path.stat().st_size > MAX_BYTES:
                 continue
             try:
                 found |= _pairs(path.read_text(encoding="utf-8"), path.name)

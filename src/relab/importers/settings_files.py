@@ -16,7 +16,7 @@ from relab.configs.yaml_io import parse_yaml
 from relab.folders import seedless
 from relab.history import History
 from relab.importers.source import Source, problem, set_config
-from relab.jsonl import RecordError, inside, revive
+from relab.jsonl import RecordError, check_regular, inside, revive
 
 MAX_BYTES = 4_000_000
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
@@ -61,6 +61,7 @@ KEYS = _read(SETTINGS)
 
 def read_settings(path: Path) -> dict[str, Any]:
     """A JSON or YAML file as a mapping; an error says what is wrong with it."""
+    check_regular(path)
     if path.stat().st_size > MAX_BYTES:
         raise RecordError(
             f"{path.name} has {path.stat().st_size} bytes; settings of more than {MAX_BYTES} are not read"
@@ -75,6 +76,8 @@ def parse_json(data: bytes, name: str) -> dict[str, Any]:
     """A JSON object; NaN without quotes, as Python writes it, is read as well."""
     try:
         value = revive(orjson.loads(data))
+    except RecursionError:
+        raise RecordError(f"{name} must hold JSON, but is nested too deeply") from None
     except orjson.JSONDecodeError:
         try:
             value = json.loads(data)

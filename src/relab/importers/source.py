@@ -22,10 +22,11 @@ from typing import Any
 
 import numpy as np
 
-from relab.history import Column, History
+from relab.history import MAX_STEP, Column, History
 from relab.jsonl import Problem
 
 FOREIGN = "foreign/"
+HUGE = 2**1023  # integers below are doubles
 Names = Mapping[str, tuple[str, float]]  # the tool's name -> (relab's name, factor)
 
 
@@ -81,14 +82,35 @@ def put(
     names: Names | None = None,
 ) -> None:
     """Add a column under relab's name, else as foreign/NAME; rows that hold nothing are the caller's to leave out."""
+    steps, values = _fitting(history, name, steps, values)
+    if not len(steps):
+        return
     ours, factor = (names or {}).get(name, (FOREIGN + name, 1.0))
     if ours in history.columns:  # two foreign names for one metric: the first keeps it, the other stays readable
         ours, factor = FOREIGN + name, 1.0
-    history.columns[ours] = Column(np.asarray(steps, np.int64), np.asarray(values, np.float64) * factor)
+    with np.errstate(all="ignore"):  # the largest doubles times a factor are infinite
+        history.columns[ours] = Column(steps, values * factor)
     history.axes[ours] = axis
     history.mapping[name] = ours
     if factor != 1.0:
         history.factors[ours] = factor
+
+
+def _fitting(
+    history: History, name: str, steps: Sequence[int] | np.ndarray, values: Sequence[float] | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The points as arrays; those whose step or value no column can hold are left out, and it is said."""
+    try:
+        at, found = np.asarray(steps, np.int64), np.asarray(values, np.float64)
+        good = (at > -MAX_STEP) & (at < MAX_STEP)
+    except OverflowError:  # an integer of more than 64 bits; one of more than 1024 as a value
+        good = np.array([abs(int(step)) < MAX_STEP and abs(value) < HUGE for step, value in zip(steps, values)], bool)
+        at = np.array([step for step, fits in zip(steps, good) if fits], np.int64)
+        found = np.array([value for value, fits in zip(values, good) if fits], np.float64)
+    lost = len(good) - int(good.sum())
+    if lost:
+        problem(history, name, f"{lost} points have a step or a value beyond every count; they were left out")
+    return (at, found) if len(at) < len(good) or not lost else (at[good], found[good])
 
 
 def settings(given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:

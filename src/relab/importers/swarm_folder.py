@@ -131,6 +131,7 @@ def _numbers(history: History, rows: Rows, group: str) -> None:
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 found.setdefault(name.replace(".", "/"), []).append((row[AXIS], float(value)))
     for name, pairs in found.items():
+        pairs.sort(key=lambda pair: pair[0])
         put(history, f"{group}/{name}", [s for s, _ in pairs], [v for _, v in pairs], AXIS)
 
 

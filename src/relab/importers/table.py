@@ -16,6 +16,7 @@ from relab.importers import common
 from relab.importers.source import Names, problem, put
 from relab.jsonl import Problem
 
+MAX_CELLS = 30_000_000  # of a file, empty ones too: a few short lines below a wide one would fill any memory
 MAX_STEP = 2**53  # larger integers do not survive a float
 RUN_KEYS = ("run", "run_id", "run_name", "trial", "trial_id", "variant", "method")
 FACT_KEYS = ("algo", "algorithm", "env", "env_id", "env_name", "task")
@@ -36,6 +37,14 @@ class Table:
     @property
     def names(self) -> list[str]:
         return list(self.cells)
+
+    def is_full(self, rows: int, columns: int, line: int) -> bool:
+        """Whether so many cells are too many; says so once, at the line where reading stops."""
+        if rows * columns <= MAX_CELLS:
+            return False
+        message = f"{rows} rows of {columns} columns are more than {MAX_CELLS} cells; the rest was left out"
+        self.problems.append(Problem(self.file, line, message))
+        return True
 
     def rows(self, at: Sequence[int]) -> Table:
         """The same file, fewer rows; what was wrong with the file stays with it."""

@@ -16,7 +16,7 @@ from relab.history import History
 from relab.importers import settings_files, table
 from relab.importers.source import Listing, Source, start
 from relab.importers.table import Table
-from relab.jsonl import Problem
+from relab.jsonl import Problem, read_start
 
 MAX_BYTES = 1 << 29
 JUDGING = ("eval", "evaluation", "evaluations", "test", "evals")
@@ -63,9 +63,7 @@ def load(path: Path, parse: Parse) -> Table:
 @lru_cache(maxsize=4)
 def _load(name: str, size: int, changed: int, parse: Parse) -> Table:
     path = Path(name)
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES)
-    found = parse(data, path.name)
+    found = parse(read_start(path, MAX_BYTES), path.name)
     if size > MAX_BYTES:
         found.problems.append(Problem(path.name, None, f"only the first {MAX_BYTES} of {size} bytes were read"))
     return found

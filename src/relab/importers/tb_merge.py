@@ -9,6 +9,7 @@ import numpy as np
 
 from relab.importers.tfevents import Events, Series
 
+MANY = 100  # places in a tag where the steps go back
 APART = 10.0  # steps this many times smaller than the others' at the same time count something else
 
 
@@ -85,14 +86,14 @@ def _join(old: Points, new: Points, restart: Restart, name: str) -> Points:
 
 def _in_order(part: Points, found: Merged) -> Points:
     """Points of one file by step. Steps that go back and come again are a restart, any other disorder is sorted."""
-    back = np.flatnonzero(np.diff(part.steps) < 0)
+    back = np.flatnonzero(part.steps[1:] < part.steps[:-1])  # a difference may not fit into 64 bits
     if not len(back):
         return part
     keep = np.ones(len(part.steps), bool)
-    for at in back + 1:
+    for at in back + 1 if len(back) <= MANY else []:  # steps that go to and fro are no restarts
         before, after = part.steps[:at], part.steps[at:]
         old = keep[:at] & (before >= part.steps[at])
-        if np.isin(before[old], after).mean() >= 0.5:  # the same steps again: a restart on the same grid
+        if old.any() and np.isin(before[old], after).mean() >= 0.5:  # the same steps again: a restart on the same grid
             keep[:at] &= ~old
     found.unordered += 1
     part = part.take(keep)
@@ -104,9 +105,9 @@ def _in_order(part: Points, found: Merged) -> Points:
 
 def axes(tags: dict[str, Points]) -> dict[str, str]:
     """What each tag's steps count: env_steps, or iteration where they are far smaller than others' at the same time."""
-    leader = max(tags, key=lambda tag: (int(tags[tag].steps.max()), len(tags[tag].steps)), default="")
-    if not leader:
+    if not tags:
         return {}
+    leader = max(tags, key=lambda tag: (int(tags[tag].steps.max()), len(tags[tag].steps)))
     main = tags[leader]
     order = np.argsort(main.walls, kind="stable")
     walls, steps = main.walls[order], np.maximum.accumulate(main.steps[order])

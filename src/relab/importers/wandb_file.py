@@ -21,7 +21,7 @@ from relab.history import History
 from relab.importers import jsonl_file, settings_files, table
 from relab.importers import protobuf as pb
 from relab.importers.source import Listing, Source, problem, start
-from relab.jsonl import revive
+from relab.jsonl import read_start, revive
 
 DEEP = True
 END = ".wandb"
@@ -74,13 +74,17 @@ def read(source: Source) -> History:
 
 def _columns(history: History, file: Path, found: Found) -> None:
     """Rows over the best step among their keys: a count of the program's own, else wandb's _step."""
-    cells: dict[str, list[Any]] = {}
+    rows = table.Table(file.name, lines=list(range(1, len(found.rows) + 1)))
     for i, row in enumerate(found.rows):
         for name, value in jsonl_file.flatten(row):
+            name = "time_elapsed" if name == "_runtime" else name
+            if name not in rows.cells and rows.is_full(len(found.rows), len(rows.cells) + 1, i + 1):
+                break
             if not name.startswith(("_wandb", "_timestamp")):
-                column = cells.setdefault("time_elapsed" if name == "_runtime" else name, [None] * len(found.rows))
-                column[i] = value
-    rows = table.Table(file.name, cells, list(range(1, len(found.rows) + 1)))
+                rows.cells.setdefault(name, [None] * len(found.rows))[i] = value
+        else:
+            continue
+        break
     if rows.lines and table.find_steps(rows).column != "_step":
         rows.cells.pop("_step", None)
     table.fill(history, rows)
@@ -117,8 +121,7 @@ def last_values(found: Found) -> dict[str, Any]:
 def read_file(path: Path) -> Found:
     """Every record that can be read; a torn tail or a wrong checksum is noted, not raised."""
     found = Found()
-    with open(path, "rb") as file:
-        data = file.read(MAX_BYTES)
+    data = read_start(path, MAX_BYTES)
     if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != MAGIC:
         found.notes.append("the file does not begin as a .wandb file does")
         return found
@@ -139,7 +142,9 @@ def records(data: bytes, notes: list[str]) -> Iterator[bytes]:
         if kind in (MIDDLE, LAST) and not parts:
             notes.append(f"the record at byte {at} has no beginning; it was left out")
             continue
-        parts = [chunk] if kind in (FULL, FIRST) else [*parts, chunk]
+        if kind in (FULL, FIRST):
+            parts = []
+        parts.append(chunk)
         if kind in (FULL, LAST):
             yield b"".join(parts)
             parts = []

@@ -12,6 +12,7 @@ from relab.configs.views import MISSING, flatten
 from relab.folders import group_key, seed_of, seedless, state_of
 from relab.history import History
 from relab.importers import find
+from relab.importers.hints import Hints
 from relab.jsonl import RecordError
 from relab.report.verdict import Verdict, judge
 
@@ -50,9 +51,9 @@ class Group:
         return [run for run in self.runs if id(run) in chosen]
 
 
-def load(path: str | os.PathLike[str], now: float | None = None) -> list[Group]:
+def load(path: str | os.PathLike[str], now: float | None = None, hints: Hints | None = None) -> list[Group]:
     """All runs at or below `path`, in groups; RecordError where there are none that can be read."""
-    loaded = find.load_all(path)
+    loaded = find.load_all(path, hints)
     if not loaded.runs:
         raise RecordError(f"no run at or below {path} could be read: {loaded.broken[0][0].name}: {loaded.broken[0][1]}")
     return grouped([_run(each, now) for each in loaded.runs])

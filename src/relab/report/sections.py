@@ -15,6 +15,7 @@ from typing import Any
 from relab.configs.views import diff, flatten
 from relab.history import History
 from relab.importers import find
+from relab.importers.hints import Hints
 from relab.jsonl import RecordError, read_json
 from relab.report import course, gather, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
@@ -41,12 +42,13 @@ def build(
     limits: list[str] | None = None,
     proposal: str = "",
     against: str | os.PathLike[str] | None = None,
+    hints: Hints | None = None,
 ) -> dict[str, Any]:
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
 
     `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked.
     """
-    groups = gather.load(path, now)
+    groups = gather.load(path, now, hints)
     examined = {
         "asked": findings is not None,
         "fired": _of_status(findings or [], groups, "fired"),

@@ -1,0 +1,143 @@
+"""relab compare: which config is better, and can one tell yet?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from relab import names
+from relab.commands.hinting import Hinting
+from relab.commands.parsing import parse
+from relab.commands.progress import Progress
+from relab.configs.base import require
+
+if TYPE_CHECKING:
+    from relab.comparison.build import Result
+    from relab.comparison.pairs import Plan
+    from relab.report.gather import Run
+
+EXAMPLES = """
+  relab compare runs/                              every config against the best, seeds as dots
+  relab compare runs/ --by lr --smallest-effect 10
+  relab compare runs/ --declare "wide>shipped"     said beforehand: tested, corrected by Holm
+  relab compare experiments/clip                   an experiment's own question
+  relab compare logs_sb3/ logs_cleanrl/ runs/      any formats in one call; --why tells what may be compared
+  relab compare runs/ --at first_step_reaching --level 475
+  relab compare runs/ --markdown                   or --latex: the table for the paper
+  relab report runs/                               the same folder as a page with its curves
+"""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Which config is better, and can one tell yet? Runs grouped by config, one number a run, intervals.
+
+    What was not declared is exploratory and gets no verdict; under five seeds nothing does.
+    """
+
+    paths: tyro.conf.Positional[tuple[str, ...]] = ("runs",)
+    """runs or folders of runs, of any format"""
+    by: str | None = None
+    """config key whose values are compared, whatever else differs; `path` compares the paths"""
+    metric: str | None = None
+    """what is compared; default: evaluated return, else the return in training"""
+    at: Literal["final", "mean_last_m", "first_step_reaching", "success_rate"] | None = None
+    """how a run becomes one number; default: final, of training curves the mean of the last tenth"""
+    level: float | None = None
+    """level of first_step_reaching, and of the line on steps to a level"""
+    last: int | None = None
+    """m of mean_last_m"""
+    smallest_effect: float = 0.0
+    """smallest difference that matters, in the metric's unit"""
+    direction: Literal["higher", "lower"] | None = None
+    """which is better; default: by the metric"""
+    declare: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """'A>B': a comparison decided on before the runs, A said to be better; may be given several times"""
+    leading: bool = False
+    """what moved before the return fell, in runs that lost what they had learned"""
+    per: str | None = None
+    """kind of event (stage, gate ...) for a table of its parts"""
+    why: bool = False
+    """which facts the runs share, which differ, which are unknown"""
+    latex: bool = False
+    """print the table as LaTeX (booktabs)"""
+    markdown: bool = False
+    """print the table as Markdown"""
+    json: bool = False
+    """print as JSON"""
+    verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
+    """all variants, comparisons, areas, peaks and notes"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders, for names"""
+    known: Hinting = field(default_factory=Hinting)
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Compare, "compare", words, EXAMPLES)
+    require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
+    require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
+    paths = [Path(word) if Path(word).exists() else names.find(word, args.runs) for word in args.paths]
+    if args.known.show_mapping:
+        print("\n".join(args.known.shown(path) for path in paths))
+        return 0
+    print(told(args, paths), end="")
+    return 0
+
+
+def told(args: Compare, paths: Sequence[Path]) -> str:
+    from relab.comparison import render, tables
+
+    found = result(args, paths)
+    if args.json:
+        from relab.jsonl import encode
+
+        return encode(tables.data(found)).decode()
+    if args.why:
+        return render.why(found) + "\n"
+    if args.latex or args.markdown:
+        return tables.latex(found) if args.latex else tables.markdown(found)
+    return render.text(found, args.verbose) + "\n"
+
+
+def result(args: Compare, paths: Sequence[Path]) -> Result:
+    from relab.comparison.build import compare
+    from relab.comparison.task import Options
+
+    loaded, origins = load(paths, args.known)
+    options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
+                      args.declare, args.leading, args.per)  # fmt: skip
+    return compare(loaded, options, declared(paths), origins)
+
+
+def declared(paths: Sequence[Path]) -> Plan | None:
+    """What the experiment declared, where the runs of one are compared."""
+    from relab.comparison.pairs import of_experiment
+
+    return of_experiment(paths[0]) if len(paths) == 1 else None
+
+
+def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str]]:
+    """All runs below all paths, and which path each came from; what cannot be read is told and left out."""
+    from relab.jsonl import RecordError
+    from relab.report.gather import make_run
+
+    runs, origins, broken = [], {}, []
+    with Progress("reading run") as tell:
+        for path in paths:
+            found = known.load(path, tell)
+            broken += found.broken
+            for each in found.runs:
+                name = f"{path.name}/{each.name}" if len(paths) > 1 and each.name != path.name else each.name
+                runs.append(make_run(each.history, name))
+                origins[id(runs[-1])] = str(path)
+    for source, reason in broken[:3]:
+        line = f"relab: not readable: {source.name}: {reason}"
+        print("".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+    if not runs:
+        raise RecordError(f"no run at or below {', '.join(map(str, paths))} could be read")
+    return runs, origins

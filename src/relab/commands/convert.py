@@ -1,0 +1,79 @@
+"""relab convert: runs of any tool, written in the format of another one."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from relab import names as run_names
+from relab.commands.hinting import Hinting
+from relab.commands.parsing import parse
+from relab.commands.progress import Progress
+
+EXAMPLES = """
+  relab convert logs/ --to relab --out runs_of_sb3           every run below logs/ as a relab run folder
+  relab convert runs/ --to tensorboard --out tb              then: tensorboard --logdir tb
+  relab convert wandb/ --to csv --out tables --names original
+  relab convert runs/ --to mlflow --out store                then: MLFLOW_TRACKING_URI=file:store/mlruns
+"""
+BROKEN = 2  # exit code: some runs could not be read
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Write every run at or below a path in another tool's format. The source is only read."""
+
+    path: tyro.conf.Positional[str]
+    """run (folder, name, part of it, id), folder of runs, or a file of any tool"""
+    to: Literal["relab", "tensorboard", "csv", "mlflow", "wandb"]
+    """format to write"""
+    out: Path
+    """folder to write into: new, empty, or an earlier conversion of the same"""
+    names: Literal["relab", "original"] = "relab"
+    """names of metrics and settings: relab's, or the tool's own with its signs and scales"""
+    json: bool = False
+    """print what was written as JSON"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders, for names"""
+    told: Hinting = field(default_factory=Hinting)
+
+
+def main(words: Sequence[str]) -> int:
+    from relab.exporters.convert import convert
+    from relab.importers.find import find
+
+    args = parse(Convert, "convert", words, EXAMPLES)
+    path = Path(args.path) if Path(args.path).exists() else run_names.find(args.path, args.runs)
+    if args.told.show_mapping:
+        print(args.told.shown(path))
+        return 0
+    if args.told.group:
+        args.told.check_group(path, [source.name for source in find(path)])
+    with Progress("converting run") as tell:
+        done = convert(path, args.to, args.out, args.names, args.told.of(path), tell)
+    for gone in done.broken:
+        print(clean(f"relab: not readable: {gone['run']}: {gone['why']}"), file=sys.stderr)
+    if args.json:
+        from relab.jsonl import encode
+
+        print(encode({**done.to_json(), "out": str(args.out)}).decode(), end="")
+    else:
+        print(clean(summary(done.runs, args)))
+    return BROKEN if done.broken else 0
+
+
+def summary(runs: list[dict[str, object]], args: Convert) -> str:
+    formats = ", ".join(dict.fromkeys(str(run["format"]) for run in runs))
+    values = sum(int(str(run["values"])) for run in runs)
+    many = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    return f"{args.out}: {many} ({formats}) as {args.to}, {values:,} numbers"
+
+
+def clean(line: str) -> str:
+    """Names come from strangers' folders: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in line)

@@ -1,0 +1,291 @@
+"""relab runs VERB: label, rename, archive, delete and bring back runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from relab.commands.parsing import parse
+from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
+from relab.commands.runs_disk import Disk, Prune, disk, prune
+from relab.commands.runs_text import clean, plural, size
+from relab.configs.base import ConfigError, require
+from relab.jsonl import RecordError
+from relab.shelf.labels import Labels
+
+# ---- Labels
+
+
+@dataclass(frozen=True)
+class Tag:
+    """Give runs a tag, or several (with commas). Kept in labels.json of the run folder."""
+
+    tag: tyro.conf.Positional[str]
+    """the tag"""
+    names: Words
+    """run: name, unique part of one, id, folder, or a pattern like 'sweep-*'"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+@dataclass(frozen=True)
+class Untag(Tag):
+    """Take a tag from runs, or several (with commas)."""
+
+
+@dataclass(frozen=True)
+class Some:
+    """Some runs, by their names."""
+
+    names: Words
+    """run: name, unique part of one, id, folder, or a pattern like 'sweep-*'"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+@dataclass(frozen=True)
+class Star(Some):
+    """Mark runs with a star: they show it in the list, and --starred finds them."""
+
+
+@dataclass(frozen=True)
+class Unstar(Some):
+    """Take the star from runs."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Give a run a short note; an empty text removes it. (`relab note` writes entries for a log.)"""
+
+    name: tyro.conf.Positional[str]
+    """run: name, unique part of one, id or folder"""
+    text: tyro.conf.Positional[str]
+    """what to note"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+def label(words: Sequence[str], root: Path, change: Callable[[Any], Any]) -> int:
+    from relab.shelf import moves
+
+    def do(target: Target) -> str:
+        if target.format == "relab":
+            return shown(moves.relabel(target.folder, change))
+        return shown(moves.relabel_foreign(target.folder, target.key, change)) + " (in your cache folder)"
+
+    return each(targets(words, root), "labelled", do)
+
+
+def shown(found: Labels) -> str:
+    parts = ["star" if found.star else "", " ".join(["tags", *found.tags]) if found.tags else ""]
+    parts.append(f'"{found.note}"' if found.note else "")
+    return ", ".join(part for part in parts if part) or "no labels"
+
+
+def tag(args: Tag) -> int:
+    from relab.shelf.labels import tagged
+
+    return label(args.names, args.runs, tagged(args.tag.split(","), add=not isinstance(args, Untag)))
+
+
+def star(args: Star | Unstar) -> int:
+    from relab.shelf.labels import starred
+
+    return label(args.names, args.runs, starred(isinstance(args, Star)))
+
+
+def note(args: Note) -> int:
+    from relab.shelf.labels import noted
+
+    return label([args.name], args.runs, noted(args.text))
+
+
+# ---- Moves
+
+
+@dataclass(frozen=True)
+class Rename:
+    """Give a run folder another name; its id stays. Not while it is running, and not for a cell of an experiment."""
+
+    name: tyro.conf.Positional[str]
+    """run: name, unique part of one, id or folder"""
+    new: tyro.conf.Positional[str]
+    """the new name: one plain folder name"""
+    force: bool = False
+    """also when other runs name it as their parent, and would no longer find it"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+@dataclass(frozen=True)
+class Archive(Some):
+    """Put runs out of sight, into .archive beside them: other commands no longer see them."""
+
+
+@dataclass(frozen=True)
+class Unarchive(Some):
+    """Bring archived runs back to where they were."""
+
+
+@dataclass(frozen=True)
+class Delete(Some):
+    """Move runs into the trash (.trash beside them); `relab runs undo` brings them back, `purge` frees the disk."""
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Bring deleted runs back to where they lay: the last one, or those that are named."""
+
+    names: Words = ()
+    """name or id of a deleted run; none: the one that was deleted last"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+@dataclass(frozen=True)
+class Purge:
+    """Remove deleted runs for good: all that is in the trash, or those that are named. Asks first."""
+
+    names: Words = ()
+    """name or id of a deleted run; none: all"""
+    yes: bool = False
+    """do not ask"""
+    runs: Path = Path("runs")
+    """folder that holds the runs"""
+
+
+def rename(args: Rename) -> int:
+    from relab.shelf import moves
+
+    moves.check_name(args.new)
+    (target, *more) = targets([args.name], args.runs)
+    require(not more, f"one run at a time can be renamed, but {args.name} means {len(more) + 1}")
+    children = [] if args.force else children_of(target)
+    if children:
+        raise RecordError(f"{plural(len(children))} ({', '.join(children[:3])}) name {target.name} as their parent and"
+                          " would no longer find it; --force renames it all the same")  # fmt: skip
+
+    def do(target: Target) -> str:
+        moves.run(moves.rename(ours(target), args.new))
+        return f"is now {args.new}"
+
+    return each([target], "renamed", do)
+
+
+def children_of(target: Target) -> list[str]:
+    index = opened(target.folder.parent)
+    asked = "SELECT name FROM runs WHERE parent = ? AND parent != '' ORDER BY name"
+    return [name for (name,) in index.db.execute(asked, (target.folder.name,))]
+
+
+def shift(args: Archive | Unarchive) -> int:
+    from relab.shelf import moves
+
+    steps, word = (moves.archive, "archived") if isinstance(args, Archive) else (moves.unarchive, "brought back")
+
+    def do(target: Target) -> str:
+        moves.run(steps(ours(target)))
+        return word
+
+    return each(targets(args.names, args.runs), word, do)
+
+
+def delete(args: Delete) -> int:
+    from relab.shelf import moves
+
+    def do(target: Target) -> str:
+        home = moves.experiment_of(ours(target))
+        moves.run(moves.delete(target.folder))
+        again = f"; the experiment {home.name} runs it anew when it is called again" if home else ""
+        return f"in the trash{again}; relab runs undo {target.folder.name}{where(args.runs)} brings it back"
+
+    return each(targets(args.names, args.runs), "deleted", do)
+
+
+def where(runs: Path) -> str:
+    return "" if runs == Path("runs") else f" --runs {runs}"
+
+
+def in_trash(names: Sequence[str], root: Path) -> list[Any]:
+    """Deleted runs, oldest first: all, or those that are named; the newest where a name was deleted twice."""
+    from relab.shelf import moves
+
+    every = [gone for trash in mended(root).trash for gone in moves.deleted(trash)]
+    every.sort(key=lambda gone: gone.at)
+    if not names:
+        return every
+    picked = {name: [g for g in every if name in (g.name, g.id, g.entry.name)] for name in names}
+    missing = [name for name, found in picked.items() if not found]
+    if missing:
+        have = ", ".join(dict.fromkeys(gone.name for gone in every[-5:])) or "nothing"
+        raise LookupError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
+    return [found[-1] for found in picked.values()]
+
+
+def undo(args: Undo) -> int:
+    from relab.shelf import moves
+
+    found = in_trash(args.names, args.runs)
+    if not found:
+        print(f"nothing was deleted below {args.runs}")
+        return 0
+    chosen = found if args.names else found[-1:]
+    by_folder = {gone.entry: gone for gone in chosen}
+
+    def do(target: Target) -> str:
+        moves.run(moves.undo(by_folder[target.folder]))
+        return f"back at {by_folder[target.folder].home}"
+
+    return each([Target(gone.name, gone.entry) for gone in chosen], "brought back", do)
+
+
+def purge(args: Purge) -> int:
+    from relab.shelf import moves
+
+    found = in_trash(args.names, args.runs)
+    if not found:
+        print(f"the trash below {args.runs} is empty")
+        return 0
+    for gone in found:
+        print(clean(f"{gone.name}  {size(gone.size)}  deleted {gone.at[:16].replace('T', ' ')} UTC"))
+    if not ask(f"remove {plural(len(found))} for good ({size(sum(g.size for g in found))})?", args.yes):
+        return 0
+    by_folder = {gone.entry: gone for gone in found}
+
+    def do(target: Target) -> str:
+        moves.run(moves.purge(by_folder[target.folder]))
+        return "removed"
+
+    return each([Target(gone.name, gone.entry) for gone in found], "removed", do)
+
+
+# ---- The table of verbs
+
+VERBS: dict[str, tuple[type[Any], Callable[[Any], int], str]] = {
+    "tag": (Tag, tag, "relab runs tag baseline brave-otter calm-lynx"),
+    "untag": (Untag, tag, "relab runs untag baseline 'sweep-*'"),
+    "star": (Star, star, "relab runs star brave-otter"),
+    "unstar": (Unstar, star, "relab runs unstar brave-otter"),
+    "note": (Note, note, 'relab runs note brave-otter "first with the new reward"'),
+    "rename": (Rename, rename, "relab runs rename brave-otter first-try"),
+    "archive": (Archive, shift, "relab runs archive 'sweep-*'"),
+    "unarchive": (Unarchive, shift, "relab runs unarchive sweep-3"),
+    "delete": (Delete, delete, "relab runs delete brave-otter"),
+    "undo": (Undo, undo, "relab runs undo\n  relab runs undo brave-otter"),
+    "purge": (Purge, purge, "relab runs purge\n  relab runs purge brave-otter --yes"),
+    "disk": (Disk, disk, "relab runs disk --top 0"),
+    "prune": (Prune, prune, "relab runs prune --keep best,last\n  relab runs prune brave-otter --keep best --yes"),
+}
+
+
+def main(verb: str, words: Sequence[str]) -> int:
+    args, do, example = VERBS[verb]
+    found = parse(args, f"runs {verb}", words, f"\n  {example}")
+    runs = found.runs
+    if not runs.is_dir() and not (getattr(found, "names", ()) or hasattr(found, "name")):
+        raise ConfigError(f"{runs} is no folder; --runs FOLDER says where the runs are")
+    return do(found)

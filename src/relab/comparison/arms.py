@@ -1,0 +1,131 @@
+"""Which runs form a variant, and what is it called? Groups by config, or by one key; a seed twice counts once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relab.configs.base import require
+from relab.configs.views import MISSING, flatten
+from relab.folders import seedless
+from relab.registry import nearest
+from relab.report import gather
+from relab.report.gather import Group, Run, shown
+
+PATH = "path"  # --by path: the paths on the command line against each other
+HOUSEKEEPING = ("seed", "total_steps", "eval.", "save.", "device", "threads", "env.")
+MOST_KEYS = 3  # in a label
+
+
+@dataclass
+class Arm:
+    """A variant: runs that count, one for each seed and config."""
+
+    label: str
+    groups: list[Group]
+    runs: list[Run]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        return flatten(self.groups[0].config)
+
+    @property
+    def sources(self) -> list[str]:
+        return sorted({run.history.source for run in self.runs})
+
+
+def arms_of(groups: Sequence[Group], by: str | None = None, origins: Mapping[int, str] | None = None) -> list[Arm]:
+    """A variant for each config; with `by` for each value of that key, whatever else differs."""
+    if by is None:
+        return [_arm(label, [group]) for label, group in zip(names(groups), groups)]
+    parts: dict[str, dict[str, Group]] = {}
+    key = PATH if by == PATH else full_key(by, groups)
+    for group in groups:
+        for run in group.runs:
+            label = _value(run, key, origins or {})
+            parts.setdefault(label, {}).setdefault(group.key, Group(group.key, [], group.label)).runs.append(run)
+    return [_arm(label, list(found.values()), key) for label, found in sorted(parts.items(), key=_by_size)]
+
+
+def _by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
+    """lr=0.001 before lr=0.01, which words would not say."""
+    value = item[0].rpartition("=")[2]
+    try:
+        return (0, float(value), "")
+    except ValueError:
+        return (1, 0.0, value)
+
+
+def _value(run: Run, key: str, origins: Mapping[int, str]) -> str:
+    if key == PATH:
+        return origins.get(id(run), "here")
+    return f"{key}={shown(flatten(run.history.config).get(key, MISSING))}"
+
+
+def full_key(by: str, groups: Sequence[Group]) -> str:
+    """lr -> algo.lr, where only one key ends so."""
+    keys = dict.fromkeys(k for group in groups for run in group.runs for k in flatten(run.history.config))
+    fits = [k for k in keys if k == by] or [k for k in keys if k.endswith(f".{by}")]
+    hint = f"; the nearest key is `{nearest(by, sorted(keys))}`" if keys else "; they have no settings in their record"
+    require(len(fits) == 1, f"--by {by} must be one key of the runs' settings, but fits {', '.join(fits) or 'none'}"
+            + ("" if fits else hint))  # fmt: skip
+    return fits[0]
+
+
+def _arm(label: str, groups: list[Group], by: str = "") -> Arm:
+    runs = [run for group in groups for run in group.distinct]
+    counted = {id(run) for run in runs}  # runs hold arrays, which do not compare
+    twice = [run for group in groups for run in group.runs if id(run) not in counted]
+    notes = [f"{label}: seed {shown(run.seed)} is there more than once; {run.name} is left out" for run in twice[:2]]
+    notes += [f"{label}: {len(twice) - 2} more such runs are left out"] if len(twice) > 2 else []
+    if len(groups) > 1:
+        keys = [k for k in gather.differing(groups) if k != by]
+        notes.append(f"{label} pools {len(groups)} configs that differ in {', '.join(keys[:3]) or 'nothing known'}")
+    return Arm(label, groups, runs, notes)
+
+
+# ---- Names
+
+
+def names(groups: Sequence[Group]) -> list[str]:
+    """What the runs are called without their seed, where that tells the groups apart; else by what differs."""
+    for whole in (False, True):
+        stems = [_stem(group, whole) for group in groups]
+        if all(stems) and len(set(stems)) == len(stems):
+            return stems
+    found = _by_settings(groups)
+    mixed = [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, found)]
+    return [f"{name} ({i + 1})" if mixed.count(name) > 1 else name for i, name in enumerate(mixed)]
+
+
+def _stem(group: Group, whole: bool) -> str:
+    names = [run.name if whole else run.name.rpartition("/")[2] for run in group.runs]
+    found = {seedless(name).strip("/") for name in names}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _by_settings(groups: Sequence[Group]) -> list[str]:
+    keys = differing([flatten(group.config) for group in groups])[:MOST_KEYS]
+    found = [", ".join(_said(k, flatten(g.config).get(k, MISSING)) for k in keys) for g in groups]
+    if not keys or len(set(found)) < len(found):
+        return [f"{_algo(group)} {group.key[:6]}" for group in groups]
+    return found
+
+
+def _said(key: str, value: Any) -> str:
+    last = key.rpartition(".")[2]
+    return shown(value) if last == "name" else f"{last}={shown(value)}"
+
+
+def _algo(group: Group) -> str:
+    return str(flatten(group.config).get("algo.name") or seedless(group.runs[0].name))
+
+
+def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Keys that are not the same in all: those that all have come first, then names, housekeeping last."""
+    keys = dict.fromkeys(k for config in configs for k in config if k != "seed")
+    found = [k for k in keys if len({repr(config.get(k, MISSING)) for config in configs}) > 1]
+    return sorted(found, key=lambda k: (k.startswith(HOUSEKEEPING), not k.endswith("name"),
+                                        any(k not in config for config in configs)))  # fmt: skip

@@ -1,0 +1,236 @@
+"""Which config is better, and can one tell yet? Runs to tasks, tasks to variants, variants to comparisons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from relab.comparison import key, leading, numbers, pairs, profile
+from relab.comparison.arms import Arm, arms_of, names
+from relab.comparison.task import Options, Task, metric_of, task_of
+from relab.configs.base import require
+from relab.configs.views import config_hash, flatten
+from relab.report import gather
+from relab.report.gather import Group, Run
+from relab.report.verdict import RETURNS, is_return
+
+
+@dataclass
+class Result:
+    """The whole comparison."""
+
+    tasks: list[Task]
+    apart: list[tuple[str, str]]  # a group that is not compared, and why
+    runs: int
+    facts: dict[str, dict[Any, list[str]]] = field(default_factory=dict)
+    profile: list[dict[str, Any]] = field(default_factory=list)
+    profile_notes: list[str] = field(default_factory=list)
+    leads: list[leading.Lead] | None = None
+    lead_runs: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+def compare(
+    runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
+) -> Result:
+    """Groups -> tasks -> variants; every number that the page shows."""
+    groups = gather.grouped(runs)
+    for group, label in zip(groups, names(groups)):
+        group.label = label
+    plan, notes = _question(options, plan)
+    options = _with_plan(options, plan)
+    made, apart = _tasks(groups, options, origins)
+    result = Result(made, apart, len(runs), notes=[*notes, *_merged(groups, options.by, origins or {})])
+    result.facts = key.spread_of(groups, made[0].asked.metric if made else "")
+    _declare(result, plan, options)
+    _finish(result, options)
+    return result
+
+
+def _tasks(
+    groups: Sequence[Group], options: Options, origins: Mapping[int, str] | None
+) -> tuple[list[Task], list[tuple[str, str]]]:
+    """What can be compared, and what stays apart with the reason."""
+    made: list[Task] = []
+    apart: list[tuple[str, str]] = []
+    metrics: dict[str, str] = {}
+    for candidates in key.tasks(groups):
+        metric = metric_of(candidates, options.metric)
+        metrics |= {group.key: metric for group in candidates}
+        have, lack = _split(candidates, metric)
+        apart += [(group.label, _lacks(group, metric)) for group in lack]
+        for part in key.tasks(have, metric):
+            arms = arms_of(part, options.by, origins)
+            if len(arms) > 1:
+                made.append(task_of(arms, metric, options))
+            else:
+                apart += [(group.label, _alone(group, groups, metrics, options.by)) for group in part]
+    return made, apart
+
+
+def _question(options: Options, plan: pairs.Plan | None) -> tuple[pairs.Plan, list[str]]:
+    """What was declared: on the command line, else by the experiment whose runs these are, if it is asked its own."""
+    if options.declare or plan is None:
+        return pairs.parse(options.declare), []
+    if _otherwise(options, plan):
+        return pairs.Plan(), [f"not as {plan.source} asks it, so nothing here is declared"]
+    return plan, []
+
+
+def _otherwise(options: Options, plan: pairs.Plan) -> bool:
+    """Whether the command line asks for another number than the experiment declared."""
+    told = plan.ask
+    given = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
+             "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
+    return options.by is not None or any(value is not None and value != told[key_] for key_, value in given.items())
+
+
+def _with_plan(options: Options, plan: pairs.Plan) -> Options:
+    """An experiment has said how its runs become numbers."""
+    if not plan.ask:
+        return options
+    told = plan.ask
+    named = options.metric or told["at"] == "success_rate"
+    return replace(
+        options,
+        metric=options.metric if named else told["metric"],
+        at=options.at or told["at"],
+        last=options.last or told["m"] or 3,
+        level=options.level if options.level is not None else told["reach"],
+        direction=options.direction or told["direction"],
+        smallest_effect=options.smallest_effect or told["smallest_effect"] or 0.0,
+    )
+
+
+def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str]) -> list[str]:
+    both = [g for g in groups if len({origins.get(id(run)) for run in g.runs}) > 1]
+    if not both or by == "path":
+        return []
+    return [f"{len(both)} config{'s' * (len(both) > 1)} lie in more than one path and count as one;"
+            " --by path compares the paths"]  # fmt: skip
+
+
+def _split(groups: Sequence[Group], metric: str) -> tuple[list[Group], list[Group]]:
+    have = [g for g in groups if any(numbers.column_of(run, metric) is not None for run in g.runs)]
+    found = {id(group) for group in have}
+    return have, [group for group in groups if id(group) not in found]
+
+
+def _lacks(group: Group, metric: str) -> str:
+    other = next((name for name in RETURNS if any(numbers.column_of(r, name) is not None for r in group.runs)), None)
+    return f"it has no {metric or 'return'}" + (f"; --metric {other} has it" if other else "")
+
+
+def _alone(group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by: str | None) -> str:
+    """Why a group has nobody to be compared with."""
+    mine = key.facts_of(group.runs[0], metrics[group.key])
+    for other in groups:
+        theirs = key.facts_of(other.runs[0], metrics.get(other.key, ""))
+        found = key.conflicts(mine, theirs) if other is not group else []
+        if found and found[0][0] != "environment":
+            name, here, there = found[0]
+            return f"its {name} is {_text(here)}, that of {other.label} {_text(there)}"
+    env = mine["environment"] and profile.env_id(mine["environment"])
+    if len(groups) == 1 and not by:
+        return "there is no other config"
+    if by:
+        return f"`{by}` is the same in all runs of {env or 'this environment'}"
+    return f"the only config on {env}" if env else "its environment is not known (--spec env=NAME)"
+
+
+def _text(value: Any) -> str:
+    return "unknown" if value is None else str(value)
+
+
+# ---- Comparisons
+
+
+def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
+    """The declared comparisons, corrected together over all tasks; then every variant against the reference."""
+    wanted = _wanted(result, plan) if plan else []
+    items = [item for _, item in wanted]
+    made = pairs.repeat(items, plan) if plan and plan.ask else pairs.test(items, options.smallest_effect)
+    for (task, _), pair in zip(wanted, made):
+        task.pairs.append(pair)
+    for task in result.tasks:
+        seen = {frozenset((p.a, p.b)) for p in task.pairs}
+        rest = pairs.explore(task.outcomes, task.reference, task.asked, options.smallest_effect)
+        task.pairs += [p for p in rest if frozenset((p.a, p.b)) not in seen]
+        unseen = dict.fromkeys(note for p in task.pairs for note in p.answer.notes if "fail unseen" in note)
+        task.notes += [] if task.asked.at == "first_step_reaching" else list(unseen)
+
+
+def _wanted(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.Item]]:
+    """A declared pair on every task that has both variants; a slip of the pen is an error that lists the names."""
+    labels = [label for task in result.tasks for label in task.outcomes]
+    found: list[tuple[Task, pairs.Item]] = []
+    for worse, better in plan.pairs:
+        both = [(task, a, b) for task in result.tasks for a, b in [_both(task, worse, better)] if a and b and a != b]
+        if not both and plan.ask:
+            result.notes.append(f"declared by {plan.source}, but not among these runs: {better} against {worse}")
+        require(bool(both) or bool(plan.ask), f"--declare names {better!r} and {worse!r}, which must be two variants of"
+                f" one task; there are {', '.join(labels) or 'none'}")  # fmt: skip
+        found += [(task, pairs.Item(task.outcomes, (str(a), str(b)), task.asked, better)) for task, a, b in both]
+    return found
+
+
+def _both(task: Task, worse: str, better: str) -> tuple[str | None, str | None]:
+    labels = list(task.outcomes)
+    return pairs.match(worse, labels), pairs.match(better, labels)
+
+
+def _finish(result: Result, options: Options) -> None:
+    """Over tasks, and before the collapse."""
+    if len(result.tasks) > 1:
+        result.profile, result.profile_notes = over_tasks(result.tasks)
+    if options.leading:
+        runs = leading.collapsed([run for task in result.tasks for arm in task.arms for run in arm.runs])
+        result.lead_runs = len(runs)
+        result.leads = leading.leading(runs, result.tasks[0].asked.metric) if runs else []
+
+
+def over_tasks(tasks: Sequence[Task]) -> tuple[list[dict[str, Any]], list[str]]:
+    """Scores of the variants that all tasks have, by label, else by algorithm."""
+    notes: list[str] = []
+    scaled = [(task, scale) for task in tasks if (scale := profile.scale_of(task.arms[0].runs[0])) is not None
+              and is_return(task.asked.metric) and task.asked.at != "first_step_reaching"]  # fmt: skip
+    known = {id(task) for task, _ in scaled}
+    gone = [task.env for task in tasks if id(task) not in known]
+    notes += [f"not in the profile, their scale is not known: {', '.join(gone)}"] if gone else []
+    if len(scaled) < 2:
+        return [], notes
+    for way, say in ((_same_settings, ""), (_same_algo, "by algorithm, whose settings differ between tasks")):
+        scores: dict[str, dict[str, list[np.ndarray]]] = {}
+        for task, scale in scaled:
+            for arm in task.arms:
+                values = numbers.finite(task.outcomes[arm.label])
+                if len(values):
+                    scores.setdefault(way(arm), {}).setdefault(task.env, []).append(scale.score(values))
+        chosen, envs = _shared({name: set(found) for name, found in scores.items() if name})
+        if chosen:
+            arrays = {name: [np.concatenate(scores[name][env]) for env in envs] for name in chosen}
+            return profile.profile(arrays), [*notes, ", ".join(envs), *([say] if say else [])]
+    return [], [*notes, "no two variants ran on the same two tasks, so there is no profile over tasks"]
+
+
+def _shared(ran: Mapping[str, set[str]]) -> tuple[list[str], list[str]]:
+    """The two or more variants that share the most tasks, and those tasks; nothing where none share two."""
+    best: set[str] = set()
+    for a in ran:
+        for b in ran:
+            both = ran[a] & ran[b] if a != b else set()
+            best = max(best, both, key=len)
+    return ([name for name in ran if best <= ran[name]], sorted(best)) if len(best) >= 2 else ([], [])
+
+
+def _same_settings(arm: Arm) -> str:
+    config = arm.groups[0].config
+    name = flatten(config).get("algo.name") or ""
+    return f"{name} {config_hash(config, ('seed', 'env', 'total_steps', 'eval', 'save'))[:6]}".strip() if config else ""
+
+
+def _same_algo(arm: Arm) -> str:
+    return str(arm.config.get("algo.name") or "")

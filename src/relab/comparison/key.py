@@ -1,0 +1,114 @@
+"""May these runs be compared? What must be the same, what is different, what nobody wrote down."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relab.configs.views import flatten
+from relab.report.gather import Group, Run
+
+# Two groups with different values of one of these measure different things.
+MUST = ("environment", "observation", "action", "horizon", "reward", "steps")
+# These may differ: the comparison allows for it and says so.
+MAY = ("evaluation", "budget")
+GYM = re.compile(r"^(?:gym:|relab/)")
+
+
+def facts_of(run: Run, metric: str = "") -> dict[str, Any]:
+    """What a run's outcome depends on besides its settings; None is unknown."""
+    spec = run.history.meta.get("spec")
+    spec = spec if isinstance(spec, dict) else {}
+    low, high = spec.get("reward_low"), spec.get("reward_high")
+    found = {
+        "environment": env_of(run),
+        "observation": spec.get("obs_dim"),
+        "action": _action(spec.get("action")),
+        "horizon": spec.get("horizon"),
+        "reward": None if low is None and high is None else (_rounded(low), _rounded(high)),
+        "steps": _axis(run, metric, spec),
+        "evaluation": _protocol(run, metric),
+        "budget": flatten(run.history.config).get("total_steps"),
+    }
+    return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in found.items()}
+
+
+def env_of(run: Run) -> str | None:
+    """The environment's id as Gymnasium would spell it: relab's cartpole-v1 is CartPole-v1 (docs/environments.md)."""
+    spec = run.history.meta.get("spec")
+    told = spec.get("env") if isinstance(spec, dict) else None
+    name = told or flatten(run.history.config).get("env.name")
+    return GYM.sub("", str(name)).lower() if name else None
+
+
+def _rounded(bound: Any) -> Any:
+    """Bounds of one environment come from several tables, with more or fewer digits."""
+    return float(f"{bound:.6g}") if isinstance(bound, (int, float)) else bound
+
+
+def _action(found: Any) -> Any:
+    if not isinstance(found, dict) or not found.get("kind"):
+        return None
+    if found["kind"] == "continuous":
+        return ("continuous", found.get("dim"))
+    return (found["kind"], tuple(found.get("n") or ()))
+
+
+def _axis(run: Run, metric: str, spec: dict[str, Any]) -> str | None:
+    """With one agent a step of the agent is a step of the environment."""
+    axis = run.history.axes.get(metric)
+    return "env_steps" if axis == "agent_steps" and spec.get("agents") in (None, 1) else axis
+
+
+def _protocol(run: Run, metric: str) -> str | None:
+    mode = metric.rpartition("_")[2]
+    if not metric.startswith("eval/"):
+        return "training episodes" if metric.startswith("return/") else None
+    rows = [row for row in run.history.evals if row.get("mode") == mode]
+    return f"{len(rows[-1].get('episodes') or ())} episodes, {mode}" if rows else None
+
+
+# ---- Groups to tasks
+
+
+@dataclass
+class Conflict:
+    """Why a group is not compared with others: the facts that differ, as (name, here, there)."""
+
+    here: Group
+    there: Group | None
+    facts: list[tuple[str, Any, Any]] = field(default_factory=list)
+
+
+def conflicts(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """The facts that forbid a comparison. Unknown ones do not, but an environment known on one side only does."""
+    found = [(name, a[name], b[name]) for name in MUST if None not in (a[name], b[name]) and a[name] != b[name]]
+    if (a["environment"] is None) != (b["environment"] is None):
+        found.insert(0, ("environment", a["environment"], b["environment"]))
+    return found
+
+
+def tasks(groups: Sequence[Group], metric: str = "") -> list[list[Group]]:
+    """Groups that may be compared with each other, the largest set first."""
+    known = {id(group): facts_of(group.runs[0], metric) for group in groups}
+    found: list[list[Group]] = []
+    for group in groups:
+        fits = (t for t in found if not any(conflicts(known[id(group)], known[id(other)]) for other in t))
+        task = next(fits, None)
+        if task is None:
+            found.append([group])
+        else:
+            task.append(group)
+    return sorted(found, key=lambda task: (-len(task), -sum(len(g.runs) for g in task)))
+
+
+def spread_of(groups: Iterable[Group], metric: str) -> dict[str, dict[Any, list[str]]]:
+    """Fact -> value -> labels of the groups that have it: what --why prints."""
+    found: dict[str, dict[Any, list[str]]] = {name: {} for name in (*MUST, *MAY)}
+    for group in groups:
+        facts = facts_of(group.runs[0], metric)
+        for name, value in facts.items():
+            found[name].setdefault(value, []).append(group.label)
+    return found

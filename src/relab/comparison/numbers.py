@@ -1,0 +1,243 @@
+"""What is a run's number, and how sure is it? Values at a common step, areas, peaks, the noise of an evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab import answer as answers
+from relab import stats
+from relab.configs.views import flatten
+from relab.history import Column, History
+from relab.report.gather import Run
+from relab.stats import means
+
+ALIKE = 0.05  # lengths that differ by less than this share are the same length
+LEAST = answers.LEAST
+TRAINING_SHARE = 0.1  # of the rows of a training curve: one row is one noisy episode
+NEAR = 2.0  # standard errors of a difference: an evaluation this close to the peak could have been it
+
+
+def column_of(run: Run, metric: str) -> Column | None:
+    found = run.history.columns.get(metric)
+    return found if found is not None and len(found.values) else None
+
+
+# ---- Lengths
+
+
+def last_step(run: Run, metric: str) -> float:
+    """Where its curve ends; a run that stopped because it had reached its level would have stayed there."""
+    found = column_of(run, metric)
+    if found is None:
+        return math.nan
+    return math.inf if stopped_at_level(run, metric) else float(found.steps[-1])
+
+
+def stopped_at_level(run: Run, metric: str) -> bool:
+    level, found = flatten(run.history.config).get("eval.stop_at"), column_of(run, metric)
+    known = isinstance(level, (int, float)) and not isinstance(level, bool) and metric.startswith("eval/")
+    return bool(known and found is not None and found.values[-1] >= level)
+
+
+def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool]:
+    """(the step at which all arms are compared, whether some went on beyond it).
+
+    An arm is as long as its shortest finished run. Where none says that it finished, it is as long as half of its
+    runs: one that crashed early must not cut all others short.
+    """
+    typical = [length for arm in arms if math.isfinite(length := arm_length(arm, metric))]
+    if not typical:  # every run stopped at its level: each is compared where it stopped
+        return max((float(c.steps[-1]) for arm in arms for r in arm if (c := column_of(r, metric))), default=0.0), False
+    shortest, longest = min(typical), max(typical)
+    return (shortest, True) if shortest < (1 - ALIKE) * longest else (longest, False)
+
+
+def arm_length(arm: Sequence[Run], metric: str) -> float:
+    """NaN where no run says: all stopped at their level, or none has the metric."""
+    ends = [(run.state == "finished", e) for run in arm if math.isfinite(e := last_step(run, metric))]
+    finished, everyone = [e for done, e in ends if done], sorted(e for _, e in ends)
+    return min(finished) if finished else everyone[(len(everyone) - 1) // 2] if everyone else math.nan
+
+
+def cut(history: History, metric: str, step: float) -> History:
+    """The history as it was at a step, as far as outcomes look at it."""
+    kept = {}
+    for name in (metric, "eval/episodes"):
+        if name in history.columns:
+            steps, values = history.columns[name]
+            kept[name] = Column(steps[steps <= step], values[steps <= step])
+    return replace(history, columns=kept, evals=[row for row in history.evals if row.get("step", 0) <= step])
+
+
+# ---- A run's number
+
+
+class Asked(NamedTuple):
+    """How each run becomes one number."""
+
+    metric: str
+    at: str
+    last: int
+    level: float | None
+    direction: str
+
+    @property
+    def sign(self) -> int:
+        """+1 where a larger number is better; steps are better when fewer."""
+        return -1 if self.at == "first_step_reaching" else answers.DIRECTIONS[self.direction]
+
+    @property
+    def words(self) -> str:
+        if self.at == "first_step_reaching":
+            return f"steps until {self.metric} reaches {self.level:g}"
+        names = {"final": f"final {self.metric}", "success_rate": "success rate of the last evaluation"}
+        return names.get(self.at, f"mean of the last {self.last} {self.metric}")
+
+
+def outcome(run: Run, asked: Asked, step: float, beyond: bool) -> answers.Outcome:
+    """One number of a run at the common step; none for one that ended well before it."""
+    seed = run.seed if type(run.seed) is int else None
+    history = cut(run.history, asked.metric, step) if beyond and asked.at != "first_step_reaching" else run.history
+    found = answers.outcome(history, asked.at, asked.metric, m=asked.last, reach=asked.level, direction=asked.direction)
+    found = replace(found, seed=seed if found.seed is None else found.seed, run=run.name)
+    end = last_step(run, asked.metric)
+    if asked.at != "first_step_reaching" and end < (1 - ALIKE) * step:
+        return replace(found, value=math.nan, note=f"{run.state} at step {end:,.0f} of {step:,.0f}")
+    return found
+
+
+def finite(outcomes: Sequence[answers.Outcome]) -> np.ndarray:
+    return np.array([x.value for x in outcomes if math.isfinite(x.value)])
+
+
+def interval(outcomes: Sequence[answers.Outcome], asked: Asked, ceiling: float = math.inf) -> stats.Interval:
+    """A variant's mean with 95 %; no ends under five seeds, none above a known ceiling."""
+    good = [x for x in outcomes if math.isfinite(x.value)]
+    values = finite(outcomes)
+    mid = float(values.mean()) if len(values) else math.nan
+    if len(values) < LEAST or asked.at == "first_step_reaching":
+        return stats.Interval(mid, math.nan, math.nan, len(values), 0.95)
+    if asked.at == "success_rate":
+        trials = np.array([x.episodes for x in good], np.float64)
+        return stats.clustered_rate(np.round(values * trials), trials)
+    low, high = means.widened(means.one_sample(values), 0.95)
+    return stats.Interval(mid, float(low), min(float(high), max(ceiling, mid)), len(values), 0.95)
+
+
+def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], asked: Asked) -> stats.Interval | None:
+    """P(a run of b is better than one of a), ties half; a level never reached is worse than any time."""
+    x, y = (_ranked(arm, asked) for arm in (a, b))
+    return stats.improvement(x, y) if min(len(x), len(y)) >= LEAST else None
+
+
+def _ranked(arm: Sequence[answers.Outcome], asked: Asked) -> np.ndarray:
+    good = [x for x in arm if math.isfinite(x.value)]
+    far = 1e300  # finite, and beyond any step
+    return np.array([asked.sign * (x.value if x.reached else far) for x in good])
+
+
+# ---- The whole curve
+
+
+def area(run: Run, metric: str, low: float, high: float) -> float:
+    """The mean height of the curve between two steps, by trapezoids; NaN where it holds NaN or does not span it."""
+    found = column_of(run, metric)
+    if found is None or high <= low or found.steps[0] > low or not np.isfinite(found.values).all():
+        return math.nan
+    if last_step(run, metric) < (1 - ALIKE) * high:
+        return math.nan
+    steps, first = np.unique(found.steps, return_index=True)
+    grid = np.unique(np.concatenate([[low, high], steps[(steps > low) & (steps < high)]]))
+    heights = np.interp(grid, steps, found.values[first])
+    return float(np.sum(np.diff(grid) * (heights[1:] + heights[:-1]) / 2) / (high - low))
+
+
+def shared_range(runs: Sequence[Run], metric: str, step: float) -> tuple[float, float]:
+    """From the last of the first steps to the common step."""
+    starts = [float(c.steps[0]) for run in runs if (c := column_of(run, metric)) is not None]
+    return max(starts, default=math.nan), step
+
+
+# ---- The noise of an evaluation
+
+
+def standard_error(row: dict[str, Any]) -> float:
+    """Of an evaluation's mean return: agents that share an episode are one sample, by the episode's seed."""
+    worlds: dict[Any, list[float]] = {}
+    for i, episode in enumerate(row.get("episodes") or ()):
+        value, seed = episode.get("return"), episode.get("seed")
+        if isinstance(value, (int, float)) and math.isfinite(value) and episode.get("end") != "unused":
+            worlds.setdefault(seed if "agent" in episode and seed is not None else ("alone", i), []).append(value)
+    each = np.array([np.mean(values) for values in worlds.values()])
+    return float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
+
+
+def noise(runs: Sequence[Run], metric: str) -> list[float]:
+    """Each run's standard error at its last evaluation, where single episodes are known."""
+    mode = metric.removeprefix("eval/return_")
+    found = []
+    for run in runs:
+        rows = [row for row in run.history.evals if row.get("mode") == mode]
+        if metric == f"eval/return_{mode}" and rows and math.isfinite(error := standard_error(rows[-1])):
+            found.append(error)
+    return found
+
+
+# ---- The best of k evaluations
+
+
+class Peak(NamedTuple):
+    """A run's best evaluation beside its end."""
+
+    peak: float
+    final: float
+    last: float  # mean of the last m
+    bias: float  # how much higher than the truth the best of k is by chance alone; NaN where the noise is unknown
+    k: int
+
+
+def peak(run: Run, metric: str, m: int, sign: int) -> Peak | None:
+    """None for curves that are no evaluations: the best of 10,000 training rows means nothing."""
+    points = [p for p in run.verdict.points if math.isfinite(p.mean)]
+    if run.verdict.metric != metric or not metric.startswith("eval/") or len(points) < 2:
+        return None
+    values, errors = sign * np.array([p.mean for p in points]), np.array([p.se for p in points])
+    best = int(values.argmax())
+    ends = sign * float(values[best]), points[-1].mean, float(np.mean(sign * values[-m:]))
+    near = values[best] - values <= NEAR * np.hypot(errors, errors[best])
+    if not np.isfinite(errors[near]).all():
+        return Peak(*ends, math.nan, 0)
+    k = int(near.sum())
+    return Peak(*ends, float(np.sqrt(np.mean(errors[near] ** 2))) * expected_maximum(k), k)
+
+
+@lru_cache(maxsize=1024)
+def expected_maximum(k: int) -> float:
+    """E of the largest of k independent standard normal numbers: the integral of 1 - F(x)^k - (1 - F(x))^k over x > 0.
+
+    >>> round(expected_maximum(2), 4), round(expected_maximum(10), 3)
+    (0.5642, 1.539)
+    """
+    if k <= 1:
+        return 0.0
+    x = np.linspace(0.0, 8.0, 2001)
+    share = np.array([NormalDist().cdf(float(v)) for v in x])
+    heights = 1 - share**k - (1 - share) ** k
+    return float(np.sum((heights[1:] + heights[:-1]) / 2) * (x[1] - x[0]))
+
+
+def expected_best_rate(p: float, n: int, k: int) -> float:
+    """E of the best of k success rates, each of n episodes with the true rate p: sum of P(best > i/n) / n."""
+    log = [math.lgamma(n + 1) - math.lgamma(i + 1) - math.lgamma(n - i + 1) for i in range(n + 1)]
+    if p <= 0 or p >= 1:
+        return p
+    mass = np.exp(np.array(log) + np.arange(n + 1) * math.log(p) + (n - np.arange(n + 1)) * math.log1p(-p))
+    below = np.minimum(np.cumsum(mass), 1.0)
+    return float(np.sum(1 - below[:-1] ** k) / n)

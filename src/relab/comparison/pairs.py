@@ -1,0 +1,189 @@
+"""Is B better than A? Declared comparisons are tested and corrected (Holm); all others are looked at, and called so."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab import answer as answers
+from relab import stats
+from relab.comparison.numbers import LEAST, Asked, finite, improvement
+from relab.configs.base import require
+from relab.jsonl import RecordError, read_json
+
+Outcomes = Mapping[str, Sequence[answers.Outcome]]
+ALPHA = 0.05
+DECLARED = re.compile(r"^\s*(?P<better>.+?)\s*>\s*(?P<worse>.+?)\s*$")
+
+
+@dataclass
+class Pair:
+    """One comparison: b against a, + is better for b."""
+
+    a: str
+    b: str
+    answer: answers.Answer
+    improvement: stats.Interval | None
+    declared: str = ""  # by whom; empty: exploratory
+    p: float = math.nan  # of no difference, from the interval
+    adjusted: float = math.nan  # after Holm
+    needed: tuple[int, int] | None = None  # seeds a variant
+
+    @property
+    def verdict(self) -> str:
+        """Nobody asked, so there is no answer."""
+        return self.answer.verdict if self.declared else ""
+
+    def to_dict(self) -> dict[str, Any]:
+        x = self.answer
+        better = self.improvement and {"mid": self.improvement.mid, "low": self.improvement.low,
+                                       "high": self.improvement.high}  # fmt: skip
+        return {
+            "a": self.a, "b": self.b, "delta": x.delta, "low": x.low, "high": x.high, "level": x.level, "n": list(x.n),
+            "method": x.method, "probability_of_improvement": better, "declared": self.declared or None,
+            "verdict": self.verdict or None, "p": self.p, "p_holm": self.adjusted, "notes": x.notes,
+            "seeds_needed": list(self.needed) if self.needed else None,
+        }  # fmt: skip
+
+
+@dataclass
+class Plan:
+    """What was declared: pairs (worse, better) by name, and how an experiment asks, where one does."""
+
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+    source: str = "--declare"
+    ask: dict[str, Any] = field(default_factory=dict)  # metric, at, direction, smallest_effect, m, reach, paired, looks
+
+
+def parse(declared: Sequence[str]) -> Plan:
+    """ "A>B" claims that A is better than B."""
+    found = [DECLARED.match(text) for text in declared]
+    for text, match in zip(declared, found):
+        require(match is not None, f"--declare takes 'A>B', A being the one said to be better, but got {text!r}")
+    return Plan([(m["worse"], m["better"]) for m in found if m])
+
+
+def of_experiment(path: Path) -> Plan | None:
+    """The comparisons of an experiment's answer.json, in its folder or the one above its runs."""
+    for folder in (path, path.parent):
+        try:
+            body = read_json(folder, "answer.json") if (folder / "answer.json").is_file() else {}
+        except (RecordError, OSError):
+            continue
+        rows = [x for x in body.get("answers", ()) if isinstance(x, dict) and len(x.get("names") or ()) == 2]
+        if rows:
+            first = rows[0]
+            ask = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
+            ask |= {"paired": first.get("method") == answers.METHODS["paired"], "looks": body.get("looks") or {}}
+            return Plan([(str(x["names"][0]), str(x["names"][1])) for x in rows], f"experiment {folder.name}", ask)
+    return None
+
+
+def match(name: str, labels: Sequence[str]) -> str | None:
+    """The variant that is meant: its label, or a part of it that no other has; None where there is none such."""
+    exact = [label for label in labels if label.lower() == name.lower()]
+    found = exact or [label for label in labels if name.lower() in label.lower()]
+    return found[0] if len(found) == 1 else None
+
+
+# ---- Asking
+
+
+def ask(outcomes: Outcomes, names: tuple[str, str], asked: Asked, smallest: float, **how: Any) -> answers.Answer:
+    a, b = (outcomes[name] for name in names)
+    return answers.answer(a, b, smallest, asked.direction, asked.at, metric=asked.metric, names=names,
+                          m=asked.last, reach=asked.level, **how)  # fmt: skip
+
+
+def p_value(outcomes: Outcomes, names: tuple[str, str], asked: Asked) -> float:
+    """The smallest alpha whose interval leaves out 0: the test that belongs to the interval. 1 under five seeds."""
+
+    def outside(alpha: float) -> bool:
+        found = ask(outcomes, names, asked, 0.0, looks=1, alpha=alpha)
+        return found.low > 0 or found.high < 0
+
+    low, high = 1e-9, 1 - 1e-9
+    if not outside(high):
+        return 1.0
+    for _ in range(22):  # to a part in 100,000
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if outside(middle) else (middle, high)
+    return high
+
+
+class Item(NamedTuple):
+    """A declared comparison: of which variants' outcomes, by name, and the variant as its experiment calls it."""
+
+    outcomes: Outcomes
+    names: tuple[str, str]
+    asked: Asked
+    variant: str = ""
+
+
+def test(items: Sequence[Item], smallest: float) -> list[Pair]:
+    """Holm's procedure: the clearest comparison at alpha / k, the next at alpha / (k - 1), until one fails.
+
+    The interval shown is the one of all k together, unless Holm's larger share is what makes the answer a yes.
+    """
+    p = [p_value(item.outcomes, item.names, item.asked) for item in items]
+    adjusted, k = stats.holm(p), len(items)
+    rank = {int(i): r for r, i in enumerate(np.argsort(p, kind="stable"))}
+    found = []
+    for i, (outcomes, names, asked, _) in enumerate(items):
+        answer = ask(outcomes, names, asked, smallest, looks=1, comparisons=k)
+        if adjusted[i] < ALPHA:
+            stepped = ask(outcomes, names, asked, smallest, looks=1, comparisons=k - rank[i])
+            answer = stepped if stepped.verdict == answers.YES else answer
+        found.append(_pair(outcomes, names, answer, asked, smallest, "--declare", p[i], adjusted[i]))
+    return found
+
+
+def repeat(items: Sequence[Item], plan: Plan) -> list[Pair]:
+    """An experiment's own comparisons, as it asks them: at its level, with the looks it has taken."""
+    smallest = float(plan.ask.get("smallest_effect") or 0.0)
+    found = []
+    for outcomes, names, asked, variant in items:
+        answer = ask(outcomes, names, asked, smallest, comparisons=len(plan.pairs),
+                     looked_at=plan.ask["looks"].get(variant, ()), paired=bool(plan.ask.get("paired")))  # fmt: skip
+        found.append(_pair(outcomes, names, answer, asked, smallest, plan.source))
+    return found
+
+
+def explore(outcomes: Outcomes, control: str, asked: Asked, smallest: float) -> list[Pair]:
+    """Every other variant against one, at 95 % each: for looking, not for deciding."""
+    names = [(control, other) for other in outcomes if other != control]
+    return [_pair(outcomes, pair, ask(outcomes, pair, asked, smallest, looks=1), asked, smallest) for pair in names]
+
+
+def against_first(outcomes: Outcomes, asked: Asked, smallest: float) -> list[answers.Answer]:
+    """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives."""
+    control, *others = outcomes
+    return [ask(outcomes, (control, other), asked, smallest, alpha=ALPHA / len(others)) for other in others]
+
+
+def _pair(
+    outcomes: Outcomes, names: tuple[str, str], answer: answers.Answer, asked: Asked, smallest: float,
+    declared: str = "", p: float = math.nan, adjusted: float = math.nan,
+) -> Pair:  # fmt: skip
+    a, b = (outcomes[name] for name in names)
+    return Pair(*names, answer, improvement(a, b, asked), declared, p, adjusted,
+                answer.seeds_needed or needed(a, b, asked, smallest, answer))  # fmt: skip
+
+
+def needed(
+    a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], asked: Asked, smallest: float, answer: answers.Answer
+) -> tuple[int, int] | None:
+    """Seeds a variant at which the smallest effect (or else the delta seen) is told from none with a power of 0.8."""
+    x, y, effect = finite(a), finite(b), smallest or abs(answer.delta)
+    clear = answer.low > 0 or answer.high < 0
+    if clear or min(len(x), len(y)) < 2 or not effect > 0 or asked.at == "success_rate":
+        return None
+    low, high = stats.seeds_range(effect, x, y, least=LEAST)
+    most = max(len(x), len(y))
+    return (max(low, most + 1), high) if high > most else None

@@ -1,0 +1,328 @@
+"""How is a comparison told? A screen of lines; words from logs lose their control characters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relab.comparison.build import Result
+from relab.comparison.numbers import LEAST
+from relab.comparison.pairs import Pair
+from relab.comparison.task import Task
+from relab.screen import number
+
+WIDTH, LABEL = 25, 26
+DOTS = "·∙•●"  # nobody, one seed, two, three and more
+ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
+NOTES, APART, KEYS = 3, 2, 4
+
+
+def text(result: Result, verbose: bool = False) -> str:
+    """At most some fifteen lines without `verbose`."""
+    if not result.tasks:
+        return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result)])
+    if verbose:
+        lines = [line for task in result.tasks for line in [*_task(task, len(task.rows)), *_details(task, True)]]
+    else:
+        lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
+    lines += _profile(result) + _end(result, verbose)
+    return "\n".join(clean(line) for line in lines)
+
+
+def _end(result: Result, verbose: bool) -> list[str]:
+    notes = [*result.notes, *(note for task in result.tasks for note in task.notes)]
+    return [*_notes(notes, verbose, len(result.tasks)), *_apart(result, verbose), *_leads(result)]
+
+
+def _one(task: Task, result: Result) -> list[str]:
+    """What is always said, and as much of the rest as fits on the screen."""
+    head, extra = [*_task(task, ROWS), *_settings(task, False)], [*_times(task), *_areas(task), *_peaks(task)]
+    must = [*_verdicts(task, False), *_ceiling(task), *_parts(task)]
+    room = MOST_LINES - len(head) - len(must) - len(_end(result, False))
+    return [*head, *must, *extra[: max(room, 1)]]
+
+
+def _several(result: Result) -> list[str]:
+    """The best two of each task."""
+    lines = []
+    for task in result.tasks[:TASKS]:
+        lines += [*_task(task, 2, brief=True), *_ceiling(task)]
+    lines += [f"and {len(result.tasks) - TASKS} more tasks (-v)"] if len(result.tasks) > TASKS else []
+    return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
+
+
+def _all_pairs(found: Sequence[Pair]) -> list[str]:
+    """Declared ones in full, the others counted."""
+    rest = [p for p in found if not p.declared]
+    enough = sum(min(p.answer.n) >= LEAST for p in rest)
+    said = f"{enough} of {len(rest)} have {LEAST} seeds on both sides, which a verdict would need (-v for each)"
+    return [*_declared_lines(found), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
+
+
+def _nothing(result: Result) -> str:
+    return f"Nothing to compare: {result.runs} run{'s' * (result.runs != 1)}, and no two configs that may be compared."
+
+
+def clean(line: str) -> str:
+    """Names come from strangers' folders: no control characters reach the terminal."""
+    return "".join(c if c.isprintable() else "?" for c in line)
+
+
+def short(label: str, width: int = LABEL) -> str:
+    return label if len(label) <= width else label[: width - 1] + "…"
+
+
+# ---- A task
+
+
+def _task(task: Task, most: int, brief: bool = False) -> list[str]:
+    """The head of a task and its variants, best first."""
+    (low, high), n = _ends(task), sum(len(arm.runs) for arm in task.arms)
+    timed = task.asked.at == "first_step_reaching"
+    where = "" if timed else f" at step {task.step:,.0f}{', the common one' if task.beyond else ''}"
+    shown = f", best {most} shown" if len(task.rows) > most else ""
+    head = f"{task.env}: {task.asked.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
+    rows = [_row(task, row, low, high) for row in task.rows[:most]]
+    if brief:
+        return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
+    scale = f"{number(low)} {'':{max(1, WIDTH - len(number(low)) - len(number(high)) - 2)}} {number(high)}"
+    column = "median, reached by" if timed else "mean [95 %]"
+    return [head, f"  {'best first':{LABEL}}  n  {column:24} {scale}", *rows]
+
+
+def _sources(task: Task) -> str:
+    counts: dict[str, int] = {}
+    for arm in task.arms:
+        for run in arm.runs:
+            counts[run.history.source] = counts.get(run.history.source, 0) + 1
+    return ", ".join(f"{k} {v}" for k, v in sorted(counts.items()))
+
+
+def _ends(task: Task) -> tuple[float, float]:
+    values = [v for row in task.rows for v in row["values"] if math.isfinite(v)]
+    return (min(values), max(values)) if values else (0.0, 1.0)
+
+
+def _row(task: Task, row: Mapping[str, Any], low: float, high: float) -> str:
+    mean = mean_text(task, row)
+    better = f"  P(better) {share(row)}" if row["better"] else ""
+    return f"  {short(row['label']):{LABEL}} {row['mean']['n']:2}  {mean:24} {dots(row['values'], low, high)}{better}"
+
+
+def mean_text(task: Task, row: Mapping[str, Any]) -> str:
+    if task.asked.at == "first_step_reaching":
+        found = row["threshold"]
+        return f"{median(found)}, {found['reached']} of {found['n']}" if found else "none"
+    return spread(row["mean"])
+
+
+def spread(mean: Mapping[str, Any]) -> str:
+    """62.2 [0, 141]; without ends where there are too few seeds, or nothing varied."""
+    if not mean["n"]:
+        return "no number"
+    if not math.isfinite(mean["low"]) or mean["low"] == mean["high"]:
+        return number(mean["mid"])
+    return f"{number(mean['mid'])} [{number(mean['low'])}, {number(mean['high'])}]"
+
+
+def median(found: Mapping[str, Any]) -> str:
+    return f"{found['median']:,.0f}" if math.isfinite(found["median"]) else "not by half"
+
+
+def share(row: Mapping[str, Any]) -> str:
+    """Of pairs of runs, one of this variant and one of the reference, in how many this one is better."""
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*row["better"]) if row["better"] else "-"
+
+
+def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -> str:
+    """Every seed as a dot on one line; larger where several lie on one place."""
+    counts = [0] * width
+    for value in values:
+        if math.isfinite(value):
+            place = (value - low) / (high - low) if high > low else 0.5
+            counts[min(width - 1, max(0, round(place * (width - 1))))] += 1
+    return "".join(DOTS[min(c, len(DOTS) - 1)] for c in counts)
+
+
+# ---- What it means
+
+
+def _details(task: Task, verbose: bool) -> list[str]:
+    found = [*_settings(task, verbose), *_verdicts(task, verbose), *_ceiling(task), *_times(task)]
+    return [*found, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
+
+
+def _settings(task: Task, verbose: bool) -> list[str]:
+    keys = task.keys if verbose else task.keys[:KEYS]
+    if not keys or (len(task.rows) > ROWS and not verbose):
+        return []
+    said = [f"{k} {' | '.join(setting(row['settings'][k]) for row in task.rows)}" for k in keys]
+    more = f"; {len(task.keys) - len(keys)} more keys" if len(task.keys) > len(keys) else ""
+    return ["differ, in this order: " + "; ".join(said) + more]
+
+
+def setting(value: Any) -> str:
+    return "-" if value is None else short(f"{value:g}" if isinstance(value, float) else str(value), 20)
+
+
+def _verdicts(task: Task, verbose: bool) -> list[str]:
+    declared = _declared_lines(task.pairs)
+    rest = [p for p in task.pairs if not p.declared]
+    lines = declared + [_explored(p) for p in (rest if verbose else rest[:2] if not declared else [])]
+    return lines
+
+
+def _declared_lines(found: Sequence[Pair]) -> list[str]:
+    lines = []
+    for pair in found:
+        if pair.declared:
+            holm = f" (Holm p = {pair.adjusted:.2g})" if math.isfinite(pair.adjusted) else ""
+            lines.append(f"declared ({pair.declared}): {pair.answer.text}{holm}")
+            lines += [f"  {note}" for note in pair.answer.notes if "went against" in note or "gone against" in note]
+    return lines
+
+
+def _explored(pair: Pair) -> str:
+    """A comparison that nobody declared: numbers, and no verdict."""
+    x = pair.answer
+    seeds = f"; {pair.needed[0]} to {pair.needed[1]} seeds a variant should tell" if pair.needed else ""
+    if min(x.n) < LEAST:
+        return (f"exploratory: {short(pair.b)} against {short(pair.a)} {_signed(x.delta)}, too few seeds to tell"
+                f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip
+    return (f"exploratory: {short(pair.b)} against {short(pair.a)} {_signed(x.delta)}"
+            f" [{_signed(x.low)}, {_signed(x.high)}] (95 %, + is better){seeds}")  # fmt: skip
+
+
+def _signed(x: float) -> str:
+    return f"+{number(x)}" if x > 0 else number(x)
+
+
+def _ceiling(task: Task) -> list[str]:
+    if not task.at_ceiling:
+        return []
+    level = f" --level {task.level[0]:g}" if task.level else " --level L"
+    return [f"all {len(task.rows)} are at the ceiling ({number(task.ceiling)}), where this metric tells nothing apart:"
+            f" use --at first_step_reaching{level}"]  # fmt: skip
+
+
+def _times(task: Task) -> list[str]:
+    rows = [row for row in task.rows if row["threshold"]]
+    if not rows or task.level is None or task.asked.at == "first_step_reaching":
+        return []
+    said = [f"{short(row['label'])} {median(row['threshold'])} ({row['threshold']['reached']} of"
+            f" {row['threshold']['n']})" for row in rows[:4]]  # fmt: skip
+    return [f"median steps to {task.level[0]:g} ({task.level[1]}): {', '.join(said)}"]
+
+
+def _areas(task: Task) -> list[str]:
+    rows = [row for row in task.rows if row["area"]["n"]]
+    if not rows:
+        return []
+    low, high = rows[0]["area"]["from"], rows[0]["area"]["to"]
+    said = ", ".join(f"{short(row['label'])} {number(row['area']['mean'])}" for row in rows[:4])
+    return [f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f}): {said}"]
+
+
+def _peaks(task: Task) -> list[str]:
+    rows = [row for row in task.rows if row["peak"]]
+    if not rows:
+        return []
+    said = [f"{short(row['label'])} {number(p['peak'])} (by chance +{_chance(p)}) / {number(p['final'])} /"
+            f" {number(p['last'])}" for row in rows[:3] if (p := row["peak"])]  # fmt: skip
+    return [f"peak / final / mean of last 5: {', '.join(said)}"]
+
+
+def _chance(p: Mapping[str, Any]) -> str:
+    return f"{p['bias']:.2g}" if math.isfinite(p["bias"]) else "?"
+
+
+def _noises(task: Task) -> list[str]:
+    rows = [row for row in task.rows if row["noise"] and math.isfinite(row["noise"]["share"])]
+    said = [f"{short(row['label'])} {row['noise']['share']:.0%}" for row in rows[:4]]
+    return [f"of the variance between seeds, noise of the evaluation itself: {', '.join(said)}"] if said else []
+
+
+def _parts(task: Task) -> list[str]:
+    if not task.parts:
+        kinds = ", ".join(task.part_kinds[:3])
+        return [f"these runs have parts: --per {task.part_kinds[0]} (of {kinds}) for a table of them"] if kinds else []
+    lines = ["  part" + " " * 20 + "  ".join(f"{short(row['label'], 18):18}" for row in task.rows)]
+    for part in task.parts:
+        cells = [part["arms"].get(row["label"]) for row in task.rows]
+        said = "  ".join(f"{number(c['mean']) + ' (' + str(c['runs']) + ')' if c else '-':18}" for c in cells)
+        lines.append(f"  {short(str(part['part']), 22):22}  {said}")
+    return lines
+
+
+# ---- Over all
+
+
+def _profile(result: Result) -> list[str]:
+    if not result.profile:
+        return list(result.profile_notes)
+    say = f" ({'; '.join(result.profile_notes)})" if result.profile_notes else ""
+    lines = [f"over {result.profile[0]['tasks']} tasks, share of runs at or above a score (0 random, 1 top){say}"]
+    for row in result.profile:
+        shares = "  ".join(f"{s['tau']:g}: {_interval(s)}" for s in row["shares"][1:])
+        iqm = f"  IQM {row['iqm'][0]:.2f} [{row['iqm'][1]:.2f}, {row['iqm'][2]:.2f}]" if "iqm" in row else ""
+        lines.append(f"  {short(row['label'], 12):12} {row['runs']:2} runs  mean {row['mean']:.2f}  {shares}{iqm}")
+    return lines
+
+
+def _interval(s: Mapping[str, float]) -> str:
+    ends = f" [{s['low']:.2f}, {s['high']:.2f}]" if math.isfinite(s["low"]) else ""
+    return f"{s['share']:.2f}{ends}"
+
+
+def _notes(notes: Sequence[str], verbose: bool, tasks: int) -> list[str]:
+    kept = list(dict.fromkeys(notes))
+    some = kept if verbose else kept[: NOTES if tasks == 1 else 1]
+    more = [f"and {len(kept) - len(some)} more notes (-v)"] if len(kept) > len(some) else []
+    return [f"note: {note}" for note in some] + more
+
+
+def _apart(result: Result, verbose: bool) -> list[str]:
+    if not result.apart:
+        return []
+    some = result.apart if verbose else result.apart[:APART]
+    more = f"; and {len(result.apart) - len(some)} more (--why)" if len(result.apart) > len(some) else ""
+    return ["not compared: " + "; ".join(f"{short(label)}: {reason}" for label, reason in some) + more]
+
+
+def _leads(result: Result) -> list[str]:
+    if result.leads is None:
+        return []
+    if not result.lead_runs:
+        return ["leading indicators: no run learned something and lost it again"]
+    lines = [f"what moved before the return fell, in {result.lead_runs} runs (exploratory; Spearman of changes, lag in"
+             " evaluations, p by circular shifts, Holm over all metrics):"]  # fmt: skip
+    lines += [f"  {lead.metric:32} {lead.lag} before  {lead.rho:+.2f}  p = {lead.p:.2g}, after Holm {lead.adjusted:.2g}"
+              for lead in result.leads[:5]]  # fmt: skip
+    return lines if result.leads else [*lines, "  none: no metric has enough rows"]
+
+
+# ---- Why
+
+
+def why(result: Result) -> str:
+    """Which facts the runs share, which differ, which are unknown."""
+    lines = []
+    for name, values in result.facts.items():
+        known = {v: labels for v, labels in values.items() if v is not None}
+        told = "; ".join(f"{_fact(v)} ({_count(labels)})" for v, labels in known.items()) or "unknown"
+        gone = f"; unknown ({_count(values[None])})" if None in values and known else ""
+        mark = "differs" if len(known) > 1 else "unknown" if not known else "partly unknown" if gone else "same"
+        lines.append(f"{name:12} {mark:15} {told}{gone}")
+    lines += ["", "Must be the same where known: environment, observation, action, horizon, reward, unit of steps."
+              " Evaluation and budget may differ: runs are compared at the common step."]  # fmt: skip
+    lines += [f"not compared: {label}: {reason}" for label, reason in result.apart]
+    return "\n".join(clean(line) for line in lines)
+
+
+def _fact(value: Any) -> str:
+    return ", ".join(str(v) for v in value) if isinstance(value, tuple) else str(value)
+
+
+def _count(labels: Sequence[str]) -> str:
+    return short(", ".join(dict.fromkeys(labels)), 40) if len(labels) < 3 else f"{len(labels)} configs"

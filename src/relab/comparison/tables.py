@@ -1,0 +1,96 @@
+"""How does a comparison get into a paper, or a program? Markdown, LaTeX, JSON; all that came from a log is escaped."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from relab.comparison.build import Result
+from relab.comparison.numbers import LEAST
+from relab.comparison.render import KEYS, clean, mean_text, median, setting, share
+from relab.comparison.task import Task
+
+
+def _cells(task: Task) -> tuple[list[str], list[list[str]]]:
+    keys = task.keys[:KEYS]
+    level = f"steps to {task.level[0]:g}" if task.level else ""
+    head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.asked.words} [95 %]",
+            f"P(better than {task.reference})", *([level] if level else [])]  # fmt: skip
+    rows = []
+    for row in task.rows:
+        found = row["threshold"]
+        times = f"{median(found)} ({found['reached']}/{found['n']})" if found else "-"
+        settings = [setting(row["settings"][k]) for k in keys]
+        numbers = [str(row["mean"]["n"]), mean_text(task, row), share(row), *([times] if level else [])]
+        rows.append([row["label"], *settings, *numbers])
+    return head, rows
+
+
+def _caption(task: Task) -> str:
+    few = "" if all(row["mean"]["n"] >= LEAST for row in task.rows) else f" No interval under {LEAST} seeds."
+    where = "" if task.asked.at == "first_step_reaching" else f" at step {task.step:,.0f}"
+    declared = [p for p in task.pairs if p.declared]
+    said = " ".join(p.answer.text for p in declared) or "Exploratory: no comparison was declared beforehand."
+    return f"{task.env}, {task.asked.words}{where}; mean over seeds, t interval widened for skewness.{few} {said}"
+
+
+def markdown(result: Result) -> str:
+    lines: list[str] = []
+    for task in result.tasks:
+        head, rows = _cells(task)
+        lines += [md(_caption(task)), "", _md_row(head), "|" + " --- |" * len(head), *map(_md_row, rows), ""]
+    lines += [md(f"Not compared: {label}: {reason}.") for label, reason in result.apart]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _md_row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(md(cell) for cell in cells) + " |"
+
+
+def md(cell: str) -> str:
+    """One line, and nothing in it that Markdown or HTML would read as markup."""
+    return re.sub(r"([\\`*_{}<>|#\[\]~])", r"\\\1", clean(cell.replace("\n", " ")))
+
+
+def latex(result: Result) -> str:
+    """A table for each task, with booktabs."""
+    lines: list[str] = []
+    for task in result.tasks:
+        head, rows = _cells(task)
+        lines += [r"\begin{table}", r"\centering", rf"\caption{{{tex(_caption(task))}}}",
+                  rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule",
+                  " & ".join(tex(h) for h in head) + r" \\", r"\midrule",
+                  *(" & ".join(tex(c) for c in row) + r" \\" for row in rows),
+                  r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]  # fmt: skip
+    return "\n".join(lines).rstrip() + "\n"
+
+
+TEX = {"\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+       "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+       "…": r"\ldots{}"}  # fmt: skip
+
+
+def tex(cell: str) -> str:
+    return "".join(TEX.get(c, c) for c in clean(cell.replace("\n", " ")))
+
+
+def data(result: Result) -> dict[str, Any]:
+    """All of it as plain values."""
+    return {
+        "schema": 1,
+        "runs": result.runs,
+        "tasks": [{
+            "environment": t.env, "metric": t.asked.metric, "at": t.asked.at, "last": t.asked.last,
+            "level": t.level[0] if t.level else None, "direction": t.asked.direction, "step": t.step, "cut": t.beyond,
+            "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling, "variants": t.rows,
+            "comparisons": [p.to_dict() for p in t.pairs], "parts": t.parts, "notes": t.notes,
+        } for t in result.tasks],
+        "profile": result.profile,
+        "leading": None if result.leads is None else [lead._asdict() for lead in result.leads],
+        "not_compared": [{"group": label, "why": reason} for label, reason in result.apart],
+        "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]
+                  for name, values in result.facts.items()},
+        "notes": [*result.notes, *result.profile_notes],
+    }  # fmt: skip

@@ -1,0 +1,286 @@
+"""What is said of variants on one task? How a run becomes a number, and all numbers of each variant."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relab import answer as answers
+from relab import glossary, levels, stats
+from relab.comparison import key, numbers, pairs, phases, profile
+from relab.comparison.arms import Arm, differing
+from relab.comparison.numbers import Asked
+from relab.configs.base import require
+from relab.configs.views import MISSING, flatten
+from relab.health.view import View
+from relab.importers.source import FOREIGN
+from relab.report.gather import Group, Run
+from relab.report.verdict import RETURNS, is_return
+
+FULL = 0.01  # of the way from random to the ceiling: this close to it is at it
+MOST_WAY = 0.9  # of the way from the start to the best mean: the level offered where none is known
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for on the command line."""
+
+    by: str | None = None
+    metric: str | None = None
+    at: str | None = None
+    level: float | None = None
+    last: int | None = None
+    smallest_effect: float = 0.0
+    direction: str | None = None
+    declare: tuple[str, ...] = ()
+    leading: bool = False
+    per: str | None = None
+
+
+@dataclass
+class Task:
+    """Variants that may be compared, and all that is said of them."""
+
+    env: str
+    asked: Asked
+    step: float
+    beyond: bool  # some runs went on after the common step
+    arms: list[Arm]
+    outcomes: dict[str, list[answers.Outcome]]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    pairs: list[pairs.Pair] = field(default_factory=list)
+    ceiling: float = math.inf
+    at_ceiling: bool = False
+    level: tuple[float, str] | None = None  # of time to threshold, and where it comes from
+    keys: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    parts: list[dict[str, Any]] = field(default_factory=list)
+    part_kinds: list[str] = field(default_factory=list)
+
+    @property
+    def reference(self) -> str:
+        """The best variant that has enough seeds to be compared with; else the best of those with the most."""
+        n = {label: len(numbers.finite(found)) for label, found in self.outcomes.items()}
+        enough = min(numbers.LEAST, max(n.values()))
+        return next(label for label in n if n[label] >= enough)
+
+
+def metric_of(groups: Sequence[Group], asked: str | None) -> str:
+    """The metric asked for, by any of its names; else the first return that half of them have, evaluations first."""
+    runs = [run for group in groups for run in group.runs]
+    if asked:
+        return next((name for run in runs if (name := find_column(run, asked))), asked)
+    have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in RETURNS}
+    half = [name for name in RETURNS if have[name] >= max(2, len(groups) / 2)]
+    some = half or [name for name in RETURNS if have[name] == max(have.values()) > 0]
+    return next(iter(some), next((run.verdict.metric for run in runs if run.verdict.metric), ""))
+
+
+def find_column(run: Run, metric: str) -> str | None:
+    names = (metric, run.history.mapping.get(metric, ""), FOREIGN + metric)
+    return next((name for name in names if name in run.history.columns), None)
+
+
+def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
+    runs = [run for arm in arms for run in arm.runs]
+    step, beyond = numbers.common_step([arm.runs for arm in arms], metric)
+    level = level_of(arms, metric, options.level)
+    asked = asked_of(arms, metric, options, level)
+    outcomes = {arm.label: [numbers.outcome(run, asked, step, beyond) for run in arm.runs] for arm in arms}
+    task = Task(_env(runs[0]), asked, step, beyond, arms, outcomes, level=level)
+    task.ceiling = ceiling_of(runs, asked)
+    task.arms = sorted(arms, key=lambda arm: _rank(task, arm))
+    task.outcomes = {arm.label: outcomes[arm.label] for arm in task.arms}
+    task.keys = differing([arm.config for arm in task.arms])
+    _measure(task)
+    task.part_kinds = phases.kinds(runs)
+    if options.per:
+        require(options.per in task.part_kinds, f"--per must be a kind of event that cuts these runs into parts, but"
+                f" {options.per!r} is none of: {', '.join(task.part_kinds) or 'none there'}")  # fmt: skip
+        task.parts = phases.table({arm.label: arm.runs for arm in task.arms}, options.per, metric)
+    task.notes += _notes(task)
+    return task
+
+
+def _env(run: Run) -> str:
+    spec = run.history.meta.get("spec")
+    told = spec.get("env") if isinstance(spec, dict) else None
+    name = told or flatten(run.history.config).get("env.name")
+    return profile.env_id(str(name)) if name else "environment unknown"
+
+
+def asked_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[float, str] | None) -> Asked:
+    """How a run becomes a number: an evaluation by its last value, a training curve by the mean of its last tenth."""
+    training = not metric.startswith("eval/")
+    at = options.at or ("mean_last_m" if training else "final")
+    last = options.last or (_tenth(arms, metric) if training else 5)
+    known = glossary.METRICS.get(metric)
+    direction = options.direction or ("lower" if known is not None and known.direction < 0 else "higher")
+    require(at in answers.AT, f"--at must be one of {', '.join(answers.AT)}, but got {at!r}")
+    require(last >= 1, f"--last must be at least 1, but is {last}")
+    if at == "first_step_reaching":
+        require(level is not None, "--at first_step_reaching needs the level to reach: give --level")
+    return Asked(metric, at, last, level[0] if level else None, direction)
+
+
+def _tenth(arms: Sequence[Arm], metric: str) -> int:
+    rows = [len(c.steps) for arm in arms for run in arm.runs if (c := numbers.column_of(run, metric)) is not None]
+    return max(5, int(np.median(rows) * numbers.TRAINING_SHARE)) if rows else 5
+
+
+def level_of(arms: Sequence[Arm], metric: str, given: float | None) -> tuple[float, str] | None:
+    """The level whose first step is told: the one given, stop_at, Gymnasium's `solved`, or most of the way up."""
+    runs = [run for arm in arms for run in arm.runs]
+    if given is not None:
+        return given, "--level"
+    if not is_return(metric) or "success" in metric:
+        return None
+    stop = {flatten(run.history.config).get("eval.stop_at") for run in runs}
+    if len(stop) == 1 and isinstance(found := stop.pop(), (int, float)):
+        return float(found), "eval.stop_at"
+    solved = levels.measured().get(_env(runs[0]), {}).get("solved")
+    if solved is not None:
+        return float(solved), "called solved by Gymnasium"
+    return _most_way(arms, metric)
+
+
+def _most_way(arms: Sequence[Arm], metric: str) -> tuple[float, str] | None:
+    starts, ends = [], []
+    for arm in arms:
+        found = [c.values[np.isfinite(c.values)] for run in arm.runs if (c := numbers.column_of(run, metric))]
+        firsts, lasts = ([float(v[i]) for v in found if len(v)] for i in (0, -1))
+        starts += firsts
+        ends += [float(np.mean(lasts))] if lasts else []
+    if not ends or max(ends) <= float(np.mean(starts)):
+        return None
+    base = float(np.mean(starts))
+    return float(f"{base + MOST_WAY * (max(ends) - base):.3g}"), "90 % of the way to the best mean"
+
+
+def ceiling_of(runs: Sequence[Run], asked: Asked) -> float:
+    """The highest value there can be: 1 of a rate, the best reward at each step of a return."""
+    if asked.at == "success_rate" or "success" in asked.metric:
+        return 1.0
+    view = View(runs[0].history, runs[0].name)
+    return view.ceiling() if is_return(asked.metric) and view.knows_ceiling else math.inf
+
+
+def _rank(task: Task, arm: Arm) -> tuple[bool, float]:
+    """Best first; variants without a number last."""
+    values = numbers.finite(task.outcomes[arm.label])
+    return (not len(values), -task.asked.sign * float(values.mean()) if len(values) else 0.0)
+
+
+# ---- Numbers of each variant
+
+
+def _measure(task: Task) -> None:
+    runs = [run for arm in task.arms for run in arm.runs]
+    low, high = numbers.shared_range(runs, task.asked.metric, task.step)
+    for arm in task.arms:
+        found = task.outcomes[arm.label]
+        areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.asked.metric, low, high))]
+        row = {"label": arm.label, "runs": len(arm.runs), "sources": arm.sources, "mean": _row_mean(task, found),
+               "values": [x.value for x in found], "seeds": [x.seed for x in found],
+               "reached": [x.reached for x in found],
+               "settings": {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
+               "area": {"from": low, "to": high, "mean": float(np.mean(areas)) if areas else math.nan, "n": len(areas)},
+               "threshold": _threshold(task, arm), "peak": _peak(task, arm), "noise": _noise(task, arm)}  # fmt: skip
+        better = numbers.improvement(task.outcomes[task.reference], found, task.asked)
+        task.rows.append(row | {"better": list(better[:3]) if better and arm.label != task.reference else None})
+    task.at_ceiling = math.isfinite(task.ceiling) and all(_full(task, row) for row in task.rows)
+
+
+def _plain(value: Any) -> Any:
+    return None if value is MISSING else value
+
+
+def _row_mean(task: Task, found: Sequence[answers.Outcome]) -> dict[str, Any]:
+    x = numbers.interval(found, task.asked, task.ceiling)
+    return {"mid": x.mid, "low": x.low, "high": x.high, "n": x.n}
+
+
+def _full(task: Task, row: Mapping[str, Any]) -> bool:
+    scale = profile.scale_of(task.arms[0].runs[0])
+    base = scale.random if scale else 0.0
+    return bool(task.asked.at != "first_step_reaching" and row["mean"]["mid"]
+                >= task.ceiling - FULL * abs(task.ceiling - base))  # fmt: skip
+
+
+def _threshold(task: Task, arm: Arm) -> dict[str, Any] | None:
+    """How soon the level was reached, runs that never did being censored where they ended."""
+    if task.level is None:
+        return None
+    asked = task.asked._replace(at="first_step_reaching", level=task.level[0])
+    found = [x for run in arm.runs if math.isfinite((x := numbers.outcome(run, asked, task.step, False)).value)]
+    if not found:
+        return None
+    times, reached = np.array([x.value for x in found]), np.array([x.reached for x in found])
+    return {"level": task.level[0], "reached": int(reached.sum()), "n": len(found),
+            "median": stats.median_time(times, reached), "until": float(times.max())}  # fmt: skip
+
+
+def _peak(task: Task, arm: Arm) -> dict[str, Any] | None:
+    found = [p for run in arm.runs if (p := numbers.peak(run, task.asked.metric, 5, answers.DIRECTIONS[
+        task.asked.direction])) is not None]  # fmt: skip
+    if not found:
+        return None
+    names = ("peak", "final", "last", "bias")
+    return {n: float(np.mean([getattr(p, n) for p in found])) for n in names} | {"k": max(p.k for p in found)}
+
+
+def _noise(task: Task, arm: Arm) -> dict[str, float] | None:
+    """How much of the spread between seeds is the evaluation's own noise."""
+    errors, values = numbers.noise(arm.runs, task.asked.metric), numbers.finite(task.outcomes[arm.label])
+    if not errors or len(values) < 2 or task.asked.at != "final" or task.beyond:
+        return None
+    error, spread = float(np.sqrt(np.mean(np.square(errors)))), float(values.std(ddof=1))
+    return {"error": error, "spread": spread, "share": min(error**2 / spread**2, 1.0) if spread > 0 else math.nan}
+
+
+# ---- What must be said
+
+
+def _notes(task: Task) -> list[str]:
+    unknown = key.env_of(task.arms[0].runs[0]) is None
+    notes = ["no run says which environment it is: compare them only if it is one"] * unknown
+    notes += [*_cut_short(task), *(note for arm in task.arms for note in arm.notes)]
+    for arm in task.arms:
+        gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
+        notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
+        notes += [f"{arm.label}: {len(gone) - 2} more runs have no number"] if len(gone) > 2 else []
+    notes += _missing_seeds(task)
+    spread = {key.facts_of(run, task.asked.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
+    sources = {run.history.source for arm in task.arms for run in arm.runs}
+    if len(sources) > 1 and not task.asked.metric.startswith("eval/"):
+        notes.append("a row of a training curve is an episode in one tool and a mean of many in another: see --why")
+    if len(spread) > 1:
+        notes.append(f"evaluated differently: {'; '.join(sorted(map(str, spread)))}")
+    return notes
+
+
+def _who(x: answers.Outcome) -> str:
+    return f"seed {x.seed}" if x.seed is not None else x.run or "a run"
+
+
+def _missing_seeds(task: Task) -> list[str]:
+    seeds = {arm.label: {x.seed for x in task.outcomes[arm.label] if x.seed is not None} for arm in task.arms}
+    most = max(seeds.values(), key=len)
+    gone = {label: sorted(most - own) for label, own in seeds.items() if own and own < most}
+    said = [f"{label} ({', '.join(map(str, found[:4]))}{' ...' * (len(found) > 4)})" for label, found in gone.items()]
+    return [f"seeds that others have and these lack: {', '.join(said)}"] if said else []
+
+
+def _cut_short(task: Task) -> list[str]:
+    """Whose end the common step is."""
+    if not task.beyond or task.asked.at == "first_step_reaching":
+        return []
+    ends = {arm.label: numbers.arm_length(arm.runs, task.asked.metric) for arm in task.arms}
+    length = {label: end for label, end in ends.items() if math.isfinite(end)}
+    who = min(length, key=lambda label: length[label])
+    return [f"unequal lengths: {who} ends at step {length[who]:,.0f}, others go on to {max(length.values()):,.0f};"
+            " all are compared at the common step"]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Runs of any tool, written as another tool would have written them; none of those tools is needed."""
