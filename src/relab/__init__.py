@@ -1,10 +1,10 @@
 """relab: a laboratory bench for reinforcement learning.
 
-    import relab
-    runs = relab.load("runs/")
-    relab.examine(runs)
-    runs.curves("eval/return_det").plot()
-    relab.compare(runs, by="algo.lr")
+import relab
+runs = relab.load("runs/")
+relab.examine(runs)
+runs.curves("eval/return_det").plot()
+relab.compare(runs, by="algo.lr")
 """
 
 import importlib
