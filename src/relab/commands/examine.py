@@ -97,22 +97,30 @@ def one_look(path: Path, against: Path | None, muted: dict[str, str], known: Hin
 
 
 def told(args: Examine, report: Report, changed: News) -> str:
-    from relab.health import notes
-
+    """What is printed: text for people, or all of it as JSON."""
     if args.json:
-        from relab.advise import propose
-        from relab.jsonl import encode
-
-        extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
-        extra |= {"new": changed.to_json()} if args.new or args.watch else {}
-        extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
-        return encode(report.to_json() | extra).decode()
+        return as_json(args, report, changed)
     from relab.health import render
 
     text = render.news(report, changed) if args.new else render.text(report, args.verbose)
     if not args.new:
         text = guess(report, folder(args.path, args.runs), args.known) + text
-    return text + ("\n" + notes.text(notes.check(args.notes, report), args.verbose) if args.notes else "") + "\n"
+    if args.notes:
+        from relab.health import notes  # only whoever asks waits for it
+
+        text += "\n" + notes.text(notes.check(args.notes, report), args.verbose)
+    return text + "\n"
+
+
+def as_json(args: Examine, report: Report, changed: News) -> str:
+    from relab.advise import propose
+    from relab.health import notes
+    from relab.jsonl import encode
+
+    extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
+    extra |= {"new": changed.to_json()} if args.new or args.watch else {}
+    extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
+    return encode(report.to_json() | extra).decode()
 
 
 def code(args: Examine, report: Report) -> int:

@@ -21,7 +21,7 @@ from relab.health.notes_check import Checked, Checker
 from relab.health.notes_read import MAX_CLAIMS, Claim, Reader
 from relab.health.notes_record import Record, normal
 from relab.health.render import clean, short
-from relab.health.rules_design import _quiet
+from relab.health.rules_design import quiet
 from relab.health.view import View
 from relab.importers.settings_files import KEYS
 
@@ -113,7 +113,7 @@ def unmentioned(view: View, lines: list[notes_text.Line], reader: Reader) -> lis
     found = []
     named = next((line.number for line in lines if view.name in reader.mentioned(line.raw)), 1)
     for change in diff(view.reference.history.config, view.history.config):
-        if _quiet(change):
+        if quiet(change):
             continue
         about = [line for line in lines if _names(line.text, change.key)]
         if about and not any(_leaves(line.text, change) for line in about):

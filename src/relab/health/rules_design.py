@@ -42,7 +42,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
         raise Missing(f"the parent's run folder, {str(view.meta['parent'])[:40]}")
     intent = str(view.meta.get("intent") or "").lower()
     changes = [c for c in diff(parent.history.config, view.history.config)
-               if not _quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
+               if not quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
     if not changes:
         return None
     told = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:3])
@@ -52,7 +52,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
                    [Evidence(c.key, [0], [], f"{c.a} -> {c.b}") for c in changes[:8]], suggest, "high")  # fmt: skip
 
 
-def _quiet(change: Change) -> bool:
+def quiet(change: Change) -> bool:
     """Settings that change no learning, and flags that are off where the other one has none."""
     off = MISSING in (change.a, change.b) and {change.a, change.b} & {False, None}
     return change.key.startswith(QUIET) or bool(QUIET_WORD.search(change.key)) or bool(off)
