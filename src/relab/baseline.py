@@ -5,7 +5,6 @@ Kept in the user's cache folder under a hash of the environment's parameters; de
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +14,13 @@ import orjson
 from relab import rollout
 from relab.configs.views import config_hash
 from relab.envs.base import Env
+from relab.places import cache_folder
 from relab.record import write_atomic
 from relab.streams import world_seeds
 
 EPISODES = 100
 CAP = 5_000  # steps in an env without a time limit; a policy that never ends has no return (null)
 SCHEMA = 1
-
-
-def cache_folder() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relab"
 
 
 def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:

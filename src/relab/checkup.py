@@ -18,16 +18,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from relab.places import STALE_S, cache_folder
 from relab.provenance import cpu_name, memory_mb, usable_cores
 from relab.shelf import glance
-from relab.shelf.labels import cache_folder
 
 OK, WARN, BROKEN = "ok", "warn", "broken"
 USED_FOR = {"torch": "networks", "numba": "fast environments", "gymnasium": "env=gym:...", "safetensors": "checkpoints",
             "imageio": "relab video", "imageio-ffmpeg": "relab video as mp4"}  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK_S = 0.6  # seconds spent on looking for runs
-STALE_S = 120.0  # as folders.py has it, which would load numpy
 
 
 @dataclass(frozen=True)

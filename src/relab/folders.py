@@ -9,8 +9,8 @@ from typing import Any
 
 from relab.configs.views import config_hash
 from relab.history import History
+from relab.places import STALE_S
 
-STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 

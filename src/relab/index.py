@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab.places import cache_folder
 from relab.shelf import glance
 from relab.shelf.glance import Glance
-from relab.shelf.labels import cache_folder, foreign_file
+from relab.shelf.labels import foreign_file
 
 if TYPE_CHECKING:
     from relab.importers.hints import Hints

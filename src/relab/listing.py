@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from relab.configs.base import ConfigError, require
 from relab.configs.coerce import scalar
 from relab.index import NAMES, Index
+from relab.places import STALE_S
 from relab.registry import nearest
 
-STALE_S = 120.0  # as folders.py has it, which would load numpy
 STATES = ("running", "finished", "interrupted", "failed", "stale", "ended", "unknown")
 FIELDS = {"seed": "seed", "steps": "steps", "outcome": "outcome", "size": "size", "name": "name", "env": "env",
           "algo": "algo", "id": "id", "format": "format", "episodes": "episodes", "age": "age(sign)"}  # fmt: skip

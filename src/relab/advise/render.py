@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from relab.places import printable as clean
 from relab.proposal import Nothing, Predicted, Proposal, told
 from relab.screen import duration, number
 
@@ -45,8 +46,3 @@ def spent(found: Proposal) -> str:
     steps = "unknown steps" if found.cost.steps is None else f"{found.cost.steps:,} steps"
     time = "" if found.cost.seconds is None else f", about {duration(found.cost.seconds)}"
     return f"{steps}{time} ({found.cost.how})"
-
-
-def clean(line: str) -> str:
-    """Names and messages come from strangers' logs: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -15,6 +15,7 @@ from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.configs.base import require
+from relab.places import printable
 
 if TYPE_CHECKING:
     from relab.comparison.build import Result
@@ -137,7 +138,7 @@ def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, st
                 origins[id(runs[-1])] = str(path)
     for source, reason in broken[:3]:
         line = f"relab: not readable: {source.name}: {reason}"
-        print("".join(c if c.isprintable() else "?" for c in line), file=sys.stderr)
+        print(printable(line), file=sys.stderr)
     if not runs:
         raise RecordError(f"no run at or below {', '.join(map(str, paths))} could be read")
     return runs, origins

@@ -14,6 +14,7 @@ from relab import names as run_names
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
+from relab.places import printable as clean
 
 EXAMPLES = """
   relab convert logs/ --to relab --out runs_of_sb3           every run below logs/ as a relab run folder
@@ -72,8 +73,3 @@ def summary(runs: list[dict[str, object]], args: Convert) -> str:
     values = sum(int(str(run["values"])) for run in runs)
     many = f"{len(runs)} run{'s' * (len(runs) != 1)}"
     return f"{args.out}: {many} ({formats}) as {args.to}, {values:,} numbers"
-
-
-def clean(line: str) -> str:
-    """Names come from strangers' folders: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from relab.commands.parsing import parse
+from relab.places import printable
 
 if TYPE_CHECKING:
     from relab.checkup import Line
@@ -53,7 +54,7 @@ def main(words: Sequence[str]) -> int:
 
 def safe(line: Line) -> Line:
     """Names of folders come from anywhere: no control characters, no halves of characters."""
-    clean = ["".join(c if c.isprintable() else "?" for c in part) for part in (line.found, line.remedy)]
+    clean = [printable(part) for part in (line.found, line.remedy)]
     return replace(line, found=clean[0], remedy=clean[1])
 
 

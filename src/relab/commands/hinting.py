@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relab.places import printable as _clean
+
 if TYPE_CHECKING:
     from relab.health.examine import Report
     from relab.importers.find import Found, Tell
@@ -98,8 +100,3 @@ def guess(report: Report, path: Path, given: Hinting) -> str:
     how = f"grouped by {pattern!r}" if pattern else "grouped by name"
     other = "" if given.group else "; --group 'name_s{seed}' for another way"
     return _clean(f"{how}: {told}{more}{other}") + "\n"
-
-
-def _clean(line: str) -> str:
-    """Names come from strangers' folders: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)

@@ -7,6 +7,8 @@ import sys
 import time
 from types import TracebackType
 
+from relab.places import printable
+
 FIRST_S, EVERY_S = 2.0, 0.2
 
 
@@ -25,7 +27,7 @@ class Progress:
         self.last, self.shown = now, True
         line = f"{self.word} {done} of {total}: {name}"
         width = max(shutil.get_terminal_size().columns - 1, 20)
-        plain = "".join(c if c.isprintable() else "?" for c in line)  # names come from strangers' folders
+        plain = printable(line)  # names come from strangers' folders
         print(f"\r\x1b[K{plain[:width]}", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:

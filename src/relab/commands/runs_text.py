@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relab.listing import Listed, Row
+from relab.places import printable as clean
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
 HEAD = ("name", "env", "algo", "seed", "state", "outcome", "steps", "age", "size", "tags")
@@ -26,10 +27,6 @@ RIGHT = {
     "checkpoints",
     "can go",
 }
-
-
-def clean(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.pairs import Pair
 from relab.comparison.task import Task
+from relab.places import printable as clean
 from relab.screen import number
 
 WIDTH, LABEL = 25, 26
@@ -62,11 +63,6 @@ def _all_pairs(found: Sequence[Pair]) -> list[str]:
 
 def _nothing(result: Result) -> str:
     return f"Nothing to compare: {result.runs} run{'s' * (result.runs != 1)}, and no two configs that may be compared."
-
-
-def clean(line: str) -> str:
-    """Names come from strangers' folders: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)
 
 
 def short(label: str, width: int = LABEL) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from relab.health.examine import Report
 from relab.health.rule import SEVERITIES, Finding
 from relab.jsonl import RecordError, encode, read_json, write_atomic
+from relab.places import cache_folder
 
 SCHEMA = 1
 Key = tuple[str, str]  # run or group, slug
@@ -38,9 +39,8 @@ class News:
         }  # fmt: skip
 
 
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "relab" / "examined"
+def looks() -> Path:
+    return cache_folder() / "examined"
 
 
 def snapshot(report: Report, now: str) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _rank(severity: str | None) -> int:
 def recall(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The last look at this folder; None where there was none, or nothing readable is left of it."""
     try:
-        found = read_json(cache_folder(), _file(path))
+        found = read_json(looks(), _file(path))
     except (RecordError, OSError):
         return None
     fits = found.get("schema") == SCHEMA and all(isinstance(found.get(k), dict) for k in ("findings", "runs"))
@@ -86,8 +86,8 @@ def recall(path: str | os.PathLike[str]) -> dict[str, Any] | None:
 def remember(path: str | os.PathLike[str], look: dict[str, Any]) -> None:
     """Keep a look for the next one; a cache that cannot be written is no error."""
     try:
-        cache_folder().mkdir(parents=True, exist_ok=True)
-        write_atomic(cache_folder() / _file(path), encode(look))
+        looks().mkdir(parents=True, exist_ok=True)
+        write_atomic(looks() / _file(path), encode(look))
     except OSError:
         pass
 

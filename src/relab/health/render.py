@@ -14,6 +14,7 @@ from relab.health.examine import Report
 from relab.health.memory import News
 from relab.health.rule import Finding, all_rules
 from relab.health.view import Group, View
+from relab.places import printable as clean
 
 FINDINGS, WIDTH, GROUPS, MANY = 3, 118, 5, 2
 MARKS = ("!", "*")  # not rules: what could not be read, what was read with a remark
@@ -58,11 +59,6 @@ def local_time(utc: str) -> str:
         return datetime.datetime.fromisoformat(utc.replace("Z", "+00:00")).astimezone().strftime("%d %b %H:%M:%S")
     except ValueError:
         return utc
-
-
-def clean(line: str) -> str:
-    """Names come from strangers' folders: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in line)
 
 
 def short(line: str) -> str:

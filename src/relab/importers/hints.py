@@ -22,6 +22,7 @@ from relab.importers.pattern import Pattern
 from relab.importers.source import FOREIGN, Names
 from relab.importers.spec import merged
 from relab.jsonl import RecordError, encode, inside, read_json, write_atomic
+from relab.places import cache_folder
 from relab.registry import nearest
 
 FILE = "relab.toml"
@@ -137,9 +138,8 @@ def of_folder(root: str | os.PathLike[str], given: Hints | None = None) -> Hints
 
 
 def cache_file(root: str | os.PathLike[str]) -> tuple[Path, str]:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     name = hashlib.sha256(os.fsencode(Path(root).resolve())).hexdigest()[:24]
-    return Path(base) / "relab" / "groups", f"{name}.json"
+    return cache_folder() / "groups", f"{name}.json"
 
 
 def recall_group(root: str | os.PathLike[str]) -> Pattern | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from relab.configs.views import flatten
 from relab.importers.source import FOREIGN
+from relab.places import printable
 
 if TYPE_CHECKING:
     from relab.importers.find import Loaded
@@ -59,4 +60,4 @@ def _is_foreign(ours: str) -> tuple[bool, str]:
 
 def _clean(text: str) -> str:
     """Names come from strangers' logs: no control characters reach the terminal."""
-    return "".join(c if c.isprintable() else "?" for c in text)[:200]
+    return printable(text)[:200]

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from relab.configs.base import require
+from relab.places import cache_folder
 
 FILE = "labels.json"
 SCHEMA = 1
@@ -37,11 +38,6 @@ class Labels:
     @property
     def empty(self) -> bool:
         return self == Labels()
-
-
-def cache_folder() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "relab"
 
 
 def foreign_file(path: str | os.PathLike[str], key: str) -> Path:

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.configs.base import require
-from relab.folders import STALE_S
 from relab.jsonl import RecordError, encode, read_json, sync_folder, write_atomic
+from relab.places import STALE_S
 from relab.record import now
 from relab.shelf import glance, labels
 from relab.shelf.labels import Labels
