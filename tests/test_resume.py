@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from relab import train
+from relab import glossary, train
 from relab.jsonl import read_jsonl
 from relab.record import read_meta
 from runs import Interrupt, fingerprint, run
@@ -53,6 +55,41 @@ def test_many_interruptions_and_resumes(tmp_path: Path) -> None:
     events, _ = read_jsonl(tmp_path / "parts" / "events.jsonl")
     kinds = [event["kind"] for event in events]
     assert kinds.count("resume") == kinds.count("interrupt") >= 4
+
+
+class Counter:
+    """A companion with a memory: counts iterations and writes what it counted."""
+
+    def __init__(self) -> None:
+        self.began = self.ended = 0
+
+    def before(self, trainer: train.Trainer) -> None:
+        self.began += 1
+
+    def after(self, trainer: train.Trainer, metrics: dict[str, float]) -> None:
+        self.ended += 1
+        row = {"probe": "count", "value": self.began + self.ended, "noise": 0.0, "n": self.ended}
+        trainer.record.append_probe({"step": trainer.step, **row})
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"began": self.began, "ended": self.ended}
+
+    def load(self, tree: dict[str, Any]) -> None:
+        self.began, self.ended = tree["began"], tree["ended"]
+
+
+def test_companions_go_along_and_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = glossary.Metric("time/counter_s", "s", 0, math.inf, 0, "seconds of the test's companion")
+    monkeypatch.setitem(glossary.METRICS, "time/counter_s", seconds)
+    monkeypatch.setattr(train, "companions_of", lambda cfg, env: {"counter": Counter()})
+    run(tmp_path / "whole")
+    run(tmp_path / "parts", Interrupt(at=3))
+    train.resume(tmp_path / "parts")
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    rows, _ = read_jsonl(tmp_path / "whole" / "probes.jsonl")
+    assert [row["value"] for row in rows] == [2 * (k + 1) for k in range(len(rows))]
+    timing, _ = read_jsonl(tmp_path / "whole" / "timing.jsonl")
+    assert all(row["time/counter_s"] > 0 for row in timing)
 
 
 def test_resume_of_a_complete_run_changes_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """How does a config become a run? The only loop that touches disk, clock or screen.
 
-    collect -> update -> metrics row -> (evaluate) -> (checkpoint), until total_steps, eval.stop_at, or a signal
+    collect -> update -> metrics row -> (evaluate) -> (companions) -> (checkpoint)
+
+until total_steps, eval.stop_at, or a signal. Companions go along with the loop: probes, curricula, gates.
 
 Nothing that decides what happens next looks at the clock, so a run that was killed and resumed writes the same bytes.
 """
@@ -15,7 +17,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -50,6 +52,25 @@ class Outcome:
     best: dict[str, Any] | None = None
 
 
+class Companion(Protocol):
+    """What goes along with the loop and acts between its iterations; its state is part of every checkpoint.
+
+    The run's setting of that name, unless it is null, brings it along (COMPANIONS). Its seconds are time/NAME_s.
+    """
+
+    def before(self, trainer: Trainer) -> None: ...  # the next iteration has not begun: stages may change here
+
+    def after(self, trainer: Trainer, metrics: dict[str, float]) -> None: ...  # its row is written: measure, decide
+
+    def to_tree(self) -> dict[str, Any]: ...  # arrays and plain values, one level deep
+
+    def load(self, tree: dict[str, Any]) -> None: ...
+
+
+WITH = "with_"  # a companion's key in a checkpoint: with_NAME
+COMPANIONS: dict[str, str] = {}  # setting of the run -> "module:make", called with the run's config and environment
+
+
 class DivergedError(Exception):
     """Parameters or losses are no longer numbers; nothing after this could mean anything."""
 
@@ -64,6 +85,7 @@ class Trainer:
     algo: Any  # the algorithm's module: init, collect, update
     state: Any
     screen: Screen
+    companions: dict[str, Companion] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
@@ -121,6 +143,8 @@ class Trainer:
         return "finished", "total_steps reached"
 
     def iterate(self) -> None:
+        aside = dict.fromkeys(self.companions, 0.0)
+        self.accompany("before", aside)
         t0, before = time.perf_counter(), self.step
         self.algo.collect(self.state)
         t1 = time.perf_counter()
@@ -134,6 +158,8 @@ class Trainer:
         if self.cfg.eval.every and self.step >= self.progress.next_eval:
             self.evaluate()
         t4 = time.perf_counter()
+        self.accompany("after", aside, metrics)
+        t5 = time.perf_counter()
         if self.due_to_save():
             self.save()
         spent = {
@@ -141,9 +167,17 @@ class Trainer:
             "update_s": t2 - t1,
             "log_s": t3 - t2,
             "eval_s": t4 - t3,
-            "save_s": time.perf_counter() - t4,
+            "save_s": time.perf_counter() - t5,
         }
+        spent |= {f"{name}_s": seconds for name, seconds in aside.items()}
         self.note_time(self.step - before, spent, metrics)
+
+    def accompany(self, verb: str, aside: dict[str, float], *given: Any) -> None:
+        """Let every companion act, and add its seconds to `aside`."""
+        for name, companion in self.companions.items():
+            began = time.perf_counter()
+            getattr(companion, verb)(self, *given)
+            aside[name] += time.perf_counter() - began
 
     def due_to_save(self) -> bool:
         every = self.cfg.save.every
@@ -233,7 +267,8 @@ class Trainer:
         root, p, cfg = self.folder / "checkpoints", self.progress, self.cfg.save
         p.next_save = (self.step // cfg.every + 1) * cfg.every if cfg.every else 0
         progress = asdict(p) | {"lengths": self.record.lengths()}
-        name = checkpoint.save(root, self.step, self.state.to_tree(), progress)
+        tree = self.state.to_tree() | {WITH + name: c.to_tree() for name, c in self.companions.items()}
+        name = checkpoint.save(root, self.step, tree, progress)
         checkpoint.point(root, "latest", name, self.step)
         point_to_best(root, p)
         checkpoint.prune(root, cfg.keep)
@@ -354,6 +389,8 @@ def restore(trainer: Trainer, root: Path) -> int:
     if checkpoint.read_pointer(root, "latest") is not None:
         tree, progress = checkpoint.load(root, "latest")
         lengths = progress.pop("lengths")
+        for name, companion in trainer.companions.items():
+            companion.load(tree.pop(WITH + name))
         trainer.state.load(tree)
         trainer.progress = Progress(**progress)
         step = trainer.step
@@ -379,7 +416,12 @@ def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
     set_threads(cfg)
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
     (record.folder / "checkpoints").mkdir(exist_ok=True)
-    return Trainer(cfg, record, env, algo, state, screen)
+    return Trainer(cfg, record, env, algo, state, screen, companions_of(cfg, env))
+
+
+def companions_of(cfg: Run, env: Any) -> dict[str, Companion]:
+    asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
+    return {name: registry.load(make)(cfg, env) for name, make in asked.items()}
 
 
 def set_threads(cfg: Run) -> None:
