@@ -123,9 +123,15 @@ def test_a_no_is_held_to_the_same():
 
 
 def test_a_seed_twice_counts_once():
-    found = answer(A, [*BETTER, Outcome(500.0, 4, "again")], smallest_effect=20)
+    found = answer(A, [Outcome(500.0, 4, "before"), *BETTER], smallest_effect=20)
     assert found.n == (5, 5)
-    assert any("seed 4 is there more than once; again is left out" in note for note in found.notes)
+    assert [x.value for x in found.b] == [x.value for x in BETTER]
+    assert any("seed 4 is there more than once; before is left out" in note for note in found.notes)
+
+
+def test_where_every_effect_matters_none_is_quoted():
+    assert answer(A, BETTER, smallest_effect=0).text.endswith("5 and 5 seeds).")
+    assert answer(A, BETTER, smallest_effect=20).text.endswith("; 20 is what matters.")
 
 
 def test_seeds_that_all_agree_come_with_a_warning():

@@ -242,6 +242,18 @@ def test_by_a_key_pools_what_else_differs_and_says_so(two, capsys):
     assert "nearest key is `algo.lr`" in told(capsys, two, "--by", "algo.lx", code=64)
 
 
+def test_the_same_seed_of_another_config_is_another_sample(tmp_path, capsys):
+    """Five seeds of two clips for each lr: ten runs a variant, in the table and in the verdict."""
+    for lr, level in ((0.1, 100.0), (0.2, 200.0)):
+        for clip in (0.1, 0.3):
+            for seed in range(5):
+                config = {"algo": {"name": "ppo", "lr": lr, "clip": clip}}
+                made(tmp_path / f"lr{lr}-c{clip}-s{seed}", [20.0, level + seed + 10 * clip], seed, config=config)
+    found = data(capsys, tmp_path, "--by", "lr", "--declare", "algo.lr=0.2>algo.lr=0.1")["tasks"][0]
+    assert [row["mean"]["n"] for row in found["variants"]] == [10, 10]
+    assert [pair["n"] for pair in found["comparisons"]] == [[10, 10]]
+
+
 def test_the_same_config_in_two_paths(tmp_path, capsys):
     variant(tmp_path / "old", "x", [100.0, 104, 98, 102, 96], 0.1)
     variant(tmp_path / "new", "x", [200.0, 204, 198, 202, 196], 0.1)
@@ -326,3 +338,14 @@ def test_the_page_of_rates_is_what_its_script_prints():
     page = (ROOT / "docs" / "examples" / "rates.md").read_text()
     for line in filter(None, done.stdout.splitlines()):
         assert line in page
+
+
+def test_several_folders_on_one_page(tmp_path, capsys):
+    variant(tmp_path / "old", "slow", [100.0, 104, 98, 102, 96], 0.1)
+    variant(tmp_path / "new", "fast", [200.0, 204, 198, 202, 196], 0.2)
+    page = tmp_path / "both.html"
+    assert cli.main(["report", str(tmp_path / "old"), str(tmp_path / "new"), "--out", str(page)]) == 0
+    for text in (page.read_text(), page.with_suffix(".md").read_text()):
+        assert "Comparison" in text
+        assert "exploratory: slow against fast -100" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["both.html", "both.md", "new", "old"]

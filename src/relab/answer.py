@@ -36,6 +36,7 @@ class Outcome:
     reached: bool = True  # first_step_reaching: False is a run that ended at step `value` without getting there
     episodes: int = 0  # how many `value` is the mean or share of, where that is known
     note: str = ""
+    part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
 
 
 @dataclass
@@ -315,15 +316,14 @@ def _needed(
 
 
 def _unique(arm: Sequence[Outcome], name: str, notes: list[str]) -> list[Outcome]:
-    """A seed twice is not two samples: the first run of it counts."""
-    seen: set[int] = set()
+    """A seed twice is not two samples: the last run of it counts, as in the report."""
+    counted = {(x.part, x.seed): i for i, x in enumerate(arm) if x.seed is not None}
     kept = []
-    for x in arm:
-        if x.seed is not None and x.seed in seen:
-            notes.append(f"{name}: seed {x.seed} is there more than once; {x.run or 'the later run'} is left out")
-            continue
-        kept.append(x)
-        seen |= {x.seed} if x.seed is not None else set()
+    for i, x in enumerate(arm):
+        if x.seed is not None and counted[x.part, x.seed] != i:
+            notes.append(f"{name}: seed {x.seed} is there more than once; {x.run or 'an earlier run'} is left out")
+        else:
+            kept.append(x)
     return kept
 
 
@@ -378,9 +378,11 @@ def sentence(x: Answer) -> str:
         return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
     numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
     if x.verdict == YES:
-        return f"Yes: {b} is better than {a}, by {numbers}; {x.smallest_effect:.4g} is what matters."
+        matters = f"; {x.smallest_effect:.4g} is what matters" if x.smallest_effect else ""
+        return f"Yes: {b} is better than {a}, by {numbers}{matters}."
     if x.verdict == OPEN:
-        return f"Cannot tell yet whether {b} is better than {a} by {x.smallest_effect:.4g}: {numbers}{more}."
+        by = f" by {x.smallest_effect:.4g}" if x.smallest_effect else ""
+        return f"Cannot tell yet whether {b} is better than {a}{by}: {numbers}{more}."
     how = "worse" if x.high < 0 else f"not better than {a} by the {x.smallest_effect:.4g} that matters"
     return f"No: {b} is {how}{' than ' + a if x.high < 0 else ''}, {numbers}."
 

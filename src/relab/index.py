@@ -14,7 +14,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -230,10 +230,11 @@ def look_through(base: bytes, own: dict[bytes, int], until: float = math.inf) ->
         if time.monotonic() > until:
             walk.cut = True
             break
-        folders = _folders(base, below, own, walk, now)
-        if folders is None:
+        found = _folders(base, below, own, walk, now)
+        if found is None:
             continue
-        if not below.endswith(b"/" + ARCHIVE) and not _claims(base, below, walk, taken):
+        folders, files = found
+        if files and not below.endswith(b"/" + ARCHIVE) and not _claims(base, below, walk, taken):
             continue
         walk.cut = walk.cut or (bool(folders) and seen >= MAX_FOLDERS)
         if depth < DEPTH and seen < MAX_FOLDERS:
@@ -241,20 +242,23 @@ def look_through(base: bytes, own: dict[bytes, int], until: float = math.inf) ->
     return walk
 
 
-def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: int) -> list[bytes] | None:
-    """The folders in one that are no runs of relab's; those that are go to `walk`, or are known and unchanged."""
-    folders, prefix = [], below + b"/"
+def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: int) -> tuple[list[bytes], bool] | None:
+    """The folders in one that are no runs of relab's, and whether there are files; those that are runs go to `walk`,
+    or are known and unchanged."""
+    folders, files, prefix = [], False, below + b"/"
     try:
-        with os.scandir(base + below) as entries:
+        with opened(base + below) as number, os.scandir(number) as entries:  # by number: shorter paths, faster stat
             for entry in entries:
                 if not entry.is_dir(follow_symlinks=False):
+                    files = files or entry.is_file(follow_symlinks=False)
                     continue
-                path, found = prefix + entry.name, entry.stat(follow_symlinks=False)
+                name, found = os.fsencode(entry.name), entry.stat(follow_symlinks=False)
+                path = prefix + name
                 stamp = (found.st_mtime_ns ^ found.st_ino << 24) & MOST  # another folder in its place is another run
                 if own.get(path) == stamp:
                     del own[path]
-                elif entry.name[:1] == b"." and entry.name != ARCHIVE:
-                    walk.trash += [path] if entry.name == TRASH else []
+                elif name[:1] == b"." and name != ARCHIVE:
+                    walk.trash += [path] if name == TRASH else []
                 elif time.monotonic() > walk.until:
                     walk.cut = True
                     break
@@ -264,13 +268,21 @@ def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: 
                     folders.append(path)
     except OSError:  # not readable, or gone meanwhile
         return None
-    return sorted(folders)
+    return sorted(folders), files
+
+
+@contextmanager
+def opened(folder: bytes) -> Iterator[int]:
+    """A folder's file descriptor."""
+    number = os.open(folder, os.O_RDONLY)
+    try:
+        yield number
+    finally:
+        os.close(number)
 
 
 def _claims(base: bytes, below: bytes, walk: Walk, taken: set[bytes]) -> bool:
-    """Add the runs of other tools in a folder; whether to look below it."""
-    if not _has_files(base + below):
-        return True
+    """Add the runs of other tools in a folder that has files; whether to look below it."""
     from relab.importers import find
 
     folder = Path(os.fsdecode(base + below))
@@ -279,15 +291,6 @@ def _claims(base: bytes, below: bytes, walk: Walk, taken: set[bytes]) -> bool:
     walk.foreign += [source for source in mine if source.format != "relab"]
     walk.changed += [(below, 0, None) for source in mine if source.format == "relab"]  # its meta.json is broken
     return deeper
-
-
-def _has_files(folder: bytes) -> bool:
-    """Without files there is nothing to recognise, and the importers need not be loaded."""
-    try:
-        with os.scandir(folder) as entries:
-            return any(entry.is_file(follow_symlinks=False) for entry in entries)
-    except OSError:
-        return False
 
 
 def _name(path: bytes) -> str:

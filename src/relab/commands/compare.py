@@ -30,7 +30,7 @@ EXAMPLES = """
   relab compare logs_sb3/ logs_cleanrl/ runs/      any formats in one call; --why tells what may be compared
   relab compare runs/ --at first_step_reaching --level 475
   relab compare runs/ --markdown                   or --latex: the table for the paper
-  relab report runs/                               the same folder as a page with its curves
+  relab report runs/                               the same as a page, with curves and findings
 """
 
 
@@ -125,7 +125,7 @@ def declared(paths: Sequence[Path]) -> Plan | None:
 def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str]]:
     """All runs below all paths, and which path each came from; what cannot be read is told and left out."""
     from relab.jsonl import RecordError
-    from relab.report.gather import make_run
+    from relab.report.gather import of_loaded
 
     runs, origins, broken = [], {}, []
     with Progress("reading run") as tell:
@@ -134,7 +134,7 @@ def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, st
             broken += found.broken
             for each in found.runs:
                 name = f"{path.name}/{each.name}" if len(paths) > 1 and each.name != path.name else each.name
-                runs.append(make_run(each.history, name))
+                runs.append(of_loaded(each, name))
                 origins[id(runs[-1])] = str(path)
     for source, reason in broken[:3]:
         line = f"relab: not readable: {source.name}: {reason}"

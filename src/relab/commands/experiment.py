@@ -153,13 +153,14 @@ class Progress:
 
 def write(folder: Path, log: Path | None) -> Written:
     """The report and the entry; what cannot be written is said, and the answer stands without it."""
-    from relab.commands.report import asked
+    from relab.commands.hinting import Hinting
+    from relab.commands.report import content
     from relab.notebook import entry, fence
     from relab.report import render, sections
 
     found = Written()
     try:
-        facts = asked(folder)
+        facts = content([folder], None, Hinting())
         data = sections.build(folder, **facts)
         found.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
         found.pages = render.write(data, folder)

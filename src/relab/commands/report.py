@@ -1,4 +1,4 @@
-"""relab report: one page about a run or a folder of runs, in Markdown and HTML, safe to share."""
+"""relab report: one page about a run, a folder of runs or a comparison, in Markdown and HTML, safe to share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
   relab report brave-otter                       report.md and report.html in the run folder
   relab report experiments/question --open       all its runs, grouped by config; then the browser
+  relab report logs_sb3/ runs/ --out both.html   several folders, compared
   relab report brave-otter --against calm-lynx   with that run's curve in grey
   relab report logs/progress.csv                 another tool's logs: progress-report.* in the current folder
   relab report brave-otter --out /tmp/otter.html
@@ -30,13 +31,14 @@ EXAMPLES = """
 
 @dataclass(frozen=True)
 class Report:
-    """What came out of a run, or of all runs below a folder: one page that opens offline, in Markdown and HTML.
+    """What came out of a run, or of all runs below folders: one page that opens offline, in Markdown and HTML.
 
-    Safe to share: relative paths, no user or host name, patch by hash, secrets masked.
+    Where there are several configs, they are compared. Safe to share: relative paths, no user or host name, patch by
+    hash, secrets masked.
     """
 
-    run: tyro.conf.Positional[str]
-    """run (name, part of it, id, folder) or a folder of runs"""
+    paths: tyro.conf.Positional[tuple[str, ...]]
+    """run (name, part of it, id, folder) or folders of runs"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
     against: str | None = None
@@ -59,19 +61,19 @@ def main(words: Sequence[str]) -> int:
     require(
         args.out is None or args.out.suffix in (".html", ".md"), f"--out must end in .html or .md, but is {args.out}"
     )
-    folder = find(args.run, args.runs)
+    require(bool(args.paths), "name a run or a folder of runs, e.g. relab report runs/")
+    folders = [find(word, args.runs) for word in args.paths]
     against = find(args.against, args.runs) if args.against else None
     if args.known.show_mapping:
-        print(args.known.shown(folder))
+        print("\n".join(args.known.shown(folder) for folder in folders))
         return 0
-    hints = args.known.of(folder)
-    data = sections.build(folder, full=args.full, against=against, hints=hints, **asked(folder, against, hints))
+    data = sections.build(folders[0], full=args.full, against=against, **content(folders, against, args.known))
     if args.json:
         from relab.jsonl import encode
 
         print(encode(data).decode(), end="")
         return 0
-    pages = render.write(data, *where(args.out, folder))
+    pages = render.write(data, *where(args.out, folders))
     print("\n".join([data["sentence"], *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
@@ -85,10 +87,13 @@ def find(word: str, runs: Path) -> Path:
     return Path(word) if Path(word).exists() else names.find(word, runs)
 
 
-def where(out: Path | None, path: Path) -> tuple[Path, str]:
+def where(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
     """Folder and stem of the pages. Into relab's folders; beside nobody else's logs, but here, under their name."""
     if out is not None:
         return out.parent, out.stem
+    path = paths[0]
+    if len(paths) > 1:
+        return Path(), f"{path.resolve().stem}-and-{len(paths) - 1}-more-report"
     from relab.importers.find import find as sources
 
     if path.is_dir() and all(source.format == "relab" for source in sources(path)):
@@ -96,10 +101,29 @@ def where(out: Path | None, path: Path) -> tuple[Path, str]:
     return Path(), f"{path.resolve().stem}-report"
 
 
-def examined(folder: Path) -> tuple[list[dict[str, Any]] | None, list[dict[str, Any]]]:
-    """Findings and what was not checked; None where the examination itself failed."""
-    found = asked(folder)
-    return found["findings"], found.get("not_checked", [])
+def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> dict[str, Any]:
+    """What a page says besides its runs' own numbers: what examine found below each path, how the configs compare."""
+    from relab.commands.compare import declared, load
+    from relab.comparison import build, page
+    from relab.comparison.task import Options
+    from relab.report import gather
+
+    found = merged([asked(folder, against, known.of(folder)) for folder in folders])
+    runs, origins = load(folders, known)
+    groups = gather.grouped(runs)
+    if len(groups) > 1:
+        found["more"] = page.sections(build.compare(runs, Options(), declared(folders), origins))
+    return found | {"groups": groups}
+
+
+def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What was asked of several paths, as if it had been one; a proposal is for one path."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(part["findings"] is None for part in parts):
+        return {"findings": None}
+    lists = {key: [x for part in parts for x in part[key]] for key in ("findings", "limits", "not_checked")}
+    return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
 
 
 def asked(folder: Path, against: Path | None = None, hints: Hints | None = None) -> dict[str, Any]:

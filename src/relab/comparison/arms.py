@@ -32,6 +32,14 @@ class Arm:
         return flatten(self.groups[0].config)
 
     @property
+    def parts(self) -> list[str]:
+        """For each run, which of the configs it pools it has; empty where it is but one."""
+        if len(self.groups) == 1:
+            return [""] * len(self.runs)
+        of = {id(run): group.key for group in self.groups for run in group.runs}
+        return [of[id(run)] for run in self.runs]
+
+    @property
     def sources(self) -> list[str]:
         return sorted({run.history.source for run in self.runs})
 
@@ -110,7 +118,7 @@ def _by_settings(groups: Sequence[Group]) -> list[str]:
     keys = differing([flatten(group.config) for group in groups])[:MOST_KEYS]
     found = [", ".join(_said(k, flatten(g.config).get(k, MISSING)) for k in keys) for g in groups]
     if not keys or len(set(found)) < len(found):
-        return [f"{_algo(group)} {group.key[:6]}" for group in groups]
+        return [f"{_algo(group)} {group.key[:6]}" if group.config else seedless(group.runs[0].name) for group in groups]
     return found
 
 

@@ -24,7 +24,7 @@ def text(result: Result, verbose: bool = False) -> str:
     if not result.tasks:
         return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result)])
     if verbose:
-        lines = [line for task in result.tasks for line in [*_task(task, len(task.rows)), *_details(task, True)]]
+        lines = [line for task in result.tasks for line in [*_task(task, len(task.rows)), *details(task)]]
     else:
         lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
     lines += _profile(result) + _end(result, verbose)
@@ -144,8 +144,9 @@ def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -
 # ---- What it means
 
 
-def _details(task: Task, verbose: bool) -> list[str]:
-    found = [*_settings(task, verbose), *_verdicts(task, verbose), *_ceiling(task), *_times(task)]
+def details(task: Task) -> list[str]:
+    """All there is to say of a task below its table."""
+    found = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
     return [*found, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
 
 
@@ -252,6 +253,11 @@ def _parts(task: Task) -> list[str]:
 
 
 # ---- Over all
+
+
+def over_all(result: Result) -> list[str]:
+    """What concerns several tasks, or none."""
+    return [*_profile(result), *_notes(result.notes, True, 1), *_apart(result, True), *_leads(result)]
 
 
 def _profile(result: Result) -> list[str]:

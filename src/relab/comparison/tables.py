@@ -13,7 +13,7 @@ from relab.comparison.render import KEYS, clean, mean_text, median, setting, sha
 from relab.comparison.task import Task
 
 
-def _cells(task: Task) -> tuple[list[str], list[list[str]]]:
+def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"steps to {task.level[0]:g}" if task.level else ""
     head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.asked.words} [95 %]",
@@ -28,7 +28,7 @@ def _cells(task: Task) -> tuple[list[str], list[list[str]]]:
     return head, rows
 
 
-def _caption(task: Task) -> str:
+def caption(task: Task) -> str:
     few = "" if all(row["mean"]["n"] >= LEAST for row in task.rows) else f" No interval under {LEAST} seeds."
     where = "" if task.asked.at == "first_step_reaching" else f" at step {task.step:,.0f}"
     declared = [p for p in task.pairs if p.declared]
@@ -39,8 +39,8 @@ def _caption(task: Task) -> str:
 def markdown(result: Result) -> str:
     lines: list[str] = []
     for task in result.tasks:
-        head, rows = _cells(task)
-        lines += [md(_caption(task)), "", _md_row(head), "|" + " --- |" * len(head), *map(_md_row, rows), ""]
+        head, rows = cells(task)
+        lines += [md(caption(task)), "", _md_row(head), "|" + " --- |" * len(head), *map(_md_row, rows), ""]
     lines += [md(f"Not compared: {label}: {reason}.") for label, reason in result.apart]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -58,8 +58,8 @@ def latex(result: Result) -> str:
     """A table for each task, with booktabs."""
     lines: list[str] = []
     for task in result.tasks:
-        head, rows = _cells(task)
-        lines += [r"\begin{table}", r"\centering", rf"\caption{{{tex(_caption(task))}}}",
+        head, rows = cells(task)
+        lines += [r"\begin{table}", r"\centering", rf"\caption{{{tex(caption(task))}}}",
                   rf"\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}", r"\toprule",
                   " & ".join(tex(h) for h in head) + r" \\", r"\midrule",
                   *(" & ".join(tex(c) for c in row) + r" \\" for row in rows),

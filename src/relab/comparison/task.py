@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,8 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     level = level_of(arms, metric, options.level)
     asked = asked_of(arms, metric, options, level)
     outcomes = {arm.label: [numbers.outcome(run, asked, step, beyond) for run in arm.runs] for arm in arms}
+    for arm in arms:
+        outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
     task = Task(_env(runs[0]), asked, step, beyond, arms, outcomes, level=level)
     task.ceiling = ceiling_of(runs, asked)
     task.arms = sorted(arms, key=lambda arm: _rank(task, arm))

@@ -56,13 +56,14 @@ def load(path: str | os.PathLike[str], now: float | None = None, hints: Hints | 
     loaded = find.load_all(path, hints)
     if not loaded.runs:
         raise RecordError(f"no run at or below {path} could be read: {loaded.broken[0][0].name}: {loaded.broken[0][1]}")
-    return grouped([_run(each, now) for each in loaded.runs])
+    return grouped([of_loaded(each, each.name, now) for each in loaded.runs])
 
 
-def _run(each: find.Loaded, now: float | None) -> Run:
+def of_loaded(each: find.Loaded, name: str, now: float | None = None) -> Run:
+    """A run as the importers found it, with the files that it was read from."""
     source = each.source
     files = source.files or ((source.path,) if source.path.is_file() else ())
-    return replace(make_run(each.history, each.name, now), files=files)
+    return replace(make_run(each.history, name, now), files=files)
 
 
 def grouped(runs: Iterable[Run]) -> list[Group]:
@@ -100,7 +101,7 @@ def labels(groups: list[Group]) -> list[str]:
         found = [f"{_env_algo(g)} {g.key[:6]}" if g.config else seedless(g.runs[0].name) for g in groups]
     stems = [_stem(g) for g in groups]
     told = all(stems) and len(set(stems)) == len(stems)
-    return [f"{stem} ({text})" for stem, text in zip(stems, found)] if told else found
+    return [stem if stem == text else f"{stem} ({text})" for stem, text in zip(stems, found)] if told else found
 
 
 def _values(group: Group, keys: list[str]) -> str:

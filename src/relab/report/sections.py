@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,15 @@ def build(
     proposal: str = "",
     against: str | os.PathLike[str] | None = None,
     hints: Hints | None = None,
+    groups: list[Group] | None = None,
+    more: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
 
-    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked.
+    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked. `groups`
+    spares reading the runs again, `more` are sections that somebody else has made, e.g. of a comparison.
     """
-    groups = gather.load(path, now, hints)
+    groups = gather.load(path, now, hints) if groups is None else groups
     examined = {
         "asked": findings is not None,
         "fired": _of_status(findings or [], groups, "fired"),
@@ -60,6 +64,7 @@ def build(
     }
     named = named_run(against) if against is not None else None
     data = page(Path(path), groups, examined, named, full)
+    data["sections"] = [*more, *data["sections"]]
     runs = [run for group in groups for run in group.runs]
     hosts = {str(m["host"]) for r in runs if isinstance(m := r.history.meta.get("machine"), dict) and m.get("host")}
     return Cleaner([Path(path)], hosts, full).clean(data)
