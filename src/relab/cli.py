@@ -21,6 +21,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "convert": ("write runs of any tool in another tool's format", "relab.commands.convert:main"),
     "note": ("write or renew the entry of a run or an experiment in a log", "relab.commands.note:main"),
     "faults": ("plant known faults, count how often the examiner names them", "relab.commands.faults:main"),
+    "study": ("a studied system: its runs, measured beside known answers", "relab.commands.study:main"),
     "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
     "next": ("propose the next run, as a change of settings with its reasons", "relab.commands.next:main"),
     "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
@@ -32,7 +33,7 @@ GROUPS = {
     "Run": ("train", "resume", "experiment", "next"),
     "More": ("convert", "doctor"),
 }
-REST = ("eval", "video", "capture", "coverage", "faults")  # told by `relab help --all`
+REST = ("eval", "video", "capture", "coverage", "faults", "study")  # told by `relab help --all`
 EXAMPLES = """\
 Examples
   relab examine runs/                            what went wrong, since when; any tool's logs, nothing written there

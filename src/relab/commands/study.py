@@ -1,0 +1,134 @@
+"""relab study: one of the studied systems, from its configs to a page that holds measured beside known."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from relab.commands.parsing import parse
+
+if TYPE_CHECKING:
+    from relab.studies import Step
+
+EXAMPLES = """
+  relab study                      which studies there are
+  relab study NAME                 says what it will cost, then asks
+  relab study NAME --yes           runs what is missing, writes the page of results
+  relab study NAME --full --plan   what the whole of it would cost
+"""
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Study:
+    """A studied system as configs, experiments and known answers (docs/studies).
+
+    Call it again to go on after a stop: finished steps are not repeated.
+    """
+
+    name: tyro.conf.Positional[str | None] = None
+    """which; without it, the studies are listed"""
+    full: bool = False
+    """everything, not only what is quick; says its cost first"""
+    plan: bool = False
+    """only say what it would do and cost"""
+    yes: bool = False
+    """start without asking"""
+    workers: int | None = None
+    """runs at a time; default: one per core"""
+    root: Path = Path("studies")
+    """folder that holds the studies' runs and results, one folder each"""
+    json: bool = False
+    """print the plan or the results as JSON; asks nothing"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Study, "study", words, EXAMPLES)
+    from relab import studies
+
+    if args.name is None:
+        show(args.json, listed(), "\n".join(f"{name:8} {text}" for name, text in listed().items()) or "no studies")
+        return 0
+    study = studies.module(args.name)
+    steps = study.plan(args.full)
+    root = args.root / args.name
+    if args.plan:
+        show(args.json, planned(root, steps), "\n".join(told(root, steps)))
+        return 0
+    return carry_out(args, study, steps, root)
+
+
+def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
+    from relab import studies
+    from relab.execute.local import cores
+    from relab.studies import run
+
+    if not (args.json or agreed(args, root, steps)):
+        return 0
+    try:
+        run.run(root, steps, args.workers or cores(), say)
+    except (studies.Interrupted, KeyboardInterrupt):
+        done = len(steps) - len(run.missing(root, steps))
+        print(f"interrupted: {done} of {len(steps)} steps are done; call it again to go on", file=sys.stderr)
+        return INTERRUPTED
+    found = run.results(root, steps)
+    page = root / "results.md"
+    page.write_text(study.page(found), encoding="utf-8")
+    show(args.json, found, f"{page.read_text(encoding='utf-8')}\nresults: {page}")
+    return 0
+
+
+def listed() -> dict[str, str]:
+    from relab import studies
+
+    return {name: studies.module(name).SUMMARY for name in studies.STUDIES}
+
+
+# ---- The cost
+
+
+def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
+    from relab.studies.run import kept
+
+    rows = [{"step": s.name, "what": s.what, "seconds": s.seconds, "done": kept(root, s) is not None} for s in steps]
+    return {"steps": rows, "seconds": sum(row["seconds"] for row in rows if not row["done"])}
+
+
+def told(root: Path, steps: list[Step]) -> list[str]:
+    """A line a step, then what is left to pay."""
+    from relab.screen import duration
+
+    found = planned(root, steps)
+    rows = [f"  {row['step']:14} {'done' if row['done'] else duration(row['seconds']):>8}  {row['what']}"
+            for row in found["steps"]]  # fmt: skip
+    left = found["seconds"]
+    return [*rows, f"  left: {duration(left)} of one core" if left else "  all steps are done"]
+
+
+def agreed(args: Study, root: Path, steps: list[Step]) -> bool:
+    """Say what it costs; ask unless --yes, or there is nothing left to pay."""
+    from relab.config import require
+
+    print("\n".join(told(root, steps)), flush=True)
+    if args.yes or not planned(root, steps)["seconds"]:
+        return True
+    require(sys.stdin.isatty(), "nobody can be asked here (standard input is no terminal); add --yes to start")
+    return input("  start? [y/N] ").strip().lower() in ("y", "yes")
+
+
+# ---- Saying it
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def show(as_json: bool, found: dict[str, Any], text: str) -> None:
+    from relab.jsonl import encode
+
+    print(encode(found).decode() if as_json else text, end="" if as_json else "\n")
