@@ -18,16 +18,16 @@ import json, sys
 import numpy as np
 from numba.core.registry import CPUDispatcher
 from relab import rng
-from relab.envs import account, cartpole, herd, ladder, pendulum
+from relab.envs import account, cartpole, fish, herd, ladder, pendulum
 from relab.envs.base import Worlds
 
-for env in (cartpole.CartPole(), pendulum.Pendulum(), herd.Herd(), ladder.Both()):
+for env in (cartpole.CartPole(), pendulum.Pendulum(), herd.Herd(), ladder.Both(), fish.Fish()):
     worlds = Worlds(env, 3)
     worlds.reset(np.arange(3))
     worlds.step(np.zeros(worlds.action_shape, np.float32 if env.spec.action.low else np.int64))
 rng.fill_normal(rng.mix(np.arange(2)), np.empty((2, 2)))
 stats = {}
-for module in (account, cartpole, herd, ladder, pendulum, rng):
+for module in (account, cartpole, fish, herd, ladder, pendulum, rng):
     for name, kernel in vars(module).items():
         if isinstance(kernel, CPUDispatcher) and kernel.signatures:
             counts = kernel.stats.cache_hits, kernel.stats.cache_misses
@@ -49,7 +49,7 @@ def second_process() -> dict:
 
 def test_kernels_come_from_the_cache(second_process):
     stats = second_process["stats"]
-    for kernel in ("account.account", "cartpole.step_rows", "herd.step_rows", "ladder.step_rows"):
+    for kernel in ("account.account", "cartpole.step_rows", "herd.step_rows", "ladder.step_rows", "fish.step_rows"):
         assert f"relab.envs.{kernel}" in stats
     assert {name: pair for name, pair in stats.items() if pair[0] == 0 or pair[1] > 0} == {}
 

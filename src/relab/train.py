@@ -442,7 +442,8 @@ def derived(cfg: Run) -> dict[str, Any]:
     """The numbers that follow from the config, without those that say the same thing again per world."""
     numbers = config.derived(cfg)
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
-    return {name: short[name] for name in reversed(short) if (name, short[name]) != ("agents", 1)}
+    same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
+    return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
 
 
 def head_facts(cfg: Run, record: Record) -> dict[str, Any]:

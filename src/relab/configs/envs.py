@@ -87,6 +87,56 @@ class Herd:
 
 
 @dataclass(frozen=True)
+class Fish:
+    """A school in a round pond learns to keep out of the way of a ballistic predator; who is caught stays dead."""
+
+    name: str = "fish-v1"  # id with version
+    agents: int = 25  # slots for fish per school, at most 256
+    fish: int = 0  # slots that are used, from the next reset of a school on; 0: all
+    control: Literal["own", "shared"] = "own"  # every fish acts for itself, or one action, chosen by the next living
+    # fish in turn, moves the whole school and earns its mean reward (one row per school)
+    horizon: int = 500  # time limit in steps; 0: none
+    time_limit: int = 0  # forced truncation after this many steps, which is not survival to the horizon; 0: none
+    escape_boost: float = 0.0  # fish start outwards at 2 * this, within 15 degrees; 0: at U(0, 1) in any direction
+    spare: bool = False  # no fish starts where it could die in the first step
+    jitter: float = 0.0  # the predator starts within this distance of the centre
+    pre_roll: int = 0  # steps the predator flies before the fish are put in
+    pre_roll_angle: float = 17.0  # degrees: its heading turns by up to this in each of them
+    pre_roll_speed: float = 0.0  # its speed is multiplied by 1 +- up to this in each of them
+    headings: tuple[float, ...] = ()  # predator's first heading: from, to (degrees), weight, and again; empty: 0
+    speeds: tuple[float, ...] = ()  # its speed at the start: from, to, weight, and again; empty: 1.5 and the flight
+    starts: tuple[float, ...] = ()  # its velocity at the start, one of these pairs: vx, vy, vx, vy ...; empty: as above
+    density_coef: float = 0.0  # reward lost per unit of crowding above `density_target`, before the factor 0.1
+    density_target: float = 0.5  # crowding that costs nothing: neighbours within 2.0, over 6, at most 1
+    divergence_coef: float = 0.0  # reward per unit of speed at which neighbours draw apart, before the factor 0.1
+
+    @property
+    def actors(self) -> int:
+        """Rows per school that act: its slots, or one for all with `control=shared`."""
+        return 1 if self.control == "shared" else self.agents
+
+    def check(self) -> None:
+        require_range("agents", self.agents, 1, 256)
+        require_range("fish", self.fish, 0, self.agents)
+        for name in ("horizon", "time_limit", "jitter", "pre_roll", "pre_roll_angle", "density_coef"):
+            require_range(name, getattr(self, name), 0)
+        for name in ("escape_boost", "pre_roll_speed", "density_target"):
+            require_range(name, getattr(self, name), 0.0, 1.0)
+        require_range("jitter", self.jitter, 0.0, 9.0)
+        for name, size in (("headings", 3), ("speeds", 3), ("starts", 2)):
+            self._check_groups(name, size)
+
+    def _check_groups(self, name: str, size: int) -> None:
+        numbers = getattr(self, name)
+        require(len(numbers) % size == 0, f"`{name}` must be groups of {size} numbers, but got {len(numbers)} numbers")
+        weights = numbers[2::3] if size == 3 else (1.0,)
+        require(
+            not numbers or (min(weights) >= 0 and sum(weights) > 0),
+            f"the weights of `{name}` (every third number) must be at least 0, one above it, but got {list(weights)}",
+        )
+
+
+@dataclass(frozen=True)
 class Gym:
     """Any Gymnasium environment by its id: `env=gym:Acrobot-v1`."""
 
@@ -112,5 +162,6 @@ ENVS: dict[str, tuple[str, str]] = {
     "ladder-policy-v1": ("relab.configs.envs:LadderPolicy", "relab.envs.ladder:Policy"),
     "ladder-both-v1": ("relab.configs.envs:LadderBoth", "relab.envs.ladder:Both"),
     "herd-v1": ("relab.configs.envs:Herd", "relab.envs.herd:Herd"),
+    "fish-v1": ("relab.configs.envs:Fish", "relab.envs.fish:Fish"),
 }
 GYM = ("relab.configs.envs:Gym", "relab.envs.gym_bridge:Gym")  # for every name that begins with "gym:"

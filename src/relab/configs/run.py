@@ -57,8 +57,8 @@ class Run:
 
     @property
     def agents(self) -> int:
-        """Agents per world, as the environment's parameters say; 1 where they do not."""
-        return getattr(self.env, "agents", 1)
+        """Agents per world that act, as the environment's parameters say; 1 where they do not."""
+        return getattr(self.env, "actors", getattr(self.env, "agents", 1))
 
     @property
     def batch(self) -> int:
