@@ -33,7 +33,14 @@ GROUPS = {
     "Run": ("train", "resume", "experiment", "next"),
     "More": ("convert", "doctor"),
 }
-REST = ("eval", "video", "capture", "coverage", "faults", "study")  # told by `relab help --all`
+REST = (  # told by `relab help --all`
+    "study",
+    "eval",
+    "video",
+    "capture",
+    "coverage",
+    "faults",
+)
 EXAMPLES = """\
 Examples
   relab examine runs/                            what went wrong, since when; any tool's logs, nothing written there
