@@ -1,4 +1,4 @@
-"""In which words do the sentences of benchmarks/notes_rate.py say it? Two sets, each written before it was measured."""
+"""In which words do the sentences of notes_rate.py say it? Three sets, each written before it was measured."""
 
 from __future__ import annotations
 
@@ -136,4 +136,70 @@ SECOND = {
     "change untold": ["Repeats {parent}; the return ends at {last}.", "- return at the end {last}"],
 }
 
-SETS = {"first": FIRST, "second": SECOND}
+THIRD = {
+    "final": [
+        "{m} at the last logged step: {last}.",
+        "Our final number for {m} is {last}.",
+        "It wound up with {m} at {last}.",
+        "| {m} (end) | {last} |",
+    ],
+    "peak": [
+        "{m} was highest at {peak}.",
+        "The top {m} is {peak}.",
+        "{m} peaks at {peak} and then does other things.",
+        "We got {m} up to {peak} at one point.",
+    ],
+    "at step": [
+        "Step {step}. {m}: {here}.",
+        "By step {step}, {m} came to {here}.",
+        "{m} of {here} at {step} steps.",
+        "At {step} steps, the {m} is {here}.",
+    ],
+    "setting": ["{k}: {v}", "Used {k} {v}.", "We kept {k} at {v}.", "`{k}` = {v}, rest default."],
+    "gain": [
+        "The next evaluation brought eval return from {a} up to {b}.",
+        "Eval return moved from {a} to {b}, {noise} being one standard error of that.",
+        "eval return improves, {a} → {b}.",
+    ],
+    "luck as luck": [
+        "Eval return of {a}, then {b}: the difference is noise.",
+        "eval return {a} → {b} (not significant, error {noise})",
+        "Eval return went {a}, {b}; one standard error is {noise}, so nothing can be said.",
+    ],
+    "peak and end": [
+        "Eval return touched {peak} but the run closes at {last}.",
+        "Despite a best eval return of {peak}, the last one is only {last}.",
+    ],
+    "change told": [
+        "Against {parent}, {k} went to {v}.",
+        "What is new compared to {parent}: {k} ({v}).",
+        "New {k}: {v}. Everything else comes from {parent}.",
+    ],
+    "wrong final": [
+        "{m} at the last logged step: {last}.",
+        "Our final number for {m} is {last}.",
+        "It wound up with {m} at {last}.",
+    ],
+    "wrong peak": ["{m} was highest at {peak}.", "The top {m} is {peak}.", "{m} peaks at {peak}."],
+    "wrong step": [
+        "Step {step}. {m}: {here}.",
+        "By step {step}, {m} came to {here}.",
+        "{m} of {here} at {step} steps.",
+        "At {step} steps, the {m} is {here}.",
+    ],
+    "wrong setting": ["{k}: {v}", "Used {k} {v}.", "We kept {k} at {v}.", "`{k}` = {v}, rest default."],
+    "luck as gain": [
+        "The next evaluation brought eval return from {a} up to {b}, an improvement.",
+        "Eval return is higher now: {a} → {b}.",
+        "eval return improves, {a} → {b}.",
+    ],
+    "peak as result": [
+        "Bottom line: eval return {peak}.",
+        "The trained agent gets an eval return of {peak}.",
+        "Outcome: it ends at an eval return of {peak}.",
+        "We report an eval return of {peak}.",
+    ],
+    "change untold": ["Like {parent}, return {last} at the end.", "Another go at the same settings: return {last}."],
+}
+
+SETS = {"first": FIRST, "second": SECOND, "third": THIRD}

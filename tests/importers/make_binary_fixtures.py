@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(os.environ.get("RELAB_FIXTURES") or Path(__file__).parent / "fixtures")  # a test writes elsewhere
 BEGIN = 1_700_000_000.0
 _clock = [BEGIN]
 

@@ -464,3 +464,11 @@ def test_values_that_no_double_holds(root):
     )
     history = loaded(root)["a/1.json"]
     assert all(np.isfinite(column.steps).all() for column in history.columns.values())
+
+
+def test_a_probe_at_a_step_beyond_every_count(root):
+    """Found by damaging logs: an integer of more than 64 bits as the step of a probe."""
+    path = fixture("probes", root) / "tmos0_s0" / "probes" / "fixed_point_probe.csv"
+    head, first, *rest = path.read_text().splitlines()
+    write(path, "\n".join([head, "1" + "0" * 30 + first[first.index(",") :], *rest]) + "\n")
+    assert "1 rows have no whole step" in said(loaded(root)["probes/tmos0_s0"])

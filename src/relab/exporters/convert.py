@@ -90,7 +90,7 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
         except Exception as error:  # whatever a stranger's folder holds
             written.broken.append({"run": source.name, "why": f"{type(error).__name__}: {error}"})
             continue
-        folder = part / folder_name(_called(source), taken)
+        folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
         module.write(run, folder, written.names)
         written.runs.append(_told(run, folder.name))
 
