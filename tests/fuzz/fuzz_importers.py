@@ -40,8 +40,9 @@ def prepared(name: str, place: Path) -> tuple[Path, list[Path]]:
     from test_conformance import FIXTURES, OWN
 
     folder = shutil.copytree(OWN if name == "relab" else FIXTURES / name, place / "runs")
-    small = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.stat().st_size < MAX_BYTES]
-    return folder, small[:250]
+    every = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    small = [path for path in every if path.stat().st_size < MAX_BYTES]
+    return folder, (small or every[:2])[:250]
 
 
 def seeds(paths: list[Path], corpus: Path) -> Path:
