@@ -75,8 +75,7 @@ def main(words: Sequence[str]) -> int:
         print(encode(data).decode(), end="")
         return 0
     pages = render.write(data, *where(args.out, folders))
-    print("
-".join([data["sentence"], *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
+    print("\n".join([data["sentence"], *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
 
@@ -117,7 +116,7 @@ def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> di
     from relab.report import gather
 
     found = merged([asked(folder, against, known.of(folder)) for folder in folders])
-    runs, origins = load(folders, known)
+    runs, origins, _ = load(folders, known)  # what could not be read is in what was asked
     groups = gather.grouped(runs)
     if len(groups) > 1:
         found["more"] = page.sections(build.compare(runs, Options(), declared(folders), origins))
