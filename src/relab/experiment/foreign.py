@@ -19,6 +19,7 @@ from relab.experiment import template
 from relab.history import History
 from relab.importers import find, told
 from relab.jsonl import RecordError, encode, write_atomic
+from relab.processes import birth, lives
 from relab.record import now
 
 if TYPE_CHECKING:
@@ -56,17 +57,8 @@ def empty(folder: Path, ours: bool) -> None:
 def check_alone(cell: Cell, state: dict[str, Any]) -> None:
     """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
     pid = state.get("pid")
-    alive = state.get("exit_code") is None and isinstance(pid, int) and birth(pid) == state.get("birth") is not None
+    alive = state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
     require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name}; wait for it, or end it")
-
-
-def birth(pid: int) -> str | None:
-    """When a living process was started, in the kernel's ticks: tells it from a later one of the same id."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
