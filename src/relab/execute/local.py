@@ -74,9 +74,14 @@ class Local:
         if id in self.waiting:
             del self.waiting[id]
             self.ended.append(Ended(id, -signal.SIGTERM, 0.0, asked=True))
-        elif id in self.running and self.running[id].asked is None:
-            self.running[id].asked = time.monotonic()
-            processes.tell(self.running[id].process.pid, signal.SIGTERM)
+            return
+        each = self.running.get(id)
+        if each is None or each.asked is not None:
+            return
+        self._see(each, time.monotonic())  # one that has ended already was not ended by us
+        if id in self.running:
+            each.asked = time.monotonic()
+            processes.tell(each.process.pid, signal.SIGTERM)
 
     def collect(self) -> list[Ended]:
         found, self.ended = self.ended, []
@@ -123,6 +128,7 @@ class Local:
             each.loads.append(load())
             if each.work.beat is not None and not touch(each.work.beat):
                 self.cancel(each.work.id)  # somebody has taken it away
+                return
         if each.asked is not None and now - each.asked > self.patience_s:
             processes.tell(each.process.pid, signal.SIGKILL)
 

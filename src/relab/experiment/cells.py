@@ -21,6 +21,7 @@ from typing import Any
 from relab import config, history
 from relab.config import Layer, require
 from relab.execute import local
+from relab.execute.outlook import last_words
 from relab.experiment import foreign
 from relab.experiment.question import NOT_ASKED, Experiment
 from relab.importers import told
@@ -132,7 +133,7 @@ def status(cell: Cell) -> str | None:
 def why_failed(cell: Cell) -> str:
     if told.read_state(cell.folder):
         return foreign.why(cell.folder, cell.log)
-    return foreign.last_words(cell.log)
+    return last_words(cell.log)
 
 
 # ---- All runs

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.config import require
+from relab.execute.outlook import last_words
 from relab.experiment import template
 from relab.history import History
 from relab.importers import find, told
@@ -115,12 +116,3 @@ def why(folder: Path, log: Path) -> str:
     code = state.get("exit_code")
     how = f"killed by signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
     return f"{how}; {last_words(log)}"
-
-
-def last_words(log: Path) -> str:
-    """The last line that a process printed."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return f"its last words: {lines[-1].strip()[:200]}" if lines else "it printed nothing"
