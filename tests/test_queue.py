@@ -155,7 +155,8 @@ def test_a_killed_process_is_tried_three_times_and_a_failing_one_once(queue: Que
     shell(queue, "echo f >> out; exit 1")
     assert work(queue).failed == 2
     assert Counter(lines()) == {"k": 3, "f": 1}
-    told = {row["words"][2].split()[1]: row["problem"] for row in map(lambda i: describe(queue, i), queue.items())}
+    rows = [describe(queue, item) for item in queue.items()]
+    told = {row["words"][2].split()[1]: row["problem"] for row in rows}
     assert told["k"].startswith("exit code 137")
     assert told["f"] == "exit code 1; it printed nothing"
 
@@ -395,8 +396,9 @@ def test_what_cannot_be_is_said(
 
 def test_every_verb_speaks_json_and_help(queue: Queue, capsys: pytest.CaptureFixture[str]) -> None:
     id_ = shell(queue, "echo hello; exit 1").id
-    for words in (["pause"], ["resume"], ["pause", id_], ["resume", id_], ["work"], ["show", id_], ["retry", "--failed"],
-                  ["cancel", id_], ["list"], ["retry", id_], ["clear"], ["orphans"], ["add", "--", "true"]):  # fmt: skip
+    for words in (["pause"], ["resume"], ["pause", id_], ["resume", id_], ["work"], ["show", id_], ["orphans"],
+                  ["retry", "--failed"], ["cancel", id_], ["list"], ["retry", id_], ["clear"],
+                  ["add", "--", "true"]):  # fmt: skip
         cli.main(["queue", words[0], "--json", *words[1:]])
         assert json.loads(capsys.readouterr().out)["schema"] == 1
         assert cli.main(["queue", words[0], "--help"]) == 0

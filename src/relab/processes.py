@@ -109,7 +109,8 @@ def ours() -> list[Ours]:
         fields = stat(pid) if all(marks.values()) else []
         if fields:
             group = int(fields[2])
-            found.setdefault(group, Ours(group, pid, fields[19], *marks.values(), command_of(pid)))
+            job, owner = marks.values()
+            found.setdefault(group, Ours(group, pid, fields[19], job, owner, command_of(pid)))
     return list(found.values())
 
 
@@ -130,7 +131,7 @@ def orphans() -> list[Ours]:
 
 
 def end(process: Ours, patience_s: float = PATIENCE_S) -> bool:
-    """Ask a group to end, end it if it does not listen; whether it is gone. One that is no longer ours is left alone."""
+    """Ask a group to end, end it if it does not listen; whether it is gone. What is no longer ours is left alone."""
     for number, wait_s in ((signal.SIGTERM, patience_s), (signal.SIGKILL, 5.0)):
         if not is_there(process):
             return True

@@ -140,7 +140,7 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
     else:
         print(f"{len(added)} of {len(cells)} runs added to {place} ({asked_before} were there,"
               f" {sum(map(experiment.settled, cells))} are finished)\n"
-              f"next: relab queue work, then relab experiment {shlex.quote(str(args.file))} for the answer")  # fmt: skip
+    """An entry for each run that is missing and not asked for yet; each goes on with the question as it was kept."""
     return 0
 
 

@@ -113,7 +113,7 @@ class Ids(Common):
 
 @dataclass(frozen=True)
 class Pause(Ids):
-    """Start nothing new from this queue; or, with ids, pause these entries: one that runs checkpoints and is put back."""
+    """Start nothing new from this queue; or, with ids, pause these: one that runs checkpoints and is put aside."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Resume(Ids):
 
 @dataclass(frozen=True)
 class Cancel(Ids):
-    """Take entries out of the queue; one that runs is asked to end, and is ended after a minute. `retry` brings it back."""
+    """Take entries out of the queue; one that runs is asked to end, and ended after a minute. `retry` brings it back."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def orphans(args: Orphans) -> int:
 def add(words: list[str]) -> int:
     ours, theirs, program = split(words)
     args = parse(Add, "queue add", ours, examples("add"))
-    require(bool(theirs), "what is to be run? relab queue add train ppo env=cartpole, or relab queue add -- python x.py")
+    require(bool(theirs), "what is to be run? relab queue add train ppo env=cartpole; relab queue add -- python x.py")
     from relab.execute.queue import Queue
     from relab.execute.submit import check_size
 

@@ -61,7 +61,7 @@ class Executor(Protocol):
         """Take it; it starts once there is room. ConfigError for what could never fit."""
 
     def watch(self) -> list[Seen]:
-        """Start what fits, see what ended, keep hearts beating; cheap, to be called often. All that is not collected."""
+        """Start what fits, see what ended, keep hearts beating; cheap, called often. All that is not collected."""
 
     def cancel(self, id: str) -> None:
         """Ask it to end, and end it later if it does not listen; one that waits never starts."""

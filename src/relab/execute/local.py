@@ -181,7 +181,7 @@ class Job:
     ended: Callable[[int, float, bool], None] | None = None  # exit code, seconds, whether it was asked to stop
     tries: int = 0
     exit_codes: list[int] = field(default_factory=list)
-    needs: Needs = Needs()
+    needs: Needs = field(default_factory=Needs)
 
     def end(self, ended: Ended) -> None:
         self.exit_codes.append(ended.code)

@@ -1,7 +1,7 @@
 """Who does what waits in a queue? A worker: claims entries one by one, runs them, and writes down how they ended.
 
-Nothing is lost and nothing is run twice: an entry is claimed by one rename, its result is written before it is moved on,
-and its exit code is written by a process of its own, so that it is known even if the worker is killed in the meantime.
+Nothing is lost and nothing is run twice: an entry is claimed by one rename, its result is written before it is moved
+on, and its exit code is written by a process of its own, so that it is known even if the worker is killed meanwhile.
 A worker's entries are taken over once it is dead (the kernel says so, or its heart has stopped on another machine) and
 their process is gone: by their exit code where there is one, else by another try. relab's own runs then resume.
 """
@@ -31,7 +31,8 @@ from relab.shelf import glance
 
 RELAB = (sys.executable, "-m", "relab.cli")
 # The program, then its exit code into a file; signals reach the program, and this waits for it.
-KEEPER = ("/bin/sh", "-c", 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code', "relab")
+SCRIPT = 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code'
+KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
 REFRESH_S, RECOVER_S, CROWD_S = 1.0, 2.0, 1.0  # how old the list of waiting entries, of the dead, of the others may be
 BEFORE = ("config.yaml", "provenance.json")  # what a training writes before there is a record
 Tell = Callable[[str, Item, str], None]  # what happened (started, done, ...), the entry, more

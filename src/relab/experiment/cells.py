@@ -103,9 +103,7 @@ def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:
 
 def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
     if not e.command:
-        return local.Job(
-            cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log
-        )
+        return local.Job(cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log)
     return local.Job(
         cell.folder.name, partial(foreign.command, e, cell), partial(settled, cell), cell.log,
         started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),

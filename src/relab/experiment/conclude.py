@@ -35,7 +35,7 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
 
 
 def outcome(e: Experiment, run: history.History) -> answer.Outcome:
-    column = found if (found := find_column(run, e.metric)) else e.metric
+    column = find_column(run, e.metric) or e.metric
     found = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
     why = run.meta.get("stopped")
     if not why:

@@ -1,8 +1,8 @@
 """Is a run that goes on still worth its time? Looks at it as `relab examine` does, and stops it as the question says.
 
-`stop_on: [diverged, non-finite]` in the question, or `stop_on: error` for every finding that is an error. A finding must
-stand in two looks with rows between them: one bad row ends nothing. experiments/ID/stopped/NAME.json keeps why a run was
-stopped and where; it is then neither finished nor failed, and is not started again.
+`stop_on: [diverged, non-finite]` in the question, or `stop_on: error` for every finding that is an error. A finding
+must stand in two looks with rows between them: one bad row ends nothing. experiments/ID/stopped/NAME.json keeps why a
+run was stopped and where; it is then neither finished nor failed, and is not started again.
 """
 
 from __future__ import annotations
