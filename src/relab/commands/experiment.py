@@ -139,8 +139,8 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
         print(encode({"queue": str(place), "added": added, "there": asked_before}).decode(), end="")
     else:
         print(f"{len(added)} of {len(cells)} runs added to {place} ({asked_before} were there,"
-              f" {sum(map(experiment.settled, cells))} are finished)\n"
-    """An entry for each run that is missing and not asked for yet; each goes on with the question as it was kept."""
+              f" {sum(map(experiment.settled, cells))} are finished)")  # fmt: skip
+        print(f"next: relab queue work, then relab experiment {shlex.quote(str(args.file))} for the answer")
     return 0
 
 

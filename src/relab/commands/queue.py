@@ -123,7 +123,7 @@ class Resume(Ids):
 
 @dataclass(frozen=True)
 class Cancel(Ids):
-    """Take entries out of the queue; one that runs is asked to end, and ended after a minute. `retry` brings it back."""
+    """Take entries out of the queue; one that runs is asked to end, and ended after a minute; `retry` undoes it."""
 
 
 @dataclass(frozen=True)
