@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
 DEMO := experiments
-BENCHMARKS := startup record tfevents cartpole_race steady overhead
+BENCHMARKS := startup record tfevents cartpole_race steady overhead queue two_runs
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 

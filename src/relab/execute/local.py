@@ -225,7 +225,7 @@ def run(
                 at.watch()
                 if look is not None and at.running and looked.due():
                     with looked:
-                        going.stop(at, look([*at.running]))
+                        going.stop(at, look([name for name, each in at.running.items() if each.asked is None]))
                 if going.settle(at) and watch is not None:
                     watch(sum(job.done() for job in jobs), len(jobs))
                 time.sleep(POLL_S)

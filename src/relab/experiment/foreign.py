@@ -59,7 +59,8 @@ def check_alone(cell: Cell, state: dict[str, Any]) -> None:
     """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
     pid = state.get("pid")
     alive = state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
-    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name}; wait for it, or end it")
+    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name};"
+                       " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
