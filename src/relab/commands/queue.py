@@ -187,12 +187,18 @@ def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
 
 def show_all(args: List) -> int:
     from relab.commands import queue_text
-    from relab.execute.outlook import describe
+    from relab.execute.outlook import describe, time_left
+    from relab.execute.queue import ENDED, STATES
 
     queue = args.open()
-    rows = [describe(queue, item) for item in queue.items()]
-    put(args, {"paused": queue.paused, "counts": queue.counts(), "entries": rows},
-        lambda: queue_text.listing(args.folder, queue.paused, rows, args.top))  # fmt: skip
+    items = {state: list(queue.items((state,))) for state in STATES}
+    if args.top and not args.json:  # of what ended the last ones matter, of the rest the next
+        items = {state: found[-args.top :] if state in ENDED else found[: args.top] for state, found in items.items()}
+    rows = [describe(queue, item) for found in items.values() for item in found]
+    counts = queue.counts()
+    left = time_left(queue, counts)
+    put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": rows},
+        lambda: queue_text.listing(args.folder, queue.paused, counts, rows, left))  # fmt: skip
     return 0
 
 

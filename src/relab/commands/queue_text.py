@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,16 @@ TAIL = 15  # lines of a log
 Row = dict[str, Any]
 
 
-def listing(folder: Path, paused: bool, rows: Sequence[Row], top: int) -> str:
-    by_state = {state: [row for row in rows if row["state"] == state] for state in ORDER}
-    counts = ", ".join(f"{len(found)} {state}" for state, found in by_state.items() if found)
-    lines = [f"{folder}: {counts or 'empty'}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
-    for state, found in by_state.items():
-        if not found:
-            continue
-        newest = state in ("done", "cancelled", "failed")  # of what ended the last ones matter, of the rest the next
-        shown = found if not top else found[-top:] if newest else found[:top]
-        lines += [state, *(f"  {line(row)}" for row in shown)]
-        if len(shown) < len(found):
-            lines.append(f"  ... and {len(found) - len(shown)} more (--top 0 shows all)")
+def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequence[Row], left: float | None) -> str:
+    """Counts, then the entries by state; `rows` may be some of them only."""
+    told = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
+    pace = f"; about {duration(left)} for what waits" if left is not None and not paused else ""
+    lines = [f"{folder}: {told or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
+    for state in ORDER:
+        shown = [row for row in rows if row["state"] == state]
+        lines += [state, *(f"  {line(row)}" for row in shown)] if shown else []
+        if len(shown) < counts[state]:
+            lines.append(f"  ... and {counts[state] - len(shown)} more (--top 0 shows all)")
     return "\n".join(lines)
 
 

@@ -87,7 +87,7 @@ class Local:
         found, self.ended = self.ended, []
         return found
 
-    def fits(self, needs: Needs, others: int = 0) -> bool:
+    def fits(self, needs: Needs, others: Collection[Needs] = ()) -> bool:
         return not self.waiting and self.slots.fits(needs, others)
 
     def close(self) -> None:
@@ -217,7 +217,8 @@ def run(
     require(workers >= 1, f"`workers` must be at least 1, but is {workers}")
     require(len(set(names)) == len(names), f"jobs need different names, but got {', '.join(sorted(names))}")
     going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()])
-    at, looked = Local(Slots(workers, machine_mb())), Pace(every_s)
+    known = any(job.needs.memory_mb is not None for job in jobs)  # else the number of workers is all there is to go by
+    at, looked = Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
     with Stop() as stop:
         try:
             while (going.waiting or at.running) and not stop.asked:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import statistics
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from relab.jsonl import RecordError, decode
 from relab.record import read_config
 
 TAIL = 4096  # bytes of a log that are looked at
+PACE = 20  # entries
 
 
 def describe(queue: Queue, item: Item) -> dict[str, Any]:
@@ -42,6 +45,15 @@ def result(queue: Queue, item: Item) -> dict[str, Any] | None:
             if found := queue.result(item.name, tries):
                 return found
     return None
+
+
+def time_left(queue: Queue, counts: Mapping[str, int]) -> float | None:
+    """Seconds for what waits, at the pace of the last entries; None where nothing runs or none has ended."""
+    last = [queue.result(name).get("seconds") for name in queue.names("done")[-PACE:]]
+    known = [float(seconds) for seconds in last if isinstance(seconds, (int, float))]
+    if not known or not counts["running"] or not counts["waiting"]:
+        return None
+    return statistics.median(known) * counts["waiting"] / counts["running"]
 
 
 def progress(run: str | None) -> dict[str, Any] | None:

@@ -244,8 +244,10 @@ class Queue:
         """What time it is on the file system: machines that share it may not agree about that."""
         file = self.folder / "new" / f"clock-{processes.myself()}"
         file.touch()
-        os.utime(file)
-        return file.stat().st_mtime
+        try:
+            return file.stat().st_mtime
+        finally:
+            file.unlink(missing_ok=True)
 
     def silent_s(self, item: Item) -> float:
         """Seconds since a running entry's heart beat."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -50,13 +51,14 @@ class Slots:
             " larger machine",
         )
 
-    def fits(self, needs: Needs, others: int = 0) -> bool:
-        """Whether there is room now; `others` are cores that somebody else on this machine has taken."""
-        if needs.cores > self.cores - others - sum(each.cores for each in self.taken.values()):
+    def fits(self, needs: Needs, others: Collection[Needs] = ()) -> bool:
+        """Whether there is room now; `others` is what somebody else on this machine has taken."""
+        there = [*self.taken.values(), *others]
+        if needs.cores > self.cores - sum(each.cores for each in there):
             return False
-        if self.memory_mb is None or not self.taken:  # alone it may try, however little is known about it
+        if self.memory_mb is None or not there:  # alone it may try, however little is known about it
             return True
-        return _mb(needs) + sum(map(_mb, self.taken.values())) <= self.memory_mb
+        return _mb(needs) + sum(map(_mb, there)) <= self.memory_mb
 
     def take(self, id: str, needs: Needs) -> None:
         self.taken[id] = needs

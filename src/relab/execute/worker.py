@@ -33,7 +33,8 @@ RELAB = (sys.executable, "-m", "relab.cli")
 # The program, then its exit code into a file; signals reach the program, and this waits for it.
 SCRIPT = 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code'
 KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
-REFRESH_S, RECOVER_S, CROWD_S = 1.0, 2.0, 1.0  # how old the list of waiting entries, of the dead, of the others may be
+REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
+CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then
 BEFORE = ("config.yaml", "provenance.json")  # what a training writes before there is a record
 Tell = Callable[[str, Item, str], None]  # what happened (started, done, ...), the entry, more
 
@@ -61,7 +62,8 @@ class Worker:
         self.asked: dict[str, str] = {}  # attempt -> cancel | pause | stop
         self.waiting: list[Name] = []
         self.seen: dict[str, float] = {}  # when lists were last made
-        self.crowd = 0  # cores that others on this machine have
+        self.crowd: list[Needs] = []  # what others on this machine have taken
+        self.busy = 0.0  # when something last began or ended
         self.haunted = 0  # entries of dead workers whose processes live here
         self.summary = Summary()
 
@@ -70,7 +72,7 @@ class Worker:
         with Stop() as stop:
             try:
                 while not stop.asked and (self.step() or stay):
-                    time.sleep(POLL_S)
+                    time.sleep(POLL_S if time.monotonic() - self.busy < CALM_S else CALM_POLL_S)
             finally:
                 self.asked |= {attempt: "stop" for attempt in self.mine if attempt not in self.asked}
                 self.local.close()
@@ -86,10 +88,10 @@ class Worker:
         self.obey()
         if self.due("recover", RECOVER_S):
             self.recover()
-        if not self.queue.paused:
-            self.fill()
-            return bool(self.mine or self.haunted or self.waiting)
-        return bool(self.mine)
+        if self.queue.paused:
+            return bool(self.mine)
+        self.fill()
+        return bool(self.mine or self.haunted or self.waiting)
 
     def due(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
@@ -102,9 +104,9 @@ class Worker:
 
     def fill(self) -> None:
         """Claim what there is room for, in order; what can never run here is left for a larger machine."""
-        if not self.waiting or self.due("waiting", REFRESH_S):
+        if self.due("waiting", REFRESH_S if self.waiting else CALM_POLL_S):
             self.waiting = [name for name in self.queue.names("waiting") if name.id not in self.summary.left]
-        if self.shares and self.due("crowd", CROWD_S):
+        if self.shares and self.due("crowd", REFRESH_S):
             self.crowd = self.others()
         while self.waiting and self.local.fits(Needs(), self.crowd):
             found = self.look(self.waiting[0])
@@ -131,19 +133,20 @@ class Worker:
             return None
         return entry
 
-    def others(self) -> int:
-        """Cores that other workers' entries take on this machine."""
-        taken = 0
+    def others(self) -> list[Needs]:
+        """What other workers' entries take on this machine, those of dead workers included."""
+        taken = [Needs()] * self.haunted
         for item in self.queue.items(("running",)):
             if item.name.worker != self.me and processes.is_alive(item.name.worker):
                 try:
-                    taken += self.queue.read(item).cores
-                except (RecordError, OSError):
+                    taken.append(self.queue.read(item).needs)
+                except (RecordError, OSError):  # it has moved on
                     continue
-        return taken + self.haunted
+        return taken
 
     def begin(self, item: Item, entry: Entry) -> None:
         attempt = item.name.attempt
+        self.busy = time.monotonic()
         self.mine[attempt] = (item, entry)
         code = self.queue.folder.resolve() / "codes" / attempt
         cwd = Path(entry.cwd)
@@ -178,8 +181,10 @@ class Worker:
         moved = after(self.queue, item, how)
         self.mine.pop(attempt, None)
         self.asked.pop(attempt, None)
+        self.busy = time.monotonic()
         if moved is None:  # taken away while our heart seemed to stand still
             return
+        self.seen.pop("waiting", None)  # it may stand there again
         if moved.state != "waiting":  # one that is asked of an entry which goes on stays
             self.queue.answered(item.id)
         if how == "done" and facts.get("rss_mb"):
@@ -238,6 +243,7 @@ class Worker:
         moved = after(self.queue, item, how)
         if moved is None:
             return
+        self.seen.pop("waiting", None)
         if moved.state != "waiting":
             self.queue.answered(item.id)
         self.summary.done += moved.state == "done"
