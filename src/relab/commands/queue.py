@@ -222,7 +222,7 @@ def orphans(args: Orphans) -> int:
 
     def text() -> str:
         state = {True: "ended", False: "did not end" if args.end else "runs"}
-        lines = [f"{row['pid']:>8}  {state[row['ended']]:8} {row['job']}: {row['command'][:100]}" for row in rows]
+        lines = [f"{row['pid']:>8}  {state[row['ended']]:8} {row['job']}: {program(row['command'])[:100]}" for row in rows]
         if not rows:
             return "none: every process that relab started here has its owner"
         return "\n".join([*lines, *([] if args.end else ["relab queue orphans --end ends them"])])
@@ -231,17 +231,25 @@ def orphans(args: Orphans) -> int:
     return 1 if args.end and not all(gone) else 0
 
 
+def program(command: str) -> str:
+    """What a process runs, without the shell around it that keeps its exit code."""
+    from relab.execute.worker import KEEPER
+
+    around = " ".join(KEEPER) + " "
+    return command.removeprefix(around).partition(" ")[2] if command.startswith(around) else command
+
+
 # ---- Adding
 
 
 def add(words: list[str]) -> int:
-    ours, theirs, program = split(words)
+    ours, theirs, foreign = split(words)
     args = parse(Add, "queue add", ours, examples("add"))
     require(bool(theirs), "what is to be run? relab queue add train ppo env=cartpole; relab queue add -- python x.py")
     from relab.execute.queue import Queue
     from relab.execute.submit import check_size
 
-    entry = entry_of(theirs, program, args.cores, args.memory)
+    entry = entry_of(theirs, foreign, args.cores, args.memory)
     if not args.elsewhere:
         check_size(entry)
     item = Queue(args.folder).add(entry, args.priority, "paused" if args.paused else "waiting")
@@ -249,10 +257,10 @@ def add(words: list[str]) -> int:
     return 0
 
 
-def entry_of(words: list[str], program: bool, cores: int, memory: float | None) -> Entry:
+def entry_of(words: list[str], foreign: bool, cores: int, memory: float | None) -> Entry:
     from relab.execute import submit
 
-    if program:
+    if foreign:
         return submit.program(words, cores, memory)
     name, near = words[0], nearest(words[0], list(QUEUED))
     require(name in QUEUED, f"`{name}` cannot be queued (the nearest that can is {near!r});"
