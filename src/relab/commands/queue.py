@@ -40,7 +40,19 @@ EXAMPLES = """
 VARIABLE = "RELAB_QUEUE"
 INTERRUPTED = 130
 SHOWN = 20
-QUEUED = ("train", "resume", "experiment", "capture", "eval", "video", "faults", "coverage", "convert", "report")
+QUEUED = (
+    "train",
+    "resume",
+    "experiment",
+    "study",
+    "capture",
+    "eval",
+    "video",
+    "faults",
+    "coverage",
+    "convert",
+    "report",
+)
 FLAGS = ("--json", "--elsewhere", "--paused", "--help", "-h")  # of `add`, that take no value
 
 
@@ -222,7 +234,8 @@ def orphans(args: Orphans) -> int:
 
     def text() -> str:
         state = {True: "ended", False: "did not end" if args.end else "runs"}
-        lines = [f"{row['pid']:>8}  {state[row['ended']]:8} {row['job']}: {program(row['command'])[:100]}" for row in rows]
+        what = [f"{row['job']}: {program(row['command'])[:100]}" for row in rows]
+        lines = [f"{row['pid']:>8}  {state[row['ended']]:8} {text}" for row, text in zip(rows, what)]
         if not rows:
             return "none: every process that relab started here has its owner"
         return "\n".join([*lines, *([] if args.end else ["relab queue orphans --end ends them"])])
