@@ -19,8 +19,8 @@ from typing import Any
 from benchmarks.common import machine, summary, warn_if_busy, write
 from relab.execute import local
 
-ROUNDS = 5
-STEPS = 400_000
+ROUNDS = 3
+STEPS = 200_000
 TRAIN = [sys.executable, "-m", "relab.cli", "train", "ppo", "env=cartpole", f"total_steps={STEPS}", "threads=1",
          "eval.every=100_000", "--quiet"]  # fmt: skip
 

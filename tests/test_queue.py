@@ -105,7 +105,7 @@ def test_a_process_that_ends_after_its_worker_is_settled_by_the_next(queue: Queu
     worker.wait()
     (orphan,) = [each for each in processes.orphans() if each.job == queue.names("running")[0].attempt]
     other = Worker(queue, 1)
-    other.recover()
+    other.recover(grace_s=0.0)
     assert (other.haunted, queue.counts()["running"]) == (1, 1), "while its process lives, it is nobody else's"
     Path("go").touch()
     wait_for(lambda: not processes.is_there(orphan))

@@ -35,7 +35,7 @@ def _change(queue: Queue, word: str, what: str, states: Sequence[str]) -> tuple[
     for each in processes.orphans():
         if each.job == item.name.attempt:
             processes.end(each)
-    Worker(queue).recover()
+    Worker(queue).recover(grace_s=0.0)
     return item, queue.find(item.id).state
 
 

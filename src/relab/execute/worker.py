@@ -34,6 +34,7 @@ RELAB = (sys.executable, "-m", "relab.cli")
 SCRIPT = 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code'
 KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
 REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
+GRACE_S = 1.0  # a process that was being started when its worker was killed shows whose it is a moment later
 CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then
 BEFORE = ("config.yaml", "provenance.json")  # what a training writes before there is a record
 Tell = Callable[[str, Item, str], None]  # what happened (started, done, ...), the entry, more
@@ -64,7 +65,8 @@ class Worker:
         self.seen: dict[str, float] = {}  # when lists were last made
         self.crowd: list[Needs] = []  # what others on this machine have taken
         self.busy = 0.0  # when something last began or ended
-        self.haunted = 0  # entries of dead workers whose processes live here
+        self.haunted = 0  # entries of dead workers whose processes live here, or may
+        self.gone: dict[str, float] = {}  # attempt -> since when neither its worker nor its process was seen
         self.summary = Summary()
 
     def run(self, stay: bool = False) -> Summary:
@@ -205,14 +207,16 @@ class Worker:
 
     # ---- After the dead
 
-    def recover(self) -> None:
+    def recover(self, grace_s: float = GRACE_S) -> None:
         """Take over the entries of workers that are gone, once their processes are."""
-        alone = [item for item in self.queue.items(("running",)) if self.ownerless(item)]
+        alone = {item.name.attempt: item for item in self.queue.items(("running",)) if self.ownerless(item)}
         living = {each.job for each in processes.ours()} if alone else set()
-        self.haunted = sum(item.name.attempt in living for item in alone)
-        for item in alone:
-            if item.name.attempt not in living:
-                self.bury(item)
+        now = time.monotonic()
+        self.gone = {attempt: self.gone.get(attempt, now) for attempt in alone if attempt not in living}
+        buried = [attempt for attempt, since in self.gone.items() if now - since >= grace_s]
+        self.haunted = len(alone) - len(buried)
+        for attempt in buried:
+            self.bury(alone[attempt])
 
     def ownerless(self, item: Item) -> bool:
         """Its worker is dead: the kernel says so, or nothing was heard of it, or of its run, for long."""
