@@ -1,6 +1,6 @@
 """Do two trainings at once on two cores do nearly twice the work of one at a time? Target: 1.8 times.
 
-Run as `python -m benchmarks.two_runs`, on a machine with two cores to spare. Two runs of PPO on CartPole with one
+Run as `python -m benchmarks.two_runs [ROUNDS]`, on a machine with two cores to spare. Two runs of PPO on CartPole with one
 thread each go through relab's executor, one after the other and both at once, in turns. Wall seconds include imports
 and everything else; processor seconds per run tell how much the two get in each other's way whatever else is running.
 """
@@ -19,17 +19,17 @@ from typing import Any
 from benchmarks.common import machine, summary, warn_if_busy, write
 from relab.execute import local
 
-ROUNDS = 3
+ROUNDS = 5
 STEPS = 200_000
 TRAIN = [sys.executable, "-m", "relab.cli", "train", "ppo", "env=cartpole", f"total_steps={STEPS}", "threads=1",
-         "eval.every=100_000", "--quiet"]  # fmt: skip
+         "eval.every=100_000"]  # fmt: skip
 
 
 def pair(root: Path, name: str, workers: int) -> dict[str, float]:
     """Two runs, `workers` at a time: wall seconds, processor seconds, load before."""
     folders = [root / f"{name}-{i}" for i in range(2)]
     jobs = [
-        local.Job(f.name, lambda f=f: [*TRAIN, f"seed={f.name[-1]}", "--runs", str(root), "--name", f.name],  # type: ignore[misc]
+        local.Job(f.name, lambda f=f: [*TRAIN, f"seed={f.name[-1]}", "--quiet", "--runs", str(root), "--name", f.name],  # type: ignore[misc]
                   lambda f=f: (f / "checkpoints" / "latest.json").exists() and done(f), root / f"{f.name}.log")
         for f in folders
     ]  # fmt: skip
@@ -52,9 +52,10 @@ def cpu() -> float:
 def main() -> None:
     warn_if_busy(started := machine())
     rounds: list[dict[str, Any]] = []
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
     with tempfile.TemporaryDirectory() as root:
         pair(Path(root), "warm", 2)  # kernels compiled, files in memory
-        for k in range(ROUNDS):
+        for k in range(count):
             one, two = pair(Path(root), f"one{k}", 1), pair(Path(root), f"two{k}", 2)
             ratio = one["seconds"] / two["seconds"]
             rounds.append({"one at a time": one, "both at once": two, "throughput": ratio})

@@ -29,7 +29,8 @@ def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequenc
 
 
 def line(row: Row) -> str:
-    words = row["shown"] if len(row["shown"]) <= WIDE else row["shown"][: WIDE - 3] + "..."
+    text = " ".join(row["shown"].split())  # a program may be a text of many lines
+    words = text if len(text) <= WIDE else text[: WIDE - 3] + "..."
     facts = {"running": running, "waiting": waiting, "failed": failed, "done": took}.get(row["state"], lambda row: [])
     more = [fact for fact in [*priority(row), *facts(row)] if fact]
     return f"{row['id'][:8]}  {words or row['problem']}" + (f"  ({'; '.join(more)})" if more else "")
