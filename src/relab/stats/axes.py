@@ -26,7 +26,6 @@ from relab.stats.student import Interval
 MOVES, INERT, OPEN, CONFOUNDED = "moves", "inert", "cannot tell", "confounded"
 OFF = -1  # the level of an axis that a point does not have (a conditional setting)
 BINS = 3  # of an axis whose values hardly repeat
-MOST_LEVELS = 12  # of an axis that is not cut into bins
 SAME = 1e-8
 
 
@@ -41,13 +40,14 @@ class Cells:
 
 
 def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: bool = False) -> Cells:
-    """Cells from points; with `bins`, axes of many values are cut into thirds."""
+    """Cells from points; with `bins`, axes whose values hardly repeat are cut into thirds."""
     names = list(dict.fromkeys(name for point in points for name in point))
     axes: dict[str, list[Any]] = {}
     columns, binned = [], set()
     for name in names:
         known = levels_of([point[name] for point in points if name in point])
-        if bins and len(known) > MOST_LEVELS and all(map(_numeric, known)):
+        hardly = len(known) > max(BINS, len(points) / 2)
+        if bins and hardly and all(map(_numeric, known)):
             binned.add(name)
             edges = np.array_split(np.array(known, np.float64), BINS)
             axes[name] = [f"{x[0]:.4g} to {x[-1]:.4g}" for x in edges]

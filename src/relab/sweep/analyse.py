@@ -188,7 +188,8 @@ def sentence(s: Sweep, body: dict[str, Any]) -> str:
 
 
 def told(point: dict[str, Any]) -> str:
-    return ", ".join(f"{key}={value}" for key, value in point.items())
+    shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in point.items()}
+    return ", ".join(f"{key}={value}" for key, value in shown.items())
 
 
 def ends(row: dict[str, Any]) -> str:

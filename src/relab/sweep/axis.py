@@ -68,11 +68,10 @@ class Axis:
         """As plain values for sweep.yaml."""
         if self.values and not self.when and self.otherwise is None:
             return list(self.values)
-        kept = {"values": list(self.values), "low": self.low, "high": self.high, "log": self.log, "int": self.int,
-                "steps": self.steps, "when": {k: list(v) for k, v in self.when.items()},
-                "otherwise": self.otherwise}  # fmt: skip
-        empty = ([], {}, None, False)
-        return {k: v for k, v in kept.items() if v not in empty and not (isinstance(v, float) and math.isnan(v))}
+        ends = {"low": self.low, "high": self.high} if self.is_range else {"values": list(self.values)}
+        more = {"log": self.log, "int": self.int, "steps": self.steps, "otherwise": self.otherwise,
+                "when": {k: list(v) for k, v in self.when.items()}}  # fmt: skip
+        return ends | {k: v for k, v in more.items() if v is not None and v is not False and v != {}}
 
 
 def load(key: str, given: Any) -> Axis:

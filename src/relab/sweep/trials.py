@@ -73,7 +73,9 @@ class Sweeping:
         return [trial for trial in self.ledger.points if trial not in self.ledger.dropped]
 
     def save(self) -> None:
-        write_atomic(self.folder / FILE, encode(asdict(self.ledger), indent=True))
+        """With the names of all runs that are asked for: readers of the folder see what is missing."""
+        planned = [cell.folder.name for cell in self.cells(self.alive, self.plan.seeds)]
+        write_atomic(self.folder / FILE, encode({**asdict(self.ledger), "planned": planned}, indent=True))
 
     def add(self, points: Iterable[Point]) -> list[str]:
         """Points that are new become trials; their settings are written down."""
@@ -94,7 +96,7 @@ def open_ledger(folder: Path) -> Ledger:
     if not (folder / FILE).exists():
         return Ledger()
     try:
-        return Ledger(**read_json(folder, FILE))
+        return Ledger(**{k: v for k, v in read_json(folder, FILE).items() if k != "planned"})
     except TypeError as error:
         raise RecordError(f"{folder / FILE} is no ledger of a sweep: {error}") from None
 
