@@ -108,7 +108,7 @@ def test_values_that_hardly_repeat_are_cut_into_thirds():
     rng = np.random.default_rng(4)
     points = [{"x": float(x), "y": float(rng.random())} for x in np.linspace(0, 1, 30)]
     cells = axes.cells_of(points, [[10 * p["x"] + rng.normal(0, 0.1)] for p in points], bins=True)
-    assert cells.axes["x"][0] == "0 to 0.3103"
+    assert cells.axes["x"][0] == "0–0.3103"
     x, y = axes.effects(cells, of_seeds=False)
     assert (x.verdict, len(x.levels)) == ("moves", 3)
     assert y.verdict != "moves"

@@ -132,7 +132,7 @@ def test_what_cannot_be_computed_is_said(text, says):
 
 
 def test_an_unknown_name_has_a_nearest_one():
-    with pytest.raises(ConfigError, match="names 'epoch'.*nearest known one is 'epochs'"):
+    with pytest.raises(ConfigError, match=r"names 'epoch'.*nearest known one is 'epochs'"):
         expression.parse("epoch > 1", {"epochs": 1, "lr": 1})
 
 
@@ -151,6 +151,7 @@ def test_runs_are_called_by_their_values():
 def test_abbreviations_do_not_collide():
     assert names.shorts(["gamma", "grad"], {}) == {"gamma": "gamma", "grad": "grad"}
     assert names.shorts(["a.size", "b.size"], {}) == {"a.size": "asize", "b.size": "bsize"}
+    assert names.shorts(["size"], {}) == {"size": "size"}, "s would be read as a seed"
     assert names.shorts(["gamma", "grad"], {"grad": "gr"}) == {"gamma": "g", "grad": "gr"}
     with pytest.raises(ConfigError, match="different short names"):
         names.shorts(["gamma", "grad"], {"grad": "x", "gamma": "x"})

@@ -220,7 +220,8 @@ def test_a_race_drops_what_cannot_catch_up_and_shows_why(ask, capsys):
 
 
 def test_constraints_and_conditional_placeholders(ask):
-    axes = "  a: [1, 2, 3]\n  b: {values: [x, y], when: {a: [1, 2]}, otherwise: x}\nconstraints: ['a < 3 or b != \"y\"', a * 2 != 4]"
+    axes = "  a: [1, 2, 3]\n  b: {values: [x, y], when: {a: [1, 2]}, otherwise: x}\n"
+    axes += "constraints: ['a < 3 or b != \"y\"', a * 2 != 4]"
     relab(str(ask(**{"  a: [1, 2, 3]\n  b: [x, y]": axes})), "--yes")
     assert [t["point"] for t in body()["trials"]] == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 3}]
     with pytest.raises(ConfigError, match="give `otherwise`"):
@@ -228,7 +229,11 @@ def test_constraints_and_conditional_placeholders(ask):
 
 
 def test_sobol_over_a_foreign_program(ask):
-    changes = {"  a: [1, 2, 3]": "  a: {low: 0, high: 4}", "seeds: 5": "seeds: 2\nmethod: sobol\ntrials: 8", "confirm: 5": "confirm: 2"}
+    changes = {
+        "  a: [1, 2, 3]": "  a: {low: 0, high: 4}",
+        "seeds: 5": "seeds: 2\nmethod: sobol\ntrials: 8",
+        "confirm: 5": "confirm: 2",
+    }
     relab(str(ask(**changes)), "--yes")
     found = body()
     assert len(found["trials"]) == 8

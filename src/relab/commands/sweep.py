@@ -1,4 +1,4 @@
-"""relab sweep: many configs, seeds inside, cost asked first; ends in what each axis does and in a winner's real worth."""
+"""relab sweep: many configs, seeds inside, cost asked first; ends in what each axis does and a winner's worth."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DAY = 86_400.0
 
 @dataclass(frozen=True)
 class Sweep:
-    """Many configs over seeds: what each axis does, which configs truly differ, what the winner is worth (docs/sweep.md).
+    """Many configs over seeds: what each axis does, which truly differ, what the winner is worth (docs/sweep.md).
 
     Call it again after Ctrl-C, a kill, or with more seeds, trials or values: finished runs are never repeated.
     """
@@ -138,8 +138,8 @@ def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
 def told(cost: sweep.Cost, asked: sweep.Sweep) -> str:
     total = screen.duration(cost.seconds)
     most = "at most " if asked.racing else ""
-    text = f"{cost.runs:,} runs of about {screen.duration(cost.seconds_per_run)} ({cost.source}), {cost.workers} at a time:"
-    text += f" {most}{total}"
+    each = f"{screen.duration(cost.seconds_per_run)} ({cost.source})"
+    text = f"{cost.runs:,} runs of about {each}, {cost.workers} at a time: {most}{total}"
     if cost.seconds < DAY or asked.method == "optuna":
         return text
     a_day = int(DAY / cost.seconds_per_run * cost.workers / len(asked.seeds))

@@ -84,7 +84,9 @@ def keep_question(folder: Path, e: Experiment) -> None:
     write_atomic(path, text.encode())
 
 
-def check_same(before: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str], folder: Path, kind: str) -> None:
+def check_same(
+    before: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str], folder: Path, kind: str
+) -> None:
     """Whoever comes back with another question is told what is other about it."""
     keys = [key for key in {**before, **now} if key not in free]
     other = [key for key in keys if before.get(key) != now.get(key)]

@@ -62,7 +62,9 @@ KEYS = {each.name for each in fields(Experiment)} | INSTEAD
 def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = config.read_yaml(path)
-    found = Experiment(variants=variants_of(values, path), **given(values, path, Experiment, KEYS, ("vary", "variants")))
+    found = Experiment(
+        variants=variants_of(values, path), **given(values, path, Experiment, KEYS, ("vary", "variants"))
+    )
     check(found, path)
     return found
 

@@ -248,8 +248,10 @@ def confounded_arms(groups: list[Group]) -> Finding | None:
             a, b = (plain_key(key) for key in pairs[0])
             more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
             told = "; ".join(_told_point(point, pairs[0]) for point in each.points[:4])
-            return Finding(f"{a} and {b} change only together in {len(each.points)} configs{more}: what either does cannot"
-                           f" be told", float(len(pairs)), None, [Evidence(a, [], [], told)],
+            said = (
+                f"{a} and {b} change only together in {len(each.points)} configs{more}: what either does cannot be told"
+            )
+            return Finding(said, float(len(pairs)), None, [Evidence(a, [], [], told)],
                            [f"run {a} alone at a value of the other arm"])  # fmt: skip
     return None
 
@@ -306,16 +308,23 @@ def _of_grid(found: Seen) -> Finding | None:
     grid = len(found.axes) >= 2 and gone and len(found.points) * 2 > size and not axes.one_at_a_time(found.cells)
     if grid:
         told = _told_point(gone[0], tuple(found.axes))
-        return Finding(f"{len(gone)} of {size} combinations of {', '.join(map(plain_key, found.axes))} have no run, such as"
-                       f" {told}", len(gone) / size, None, [Evidence("cells", [], [float(len(found.points)), float(size)],
-                       "configs there and combinations of the values seen")])  # fmt: skip
+        keys = ", ".join(map(plain_key, found.axes))
+        shown = Evidence(
+            "cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values seen"
+        )
+        return Finding(f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}", len(gone) / size, None,
+                       [shown])  # fmt: skip
+    return _of_seeds(found)
+
+
+def _of_seeds(found: Seen) -> Finding | None:
     missing = seeds_missing(found)
     if missing and len(missing) * 2 < len(found.points):
         at, seeds = next(iter(missing.items()))
-        return Finding(f"{len(missing)} of {len(found.points)} configs lack seeds that the others have run to the end, such"
-                       f" as {_told_point(found.points[at], tuple(found.axes))}: seed {', '.join(seeds[:5])}",
-                       len(missing) / len(found.points), None,
-                       [Evidence("seeds", [], [float(len(s)) for s in missing.values()], "missing per config")])  # fmt: skip
+        told = f"{_told_point(found.points[at], tuple(found.axes))}: seed {', '.join(seeds[:5])}"
+        shown = Evidence("seeds", [], [float(len(s)) for s in missing.values()], "missing per config")
+        return Finding(f"{len(missing)} of {len(found.points)} configs lack seeds that the others have run to the end,"
+                       f" such as {told}", len(missing) / len(found.points), None, [shown])  # fmt: skip
     return None
 
 
@@ -337,7 +346,8 @@ def sweep_cost(groups: list[Group], least: float = 86_400.0) -> Finding | None:
     for each, seconds in timed:
         left = each.plan.cells - len(each.whole)
         if left * seconds > least:
-            return Finding(f"{left:,} of {each.plan.cells:,} planned cells are left at {duration(seconds)} each:"
-                           f" {duration(left * seconds)}, {duration(each.plan.cells * seconds)} in all", left * seconds, None,
+            whole_cost = duration(each.plan.cells * seconds)
+            said = f"{left:,} of {each.plan.cells:,} planned cells are left at {duration(seconds)} each:"
+            return Finding(f"{said} {duration(left * seconds)}, {whole_cost} in all", left * seconds, None,
                            [Evidence("seconds per cell", [], [seconds], f"of {len(each.whole)} whole runs")])  # fmt: skip
     return None

@@ -1,4 +1,4 @@
-"""Which cells of a sweep do these runs fill? Runs as points of a plan that lies beside them, or of the grid they form."""
+"""Which cells of a sweep do these runs fill? Points of a plan that lies beside them, or of the grid that they form."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from relab.configs.views import flatten
@@ -13,7 +14,7 @@ from relab.folders import seed_of
 from relab.health.rules_design import QUIET, QUIET_WORD
 from relab.health.view import Group, View
 from relab.importers import plans
-from relab.stats import axes
+from relab.stats import axes as axis
 
 NO_FACTOR = re.compile(r"(dir|path|file|name|id|tag|notes?|output|command|url|time|date|host)$", re.I)
 MOST_KEYS = 4  # settings; configs that differ in more are different experiments, not arms of one
@@ -58,7 +59,7 @@ class Filled:
             return statistics.median(took)
         ends = [(at, plans.seconds(v.meta.get("ended"))) for at, v in sorted(self.whole.items())]
         known = [(at, end) for at, end in ends if end is not None]
-        in_order = all(a[1] < b[1] for a, b in zip(known, known[1:]))
+        in_order = all(a[1] < b[1] for a, b in pairwise(known))
         if self.plan.started is None or not known or not in_order:
             return None
         return statistics.median((end - self.plan.started) / (at + 1) for at, end in known)
@@ -98,8 +99,8 @@ class Seen:
     axes: dict[str, list[Any]]
 
     @property
-    def cells(self) -> axes.Cells:
-        return axes.cells_of(self.points, [[] for _ in self.points])
+    def cells(self) -> axis.Cells:
+        return axis.cells_of(self.points, [[] for _ in self.points])
 
 
 def seen(groups: list[Group]) -> list[Seen]:
@@ -119,11 +120,13 @@ def _seen(groups: list[Group]) -> Seen | None:
     if not 1 <= len(keys) <= MOST_KEYS:
         return None
     mine = [{k: p[k] for k in keys if k in p} for p in points]
-    return Seen(groups, mine, {k: axes.levels_of([p[k] for p in mine if k in p]) for k in keys})
+    return Seen(groups, mine, {k: axis.levels_of([p[k] for p in mine if k in p]) for k in keys})
 
 
 def seeds_missing(found: Seen) -> dict[int, list[Any]]:
     """Config -> seeds that at least half of the configs have run and this one has not, or not to the end."""
     have = [{str(seed_of(v.history, v.name)) for v in g.views if whole(v)} for g in found.groups]
-    common = [s for s in dict.fromkeys(s for h in have for s in sorted(h)) if sum(s in h for h in have) * 2 >= len(have)]
+    common = [
+        s for s in dict.fromkeys(s for h in have for s in sorted(h)) if sum(s in h for h in have) * 2 >= len(have)
+    ]
     return {i: gone for i, h in enumerate(have) if (gone := [s for s in common if s not in h])}

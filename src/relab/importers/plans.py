@@ -1,8 +1,8 @@
 """What was planned? The list of runs that a sweep kept beside its runs: relab's trials.json, or a grid of values.
 
-    sweeps/ID/trials.json              relab's own: `planned` names every run
-    grid_effective.yaml                KEY_values: [...] for each axis, in the order of the loops; a `meta.json`
-                                       beside it may say when the sweep began (`timestamp`)
+sweeps/ID/trials.json              relab's own: `planned` names every run
+grid_effective.yaml                KEY_values: [...] for each axis, in the order of the loops; a `meta.json`
+                                   beside it may say when the sweep began (`timestamp`)
 """
 
 from __future__ import annotations

@@ -46,7 +46,10 @@ def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
     """The map of a sweep, and what each axis does."""
     if not sweep:
         return []
-    drawn = [svg_sweep.heat(sweep["heat"]) if sweep["heat"] else "", svg_sweep.effects(sweep["effects"], sweep["metric"])]
+    drawn = [
+        svg_sweep.heat(sweep["heat"]) if sweep["heat"] else "",
+        svg_sweep.effects(sweep["effects"], sweep["metric"]),
+    ]
     return [Markup(text) for text in drawn if text]
 
 

@@ -61,7 +61,9 @@ def _field(
     shade = 0.06 + (DARKEST - 0.06) * (1 - share if lower else share)
     line = f'stroke="{COLOURS[1]}" stroke-width="2.5"' if best else 'stroke="none"'
     box = f'<rect {place} fill="{TONE}" fill-opacity="{shade:.2f}" {line}/>'
-    small = _text(x + side / 2, y + tall / 2 + 14, f"{n} runs", more='font-size="10" opacity=".75"') if side > 54 else ""
+    small = (
+        _text(x + side / 2, y + tall / 2 + 14, f"{n} runs", more='font-size="10" opacity=".75"') if side > 54 else ""
+    )
     return box + _text(x + side / 2, y + tall / 2 + (0 if small else 4), number(mean)) + small
 
 
@@ -86,7 +88,9 @@ def effects(axes: list[dict[str, Any]], metric: str, width: int = 600) -> str:
 
 def _panel(e: dict[str, Any], left: float, side: float, y: Scale, first: bool) -> str:
     right = left + side - 10
-    parts = [f'<path d="M{left:.0f} {y.end:.0f}V{y.start:.0f}H{right:.0f}" fill="none" stroke="currentColor" opacity=".5"/>']
+    parts = [
+        f'<path d="M{left:.0f} {y.end:.0f}V{y.start:.0f}H{right:.0f}" fill="none" stroke="currentColor" opacity=".5"/>'
+    ]
     for tick in ticks(y.low, y.high, 4):
         at = y(tick)
         parts.append(f'<path d="M{left:.0f} {at:.1f}H{right:.0f}" stroke="currentColor" opacity=".12"/>')
@@ -104,6 +108,8 @@ def _panel(e: dict[str, Any], left: float, side: float, y: Scale, first: bool) -
         parts.append(f'<circle cx="{xs[i]:.1f}" cy="{y(e["mid"][i]):.1f}" r="3.5" fill="{TONE}">{title}</circle>')
     room = max(3, int((right - left) / n / 6.2))
     every = max(1, -(-max(map(len, e["levels"])) // room)) if n > 4 else 1
-    parts += [_text(xs[i], y.start + 14, e["levels"][i][: room + 4], more='font-size="10.5"') for i in range(0, n, every)]
+    parts += [
+        _text(xs[i], y.start + 14, e["levels"][i][: room + 4], more='font-size="10.5"') for i in range(0, n, every)
+    ]
     parts.append(_text((left + right) / 2, y.start + 32, f"{e['axis']}: {e['verdict']}"))
     return "".join(parts)

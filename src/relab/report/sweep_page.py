@@ -49,7 +49,9 @@ def trials(body: dict[str, Any]) -> dict[str, Any]:
     rows = [_trial(t, verdicts.get(t["trial"]), body["axes"]) for t in ranked[:MOST_ROWS]]
     level = body["differ"]["level"]
     more = f"; {len(ranked) - MOST_ROWS} more are in {FILE}" if len(ranked) > MOST_ROWS else ""
-    about = f", differences to the best at {100 * level:.4g} %, which holds over all pairs" if math.isfinite(level) else ""
+    about = (
+        f", differences to the best at {100 * level:.4g} %, which holds over all pairs" if math.isfinite(level) else ""
+    )
     return table([*body["axes"], body["metric"], "seeds", "to the best", "verdict", "each seed"], rows,
                  f"Trials, best first: mean and 95 % interval from five seeds on{about}{more}")  # fmt: skip
 
@@ -90,7 +92,9 @@ def effects(body: dict[str, Any]) -> dict[str, Any]:
     for e in body["effects"]:
         w = e["widest"]
         step = [f"{value(w['from'])} to {value(w['to'])}", _ends(w["delta"], w["low"], w["high"])] if w else ["", ""]
-        of_noise = f"{e['most'] / e['noise']:.2g} of a run's noise" if e["noise"] > 0 and math.isfinite(e["most"]) else ""
+        of_noise = (
+            f"{e['most'] / e['noise']:.2g} of a run's noise" if e["noise"] > 0 and math.isfinite(e["most"]) else ""
+        )
         rows.append([e["axis"], e["verdict"], *step, number(e["most"]), of_noise])
     return table(["axis", "verdict", "furthest apart", "difference", "moves it by at most", ""], rows,
                  "What each axis does, averaged over the others; 95 % over all axes together")  # fmt: skip

@@ -50,7 +50,7 @@ def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: b
         if bins and hardly and all(map(_numeric, known)):
             binned.add(name)
             edges = np.array_split(np.array(known, np.float64), BINS)
-            axes[name] = [f"{x[0]:.4g} to {x[-1]:.4g}" for x in edges]
+            axes[name] = [f"{x[0]:.4g}–{x[-1]:.4g}" for x in edges]
             place = {value: k for k, part in enumerate(edges) for value in part}
         else:
             axes[name] = known
@@ -152,7 +152,7 @@ class Noise(NamedTuple):
 
 
 def noise_of(cells: Cells, x_CP: np.ndarray, of_seeds: bool = True) -> Noise:
-    """From seeds within cells; where no cell has two (or cells are drawn at random), from what the model leaves over."""
+    """From seeds within cells; where no cell has two, or cells are drawn at random, from what the model leaves over."""
     n = np.array([len(x) for x in cells.values])
     if of_seeds and (n > 1).any():
         df = np.maximum(n - 1, 0)
@@ -268,12 +268,11 @@ def _level_means(codes: np.ndarray, start: int, x: np.ndarray, y: np.ndarray, no
     wanted[:, start : start + codes.shape[1]] = codes[:-1]  # without the row of an axis that is off
     mid, low, high, there = _ends(wanted, x, y, noise, level)
     n = len(y)
-    return [Interval(*(ends if ok else (math.nan,) * 3), n, level) for *ends, ok in zip(mid, low, high, there)]
+    ends = np.where(there, [mid, low, high], math.nan).T
+    return [Interval(float(a), float(b), float(c), n, level) for a, b, c in ends]
 
 
-def interactions(
-    cells: Cells, smallest: float = 0.0, level: float = 0.95, of_seeds: bool = True
-) -> list[Interaction]:
+def interactions(cells: Cells, smallest: float = 0.0, level: float = 0.95, of_seeds: bool = True) -> list[Interaction]:
     """Every pair of axes; intervals hold together over all differences of differences of all pairs."""
     cells = _with_numbers(cells)
     if len(cells.values) < 4:

@@ -88,7 +88,9 @@ def incomplete(s: Sweeping, found: Outcomes) -> list[dict[str, Any]]:
 def effect(found: axes.Effect, smallest: float) -> dict[str, Any]:
     widest = found.widest and {"from": found.widest.a, "to": found.widest.b, "delta": found.widest.mid,
                                "low": found.widest.low, "high": found.widest.high}  # fmt: skip
-    means = [{"level": level, "mean": m.mid, "low": m.low, "high": m.high} for level, m in zip(found.levels, found.means)]
+    means = [
+        {"level": level, "mean": m.mid, "low": m.low, "high": m.high} for level, m in zip(found.levels, found.means)
+    ]
     return {"axis": found.axis, "levels": means, "widest": widest, "most": found.most, "noise": found.noise,
             "noise_from": found.source, "bound": smallest or found.noise, "verdict": found.verdict}  # fmt: skip
 
@@ -135,7 +137,11 @@ def confirmed(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any
     if winner is None:
         return None
     fresh = trials.outcomes(s, [winner], s.plan.fresh)[winner]
-    body: dict[str, Any] = {"trial": winner, "point": s.ledger.points[winner], "selection": row(s, winner, found[winner])}
+    body: dict[str, Any] = {
+        "trial": winner,
+        "point": s.ledger.points[winner],
+        "selection": row(s, winner, found[winner]),
+    }
     if not fresh:
         return {**body, "fresh": None, "bias": None}
     x = answer.answer(fresh, found[winner], 0.0, s.plan.direction, s.plan.at, metric=s.plan.metric, looks=1,
@@ -161,7 +167,9 @@ def notes(s: Sweeping, body: dict[str, Any]) -> list[str]:
         said += [f"{late} runs never reached {s.plan.level:g} and count with the steps that they had"] if late else []
     failing = [t for t in body["trials"] if any(v["note"].startswith("failed") for v in t["values"])]
     if failing:
-        said.append(f"{len(failing)} trials have runs that failed; each counts as the worst number of all in the ranking")
+        said.append(
+            f"{len(failing)} trials have runs that failed; each counts as the worst number of all in the ranking"
+        )
     crossed = [e for e in body["effects"] if e["verdict"] == axes.CONFOUNDED]
     said += [f"what {e['axis']} does cannot be told: it changes only together with other axes" for e in crossed]
     if body["incomplete"] and s.plan.method == "grid":

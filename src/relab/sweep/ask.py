@@ -26,7 +26,9 @@ def study(s: Sweep, folder: Path) -> Any:
         from optuna.storages import JournalStorage
         from optuna.storages.journal import JournalFileBackend
     except ImportError:
-        raise ConfigError("`method: optuna` needs Optuna 5: pip install 'relab[optuna]'; or use random or sobol") from None
+        raise ConfigError(
+            "`method: optuna` needs Optuna 5: pip install 'relab[optuna]'; or use random or sobol"
+        ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path = folder / "state" / JOURNAL
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,8 +61,13 @@ def rebuilt(s: Sweep, params: dict[str, Any]) -> Point | None:
         if axis.is_on(point):
             if axis.key not in params:
                 return None
-            point[axis.key] = params[axis.key]
+            point[axis.key] = written(axis, params[axis.key])
     return point
+
+
+def written(axis: Axis, value: Any) -> Any:
+    """As it is written into files and read again; the same, whether asked just now or taken up again."""
+    return float(f"{value:.12g}") if axis.is_range and not axis.whole else value
 
 
 def ask(s: Sweep, made: Any) -> tuple[int, Point]:
@@ -83,9 +90,9 @@ def ask(s: Sweep, made: Any) -> tuple[int, Point]:
 def suggest(trial: Any, axis: Axis) -> Any:
     if axis.values:
         return trial.suggest_categorical(axis.key, list(axis.values))
-    if axis.int:
+    if axis.whole:
         return trial.suggest_int(axis.key, int(axis.low), int(axis.high), log=axis.log)
-    return float(f"{trial.suggest_float(axis.key, axis.low, axis.high, log=axis.log):.12g}")
+    return written(axis, trial.suggest_float(axis.key, axis.low, axis.high, log=axis.log))
 
 
 def tell(made: Any, number: int, value: float | None) -> None:
@@ -99,7 +106,7 @@ def tell(made: Any, number: int, value: float | None) -> None:
 
 
 def told(made: Any) -> int:
-    """Trials that count: finished, or failed in their runs (those refused by a constraint have no value of any kind)."""
+    """Trials that were told a number."""
     from optuna.trial import TrialState
 
     return len(made.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))

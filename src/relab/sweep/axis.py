@@ -1,10 +1,10 @@
 """What values does an axis take? A list, or a range: linear or log, of real or whole numbers; perhaps only at times.
 
-    lr: [1e-4, 1e-3, 1e-2]                      values
-    lr: {low: 1e-5, high: 1e-2, log: true}      a range, for random, sobol and optuna
-    lr: {low: 1e-5, high: 1e-2, log: true, steps: 4}      the same for a grid: four values, both ends included
-    epochs: {low: 1, high: 10, int: true}
-    rnn_size: {values: [64, 128], when: {rnn: [gru, lstm]}, otherwise: 0}
+lr: [1e-4, 1e-3, 1e-2]                      values
+lr: {low: 1e-5, high: 1e-2, log: true}      a range, for random, sobol and optuna
+lr: {low: 1e-5, high: 1e-2, log: true, steps: 4}      the same for a grid: four values, both ends included
+epochs: {low: 1, high: 10, int: true}
+rnn_size: {values: [64, 128], when: {rnn: [gru, lstm]}, otherwise: 0}
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Axis:
     low: float = math.nan
     high: float = math.nan
     log: bool = False
-    int: bool = False
+    whole: bool = False  # whole numbers
     steps: int | None = None  # levels of a range in a grid
     when: dict[str, tuple[Any, ...]] = field(default_factory=dict)  # other axis -> values with which this one is there
     otherwise: Any = None  # what fills a command's placeholder where it is not there
@@ -54,10 +54,10 @@ class Axis:
         if self.values:
             return self.values[min(int(u * len(self.values)), len(self.values) - 1)]
         low, high = self.low, self.high
-        if self.int and self.steps is None:
+        if self.whole and self.steps is None:
             low, high = low - 0.5 * (not self.log), high + 0.5 * (not self.log)
         x = math.exp(math.log(low) + u * (math.log(high) - math.log(low))) if self.log else low + u * (high - low)
-        if self.int:
+        if self.whole:
             return int(min(max(math.floor(x + 0.5), self.low), self.high))
         return float(f"{min(max(x, self.low), self.high):.12g}")  # as it will be written and read again
 
@@ -69,7 +69,7 @@ class Axis:
         if self.values and not self.when and self.otherwise is None:
             return list(self.values)
         ends = {"low": self.low, "high": self.high} if self.is_range else {"values": list(self.values)}
-        more = {"log": self.log, "int": self.int, "steps": self.steps, "otherwise": self.otherwise,
+        more = {"log": self.log, "int": self.whole, "steps": self.steps, "otherwise": self.otherwise,
                 "when": {k: list(v) for k, v in self.when.items()}}  # fmt: skip
         return ends | {k: v for k, v in more.items() if v is not None and v is not False and v != {}}
 
@@ -81,7 +81,9 @@ def load(key: str, given: Any) -> Axis:
     require(isinstance(given, Mapping), f"axis `{key}` must be a list of values or a range such as"
                                         f" {{low: 1e-5, high: 1e-2, log: true}}, but is {given!r}")  # fmt: skip
     for word in given:
-        require(word in KEYS, f"axis `{key}` has the unknown key `{word}`; the nearest is `{nearest(word, KEYS)}`")
+        require(
+            word in KEYS, f"axis `{key}` has the unknown key `{word}`; the nearest is `{nearest(word, list(KEYS))}`"
+        )
     when = {str(k): tuple(v) if isinstance(v, (list, tuple)) else (v,) for k, v in (given.get("when") or {}).items()}
     otherwise = given.get("otherwise")
     if "values" in given:
@@ -111,7 +113,7 @@ def check_range(axis: Axis) -> None:
     good = math.isfinite(axis.low) and math.isfinite(axis.high) and axis.low < axis.high
     require(good, f"axis `{axis.key}` needs finite `low` < `high`, but has {axis.low:g} and {axis.high:g}")
     require(not axis.log or axis.low > 0, f"axis `{axis.key}` is `log` and needs `low` above 0, but has {axis.low:g}")
-    whole = not axis.int or (axis.low == int(axis.low) and axis.high == int(axis.high))
+    whole = not axis.whole or (axis.low == int(axis.low) and axis.high == int(axis.high))
     require(whole, f"axis `{axis.key}` is `int` and needs whole ends, but has {axis.low:g} and {axis.high:g}")
     require(axis.steps is None or axis.steps >= 2, f"`steps` of axis `{axis.key}` must be 2 or more: {axis.steps}")
 

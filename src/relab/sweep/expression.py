@@ -31,8 +31,9 @@ WORDS = {"true": True, "false": False, "True": True, "False": False}
 
 def parse(text: str, known: Mapping[str, Any]) -> ast.expr:
     """The expression, with every name and every kind of node checked."""
-    require(isinstance(text, str) and len(text) <= LONGEST, f"a constraint must be text of at most {LONGEST} letters,"
-                                                            f" such as \"lr * epochs <= 0.01\", but is {text!r:.80}")  # fmt: skip
+    good = isinstance(text, str) and len(text) <= LONGEST
+    require(good, f"a constraint must be text of at most {LONGEST} letters, such as \"lr * epochs <= 0.01\","
+                  f" but is {text!r:.80}")  # fmt: skip
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -47,20 +48,27 @@ def parse(text: str, known: Mapping[str, Any]) -> ast.expr:
 
 def check(node: ast.expr, text: str) -> None:
     """Only what the docstring of this file lists."""
-    good = (
-        isinstance(node, (ast.Name, ast.Attribute)) and dotted(node) is not None
-        or isinstance(node, ast.Constant) and isinstance(node.value, (int, float, str, bool))
-        or isinstance(node, ast.BinOp) and (type(node.op) in BINARY or isinstance(node.op, ast.Pow))
-        or isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd, ast.Not))
-        or isinstance(node, (ast.BoolOp, ast.List, ast.Tuple))
-        or isinstance(node, ast.Compare) and all(type(op) in COMPARE for op in node.ops)
-        or isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
-        and not node.keywords
-    )  # fmt: skip
-    require(good, f"the constraint {text!r} may hold numbers, settings, comparisons, and, or, not, in and"
-                  f" {', '.join(FUNCTIONS)}, but not {ast.unparse(node)!r}")  # fmt: skip
+    require(known_kind(node), f"the constraint {text!r} may hold numbers, settings, comparisons, and, or, not, in and"
+                              f" {', '.join(FUNCTIONS)}, but not {ast.unparse(node)!r}")  # fmt: skip
     for child in _inside(node):
         check(child, text)
+
+
+def known_kind(node: ast.expr) -> bool:
+    match node:
+        case ast.Name() | ast.Attribute():
+            return dotted(node) is not None
+        case ast.Constant():
+            return isinstance(node.value, (int, float, str, bool))
+        case ast.BinOp():
+            return type(node.op) in BINARY or isinstance(node.op, ast.Pow)
+        case ast.UnaryOp():
+            return isinstance(node.op, (ast.USub, ast.UAdd, ast.Not))
+        case ast.Compare():
+            return all(type(op) in COMPARE for op in node.ops)
+        case ast.Call():
+            return isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
+    return isinstance(node, (ast.BoolOp, ast.List, ast.Tuple))
 
 
 def _inside(node: ast.expr) -> list[ast.expr]:
@@ -111,9 +119,8 @@ def value(node: ast.expr, values: Mapping[str, Any]) -> Any:
             a, b = value(node.left, values), value(node.right, values)
             return power(a, b) if isinstance(node.op, ast.Pow) else _number(BINARY[type(node.op)], a, b)
         case ast.UnaryOp():
-            inner = value(node.operand, values)
-            return not inner if isinstance(node.op, ast.Not) else _number(operator.mul, inner,
-                                                                          -1 if isinstance(node.op, ast.USub) else 1)  # fmt: skip
+            inner, sign = value(node.operand, values), -1 if isinstance(node.op, ast.USub) else 1
+            return not inner if isinstance(node.op, ast.Not) else _number(operator.mul, inner, sign)
         case ast.BoolOp():
             each = [value(part, values) for part in node.values]
             return all(each) if isinstance(node.op, ast.And) else any(each)

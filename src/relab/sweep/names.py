@@ -16,6 +16,7 @@ from relab.configs.views import config_hash
 WHOLE = 3  # letters up to which a word is not abbreviated
 LONGEST = 120  # of a name
 TEXT = 12  # letters of a value
+SEED = "sS"  # what stands for the seed: s64 would be read as one
 
 
 def shorts(keys: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -36,7 +37,7 @@ def shorts(keys: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
 def initials(word: str) -> str:
     parts = [part for part in re.split(r"[\W_]+", word) if part]
     if len(parts) == 1:
-        return parts[0] if len(parts[0]) <= WHOLE else parts[0][0]
+        return parts[0] if len(parts[0]) <= WHOLE or parts[0][0] in SEED else parts[0][0]
     return "".join(part[0] for part in parts) or "x"
 
 

@@ -1,4 +1,4 @@
-"""What is swept? A sweep.yaml, checked before anything runs: question, axes, how points are chosen, seeds within each."""
+"""What is swept? A sweep.yaml, checked before anything runs: question, axes, how points are chosen, seeds in each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from relab.experiment import template
 from relab.experiment.cells import check_same, check_seeds
 from relab.experiment.question import Experiment, check_budget, given
 from relab.jsonl import write_atomic
-from relab.sweep import axis, expression, names, points
+from relab.sweep import axis, expression, names
+from relab.sweep import points as chosen
 from relab.sweep.axis import Axis
 
 METHODS = ("grid", "random", "sobol", "optuna")
@@ -68,17 +69,17 @@ class Sweep:
         return names.shorts([each.key for each in self.axes], self.names)
 
     @cached_property
-    def limits(self) -> points.Constraints:
+    def limits(self) -> chosen.Constraints:
         known = {**self.base, **{each.key: None for each in self.axes}}
         return [(text, expression.parse(text, known)) for text in self.constraints]
 
-    def points(self) -> list[points.Point]:
+    def points(self) -> list[chosen.Point]:
         """All points; those of optuna are chosen while it runs."""
         if self.method == "grid":
-            return points.grid(self.axes, self.limits, self.base)
-        return points.drawn(self.method, int(self.trials or 0), self.axes, self.limits, self.base, self.sampler_seed)
+            return chosen.grid(self.axes, self.limits, self.base)
+        return chosen.drawn(self.method, int(self.trials or 0), self.axes, self.limits, self.base, self.sampler_seed)
 
-    def experiment(self, found: Mapping[str, points.Point]) -> Experiment:
+    def experiment(self, found: Mapping[str, chosen.Point]) -> Experiment:
         """Trials as the variants of an experiment: what runs, resumes and is read is the same."""
         fill = {each.key: each.otherwise for each in self.axes if each.otherwise is not None}
         variants = {name: {**{k: v for k, v in fill.items() if k not in point}, **point}
@@ -172,7 +173,7 @@ def check_method(s: Sweep, path: Path) -> None:
 def check_runs(s: Sweep, path: Path) -> None:
     """What the trials have in common with an experiment's variants, asked of them all, or of a few of optuna's."""
     if s.method == "optuna":
-        found = points.drawn("random", 1, s.axes, s.limits, s.base, s.sampler_seed)
+        found = chosen.drawn("random", 1, s.axes, s.limits, s.base, s.sampler_seed)
     else:
         found = s.points()
         require(len(found) >= 2, f"{path} must ask for two points or more, but has {len(found)}")

@@ -15,6 +15,7 @@ from relab.experiment.cells import Cell
 from relab.experiment.forecast import Interrupted
 from relab.sweep import ask, plan, race, trials
 from relab.sweep.plan import Sweep
+from relab.sweep.points import Point
 from relab.sweep.trials import Sweeping
 
 Watch = Callable[[int, int], None]
@@ -94,7 +95,7 @@ def run_asked(s: Sweeping, workers: int, watch: Watch | None) -> None:
             del waiting[number]
 
 
-def failed(s: Sweeping, waiting: dict[int, plan.points.Point]) -> int:
+def failed(s: Sweeping, waiting: dict[int, Point]) -> int:
     """Trials whose runs gave no number at all: they have been paid for, and count."""
     known = {number: trial for number, trial in s.ledger.numbers.items() if int(number) not in waiting}
     return sum(not trials.scores(s.plan, trials.outcomes(s, [trial], s.plan.seeds)) for trial in known.values())

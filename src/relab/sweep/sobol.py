@@ -1,4 +1,4 @@
-"""How are points spread evenly over many axes? Sobol's sequence (1967) with the direction numbers of Joe and Kuo (2008).
+"""How are points spread evenly over many axes? Sobol's sequence (1967), direction numbers of Joe and Kuo (2008).
 
 The first points fill the box as evenly as more of them do, so that a sweep can be stopped or lengthened anywhere. A
 digital shift (one random word per axis, XORed) moves the first point away from the corner and keeps the evenness.

@@ -1,4 +1,4 @@
-"""What does a terminal show of a sweep? The body of sweep.json in a screenful: trials, axes, the winner and its luck."""
+"""What does a terminal show of a sweep? A screenful of sweep.json: trials, axes, the winner and its luck."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ def table(body: dict[str, Any]) -> list[str]:
     wide = max(len(told(t["point"])) for t in ranked[:SHOWN])
     found = [f"  {told(t['point']):{wide}}  {number(t['mean'])}{ends(t)}  {state(t, verdicts.get(t['trial'], 'best'))}"
              for t in ranked[:SHOWN]]  # fmt: skip
-    return [printable(line).rstrip() for line in found] + [f"  and {len(ranked) - SHOWN} more trials"] * (len(ranked) > SHOWN)
+    return [printable(line).rstrip() for line in found] + [f"  and {len(ranked) - SHOWN} more trials"] * (
+        len(ranked) > SHOWN
+    )
 
 
 def rank(t: dict[str, Any], direction: str, at: str) -> tuple[bool, float]:
@@ -43,7 +45,7 @@ def state(t: dict[str, Any], verdict: str) -> str:
     said = [verdict] if verdict != "cannot tell" else ["not told from the best"]
     if t["dropped"]:
         x = t["dropped"]
-        said = [f"dropped after {x['n']} seeds: {number(x['delta'])} [{number(x['low'])}, {number(x['high'])}] to the leader"]
+        said = [f"dropped after {x['n']} seeds: {number(x['delta'])}{ends(x)} to the leader"]
     failed = sum(v["note"].startswith("failed") for v in t["values"])
     n = f"{t['n']} of {t['planned']} seeds" if t["n"] < t["planned"] and not t["dropped"] else ""
     return ", ".join([*said, *([n] if n else []), *([f"{failed} failed"] if failed else [])])
