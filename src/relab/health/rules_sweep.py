@@ -309,11 +309,9 @@ def _of_grid(found: Seen) -> Finding | None:
     if grid:
         told = _told_point(gone[0], tuple(found.axes))
         keys = ", ".join(map(plain_key, found.axes))
-        shown = Evidence(
-            "cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values seen"
-        )
-        return Finding(f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}", len(gone) / size, None,
-                       [shown])  # fmt: skip
+        shown = Evidence("cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values")
+        said = f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}"
+        return Finding(said, len(gone) / size, None, [shown])
     return _of_seeds(found)
 
 
@@ -348,6 +346,6 @@ def sweep_cost(groups: list[Group], least: float = 86_400.0) -> Finding | None:
         if left * seconds > least:
             whole_cost = duration(each.plan.cells * seconds)
             said = f"{left:,} of {each.plan.cells:,} planned cells are left at {duration(seconds)} each:"
-            return Finding(f"{said} {duration(left * seconds)}, {whole_cost} in all", left * seconds, None,
-                           [Evidence("seconds per cell", [], [seconds], f"of {len(each.whole)} whole runs")])  # fmt: skip
+            shown = Evidence("seconds per cell", [], [seconds], f"of {len(each.whole)} whole runs")
+            return Finding(f"{said} {duration(left * seconds)}, {whole_cost} in all", left * seconds, None, [shown])
     return None

@@ -6,13 +6,17 @@ repeated, a failed one only if it is asked for.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from relab.execute import local
 from relab.experiment import cells as runs
+from relab.experiment import foreign
 from relab.experiment.cells import Cell
 from relab.experiment.forecast import Interrupted
+from relab.importers import told
+from relab.record import is_locked
 from relab.sweep import ask, plan, race, trials
 from relab.sweep.plan import Sweep
 from relab.sweep.points import Point
@@ -20,6 +24,7 @@ from relab.sweep.trials import Sweeping
 
 Watch = Callable[[int, int], None]
 Tell = Callable[[str], None]
+POLL_S = 0.2
 
 
 def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
@@ -62,6 +67,8 @@ def run_rounds(s: Sweeping, workers: int, watch: Watch | None, tell: Tell | None
 
 def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> None:
     """Run what is missing of these; what fails is written down with its last words and left alone."""
+    while any(map(busy, s.missing(cells))):
+        time.sleep(POLL_S)
     todo = s.missing(cells)
     if not todo:
         return
@@ -71,6 +78,12 @@ def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> Non
     s.save()
     if done.interrupted:
         raise Interrupted
+
+
+def busy(cell: Cell) -> bool:
+    """Whether a process that outlived a killed sweep still works on it: then it is waited for, not started twice."""
+    state = told.read_state(cell.folder)
+    return foreign.alive(state) if state else is_locked(cell.folder)
 
 
 # ---- Optuna
