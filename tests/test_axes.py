@@ -123,8 +123,8 @@ def test_all_intervals_hold_together():
         cells = axes.cells_of(points, values)
         wrong += any(e.verdict == "moves" for e in axes.effects(cells))
         crossed += any(e.verdict == "moves" for e in axes.interactions(cells))
-    assert wrong / 300 <= 0.065
-    assert crossed / 300 <= 0.08
+    assert wrong / 300 <= 0.05
+    assert crossed / 300 <= 0.05
 
 
 def test_which_cells_are_missing_and_what_never_was_a_grid():

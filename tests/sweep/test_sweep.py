@@ -260,6 +260,17 @@ def test_the_page_and_the_plan_of_a_sweep(ask):
     assert plan.cells == 30
 
 
+def test_a_broken_ledger_is_said_and_can_be_deleted(ask, capsys):
+    relab(str(ask()), "--yes")
+    before = calls()
+    Path("sweeps/s/trials.json").write_text('{"points": 3}')
+    relab("s.yaml", "--yes", code=2)
+    assert "no ledger of a sweep: `points` is 3; delete it" in capsys.readouterr().err
+    Path("sweeps/s/trials.json").unlink()
+    relab("s.yaml", "--yes")
+    assert calls() == before, "the runs' own folders rule"
+
+
 def test_json_is_the_result(ask, capsys):
     relab(str(ask()), "--json")
     found = json.loads(capsys.readouterr().out)

@@ -30,7 +30,7 @@ def build(path: Path) -> dict[str, Any] | None:
 
 
 def page(body: dict[str, Any]) -> dict[str, Any]:
-    tables = [trials(body), winner(body), effects(body), interactions(body), incomplete(body)]
+    tables = [winner(body), effects(body), interactions(body), incomplete(body), trials(body)]
     return {
         "metric": str(body["metric"]), "text": f"{body['question']} {body['text']}", "notes": list(body["notes"]),
         "tables": [t for t in tables if t["rows"]], "heat": heat(body),
@@ -47,11 +47,9 @@ def trials(body: dict[str, Any]) -> dict[str, Any]:
     sign = -1 if body["direction"] == "lower" or body["at"] == "first_step_reaching" else 1
     ranked = sorted(body["trials"], key=lambda t: (t["trial"] != best, not math.isfinite(t["mean"]), -sign * t["mean"]))
     rows = [_trial(t, verdicts.get(t["trial"]), body["axes"]) for t in ranked[:MOST_ROWS]]
-    level = body["differ"]["level"]
+    pairs = body["differ"]["pairs"]
     more = f"; {len(ranked) - MOST_ROWS} more are in {FILE}" if len(ranked) > MOST_ROWS else ""
-    about = (
-        f", differences to the best at {100 * level:.4g} %, which holds over all pairs" if math.isfinite(level) else ""
-    )
+    about = f"; differences to the best hold together over all {pairs:,} pairs and all looks" if pairs else ""
     return table([*body["axes"], body["metric"], "seeds", "to the best", "verdict", "each seed"], rows,
                  f"Trials, best first: mean and 95 % interval from five seeds on{about}{more}")  # fmt: skip
 

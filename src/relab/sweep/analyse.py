@@ -172,7 +172,7 @@ def notes(s: Sweeping, body: dict[str, Any]) -> list[str]:
         )
     crossed = [e for e in body["effects"] if e["verdict"] == axes.CONFOUNDED]
     said += [f"what {e['axis']} does cannot be told: it changes only together with other axes" for e in crossed]
-    if body["incomplete"] and s.plan.method == "grid":
+    if s.plan.method == "grid" and any(not t["n"] for t in body["trials"]):
         said.append("with cells missing, effects of axes assume that axes add up")
     return said
 

@@ -30,9 +30,10 @@ def table(body: dict[str, Any]) -> list[str]:
     wide = max(len(told(t["point"])) for t in ranked[:SHOWN])
     found = [f"  {told(t['point']):{wide}}  {number(t['mean'])}{ends(t)}  {state(t, verdicts.get(t['trial'], 'best'))}"
              for t in ranked[:SHOWN]]  # fmt: skip
-    return [printable(line).rstrip() for line in found] + [f"  and {len(ranked) - SHOWN} more trials"] * (
-        len(ranked) > SHOWN
-    )
+    found += [f"  and {len(ranked) - SHOWN} more trials"] * (len(ranked) > SHOWN)
+    gone = [t["dropped"]["n"] for t in ranked if t["dropped"]]
+    found += [f"  {len(gone)} trials were dropped in the race, after {min(gone)} to {max(gone)} seeds"] if gone else []
+    return [printable(line).rstrip() for line in found]
 
 
 def rank(t: dict[str, Any], direction: str, at: str) -> tuple[bool, float]:
