@@ -14,6 +14,7 @@ from relab.screen import number
 FILE = "sweep.json"
 MOST_ROWS = 200
 MOST_LEVELS = 14  # of an axis in the map
+CROSSED = {"moves": "interact", "inert": "none that matters"}
 VERDICTS = {"cannot tell": "not told from the best", "worse": "clearly worse", "better": "clearly better"}
 
 
@@ -105,7 +106,9 @@ def interactions(body: dict[str, Any]) -> dict[str, Any]:
         if c["at"]:
             (a, b), (p, q) = c["at"]
             at = f"{value(a)} to {value(b)}, at {value(q)} against {value(p)}"
-        rows.append([" × ".join(c["axes"]), c["verdict"], at, _ends(c["delta"], c["low"], c["high"])])
+        rows.append(
+            [" × ".join(c["axes"]), CROSSED.get(c["verdict"], c["verdict"]), at, _ends(c["delta"], c["low"], c["high"])]
+        )
     return table(["axes", "verdict", "largest", "difference of differences"], rows,
                  "Interactions: how much one axis changes what another does; 95 % over all pairs together")  # fmt: skip
 
