@@ -265,7 +265,7 @@ def test_a_broken_ledger_is_said_and_can_be_deleted(ask, capsys):
     before = calls()
     Path("sweeps/s/trials.json").write_text('{"points": 3}')
     relab("s.yaml", "--yes", code=2)
-    assert "no ledger of a sweep: `points` is 3; delete it" in capsys.readouterr().err
+    assert "no ledger: `points` is 3; delete it" in capsys.readouterr().err
     Path("sweeps/s/trials.json").unlink()
     relab("s.yaml", "--yes")
     assert calls() == before, "the runs' own folders rule"

@@ -98,7 +98,7 @@ def open_ledger(folder: Path) -> Ledger:
     known, found = vars(Ledger()), read_json(folder, FILE)
     odd = [key for key, value in found.items() if key != "planned" and type(value) is not type(known.get(key))]
     if odd:
-        raise RecordError(f"{folder / FILE} is no ledger of a sweep: `{odd[0]}` is {found[odd[0]]!r:.40}; delete it, and"
+        raise RecordError(f"{folder / FILE} is no ledger: `{odd[0]}` is {found[odd[0]]!r:.40}; delete it, and"
                           " the sweep is taken up from its runs, without what was dropped or failed")  # fmt: skip
     return Ledger(**{key: value for key, value in found.items() if key != "planned"})
 
