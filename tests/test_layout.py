@@ -19,8 +19,8 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types places names streams glossary levels logger jsonl provenance configs registry config record",
-    1: "history folders proposal stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp"
+    0: "__init__ types places width names streams glossary levels logger jsonl provenance configs registry config record",
+    1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp"
     " envs",
     2: "rollout replay baseline",
     3: "algos",
@@ -28,7 +28,7 @@ LAYERS = {
     5: "media screen train judge faults",
     6: "importers exporters shelf index listing checkup",
     7: "health",
-    8: "advise answer",
+    8: "answer advise",
     9: "report notebook comparison",
     10: "execute experiment suite sweep loop",
     11: "studies",
@@ -42,6 +42,8 @@ READING = set(LAYERS[0].split()) | {
         "history",
         "folders",
         "proposal",
+        "lineage",
+        "tried",
         "stats",
         "schedules",
         "importers",
