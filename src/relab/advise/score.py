@@ -35,6 +35,20 @@ ENDED = ("finished", "ended")
 SCORED = ("final", "success_rate")  # what a prediction may be about
 MOST = 500  # run folders of one folder that are read
 LEVEL = 0.95
+# Why a score is what it is; {what} is the run, state or settings that it is about. The log's languages have the same.
+WHY = {
+    "inside": "inside",
+    "outside": "outside, by more than its noise",
+    "no_parent": "its parent {what} is not here",
+    "not_ended": "its run is {what}",
+    "not_scored": "a prediction at {what} is not scored",
+    "changed_more": "the run changed more than was proposed: {what}",
+    "no_number": "there is no number to compare",
+    "no_interval": "no interval was predicted",
+    "one_seed": "one seed a side: the noise of seeds is not known",
+    "within_noise": "outside, but within its noise of the interval",
+    "less_sharp": "inside, but known less sharply than the prediction is wide",
+}
 
 
 @dataclass(frozen=True)
@@ -60,8 +74,13 @@ class Score:
     predicted: dict[str, float | None]  # delta, low, high
     measured: Measured
     verdict: str
-    why: str
+    reason: str  # key of WHY
+    what: str = ""
     date: str = ""
+
+    @property
+    def why(self) -> str:
+        return WHY[self.reason].format(what=self.what)
 
     @property
     def error(self) -> float | None:
@@ -77,7 +96,7 @@ class Score:
         return _inside(self.measured.delta, self.predicted)
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self) | {"error": self.error, "inside": self.inside}
+        found = asdict(self) | {"why": self.why, "error": self.error, "inside": self.inside}
         return found | {"measured": found["measured"] | {"seeds": list(self.measured.seeds)}}
 
 
@@ -176,11 +195,12 @@ def score(children: Sequence[History], pool: Pool) -> Score:
     done = [run for run in children if state_of(run) in ENDED]
     base = _twins(parent, pool) if parent is not None else []
     found = measured(base, done, said)
-    verdict, why = _judge(_kind(ends), ends, found, _problem(first, parent, done, said))
+    problem = _problem(first, parent, done, said)
+    verdict, reason = (OPEN, problem[0]) if problem else _judge(_kind(ends), ends, found)
     return Score(
         [run.folder.name for run in children], str(first.meta.get("parent")), dict(first.meta["proposal"]["diff"]),
-        str(said.get("metric") or ""), _kind(ends), ends, found, verdict, why,
-        max(tried.day(run.meta) for run in children),
+        str(said.get("metric") or ""), _kind(ends), ends, found, verdict, reason,
+        problem[1] if problem else "", max(tried.day(run.meta) for run in children),
     )  # fmt: skip
 
 
@@ -202,16 +222,18 @@ def _twins(parent: History, pool: Pool) -> list[History]:
     return [run for run in runs or [parent] if state_of(run) in ENDED]
 
 
-def _problem(first: History, parent: History | None, done: Sequence[History], said: Mapping[str, Any]) -> str:
-    """Why it cannot be measured at all; empty where it can."""
+def _problem(
+    first: History, parent: History | None, done: Sequence[History], said: Mapping[str, Any]
+) -> tuple[str, str] | None:
+    """Why it cannot be measured at all, and what that is about; None where it can."""
     if parent is None:
-        return f"its parent {first.meta.get('parent')} is not here"
+        return "no_parent", str(first.meta.get("parent"))
     if not done:
-        return f"its run is {state_of(first)}"
+        return "not_ended", state_of(first)
     if said.get("at", "final") not in SCORED:
-        return f"a prediction at `{said.get('at')}` is not scored"
+        return "not_scored", str(said.get("at"))
     more = unproposed(parent, done[0])
-    return f"the run changed more than was proposed: {', '.join(more[:3])}" if more else ""
+    return ("changed_more", ", ".join(more[:3])) if more else None
 
 
 def unproposed(parent: History, child: History) -> list[str]:
@@ -228,7 +250,7 @@ def measured(parents: Sequence[History], children: Sequence[History], said: Mapp
     a, b = (_values(runs, said) for runs in (parents, children))
     n, sign = (len(a), len(b)), DIRECTIONS.get(str(said.get("direction") or "higher"), 1)
     if not len(a) or not len(b):
-        return Measured(None, None, None, n, "no number to compare")
+        return Measured(None, None, None, n, WHY["no_number"])
     delta, half, noise = _noise(a, b)
     if half is None:
         return Measured(sign * delta, None, None, n, noise)
@@ -256,29 +278,26 @@ def _noise(a: np.ndarray, b: np.ndarray) -> tuple[float, tuple[float, float] | N
         return delta, (delta - found.low, found.high - delta), f"{LEVEL:.0%} interval over seeds"
     many = a if len(a) > len(b) else b
     if len(many) < 2:
-        return delta, None, "one seed a side: the noise of seeds is not known"
+        return delta, None, WHY["one_seed"]
     spread = float(many.std(ddof=1)) * math.sqrt(1 + 1 / len(many))
     half = stats.t_quantile(0.5 + LEVEL / 2, len(many) - 1) * spread
     return delta, (half, half), f"{LEVEL:.0%}, with the spread of the {len(many)} seeds of the other side"
 
 
-def _judge(kind: str, said: Mapping[str, float | None], found: Measured, problem: str) -> tuple[str, str]:
-    if problem:
-        return OPEN, problem
+def _judge(kind: str, said: Mapping[str, float | None], found: Measured) -> tuple[str, str]:
+    """(verdict, key of WHY)."""
     if found.delta is None:
-        return OPEN, found.noise
+        return OPEN, "no_number"
     if kind in (NONE, POINT):
-        return OPEN, "no interval was predicted"
+        return OPEN, "no_interval"
     if found.low is None or found.high is None:
-        return OPEN, found.noise
+        return OPEN, "one_seed"
     low, high = _ends(said)
     if found.high < low or found.low > high:
-        return MISS, "outside, by more than its noise"
+        return MISS, "outside"
     if not _inside(found.delta, said):
-        return OPEN, "outside, but within its noise of the interval"
-    if found.high - found.low > high - low:
-        return OPEN, "inside, but known less sharply than the prediction is wide"
-    return HIT, "inside"
+        return OPEN, "within_noise"
+    return (OPEN, "less_sharp") if found.high - found.low > high - low else (HIT, "inside")
 
 
 def _ends(said: Mapping[str, float | None]) -> tuple[float, float]:

@@ -193,7 +193,7 @@ class Progress:
 def write(folder: Path, log: Path | None) -> Written:
     """The report and the entry; what cannot be written is said, and the answer stands without it."""
     from relab.commands.hinting import Hinting
-    from relab.commands.note import language
+    from relab.commands.note_common import language
     from relab.commands.report import content
     from relab.notebook import entry
     from relab.notebook import folder as notes

@@ -154,7 +154,8 @@ def _score(score: dict[str, Any], w: Words) -> str:
     try:
         seeds = w.say("answer.seeds", n_a=score["measured"]["seeds"][0], n_b=score["measured"]["seeds"][1])
         known = {"hit": w.say("score.hit"), "miss": w.say("score.miss")}
-        verdict = known.get(score["verdict"]) or w.say("score.open", why=score["why"])
+        why = w.sentences[f"why.{score['reason']}"].format(what=score["what"])
+        verdict = known.get(score["verdict"]) or w.say("score.open", why=why)
         line = w.say("score.line", metric=score["metric"], predicted=span(score["predicted"], score["kind"]),
                      measured=span(score["measured"]), seeds=seeds, verdict=verdict)  # fmt: skip
         return md(f"{told(score['diff'])}{w.say('colon')}{line}")

@@ -106,7 +106,7 @@ def entries(logs: Iterable[Path]) -> list[Logged]:
             for one in read(path):
                 if one.id and one.id != INDEX:
                     found.setdefault(one.id, one)
-    return sorted(found.values(), key=lambda one: (one.date, one.id))
+    return sorted(found.values(), key=lambda one: one.date)
 
 
 def read(path: Path) -> list[Logged]:

@@ -17,7 +17,7 @@ from relab.jsonl import RecordError, read_json
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
-from relab.notebook.page import Entry, Record, Table, anchored, joined
+from relab.notebook.page import Entry, Record, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.report.course import elapsed
@@ -37,13 +37,14 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
     answers = read_json(folder, "answer.json")["answers"]
     clean, date = Cleaner([folder], set()).clean, tried.ended(folder)
     settings = {name: tried.variant(folder, asked, name) for name in asked["variants"]}
-    said = clean([sentences.answer(w, x) for x in answers])
     return Entry(
-        id_of(folder, asked), w.code, clean(w.say("head", date=date, title=asked["question"])), said,
-        clean(_notes(answers, w)), clean(marks(settings, w)), "", [], [], clean(differences(settings, w)),
-        Record(evidence=evidence(answers, w, folder)), finding_lines(data, w),
-        clean(commands(folder, asked)), clean(seeds_needed(answers, w) or next_step(folder, proposal, w)),
-        folder.resolve().name, date, clean(facts(folder, asked, answers, settings, data, date)),
+        id=id_of(folder, asked), lang=w.code, title=clean(w.say("head", date=date, title=asked["question"])),
+        answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
+        marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
+        differs=clean(differences(settings, w)), record=Record(evidence=evidence(answers, w, folder)),
+        findings=finding_lines(data, w), command=clean(commands(folder, asked)),
+        next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
+        facts=clean(facts(folder, asked, answers, settings, data, date)) | {"source": called(folder)},
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from relab import lineage, tried
 from relab.advise import score as scoring
+from relab.configs.views import flatten
 from relab.history import History
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
@@ -19,8 +20,10 @@ from relab.notebook.words import Words
 from relab.report import gather
 from relab.report.course import elapsed
 from relab.report.gather import Group
+from relab.report.sections import last_step
 from relab.report.share import Cleaner
-from relab.screen import number
+from relab.report.verdict import finals
+from relab.screen import count, duration, number
 
 EVALUATIONS = 8  # rows of their table
 EVENTS = 8
@@ -28,7 +31,7 @@ TELEMETRY = ("policy/entropy", "policy/kl", "policy/clip_share", "value/explaine
              "optim/grad_norm")  # fmt: skip
 REVIEWED = ("gate", "stage", "alert")  # events
 UNDONE = ("running", "interrupted", "stale")
-KEPT = ("checkpoints/best", "checkpoints/latest", "media", "logs", "tb_logs", "plots")
+KEPT = ("checkpoints", "media", "logs", "tb_logs", "plots")
 
 
 def build(folder: Path, data: dict[str, Any], proposal: str, w: Words, roots: Sequence[Path] = ()) -> Entry:
@@ -42,12 +45,15 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words, roots: Se
     verdicts = [each.verdict for group in groups for each in group.distinct]
     said = data["sentence"] if w.code == "en" else sentences.verdicts(w, verdicts)  # the report's own is English
     return Entry(
-        safe_id(id_of(run, name, one)), w.code, w.say("head", date=date, title=clean(title_of(run, data))).strip(),
-        [said], [], clean(marks(run, parent, w)) if one else [], clean(sentences.score(w, scored)) if scored else "",
-        clean(start(run, w)) if one else [], clean(observations(run)) if one else [],
-        [data["config"]["head"], *data["config"]["rows"][:KEYS]], clean_record(record(groups, data, folder, w), clean),
-        finding_lines(data, w), list(data["commands"]), clean(next_step(folder, proposal, w)), name, date,
-        clean(facts(groups, data, parent, scored, said, name)),
+        id=safe_id(id_of(run, name, one)), lang=w.code,
+        title=w.say("head", date=date, title=clean(title_of(run, data))).strip(), answer=[said], notes=[],
+        marks=clean(marks(run, parent, w)) if one else [],
+        prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
+        observations=clean(observations(run)) if one else [],
+        differs=[heads(data["config"]["head"], w), *data["config"]["rows"][:KEYS]],
+        record=clean_record(record(groups, data, folder, w), clean), findings=finding_lines(data, w),
+        command=list(data["commands"]), next=clean(next_step(folder, proposal, w)), name=name, date=date,
+        facts=clean(facts(groups, data, parent, scored, said, name)) | {"source": called(folder)},
     )  # fmt: skip
 
 
@@ -86,6 +92,10 @@ def observations(run: History) -> list[str]:
     return [str(intent)] if intent and scoring.predicted_of(run) is not None else []
 
 
+def heads(row: list[str], w: Words) -> list[str]:
+    return [w.sentences.get(f"plan.{word}", word) for word in row]
+
+
 # ---- The record
 
 
@@ -93,7 +103,7 @@ def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) ->
     one = len(groups) == 1 and len(groups[0].runs) == 1
     run = groups[0].runs[0].history
     return Record(
-        overview(groups, data, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
+        overview(groups, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
         telemetry(run) if one else [], gates(run) if one else [], artefacts(run) if one else [],
     )  # fmt: skip
 
@@ -104,26 +114,60 @@ def clean_record(found: Record, clean: Any) -> Record:
                   clean(found.artefacts))  # fmt: skip
 
 
-def overview(groups: list[Group], data: dict[str, Any], w: Words) -> list[str]:
+def overview(groups: list[Group], w: Words) -> list[str]:
+    """How far each config's runs came, how long that took, how they ended."""
     return [
-        w.say("overview", name=b["label"], verdict=sentences.outcome(w, [run.verdict for run in group.distinct]),
-              steps=b["done"], status=b["status"])
-        for group, b in zip(groups, data["budget"], strict=True)
+        w.say("overview.line", name=group.label, verdict=sentences.outcome(w, [run.verdict for run in group.distinct]),
+              steps=_progress(group, w), status=_status(group, w))
+        for group in groups
     ]  # fmt: skip
+
+
+def _progress(group: Group, w: Words) -> str:
+    run = group.runs[0].history
+    seconds = sum(elapsed(each.history) for each in group.runs)
+    time = w.say("overview.time", time=duration(seconds)) if math.isfinite(seconds) else ""
+    axis = run.axes.get(group.runs[0].verdict.metric, "agent_steps")
+    unit = w.say("overview.iterations" if axis == "iteration" else "overview.steps") if _counted(axis) else axis
+    words = {"done": count(max(last_step(each.history) for each in group.runs)), "unit": unit, "time": time}
+    total = flatten(run.config).get("total_steps")
+    return w.say("overview.of", total=count(total), **words) if type(total) is int else w.say("overview.done", **words)
+
+
+def _counted(axis: str) -> bool:
+    return axis == "iteration" or axis.endswith("_steps")
+
+
+def _status(group: Group, w: Words) -> str:
+    states = [run.state for run in group.runs]
+    said = {state: w.sentences.get(f"status.{state}", state) for state in dict.fromkeys(states)}
+    return w.list([text if len(states) == 1 else f"{states.count(state)} {text}" for state, text in said.items()])
 
 
 def outcomes(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Table:
     """A row per config of the folder: seeds, episodes, the last evaluation with its interval, every seed's number."""
     head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", "last", "every")]
-    return [head, *(_outcome(group, x, folder) for group, x in zip(groups, data["outcome"], strict=True))]
+    return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, data["outcome"], strict=True))]
 
 
-def _outcome(group: Group, x: dict[str, Any], folder: Path) -> list[str]:
+def _outcome(group: Group, x: dict[str, Any], folder: Path, w: Words) -> list[str]:
     refs = [_ref(run.history, x["metric"], run.verdict.final, folder) for run in group.distinct]
     each = [anchored(one["value"], ref) for one, ref in zip(x["each"], refs, strict=True)]
     value = each[0] if len(each) == 1 else x["value"]
-    last = joined([x["metric"], value, f"({x['sure']})"])
+    last = joined([x["metric"], value, f"({sure(group, w)})"])
     return [x["label"], str(x["seeds"]), str(x["episodes"]), last, joined(each) if each else "-"]
+
+
+def sure(group: Group, w: Words) -> str:
+    """How sure the number is: an interval over seeds, or why there is none."""
+    found = finals([run.verdict for run in group.distinct])
+    if found.n >= 2:
+        return w.say("evidence.equal" if found.low == found.high else "evidence.many", n=found.n)
+    last = next((run.verdict.points[-1] for run in group.distinct if run.verdict.points), None)
+    if not found.n or last is None:
+        return w.say("evidence.none")
+    noisy = last.n > 1 and math.isfinite(last.se) and any(run.history.evals for run in group.distinct)
+    return w.say("evidence.noise", se=number(last.se)) if noisy else w.say("evidence.one")
 
 
 def _ref(run: History, metric: str, value: float, folder: Path) -> Ref | None:

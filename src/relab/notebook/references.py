@@ -185,7 +185,7 @@ class Change:
     ref: Ref
     old: str
     new: str  # what stands there after a refresh
-    state: str  # same, renewed, filled, gone, no_number
+    state: str  # same, renewed, back (no longer stale), filled, gone, no_number
     entry: str = ""  # the id of relab's entry that it stands in
 
     @property
@@ -248,7 +248,7 @@ def _renew(ref: Ref, old: str, match: re.Match[bytes], records: Records, say: Wo
     if isinstance(value, str):
         return (f"{old}{say.say(f'stale.{value}')}{ref.comment()}" if old else ""), value
     if old and same(old, value):
-        return f"{old}{ref.comment()}", "renewed" if was_stale else "same"
+        return f"{old}{ref.comment()}", "back" if was_stale else "same"
     return f"{like(old, value) if old else number(value)}{ref.comment()}", "renewed" if old else "filled"
 
 

@@ -11,7 +11,9 @@ from typing import Any
 
 from relab.config import require
 from relab.notebook import log
+from relab.notebook.digest import verdict_word
 from relab.notebook.log import Logged
+from relab.notebook.words import words
 from relab.places import printable
 from relab.width import cut
 
@@ -36,9 +38,9 @@ class Hit:
                 "matches": self.matches, "lines": rows}  # fmt: skip
 
 
-def search(logs: Iterable[Path], words: Sequence[str], regex: bool = False) -> list[Hit]:
+def search(logs: Iterable[Path], wanted: Sequence[str], regex: bool = False) -> list[Hit]:
     """What holds all of the words, oldest first; letters of either case and of either width are the same."""
-    tests = [matcher(word, regex) for word in words]
+    tests = [matcher(word, regex) for word in wanted]
     pieces = [one for path in logs for file in log.files(path) for one in log.read(file) if one.id != log.INDEX]
     found = [hit for one in pieces if (hit := _hit(one, tests)) is not None]
     return sorted(found, key=lambda hit: (hit.entry.date, str(hit.entry.path), hit.entry.line))
@@ -72,18 +74,19 @@ def _hit(one: Logged, tests: Sequence[Callable[[str], bool]]) -> Hit | None:
     return Hit(one, kept, len(places))
 
 
-def text(hits: Sequence[Hit], words: Sequence[str]) -> str:
+def text(hits: Sequence[Hit], wanted: Sequence[str]) -> str:
     """For a terminal: a head a piece, then its lines; those that match are marked."""
     if not hits:
-        return f"nothing in the log holds {' and '.join(map(printable, words))}"
+        return f"nothing in the log holds {' and '.join(map(printable, wanted))}"
     return "\n\n".join("\n".join(_told(hit)) for hit in hits)
 
 
 def _told(hit: Hit) -> list[str]:
     one = hit.entry
-    verdict = f"  [{one.verdict}]" if one.verdict else ""
+    verdict = f"  [{verdict_word(one, words(one.lang))}]" if one.verdict else ""
     kind = f"  entry {one.id}" if one.id else "  (own text)"
     head = cut(printable(f"{one.where}{kind}{verdict}  {one.title}"), WIDTH)
     rows = [f"  {'>' if match else ' '} {number}: {printable(line)}" for number, line, match in hit.lines[:SHOWN]]
     left = len(hit.lines) - SHOWN
-    return [head, *(cut(row, WIDTH) for row in rows), *([f"    and {left} more lines"] if left > 0 else [])]
+    more = [f"    and {left} more line{'s' if left > 1 else ''}"] if left > 0 else []
+    return [head, *(cut(row, WIDTH) for row in rows), *more]

@@ -139,6 +139,7 @@ def score(w: Words, s: Score) -> str:
     bounds = {key: "?" if s.predicted[key] is None else signed(s.predicted[key]) for key in ("low", "high")}  # type: ignore[arg-type]
     said = w.say("score.bounds", **bounds) if s.kind == "bounds" else span(s.predicted)
     n = s.measured.seeds
-    verdict = w.say(f"score.{s.verdict}") if s.verdict in (HIT, MISS) else w.say("score.open", why=s.why)
+    why = w.sentences[f"why.{s.reason}"].format(what=s.what)
+    verdict = w.say(f"score.{s.verdict}") if s.verdict in (HIT, MISS) else w.say("score.open", why=why)
     return w.say("score.line", metric=s.metric or "-", predicted=said, measured=span(vars(s.measured)),
                  seeds=w.say("answer.seeds", n_a=n[0], n_b=n[1]), verdict=verdict)  # fmt: skip
