@@ -19,9 +19,10 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types places width names streams glossary levels logger jsonl provenance configs registry config record",
-    1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp"
-    " envs",
+    0: "__init__ types places width names streams glossary levels logger jsonl provenance configs registry config"
+    " record",
+    1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses"
+    " nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
     4: "probes checkpoint",

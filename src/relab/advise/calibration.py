@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -53,9 +54,14 @@ def _line(inside: int, n: int, share: stats.Interval | None) -> str:
         return "no prediction with an interval has been measured yet"
     told_ = f"{inside} of {n} measured differences lay in their {LEVEL:.0%} interval ({inside / n:.0%},"
     told_ += f" {share.low:.0%} to {share.high:.0%})"
-    if share.high < LEVEL:
+    if _at_most(inside, n) < (1 - LEVEL) / 2:
         return f"{told_}: the intervals are too narrow"
-    return f"{told_}: {'no sign' if n >= 10 else 'too few to tell'} that they are too narrow"
+    return f"{told_}: {'no sign that' if n >= 10 else 'too few to tell whether'} they are too narrow"
+
+
+def _at_most(inside: int, n: int) -> float:
+    """How likely so few, or fewer, lie inside if the intervals hold what they claim; exact, unlike Wilson's."""
+    return math.fsum(math.comb(n, k) * LEVEL**k * (1 - LEVEL) ** (n - k) for k in range(inside + 1))
 
 
 def text(scores: Sequence[Score]) -> str:

@@ -169,8 +169,10 @@ def siblings(run: History, runs: Iterable[History]) -> list[History]:
 
 
 def proposal_key(run: History) -> str:
+    """Runs of one proposal share it; a parent without an id is another one in another folder."""
     kept = run.meta["proposal"]
-    return repr((run.meta.get("parent"), run.meta.get("parent_id"), sorted(kept["diff"].items(), key=repr),
+    parent = run.meta.get("parent_id") or (str(run.folder.resolve().parent), run.meta.get("parent"))
+    return repr((parent, sorted(kept["diff"].items(), key=repr),
                  sorted(kept["predicted"].items(), key=repr), group_key(run, run.folder.name)))  # fmt: skip
 
 

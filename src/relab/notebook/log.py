@@ -187,16 +187,21 @@ def _tried(one: Logged) -> list[Tried]:
 def earlier(root: Path, logs: Iterable[Path] | None = None, without: Path | None = None) -> list[Tried]:
     """What was tried before: the experiments below `root`, and the logs; an experiment with its entry is one."""
     known = list(logs or []) or [*default_logs(), *([root / "LOG.md"] if root.is_dir() else [])]
-    found = {(one.text, one.date): one for one in tried.of_experiments(root, without)}
-    skip = {(one.text, one.date) for one in tried.of_experiment(without)} if without is not None else set()
+    found = {_key(one): one for one in tried.of_experiments(root, without)}
+    skip = set(map(_key, tried.of_experiment(without))) if without is not None else set()
     for one in _readable(known):
-        key = (one.text, one.date)
+        key = _key(one)
         if key in skip:
             continue
         there = found.get(key)
         where = f"{there.where}, {one.where}" if there else one.where
         found[key] = Tried(**{**vars(there or one), "where": where})
     return list(found.values())
+
+
+def _key(one: Tried) -> str:
+    """An experiment and its entry tell the same."""
+    return json.dumps([one.text, one.date, one.diff, one.of], sort_keys=True, default=str)
 
 
 def _readable(logs: Iterable[Path]) -> list[Tried]:
