@@ -72,6 +72,7 @@ def test_english_answers_are_the_ones_the_experiment_printed(tmp_path: Path) -> 
                     for x in ([100, 101, 102, 103, 104], other)]  # fmt: skip
             effect = 0.05 if at == "success_rate" else 5
             cases.append(answer.answer(*arms, effect, at=at, m=3, reach=60.0, comparisons=2))
+            cases.append(answer.answer(*arms, 0.0, at=at, m=3, reach=60.0))
             cases.append(answer.answer(arms[0][:2], arms[1][:2], effect, at=at, m=3, reach=60.0))
     cases.append(answer.answer(*arms, 5, paired=True))
     assert {x.verdict for x in cases} == {"yes", "no", "cannot tell yet"}

@@ -261,14 +261,14 @@ def measured(parents: Sequence[History], children: Sequence[History], said: Mapp
 
 
 def _values(runs: Sequence[History], said: Mapping[str, Any]) -> np.ndarray:
-    """One number a seed: a seed that ran twice is no second sample."""
+    """One number a seed: a seed that ran twice is no second sample, and the last run of it counts."""
     found: dict[str, float] = {}
     at = str(said.get("at") or "final")
     for run in runs if at in SCORED else []:
         seed = seed_of(run, run.folder.name)
         value = outcome(run, at, str(said.get("metric") or "")).value
         if math.isfinite(value):
-            found.setdefault(run.folder.name if seed is None else repr(seed), value)
+            found[run.folder.name if seed is None else repr(seed)] = value
     return np.array(list(found.values()), np.float64)
 
 

@@ -30,15 +30,15 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
     more = w.say("answer.more", span=seeds_span(w, needed)) if needed else ""
     if min(x["n"]) < LEAST:
         return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], more=more)
-    names = {"a": a, "b": b, "smallest": f"{x['smallest_effect']:.4g}", "numbers": numbers(w, x)}
+    names = {"a": a, "b": b, "numbers": numbers(w, x)}
+    smallest = f"{x['smallest_effect']:.4g}"
     if x["verdict"] == YES:
-        return w.say("answer.yes", **names)
+        matters = w.say("answer.matters", smallest=smallest) if x["smallest_effect"] else ""
+        return w.say("answer.yes", matters=matters, **names)
     if x["verdict"] == OPEN:
-        return w.say("answer.open", more=more, **names)
-    if x["high"] < 0:
-        names.pop("smallest")
-        return w.say("answer.worse", **names)
-    return w.say("answer.no", **names)
+        by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
+        return w.say("answer.open", by=by, more=more, **names)
+    return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
 
 
 def seeds_span(w: Words, ends: Sequence[int]) -> str:
