@@ -203,4 +203,6 @@ def test_no_log_is_said(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["note", "LOG.md", "--refresh"]) == 2
     assert "there is no log LOG.md" in capsys.readouterr().err
     (here / "LOG.md").write_text("nothing\n")
+    assert cli.main(["note", "LOG.md"]) == 64
+    assert "LOG.md is a log: --refresh" in capsys.readouterr().err
     assert "names its run" in relab("note", "LOG.md", "--check", capsys=capsys)

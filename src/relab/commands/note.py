@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from relab.commands.note_common import Note, entry_of, find, logs_of, show
@@ -14,7 +15,7 @@ from relab.config import require
 EXAMPLES = """
   relab note brave-otter                         print the entry
   relab note brave-otter --into LOG.md           write it into the log, or renew it there
-  relab note brave-otter --into notes/ --lang zh a dated file for each entry, in Chinese
+  relab note brave-otter --into notes/ --lang zh  a dated file for each entry, in Chinese
   relab note experiments/question --into LOG.md
   relab note LOG.md --refresh                    renew the numbers that name their run
   relab note LOG.md --check                      exit 1 if one of them is stale
@@ -44,6 +45,8 @@ def check(args: Note) -> None:
     reads_log = asked and asked[0] in ("refresh", "check")
     others = "--search, --digest, --families or --refresh"
     require(bool(asked) or args.run is not None, f"name a run or an experiment; or use {others}")
+    is_log = not asked and str(args.run).endswith(".md") and Path(str(args.run)).is_file()
+    require(not is_log, f"{args.run} is a log: --refresh renews its numbers, --check says which are stale")
     require(not asked or reads_log or args.run is None,
             f"--{''.join(asked)} reads a whole log; give it by --into, and leave {args.run} out")  # fmt: skip
     require(not args.regex or bool(args.search), "--regex goes with --search")
