@@ -17,7 +17,6 @@ IDS = tuple(f"{letter}{i}" for letter, n in COUNTS.items() for i in range(1, n +
 ALSO: dict[str, tuple[str, ...]] = {
     "A10": ("update-too-large", "diverged"),
     "A11": ("critic-expects-nothing",),
-    "B3": ("update-too-large", "value-up-return-down", "dream-up-return-down"),
     "B4": ("peak-then-collapse", "evaluations-swing"),
     "C2": ("constant-ratio", "rate-out-of-range"),
     "C6": ("probe-hit-cap",),
@@ -25,9 +24,9 @@ ALSO: dict[str, tuple[str, ...]] = {
     "F19": ("rows-hardly-used", "replay-ratio-jump"),
 }
 ELSEWHERE: dict[str, str] = {
-    "C4": "the screen: numbers are printed with the digits that tell them from 0 and 1 (`health/render.py`)",
+    "B3": "`relab compare`: which metric moved before the return fell (`comparison/leading.py`)",
     "F2": "`relab compare` and `relab experiment`: a difference has an interval, or cannot be told yet (`answer.py`)",
-    "F7": "`relab experiment` and `relab next`: one factor at a time, others are said (`advise/checks.py`)",
+    "F7": "`relab report` lists every setting in which variants differ (`report/changes.py`); `relab next` changes one",
     "F21": "`relab experiment`: the cost is forecast before anything runs (`experiment/forecast.py`)",
     "F22": "`relab compare`: runs that differ in more than what is compared are kept apart (`comparison/key.py`)",
     "F24": "`relab examine --notes`: numbers in notes are held against the records (`health/notes_check.py`)",
@@ -36,10 +35,10 @@ ELSEWHERE: dict[str, str] = {
 REASONS: dict[str, str] = {
     "C8": "a ratio of a number with a copy of itself looks like a right one; only the program's source tells",
     "D8": "noise of the advantages is known only when the same state is rolled out again; no log holds that",
-    "F20": "what else ran on the machine is not in a log; `relab doctor` looks while it runs, throughput-drop afterwards",
+    "F20": "what else ran on the machine is in no log; `relab doctor` looks while it runs, throughput-drop afterwards",
     "F27": "which agent's action the training wrapper applied is in its source, not in any number",
     "F30": "whether a fix has a test is in the repository; relab's own equations are held to known answers in its tests"
-    " (for lambda-returns: a spike of V one step on moves the return by gamma (1 - lambda), one at the same step does not)",
+    " (of lambda-returns: a spike of V one step on moves them by gamma (1 - lambda), one at the same step does not)",
 }
 NOT_TWICE: dict[str, str] = {
     "A10": "an entropy that swings is found through the updates that make it swing; on its own it fired on 2 of 12"

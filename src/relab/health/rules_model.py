@@ -49,8 +49,8 @@ def dynamics_never_trained(view: View) -> Finding | None:
     kl, free = latent_kl(view), free_bits(view)
     if free <= 0 or float(kl.values.max()) >= free:
         return None
-    return Finding(f"the latent KL never exceeds {kl.values.max():.3g}, under {free:g} free nats: no gradient trains the"
-                   " dynamics", float(kl.values.max()), int(kl.steps[0]), [kl.evidence(f"< {free:g}")],
+    return Finding(f"the latent KL never exceeds {kl.values.max():.3g}, under {free:g} free nats: no gradient trains"
+                   " the dynamics", float(kl.values.max()), int(kl.steps[0]), [kl.evidence(f"< {free:g}")],
                    confidence="high")  # fmt: skip
 
 
@@ -95,8 +95,15 @@ def model_drifts(view: View) -> Finding | None:
     loss = view.curve("model/loss", rows=20)
     fifth = len(loss) // 5
     late, before = loss.values[-fifth:], loss.values[-2 * fifth : -fifth]
-    rise, noise = float(np.median(late) - np.median(before)), float(np.diff(loss.values[-3 * fifth :]).std()) / math.sqrt(2)
-    if rise <= 0.2 * abs(float(np.median(before))) or rise <= 3 * noise or float(np.median(late)) > 10 * abs(loss.values[0]):
+    rise, noise = (
+        float(np.median(late) - np.median(before)),
+        float(np.diff(loss.values[-3 * fifth :]).std()) / math.sqrt(2),
+    )
+    if (
+        rise <= 0.2 * abs(float(np.median(before)))
+        or rise <= 3 * noise
+        or float(np.median(late)) > 10 * abs(loss.values[0])
+    ):
         return None
     return Finding(f"the model's loss rises from {np.median(before):.3g} to {np.median(late):.3g}", rise,
                    int(loss.steps[-fifth]), [loss.evidence("last fifth against the one before")])  # fmt: skip
@@ -173,7 +180,9 @@ def dream_up_return_down(view: View) -> Finding | None:
     errors = [0.0 if math.isnan(e.error) else e.error for e in (course[best], course[-1])]
     for name in names:
         dream = view.curve(name, rows=8)
-        after = Curve(name, dream.steps[dream.steps >= course[best].step], dream.values[dream.steps >= course[best].step])
+        after = Curve(
+            name, dream.steps[dream.steps >= course[best].step], dream.values[dream.steps >= course[best].step]
+        )
         if len(after) < 4 or fall <= 3 * math.hypot(*errors) or fall <= 0.2 * abs(course[best].mean):
             continue
         if after.slope().significance >= 2 and after.last > after.values[0]:
@@ -262,7 +271,7 @@ def padding_waste(view: View) -> Finding | None:
                    [share.evidence("> 0.4")], confidence="high")  # fmt: skip
 
 
-SWITCHES = r"(.*_)?(wm_focus|focus_mode|gate|gated|ac_paused|paused|ac_frozen|update_skipped|skipped)(_active|_on|_fired|_share)?"
+SWITCHES = r"(.*_)?(wm_focus|focus_mode|gated?|ac_paused|paused|ac_frozen|skipped)(_active|_on|_fired|_share)?"
 
 
 @rule("F10", "switch-stuck", algos=MODEL)
@@ -301,5 +310,6 @@ def resumed_with_new_actor(view: View) -> Finding | None:
     keys = [k for k, v in view.config.items() if v is True and re.search(r"reset_(ac|actor|critic|policy|agent)s?$", k)]
     if not keys:
         return None
-    return Finding(f"it goes on from a checkpoint, but `{keys[0].removeprefix('foreign.')}` makes the policy anew", 1.0, 0,
+    key = keys[0].removeprefix("foreign.")
+    return Finding(f"it goes on from a checkpoint, but `{key}` makes the policy anew", 1.0, 0,
                    [Evidence(keys[0], [0], [1.0], "true")], confidence="high")  # fmt: skip

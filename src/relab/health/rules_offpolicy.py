@@ -161,8 +161,8 @@ def critic_expects_nothing(view: View) -> Finding | None:
     What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
         per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
     Why: the critic did not learn what comes after the next step: its steps are too small, or its targets stand still.
-    Known problems: rewards that are scaled for learning but not in the logged return; rewards of both signs that cancel.
-    Refuted by: such a scale.
+    Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel.
+    Refuted by: rewards that reach the learner in such a scale.
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
     value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")

@@ -160,7 +160,8 @@ def replay_too_small(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("E6", "rows-hardly-used", needs=("data/updates",), algos=OFF_POLICY, severity="warning", explains=LOST)
+@rule("E6", "rows-hardly-used", needs=("data/updates",), algos=OFF_POLICY, severity="warning",
+      explains=(*LOST, "target-network-frozen", "steps-too-small"))  # fmt: skip
 def rows_hardly_used(view: View) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
@@ -179,7 +180,7 @@ def rows_hardly_used(view: View) -> Finding | None:
     if uses >= 1:
         return None
     return Finding(f"a row is used {uses:.2g} times: {updates:,.0f} updates of {batch:,.0f} rows in {steps:,.0f} steps",
-                   uses, int(starts), [view.curve("data/updates").evidence(f"x {batch:g} / steps < 1")],
+                   uses, None, [view.curve("data/updates").evidence(f"x {batch:g} / steps < 1")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
@@ -197,7 +198,8 @@ def replay_ratio_jump(view: View) -> Finding | None:
     count = view.curve("data/updates", rows=8)
     late = count.tail(0.8)
     middle = len(late) // 2
-    first, second = (_per_step(Curve("", late.steps[a], late.values[a])) for a in (slice(0, middle + 1), slice(middle, None)))
+    parts = (slice(0, middle + 1), slice(middle, None))
+    first, second = (_per_step(Curve("", late.steps[part], late.values[part])) for part in parts)
     if first <= 0 or second <= 0 or 0.5 <= second / first <= 2:
         return None
     return Finding(f"updates per step went from {first:.3g} to {second:.3g}", second / first, int(late.steps[middle]),

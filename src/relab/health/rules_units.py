@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,6 @@ LEGAL: dict[str, tuple[float, float]] = {
     "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
 }  # fmt: skip
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
-MEANS_NONE = {"ent_coef": {-1.0}}  # values outside that some tools read as "none" or "automatic"
 
 
 @rule("C1", "setting-out-of-range", algos=(), severity="warning")
@@ -55,12 +53,13 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-@rule("A9", "entropy-punished", algos=(*ON_POLICY, "sac", "dreamer"), severity="warning",
-      explains=("entropy-collapse", "plateau", "peak-then-collapse", "peak-selection", "worse-than-random"))  # fmt: skip
+@rule("A9", "entropy-punished", algos=(*ON_POLICY, "dreamer"), severity="warning",
+      explains=("entropy-collapse", "plateau", "peak-then-collapse", "peak-selection", "worse-than-random",
+                "std-exceeds-action-range"))  # fmt: skip
 def entropy_punished(view: View) -> Finding | None:
     """
-    What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as hard
-        as the surrogate in at least eight of ten iterations (0.4 to 0.67), while the entropy falls.
+    What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as
+        hard as the surrogate in at least eight of ten iterations (0.4 to 0.67), while the entropy falls.
     Why: the policy is paid for being certain. With a wrong sign in the loss, what is left of the gradient on log_std
         after the bonus is taken out is twice the bonus, in every iteration, so that their ratio is a half.
     Known problems: a bonus that is small against the surrogate leaves no such mark, and does no such harm.
@@ -77,8 +76,8 @@ def entropy_punished(view: View) -> Finding | None:
     half = (push.values > 0.4) & (push.values < 0.67)
     if half.mean() < 0.8 or entropy.slope().significance > -3:
         return None
-    return Finding(f"the bonus enters the loss with the wrong sign: it pulls {push.median():.2f} times as hard as what is"
-                   f" left, in {half.mean():.0%} of the iterations, and entropy falls", push.median(),
+    return Finding(f"the bonus enters the loss with the wrong sign: it pulls {push.median():.2f} times as hard as what"
+                   f" is left, in {half.mean():.0%} of the iterations, and entropy falls", push.median(),
                    int(push.steps[0]), [push.evidence("a half: twice the bonus is left over"), entropy.evidence()],
                    confidence="high")  # fmt: skip
 
@@ -110,8 +109,8 @@ def targets_not_detached(view: View) -> Finding | None:
     """
     if view.config.get("algo.clip_value") or not view.config.get("algo.value_coef", 1.0):
         raise Missing("a plain value loss with a weight")
-    slope, mean, std, batch = (view.curve(name, rows=8) for name in
-                               ("value/bias_slope", "data/advantage_mean", "data/advantage_std", "data/batch"))  # fmt: skip
+    names = ("value/bias_slope", "data/advantage_mean", "data/advantage_std", "data/batch")
+    slope, mean, std, batch = (view.curve(name, rows=8) for name in names)
     if len({len(slope), len(mean), len(std), len(batch)}) > 1:
         raise Missing("the gradient and the advantages in the same rows")
     rows = batch.values / max(float(view.config.get("algo.minibatches", 1) or 1), 1.0)
@@ -153,7 +152,8 @@ def batch_not_divisible(view: View) -> Finding | None:
 
 
 def _setting(view: View, *words: str) -> float | None:
-    return next((float(v) for w in words for k, v in view.config.items() if k.rpartition(".")[2] == w and _number(v)), None)
+    found = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
+    return next((value for word in words for key, value in found if key == word), None)
 
 
 def _rows(view: View) -> float:
@@ -175,8 +175,9 @@ def epochs_cut_short(view: View) -> Finding | None:
     done, asked, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
     if asked < 5 or done.median(0.5) > 0.2 * asked:
         return None
-    return Finding(f"target_kl {target:g} stops after {done.median(0.5):g} of {asked:g} epochs", done.median(0.5) / asked,
-                   None, [done.evidence(f"<= 0.2 x {asked:g}")])  # fmt: skip
+    level = done.median(0.5)
+    return Finding(f"target_kl {target:g} stops after {level:g} of {asked:g} epochs", level / asked, None,
+                   [done.evidence(f"<= 0.2 x {asked:g}")])  # fmt: skip
 
 
 @rule("A2", "adaptive-rate-at-bound", needs=("optim/lr",), algos=("ppo",))
@@ -191,11 +192,12 @@ def adaptive_rate_at_bound(view: View) -> Finding | None:
     if view.config.get("algo.lr_schedule") != "adaptive_kl":
         raise Missing("a learning rate that follows the KL (lr_schedule: adaptive_kl)")
     lr = view.curve("optim/lr", rows=8)
-    at = [bound for bound in (1e-5, 1e-2) if float(np.mean(np.abs(lr.values / bound - 1) < 1e-6)) >= 0.5]
+    near = {bound: np.abs(lr.values / bound - 1) < 1e-6 for bound in (1e-5, 1e-2)}
+    at = [bound for bound, rows in near.items() if float(rows.mean()) >= 0.5]
     last = view.standing()
     if not at or (last is not None and view.at_ceiling(last.mean)):
         return None
-    return Finding(f"the learning rate stands at its bound {at[0]:g}", at[0], lr.onset(np.abs(lr.values / at[0] - 1) < 1e-6),
+    return Finding(f"the learning rate stands at its bound {at[0]:g}", at[0], lr.onset(near[at[0]]),
                    [lr.evidence(f"= {at[0]:g}")], confidence="low")  # fmt: skip
 
 
@@ -262,7 +264,7 @@ def horizons_differ(view: View) -> Finding | None:
     Refuted by: the shorter horizon being a curriculum.
     Try: the same time limit in both, or report both.
     """
-    train, limit = view.curve("return/length", rows=5), 0.0
+    train = view.curve("return/length", rows=5)
     evals = [float(e.get("length", 0) or 0) for row in view.history.evals for e in (row.get("episodes") or [])
              if isinstance(e, dict) and _number(e.get("length"))]  # fmt: skip
     if view.has("eval/length_det"):
@@ -272,7 +274,34 @@ def horizons_differ(view: View) -> Finding | None:
     limit = float(train.values.max())
     pinned = float(np.mean(np.abs(train.values - limit) < 1e-6 * max(limit, 1.0)))
     longest = max(evals)
-    if pinned < 0.5 or longest <= 1.25 * limit:
+    if limit <= 0 or pinned < 0.5 or longest <= 1.25 * limit:
         return None
     return Finding(f"training episodes are cut at {limit:g} steps, evaluations last up to {longest:g}", longest / limit,
                    None, [train.evidence(f"= {limit:g} in {pinned:.0%} of the rows")], confidence="high")  # fmt: skip
+
+
+@rule("C4", "lost-to-rounding", algos=(), footer=True)
+def lost_to_rounding(view: View) -> Finding | None:
+    """
+    What: all values of a metric are multiples of 0.001 or coarser, and more than half of them are exactly 0, or exactly
+        1, though not all.
+    Why: they were printed with few digits; 0.000 may be anything under 0.0005, and rules about small numbers are blind.
+    Known problems: a share of few rows has few values by nature.
+    Refuted by: more digits in another file of the run.
+    Try: write the raw numbers, or print them with three significant digits.
+    """
+    names = [n for n in view.history.columns if n.startswith(("policy/", "value/", "optim/", "foreign/"))]
+    if not names:
+        raise Missing("a metric of the update")
+    for name in names:
+        try:
+            curve = view.curve(name, rows=20)
+        except Missing:
+            continue
+        scaled = np.abs(curve.values) * 1000
+        small = float(scaled.max()) < 2000 and bool(np.allclose(scaled, scaled.round()))
+        flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))
+        if small and 0.5 < flat < 1 and len(np.unique(curve.values)) > 3:
+            return Finding(f"{name} was written with three digits, {flat:.0%} of its rows as a bare 0 or 1", flat,
+                           confidence="medium")  # fmt: skip
+    return None

@@ -87,7 +87,8 @@ GROUPED = {
     **{f"train_{part}/loss": name for part, name in (("actor", "policy/actor_loss"), ("critic", "value/critic_loss"))},
 }
 GROUPED |= {"state/kl": "model/kl", "actor/log_prob": "policy/data_logprob", "q_pred/mean": "value/q_mean",
-            "v_pred/mean": "value/mean", "adv/mean": "data/advantage_mean", "adv/std": "data/advantage_std"}  # fmt: skip
+            "v_pred/mean": "value/mean"}  # fmt: skip
+GROUPED |= {f"adv/{part}": f"data/advantage_{part}" for part in ("mean", "std")}
 GROUPED |= {f"adv_weight/{part}": f"policy/weight_{part}" for part in ("mean", "std", "max")}
 GROUPED |= {f"loss/{short}": f"model/{name}_loss" for short, name in
             (("dyn", "dyn"), ("rep", "rep"), ("rew", "reward"), ("con", "continue"))}  # fmt: skip
