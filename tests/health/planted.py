@@ -40,8 +40,9 @@ class Editable:
             row |= {name.replace("__", "/"): float(f"{value(i):.6g}") for name, value in columns.items()}
 
     def stretch(self, times: int) -> None:
-        """Each row several times, at steps of its own."""
-        rows = [(row["step"], {k: v for k, v in row.items() if k != "step"}) for row in self.metrics]
+        """Each row several times, at steps of its own, without the columns that make a history large."""
+        gone = ("step", "optim/", "data/", "value/target")
+        rows = [(row["step"], {k: v for k, v in row.items() if not k.startswith(gone)}) for row in self.metrics]
         self.rows["metrics.jsonl"] = [{"step": times * step + k, **row} for step, row in rows for k in range(times)]
 
     def change(self, key: str, value: Callable[[int, float], float]) -> None:
