@@ -182,7 +182,7 @@ def coverage_page() -> str:
         "# Which check is made where\n",
         f"{BEGIN}\n",
         f"The catalogue that relab started from has {len(rows)} checks in six groups. Rules make {made} of them,",
-        f"other parts of relab {places}, and {never} cannot be decided by data; the last column says where, or why not.",
+        f"other parts of relab {places}, and {never} cannot be decided by data; the last column says where or why.",
         "A rule may be stricter than its check: thresholds that fired on healthy runs were set anew, relative to the",
         "run's own noise, to what the environment allows, or to the setting. `tests/health/test_coverage.py` keeps",
         "the table whole.\n",

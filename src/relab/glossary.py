@@ -72,9 +72,6 @@ data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantage
 data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from whose reward is not 0
 data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
 data/dataset_return_max | return | -inf | inf | 0 | offline methods: highest return of any of the dataset's episodes
-data/ratio_mean      | ratio  | 0    | inf | 0  | mean importance ratio target over behaviour policy; 1 in expectation
-data/ratio_square    | ratio  | 0    | inf | 0  | mean squared importance ratio; 1 / it is the effective share of the rows
-data/ratio_max       | ratio  | 0    | inf | 0  | largest importance ratio of the batch, after clipping
 data/padding         | share  | 0    | 1   | 0  | share of the batch's rows that are padding
 data/obs_max         | -      | 0    | inf | 0  | largest size of any number the networks saw in this iteration's observations, after scaling
 data/obs_seen        | rows   | 0    | inf | 0  | rows behind the observation scale of `norm_obs`, before this iteration's

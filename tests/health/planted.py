@@ -321,20 +321,27 @@ def by_steps(copy: Copy) -> None:
     run.change("eval/episodes", lambda i, x: round(6400 / (50.0 - 3 * i)))
 
 
+def ratios(copy: Copy) -> Editable:
+    """A run of a method that corrects for who acted."""
+    run = copy("cartpole", "")
+    run.config = run.config.replace("name: ppo", "name: tracking_ac")
+    return run
+
+
 def heavy(copy: Copy) -> None:
     """The mean squared ratio grows to 40."""
-    copy("cartpole", "").put(data__ratio_square=lambda i: 1 + 4.0 * i)
+    ratios(copy).add(rho2_mean=lambda i: 1 + 4.0 * i)
 
 
 def off_one(copy: Copy) -> None:
     """Log-probabilities of clipped actions: the mean ratio is 0.7."""
-    copy("cartpole", "").put(data__ratio_mean=lambda i: 0.7, data__ratio_square=lambda i: 1.3)
+    ratios(copy).add(rho_mean=lambda i: 0.7, rho2_mean=lambda i: 1.3)
 
 
 def at_clip(copy: Copy) -> None:
     """The largest ratio is the clip in every batch."""
-    run = copy("cartpole", "")
-    run.put(data__ratio_max=lambda i: 10.0)
+    run = ratios(copy)
+    run.add(rho_max=lambda i: 10.0)
     run.config += "foreign:\n  rho_clip: 10.0\n"
 
 

@@ -281,10 +281,20 @@ def _counted(view: View) -> list[tuple[Curve, Curve]]:
     return [(count, length) for count in counts for length in lengths]
 
 
-# ---- Importance ratios
+# ---- Importance ratios (of methods that learn about one policy from another's actions)
+
+CORRECTED = ("trackingac", "impala", "vtrace", "acer", "offpac")
+SQUARE, MEAN, LARGEST = r"(mean_)?rho_?2(_mean)?|ratio_square", r"mean_rho|rho_mean|ratio_mean", r"max_rho|rho_max"
 
 
-@rule("D3", "ratios-degenerate", algos=())
+def _logged(view: View, pattern: str) -> Curve:
+    found = named(view, pattern, rows=5)
+    if not found:
+        raise Missing("importance ratios (rho_mean, rho2_mean, rho_max)")
+    return found[0]
+
+
+@rule("D3", "ratios-degenerate", algos=CORRECTED)
 def ratios_degenerate(view: View) -> Finding | None:
     """
     What: over the last half the effective share of the rows under importance ratios, 1 / E[rho²], is under a half.
@@ -293,7 +303,7 @@ def ratios_degenerate(view: View) -> Finding | None:
     Refuted by: a ratio whose mean is not 1; then its square is no measure.
     Try: a behaviour policy that is wider than the target's, clipped ratios, newer data.
     """
-    square = _ratio(view, "data/ratio_square", r"(mean_)?rho_?2(_mean)?", rows=5)
+    square = _logged(view, SQUARE)
     share = 1 / max(square.median(0.5), 1e-300)
     if share >= 0.5:
         return None
@@ -301,7 +311,7 @@ def ratios_degenerate(view: View) -> Finding | None:
                    [square.evidence("1 / it < 0.5")], confidence="high" if share < 0.1 else "medium")  # fmt: skip
 
 
-@rule("D4", "ratios-off-one", needs=("data/ratio_mean", "data/ratio_square"), algos=())
+@rule("D4", "ratios-off-one", algos=CORRECTED)
 def ratios_off_one(view: View) -> Finding | None:
     """
     What: the mean importance ratio is away from 1 by more than a tenth and four standard errors over all rows.
@@ -311,7 +321,7 @@ def ratios_off_one(view: View) -> Finding | None:
     Refuted by: such a clip binding.
     Try: compare both log-probabilities on one action by hand.
     """
-    mean, square = view.curve("data/ratio_mean", rows=5), view.curve("data/ratio_square", rows=5)
+    mean, square = _logged(view, MEAN), _logged(view, SQUARE)
     batch = view.curve("data/batch").median() if view.has("data/batch") else 1.0
     error = math.sqrt(max(square.median() - 1, 0.0) / (len(mean) * max(batch, 1.0)))
     off = abs(float(mean.values.mean()) - 1)
@@ -320,17 +330,22 @@ def ratios_off_one(view: View) -> Finding | None:
     return Finding(f"the mean importance ratio is {mean.values.mean():.3g}, not 1", off, None, [mean.evidence("= 1")])
 
 
-@rule("D5", "ratio-clip-biases", needs=("data/ratio_max",), algos=())
+@rule("D5", "ratio-clip-biases", algos=CORRECTED)
 def ratio_clip_biases(view: View) -> Finding | None:
     """
-    What: the largest importance ratio stands at its clip in nine of ten rows.
-    Why: the clip cuts in every batch; the estimate is biased towards the policy that acted, by how much is not known.
-    Known problems: one row in thousands at the clip changes little; the share of clipped rows would tell.
+    What: more than a twentieth of the importance ratios are cut by their clip; where that is not logged, the largest
+        ratio stands at its clip in nine of ten rows.
+    Why: the estimate is biased towards the policy that acted.
+    Known problems: one ratio in thousands at the clip changes little; hence the share, where it is logged.
     Refuted by: that share being under a hundredth.
-    Try: log the share of clipped rows; newer data, or a wider behaviour policy.
+    Try: newer data, a wider behaviour policy, or a higher clip.
     """
-    top = view.curve("data/ratio_max", rows=5)
-    clip = first_setting(view, "rho_clip", "ratio_clip", "rho_bar", "clip_rho")
+    cut = named(view, r"rho_clipped_share|ratio_clipped_share", rows=5)
+    if cut:
+        level = cut[0].median(0.5)
+        told = f"{level:.0%} of the importance ratios are cut by their clip"
+        return Finding(told, level, None, [cut[0].evidence("> 0.05")]) if level > 0.05 else None
+    top, clip = _logged(view, LARGEST), first_setting(view, "rho_clip", "ratio_clip", "rho_bar", "clip_rho")
     if clip is None:
         raise Missing("the clip of the ratio (rho_clip)")
     share = float(np.mean(top.values >= clip * (1 - 1e-6)))
@@ -338,12 +353,3 @@ def ratio_clip_biases(view: View) -> Finding | None:
         return None
     return Finding(f"importance ratios reach their clip {clip:g} in {share:.0%} of the rows", share, None,
                    [top.evidence(f"= {clip:g}")], confidence="low")  # fmt: skip
-
-
-def _ratio(view: View, name: str, pattern: str, rows: int) -> Curve:
-    if view.has(name):
-        return view.curve(name, rows)
-    found = named(view, pattern, rows)
-    if not found:
-        raise Missing(name)
-    return found[0]
