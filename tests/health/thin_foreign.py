@@ -25,7 +25,7 @@ SHEEPRL = {
 }
 HEALTHY = {
     "dqn-cartpole": "dqn-CartPole-v1-s0", "sac-pendulum": "sac-Pendulum-v1-s0", "a2c-acrobot": "a2c-Acrobot-v1-s0",
-    "td3-pendulum": "healthy/td3-Pendulum-v1-s0", "awr-cartpole": "healthy/awr-s0", "iql-cartpole": "healthy/iql-s0",
+    "awr-cartpole": "healthy/awr-s0", "iql-cartpole": "healthy/iql-s0",
     "dreamer-cartpole": SHEEPRL["dreamer-cartpole"],
 }  # fmt: skip
 FAULTY = {
