@@ -25,7 +25,8 @@ from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 ROWS, UPDATES, LOG, EVAL, BATCH = 12_000, 1_440, 30, 240, 256
 BASE: dict[str, dict[str, Any]] = {
     "awr": {"beta": 1.0, "weight_cap": 20.0, "norm_adv": True, "gamma": 0.99, "lr": 1e-3},
-    "iql": {"beta": 0.3, "weight_cap": 100.0, "norm_adv": False, "gamma": 0.99, "lr": 1e-3, "expectile": 0.8, "tau": 0.01},
+    "iql": {"beta": 0.3, "weight_cap": 100.0, "norm_adv": False, "gamma": 0.99, "lr": 1e-3, "expectile": 0.8,
+            "tau": 0.01},
 }  # fmt: skip
 BOTH = ("awr", "iql")
 FAULTS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {

@@ -1,7 +1,7 @@
 # ruff: noqa: C408 - settings read like the keyword arguments they become
 """What do faulty runs of replay methods look like? Real Stable-Baselines3 runs with one wrong setting each.
 
-    .venv-sb3/bin/python -m benchmarks.peers.sb3_faults OUT --seeds 0 1 [--only lr-times-100 ...] [--pairs sac-Pendulum-v1]
+    .venv-sb3/bin/python -m benchmarks.peers.sb3_faults OUT --seeds 0 1 [--only lr-times-100] [--pairs sac-Pendulum-v1]
 
 Budgets and networks are small, so that a run takes a quarter of a minute; HEALTHY settings learn within them. Each
 folder OUT/FAULT/ALGO-ENV-sSEED holds what the library writes by itself; `healthy` is the fault of none. A complete
