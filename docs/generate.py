@@ -1,5 +1,5 @@
 """Do the documents list every config key, metric, event and rule? Writes docs/config.md's tables, docs/metrics.md,
-docs/health.md, and the line numbers of links into the code.
+docs/health.md, docs/rules-coverage.md, and the line numbers of links into the code.
 
 python docs/generate.py           rewrite them
 python docs/generate.py --check   exit 1 and name the pages that are not current; write nothing
@@ -21,6 +21,7 @@ from relab.configs.coerce import describe
 from relab.configs.presets import PRESETS
 from relab.configs.run import Eval, Run, Save
 from relab.configs.yaml_io import format_value
+from relab.health import coverage
 from relab.health.rule import Rule, all_rules
 
 DOCS = Path(__file__).resolve().parent
@@ -131,7 +132,8 @@ def span(low: float, high: float) -> str:
 
 GROUPS = {
     "A": "updates of the policy and the critic", "B": "shape of the learning curve", "C": "validity of the numbers",
-    "D": "value and budget", "E": "plasticity", "F": "design, provenance, operation",
+    "D": "value, off-policy and offline learning, budget", "E": "world models, replay, plasticity",
+    "F": "design, provenance, operation",
 }  # fmt: skip
 
 
@@ -145,6 +147,9 @@ def health_page() -> str:
         f"{BEGIN}\n",
         f"What `relab examine` checks: {len(rules)} rules. The letter of an id says what a rule is about: {about}.",
         "A rule whose data is missing is reported as not checked. Plug-ins add rules by entry points `relab.rules`.",
+        f"Not every rule is about every algorithm: {how_many(rules)}.",
+        "`relab examine -v` says how many apply to a run and how many of those had their data. Which check of the",
+        "catalogue is made where: [coverage](rules-coverage.md).",
         "Each finds its planted fault and is silent on healthy runs (`tests/health/make_histories.py` makes both).\n",
         table(["rule", "id", "severity", "what"], rows),
         *sections,
@@ -156,8 +161,37 @@ def rule_section(rule: Rule) -> list[str]:
     only = f", {rule.kind} actions only" if rule.kind else ""
     explains = ", ".join(f"[{slug}](#{slug})" for slug in rule.explains)
     lines = [f"- **{name}:** {text}" for name, text in rule.parts.items()]
-    lines += [f"- **Needs:** {needs}{only}"] + ([f"- **Explains:** {explains}"] if explains else [])
+    about = f"- **About:** {', '.join(rule.algos)}" if rule.algos else "- **About:** any algorithm"
+    lines += [about, f"- **Needs:** {needs}{only}"] + ([f"- **Explains:** {explains}"] if explains else [])
     return [f"## {rule.slug}\n", *lines, ""]
+
+
+ALGORITHMS = ("ppo", "a2c", "dqn", "sac", "td3", "awr", "iql", "dreamer")
+
+
+def how_many(rules: list[Rule]) -> str:
+    runs = [rule for rule in rules if rule.scope == "run"]
+    each = [(name, sum(not rule.algos or name in rule.algos for rule in runs)) for name in ALGORITHMS]
+    return f"of {len(runs)} about single runs " + ", ".join(f"{n} are for {name}" for name, n in each)
+
+
+def coverage_page() -> str:
+    rows = [[c.id, rule_links(c.slugs), "; ".join(filter(None, (c.place, c.reason)))] for c in coverage.coverage()]
+    made, places, never = coverage.counted()
+    return "\n".join([
+        "# Which check is made where\n",
+        f"{BEGIN}\n",
+        f"The catalogue that relab started from has {len(rows)} checks in six groups. Rules make {made} of them,",
+        f"other parts of relab {places}, and {never} cannot be decided by data; the last column says where or why.",
+        "A rule may be stricter than its check: thresholds that fired on healthy runs were set anew, relative to the",
+        "run's own noise, to what the environment allows, or to the setting. `tests/health/test_coverage.py` keeps",
+        "the table whole.\n",
+        table(["check", "rules", "elsewhere, or why not"], rows),
+    ])  # fmt: skip
+
+
+def rule_links(slugs: tuple[str, ...]) -> str:
+    return ", ".join(f"[{slug}](health.md#{slug})" for slug in slugs)
 
 
 # ---- Links to lines
@@ -189,6 +223,7 @@ def pages() -> dict[Path, str]:
     after = rest.partition(END)[2]
     written = {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
     written[DOCS / "health.md"] = health_page()
+    written[DOCS / "rules-coverage.md"] = coverage_page()
     by_hand = {page: page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md") if page not in written}
     return {page: with_lines(text) for page, text in (written | by_hand).items()}
 

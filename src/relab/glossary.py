@@ -68,6 +68,11 @@ data/advantage_min   | return | -inf | inf | 0  | lowest advantage of the batch 
 data/advantage_max   | return | -inf | inf | 0  | highest advantage of the batch before normalisation
 data/advantage_td    | share  | -1   | 1   | 0  | correlation, over the batch, of the advantages in the loss with their own step's TD error r + gamma V(s') - V(s); clearly above 0 where signs and time indices are right; missing where one of them is constant
 data/advantage_td_next | share | -1  | 1   | 0  | the same with the next step's TD error; healthy advantages contain more of their own
+data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantages that are above 0, before normalisation
+data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from whose reward is not 0
+data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
+data/dataset_return_max | return | -inf | inf | 0 | offline methods: highest return of any of the dataset's episodes
+data/padding         | share  | 0    | 1   | 0  | share of the batch's rows that are padding
 data/obs_max         | -      | 0    | inf | 0  | largest size of any number the networks saw in this iteration's observations, after scaling
 data/obs_seen        | rows   | 0    | inf | 0  | rows behind the observation scale of `norm_obs`, before this iteration's
 data/reward_seen     | rows   | 0    | inf | 0  | rows behind the reward scale of `norm_return`
@@ -91,8 +96,15 @@ policy/std_max       | half ranges | 0 | inf | 0 | Gaussian policies: largest st
 policy/saturated_share | share | 0   | 1   | 0  | Gaussian policies: share of drawn action components outside of the action range
 policy/actor_loss    | -      | -inf | inf | 0  | off-policy actors (SAC, TD3): mean loss of the actor, about -E[Q] plus the weighted log-probability; its level says little
 policy/exploration   | share  | 0    | 1   | 0  | epsilon-greedy policies: share of actions drawn at random
+policy/weight_mean   | ratio  | 0    | inf | 0  | advantage-weighted policies (AWR, IQL): mean weight min(exp(A / beta), cap) of a row in the policy's loss, before any renormalisation
+policy/weight_std    | ratio  | 0    | inf | 0  | standard deviation of those weights
+policy/weight_max    | ratio  | 0    | inf | 0  | largest of those weights
+policy/weight_capped | share  | 0    | 1   | 0  | share of rows whose weight is at its cap
+policy/weight_ess    | share  | 0    | 1   | 0  | effective share of the rows, (sum w)² / (n sum w²): 1 when all weights are alike, 1 / n when one row decides
+policy/data_logprob  | nats   | -inf | inf | 0  | offline methods: mean log-probability that the policy gives the dataset's actions
 value/loss           | return² | 0   | inf | -1 | E[(V - target)²] / 2, the larger of clipped and plain where `clip_value` is set, mean of the last epoch
 value/clip_share     | share  | 0    | 1   | 0  | share of rows whose value moved by more than `clip_value`
+value/bias_slope     | return | -inf | inf | 0  | gradient of the value loss on the critic's output bias, on the iteration's first minibatch, before any step: -data/advantage_mean up to sampling where the targets are fixed numbers
 value/explained_variance | share | -inf | 1 | +1 | 1 - Var(target - V) / Var(target), V from before the update; under 0 is worse than a constant, NaN when targets are all alike
 value/mean           | return | -inf | inf | 0  | mean value of the batch, from before the update
 value/after_end      | return | -inf | inf | 0  | mean successor value in the targets where an episode terminated; must be 0; missing where none did
@@ -104,6 +116,21 @@ value/target_max     | return | -inf | inf | 0  | highest value target
 value/critic_loss    | return² | 0   | inf | -1 | Q-learning critics: mean loss of the temporal difference, as the tool weights it (squared or Huber, one critic or their sum)
 value/q_mean         | return | -inf | inf | 0  | mean Q of the actions in the batch
 value/td_error       | return | 0    | inf | -1 | mean absolute temporal difference of the batch
+model/loss           | nats   | -inf | inf | -1 | world models: total loss of the model
+model/obs_loss       | nats   | -inf | inf | -1 | world models: loss of the reconstructed observation
+model/reward_loss    | nats   | -inf | inf | -1 | world models: loss of the predicted reward; a two-hot one cannot fall below the entropy of its targets
+model/continue_loss  | nats   | 0    | inf | -1 | world models: loss of the predicted continuation
+model/kl             | nats   | 0    | inf | 0  | world models: KL(posterior, prior) of the latent state, before free bits and weights
+model/kl_loss        | nats   | 0    | inf | 0  | world models: what that KL adds to the loss, after free bits and weights
+model/dyn_loss       | nats   | 0    | inf | 0  | world models: the prior's part of it, as the tool clamps and weights it
+model/rep_loss       | nats   | 0    | inf | 0  | world models: the posterior's part of it, as the tool clamps and weights it
+model/prior_entropy  | nats   | -inf | inf | 0  | world models: entropy of the predicted latent state
+model/post_entropy   | nats   | -inf | inf | 0  | world models: entropy of the inferred latent state
+model/imag_reward    | reward | -inf | inf | 0  | world models: mean reward per imagined step
+model/imag_return    | return | -inf | inf | 0  | world models: mean return (value target) of imagined states
+model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
+optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
+optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum
 optim/lr             | -      | 0    | inf | 0  | learning rate of this iteration
 optim/ent_coef       | -      | -inf | inf | 0  | weight of the entropy bonus in this iteration
 optim/temperature    | -      | 0    | inf | 0  | SAC: weight alpha of the entropy in the soft return, learned or fixed

@@ -79,6 +79,25 @@ def test_the_ratio_starts_at_one_on_the_first_minibatch() -> None:
                 assert row["policy/clip_share"] == 0
 
 
+@pytest.mark.parametrize("more", [{}, {"rnn": "gru", "bptt": 16}, {"activation": "relu"}, {"value_coef": 2.0}])
+def test_the_critics_bias_is_pulled_by_the_mean_error(more) -> None:
+    """One minibatch: dL/db = mean(V - target) = -mean advantage, whichever engine makes the gradient."""
+    state = make("cartpole", **(SMALL | {"minibatches": 1} | more))
+    ppo.collect(state)
+    found = ppo.update(state)
+    assert found["value/bias_slope"] == pytest.approx(-found["data/advantage_mean"], rel=1e-3, abs=1e-5)
+
+
+def test_a_gradient_through_the_targets_changes_that_pull(monkeypatch) -> None:
+    from relab.faults.replacements import targets_follow
+
+    monkeypatch.setattr(ppo, "judge", targets_follow(ppo.judge))
+    state = make("cartpole", **(SMALL | {"minibatches": 1}))
+    ppo.collect(state)
+    found = ppo.update(state)
+    assert abs(found["value/bias_slope"]) < 0.75 * abs(found["data/advantage_mean"])
+
+
 def test_autograd_and_hand_derived_gradients_train_alike() -> None:
     states = [make("pendulum", **SMALL | {"lr": 1e-3, "ent_coef": 0.01, "clip_value": 0.5}) for _ in range(2)]
     other = states[1]

@@ -265,18 +265,20 @@ def thin_evals(rows: Rows) -> Rows:
 def main() -> int:
     import gate_histories
     from planted import PLANTED, make
+    from thin_foreign import FAULTY
 
     if sys.argv[1:]:
         for slug in sys.argv[1:]:
             make(slug, ROOT)
         return 0
-    foreign = {path.name: path for path in (ROOT / "healthy").iterdir() if path.name not in HEALTHY}
+    foreign = [f"healthy/{p.name}" for p in (ROOT / "healthy").iterdir() if p.name not in HEALTHY]
+    foreign += [f"faulty/{slug}" for slug in FAULTY]
     kept = Path(tempfile.mkdtemp())
-    for name, path in foreign.items():
-        shutil.copytree(path, kept / name)
+    for name in foreign:
+        shutil.copytree(ROOT / name, kept / name)
     make_all()
     for name in foreign:
-        shutil.copytree(kept / name, ROOT / "healthy" / name)
+        shutil.copytree(kept / name, ROOT / name)
     for slug in PLANTED:
         make(slug, ROOT)
     gate_histories.make(ROOT)

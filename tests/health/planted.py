@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -32,6 +33,17 @@ class Editable:
         """New columns under foreign/, by the number of the row."""
         for i, row in enumerate(self.metrics):
             row |= {f"foreign/{name}": float(f"{value(i):.6g}") for name, value in columns.items()}
+
+    def put(self, **columns: Callable[[int], float]) -> None:
+        """Metrics of relab's own names, with __ for the slash, by the number of the row."""
+        for i, row in enumerate(self.metrics):
+            row |= {name.replace("__", "/"): float(f"{value(i):.6g}") for name, value in columns.items()}
+
+    def stretch(self, times: int) -> None:
+        """Each row several times, at steps of its own, without the columns that make a history large."""
+        gone = ("step", "optim/", "data/", "value/target")
+        rows = [(row["step"], {k: v for k, v in row.items() if not k.startswith(gone)}) for row in self.metrics]
+        self.rows["metrics.jsonl"] = [{"step": times * step + k, **row} for step, row in rows for k in range(times)]
 
     def change(self, key: str, value: Callable[[int, float], float]) -> None:
         """A column's values by number of the row and value; rows without it stay."""
@@ -250,13 +262,6 @@ def twice(copy: Copy) -> None:
 # ---- Replay methods: real runs of another library
 
 
-def never_started(copy: Copy) -> None:
-    """The buffer is to be filled for longer than the run lasts."""
-    run = copy("dqn-cartpole", "")
-    run.config = run.config.replace("learning_starts: 1000", "learning_starts: 1000000")
-    run.change("data/updates", lambda i, x: 0.0)
-
-
 def never_ends(copy: Copy) -> None:
     """The share of random actions stays above 60 %."""
     copy("dqn-cartpole", "").change("policy/exploration", lambda i, x: 0.6 + 0.4 * x)
@@ -281,9 +286,224 @@ def believing(copy: Copy) -> None:
     copy("sac-pendulum", "").change("policy/actor_loss", lambda i, x: x - 200.0 * i)
 
 
-def torn(copy: Copy) -> None:
-    """The critic's loss doubles in every row."""
-    copy("sac-pendulum", "").change("value/critic_loss", lambda i, x: x * 8.0**i)
+def no_target(copy: Copy) -> None:
+    """The target network is the critic."""
+    run = copy("sac-pendulum", "")
+    run.config = run.config.replace("tau: 0.005", "tau: 1.0")
+
+
+def catching_up(copy: Copy) -> None:
+    """After the middle, five updates are made where one was made before."""
+    copy("sac-pendulum", "").change("data/updates", lambda i, x: x if i < 9 else x + 6 * (x - 5000))
+
+
+def endless(copy: Copy) -> None:
+    """Rewards are not discounted."""
+    run = copy("sac-pendulum", "")
+    run.config = run.config.replace("gamma: 0.99", "gamma: 1.0")
+
+
+def too_random(copy: Copy) -> None:
+    """Five nats are asked of one action in [-2, 2]."""
+    run = copy("sac-pendulum", "")
+    run.config = run.config.replace("target_entropy: -1.0", "target_entropy: 5.0")
+
+
+# ---- AWR and IQL: real runs of benchmarks/peers/offline_runs.py
+
+
+def any_weights(copy: Copy) -> None:
+    """The weights of standardised advantages at beta 1 have a mean of 1.64."""
+    copy("awr-cartpole", "").change("policy/weight_mean", lambda i, x: 1.62 + 0.03 * (i % 3))
+
+
+def one_sided(copy: Copy) -> None:
+    """The baseline lies above nearly all actions."""
+    copy("awr-cartpole", "").change("data/advantage_positive", lambda i, x: 0.04)
+
+
+def lifted(copy: Copy) -> None:
+    """V has lost touch with Q."""
+    copy("iql-cartpole", "").change("data/advantage_mean", lambda i, x: -3.0 - i)
+
+
+def believed(copy: Copy) -> None:
+    """Q grows beyond the dataset's best return."""
+    copy("iql-cartpole", "").change("value/q_mean", lambda i, x: 100.0 * (i + 1))
+
+
+def sparse(copy: Copy) -> None:
+    """One row in two hundred has a reward."""
+    copy("iql-cartpole", "").change("data/reward_nonzero", lambda i, x: 0.005)
+
+
+def leaving(copy: Copy) -> None:
+    """The data's actions become less likely in every row."""
+    copy("awr-cartpole", "").change("policy/data_logprob", lambda i, x: x - 0.3 * i)
+
+
+def swinging(copy: Copy) -> None:
+    """Every second evaluation is a third of the one before."""
+    run = copy("awr-cartpole", "")
+    run.change("eval/return_det", lambda i, x: 450.0 if i % 2 else 150.0)
+    run.change("eval/std_det", lambda i, x: 20.0)
+
+
+def by_steps(copy: Copy) -> None:
+    """Evaluations run for 6,400 steps, however many episodes these are."""
+    run = copy("awr-cartpole", "")
+    run.change("eval/length_det", lambda i, x: 50.0 - 3 * i)
+    run.change("eval/episodes", lambda i, x: round(6400 / (50.0 - 3 * i)))
+
+
+def ratios(copy: Copy) -> Editable:
+    """A run of a method that corrects for who acted."""
+    run = copy("cartpole", "")
+    run.config = run.config.replace("name: ppo", "name: tracking_ac")
+    return run
+
+
+def heavy(copy: Copy) -> None:
+    """The mean squared ratio grows to 40."""
+    ratios(copy).add(rho2_mean=lambda i: 1 + 4.0 * i)
+
+
+def off_one(copy: Copy) -> None:
+    """Log-probabilities of clipped actions: the mean ratio is 0.7."""
+    ratios(copy).add(rho_mean=lambda i: 0.7, rho2_mean=lambda i: 1.3)
+
+
+def at_clip(copy: Copy) -> None:
+    """The largest ratio is the clip in every batch."""
+    run = ratios(copy)
+    run.add(rho_max=lambda i: 10.0)
+    run.config += "foreign:\n  rho_clip: 10.0\n"
+
+
+# ---- World models: a real run of sheeprl
+
+
+def drifting(copy: Copy) -> None:
+    """In the last fifth the loss doubles."""
+    run = copy("dreamer-cartpole", "")
+    run.stretch(2)
+    n = len(run.metrics)
+    run.put(model__loss=lambda i: (4.0 if i >= 0.8 * n else 2.0) + 0.01 * (i % 2))
+
+
+def at_floor(copy: Copy) -> None:
+    """A reward of 1 between bins at 0.63 and 0.79 (symlog): the entropy of its target is 0.67."""
+    copy("dreamer-cartpole", "").change("model/reward_loss", lambda i, x: 0.70 - 0.001 * i)
+
+
+def dreaming(copy: Copy) -> None:
+    """The return rises and falls; what is dreamed rises on."""
+    run = copy("dreamer-cartpole", "")
+    n = len(run.metrics)
+    run.put(model__imag_return=lambda i: 10.0 + 5 * i + (i % 2), return__mean=lambda i: 100.0 - 20 * abs(i - n // 2))
+
+
+def ending(copy: Copy) -> None:
+    """A dreamed step goes on with a probability of 0.3."""
+    run = copy("dreamer-cartpole", "")
+    run.put(model__imag_continue=lambda i: 0.3, return__length=lambda i: 100.0)
+
+
+def asleep(copy: Copy) -> None:
+    """Units fall asleep, two in a hundred with every row."""
+    copy("cartpole", "").put(optim__dormant_share=lambda i: 0.02 + 0.05 * i)
+
+
+def flattening(copy: Copy) -> None:
+    """The rank falls from 60 to 5, and the return does not rise."""
+    run = copy("cartpole", "")
+    run.put(optim__effective_rank=lambda i: 60.0 - 5 * i)
+    for row in run.rows["evals.jsonl"]:
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = 20.0 + k % 5
+
+
+def padded(copy: Copy) -> None:
+    """Episodes of 24 steps in sequences of 64."""
+    copy("cartpole", "").put(data__padding=lambda i: 0.63)
+
+
+def blocking(copy: Copy) -> None:
+    """The bar of the focus mode lies below the noise."""
+    run = copy("dreamer-cartpole", "")
+    run.stretch(2)
+    run.add(wm_focus_active=lambda i: 1.0)
+
+
+def anew(copy: Copy) -> None:
+    """A trained model is loaded, the actor is not."""
+    run = copy("dreamer-cartpole", "")
+    run.meta["resumed"] = True
+    run.config = run.config.replace("foreign:\n", "foreign:\n  reset_ac: true\n", 1)
+
+
+# ---- Settings and units
+
+
+def beyond_one(copy: Copy) -> None:
+    """A lambda of 1.5."""
+    run = copy("cartpole", "")
+    run.config = re.sub(r"(?m)^  lam: .*$", "  lam: 1.5", run.config)
+
+
+def paid_for_certainty(copy: Copy) -> None:
+    """The bonus enters with the wrong sign: what is left of the gradient is twice the bonus."""
+    run = copy("pendulum", "")
+    run.change("policy/entropy_push", lambda i, x: 0.52 + 0.01 * (i % 3))
+    run.change("policy/entropy", lambda i, x: 1.0 - 0.2 * i)
+    run.change("optim/ent_coef", lambda i, x: 0.5)
+
+
+def followed(copy: Copy) -> None:
+    """The gradient runs through the targets, and a fifth of it is left."""
+    run = marked(copy)
+    for row in run.metrics:
+        row["value/bias_slope"] = -0.2 * row["data/advantage_mean"]
+
+
+def left_over(copy: Copy) -> None:
+    """Minibatches of 100 rows."""
+    run = copy("a2c-acrobot", "")
+    run.config = re.sub(r"(?m)^algo:$", "algo:\n  steps: 5", re.sub(r"(?m)^  steps: .*\n", "", run.config))
+    run.config += "batch_size: 33\n"
+
+
+def starved(copy: Copy) -> None:
+    """target_kl ends the updates after one of ten epochs."""
+    run = marked(copy)
+    run.config = re.sub(r"(?m)^  epochs: .*$", "  epochs: 10", run.config)
+    run.change("optim/epochs", lambda i, x: 1.0)
+
+
+def at_bound(copy: Copy) -> None:
+    """The rate that follows the KL stands at 1e-5, and the task is not solved."""
+    run = marked(copy)
+    run.change("optim/lr", lambda i, x: 1e-5)
+    for row in run.rows["evals.jsonl"]:
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = 20.0 + k % 5
+
+
+def other_units(copy: Copy) -> None:
+    """From the middle on, values are written as they are, and not in symlog."""
+    copy("cartpole", "").change("value/mean", lambda i, x: 5.0 + 0.01 * i if i < 6 else 150.0 + i)
+
+
+def shorter(copy: Copy) -> None:
+    """Training cuts at 224 steps."""
+    copy("cartpole", "").change("return/length", lambda i, x: min(x, 224.0) if i < 2 else 224.0)
+
+
+def rounded(copy: Copy) -> None:
+    """Three digits of a KL."""
+    run = copy("cartpole", "")
+    run.stretch(2)
+    run.put(policy__kl=lambda i: 0.001 * (i % 4) if i < 9 else 0.0)
 
 
 def busy(copy: Copy) -> None:
@@ -297,13 +517,23 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,
     "unknown-config-key": unread, "constant-ratio": ratio, "name-is-not-definition": alias,
     "throughput-misquoted": misquoted, "mixed-step-axes": axes, "label-mismatch": label, "inert-axis": inert,
-    "confounded-arms": together, "incomplete-cells": holes, "sweep-cost": costly,
-    "coupled-random-streams": coupled, "learning-never-started": never_started, "exploration-never-ends": never_ends,
+    "confounded-arms": together, "incomplete-cells": holes, "sweep-cost": costly, "busy-machine": busy,
+    "coupled-random-streams": coupled, "exploration-never-ends": never_ends,
     "advantage-misaligned": wrong_sign, "value-beyond-end": beyond, "ratio-always-one": one, "critic-frozen": unlearned,
     "reward-out-of-scale": rewards, "observation-out-of-scale": inputs, "stale-data": stale,
     "resume-lost-state": forgotten, "evaluation-on-training-seeds": same_seeds, "duplicated-seeds": twice,
-    "temperature-runaway": hot, "temperature-stuck": stuck, "q-overestimation": believing, "critic-loss-blow-up": torn,
-    "busy-machine": busy,
+    "temperature-runaway": hot, "temperature-stuck": stuck, "q-overestimation": believing,
+    "no-target-network": no_target, "replay-ratio-jump": catching_up,
+    "discount-out-of-range": endless, "target-entropy-unreachable": too_random, "weights-say-nothing": any_weights,
+    "advantage-one-sided": one_sided, "value-above-q": lifted, "value-above-dataset": believed,
+    "reward-hardly-there": sparse, "policy-left-the-data": leaving, "evaluations-swing": swinging,
+    "evaluation-length-biased": by_steps, "ratios-degenerate": heavy, "ratios-off-one": off_one,
+    "ratio-clip-biases": at_clip, "model-drifts": drifting, "reward-loss-at-floor": at_floor,
+    "dream-up-return-down": dreaming, "dreams-end-at-once": ending, "dormant-units": asleep, "rank-falls": flattening,
+    "padding-waste": padded, "switch-stuck": blocking, "resumed-with-new-actor": anew,
+    "setting-out-of-range": beyond_one, "entropy-punished": paid_for_certainty, "targets-not-detached": followed,
+    "batch-not-divisible": left_over, "epochs-cut-short": starved, "adaptive-rate-at-bound": at_bound,
+    "unit-change": other_units, "horizons-differ": shorter, "lost-to-rounding": rounded,
 }  # fmt: skip
 
 

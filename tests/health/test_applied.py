@@ -21,7 +21,11 @@ def counted(name: str):
     return applied(rules, view, ask_run(rules, view)[1])
 
 
-@pytest.mark.parametrize(("name", "algo"), [("cartpole", "ppo"), ("dqn-cartpole", "dqn"), ("a2c-acrobot", "a2c")])
+RUNS = [("cartpole", "ppo"), ("dqn-cartpole", "dqn"), ("a2c-acrobot", "a2c"), ("sac-pendulum", "sac"),
+        ("awr-cartpole", "awr"), ("iql-cartpole", "iql"), ("dreamer-cartpole", "dreamer")]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "algo"), RUNS)
 def test_rules_are_counted_per_algorithm(name, algo):
     found = counted(name)
     assert found.algo == algo
@@ -42,7 +46,27 @@ def test_rules_of_replay_methods_are_not_asked_of_ppo():
 @pytest.mark.parametrize(
     ("name", "family"),
     [("PPO", "ppo"), ("MaskablePPO", "ppo"), ("ppo_continuous_action", "ppo"), ("DDPG", "td3"), ("QRDQN", "dqn"),
-     ("dreamer_v3", "dreamerv3"), ("", None)],
+     ("dreamer_v3", "dreamer"), ("IQL", "iql"), ("AWAC", "awr"), ("", None)],
 )  # fmt: skip
 def test_variants_belong_to_their_family(name, family):
     assert View(History(Path(), config={"algo": {"name": name}}), "x").algo == family
+
+
+def test_a_sac_run_passes_rules_that_are_about_sac():
+    """Of the rules for replay methods, most have their data in what Stable-Baselines3 logs by itself."""
+    rules = list(all_rules(plugins=False).values())
+    view = load_view(ROOT / "sac-pendulum", "x")
+    mine = {rule.slug for rule in rules if "sac" in rule.algos}
+    gone = {each.slug for each in ask_run(rules, view)[1]}
+    assert len(mine) >= 15
+    assert len(mine - gone) >= 13, sorted(mine & gone)
+
+
+@pytest.mark.parametrize(
+    ("name", "own"), [("awr-cartpole", "awr"), ("iql-cartpole", "iql"), ("dreamer-cartpole", "dreamer")]
+)
+def test_offline_methods_and_world_models_have_rules_of_their_own(name, own):
+    rules = list(all_rules(plugins=False).values())
+    mine = {rule.slug for rule in rules if own in rule.algos and "ppo" not in rule.algos}
+    gone = {each.slug for each in ask_run(rules, load_view(ROOT / name, "x"))[1]}
+    assert len(mine - gone) >= 3, sorted(mine & gone)

@@ -21,6 +21,13 @@ NAMES = [
     "foreign/num_iters", "foreign/mean_reward", "foreign/score", "foreign/dyn_loss", "foreign/v_values",
 ]  # fmt: skip
 
+ODD_SETTINGS = [
+    {"tau": 0.0, "batch_size": 0, "buffer_size": 0, "lr": 0.0, "beta": 0.0, "norm_adv": True, "kl_free_nats": 0},
+    {"tau": 1, "batch_size": 64, "buffer_size": 10, "lr": -1.0, "beta": -1.0, "target_entropy": 3.0, "n_steps": 1},
+    {"tau": math.nan, "batch_size": 1e300, "lr": math.inf, "beta": 1e-9, "norm_adv": True, "rho_clip": 1.0},
+    {"target_update_interval": 0, "kl_free_nats": 1.0, "b_start": -5, "b_end": 6, "n_envs": 0, "num_steps": 0},
+]
+
 
 def made(columns, config=None, meta=None, name="run", state="finished", probes=(), axis="env_steps"):
     """A foreign run out of values (steps 0, 1000, ...) or (steps, values)."""
@@ -36,17 +43,18 @@ def asked(slug, seen):
     return engine._call(RULES[slug], seen, "x")
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(120))
 def test_no_rule_breaks_on_odd_logs(seed):
     rng = np.random.default_rng(seed)
     names = [*rng.choice(list(glossary.METRICS), 25, replace=False), *rng.choice(NAMES, 6, replace=False)]
     odd = [0.0, 1.0, -1.0, 1e300, -1e300, math.nan, math.inf, 1e-300]
     shapes = [lambda n: rng.normal(size=n), lambda n: np.zeros(n), lambda n: rng.choice(odd, n)]
     columns = {str(name): shapes[rng.integers(3)](int(rng.choice([0, 1, 2, 3, 5, 12, 40]))) for name in names}
-    algo = str(rng.choice(["ppo", "SAC", "dqn", "td3", "x"]))
+    algo = str(rng.choice(["ppo", "SAC", "dqn", "td3", "x", "iql", "AWR", "dreamer_v3", "a2c"]))
     config = {"algo": {"name": algo, "gamma": float(rng.choice([0.9, 1.0])), "ent_coef": 0.1, "max_grad_norm": 0.0},
               "total_steps": int(rng.choice([0, 10, 10**6])),
-              "foreign": {"v_max": 1.0, "w_init_scale": 0.1, "feature_dim": 8, "max_iters": 1}}  # fmt: skip
+              "foreign": {"v_max": 1.0, "w_init_scale": 0.1, "feature_dim": 8, "max_iters": 1,
+                          **ODD_SETTINGS[seed % 4]}}  # fmt: skip
     kind = {"kind": str(rng.choice(["discrete", "continuous"])), "n": [2], "dim": 1, "low": [-1.0], "high": [1.0]}
     meta = {"spec": {"action": kind, "random": {"return_mean": 0.0, "return_std": 0.0, "n": 1}, "reward_high": 1.0,
                      "horizon": 10}, "parent": "p"}  # fmt: skip

@@ -99,3 +99,17 @@ def grouped(known: dict[str, str]) -> dict[str, list[str]]:
     for word, ours in known.items():
         found.setdefault(ours, []).append(word)
     return found
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("State/kl", "model/kl"), ("kl", "policy/kl"), ("Loss/world_model_loss", "model/loss"),
+        ("Rewards/rew_avg", "return/mean"), ("train/loss/dyn", "model/dyn_loss"),
+        ("adv/adv_weight/max", "policy/weight_max"),
+        ("WORLD_MODEL_L_total", "model/loss"), ("Advantage Weights Mean", "policy/weight_mean"),
+        ("vf/q_pred/mean", "value/q_mean"), ("State/post_entropy", "model/post_entropy"), ("loss/value", "value/loss"),
+    ],
+)  # fmt: skip
+def test_names_of_world_models_and_offline_methods(theirs, ours):
+    assert common.meaning(theirs) == ours

@@ -8,6 +8,7 @@ evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 
 from __future__ import annotations
 
+import functools
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -380,11 +381,13 @@ def largest(x: np.ndarray) -> float:
 
 
 class Step(NamedTuple):
-    """One minibatch: sums over rows, gradient norm before clipping, pull of the entropy bonus, did KL forbid it."""
+    """One minibatch: sums over rows, gradient norm before clipping, pull of the entropy bonus, gradient on the critic's
+    output bias, did KL forbid it."""
 
     found: Gradient
     norm: float
     push: float
+    bias: float
     stopped: bool
 
     @property
@@ -396,9 +399,9 @@ def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float)
     params, cfg = s.agent.params, s.cfg
     weight = segment_rows(batch, rows, cfg.bptt) if s.agent.memory_dim else len(rows)
     found = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
-    push = entropy_push(s, found, coefs.ent_coef)
+    push, bias = entropy_push(s, found, coefs.ent_coef), critic_bias(s)
     norm = clip_norm(params.grad, cfg.max_grad_norm)
-    step = Step(found, norm, push, stopped=False)
+    step = Step(found, norm, push, bias, stopped=False)
     if cfg.target_kl is not None and step.kl > 1.5 * cfg.target_kl:
         return step._replace(stopped=True)
     s.adam.step(params.flat, params.grad, lr)
@@ -424,6 +427,16 @@ def entropy_push(s: State, found: Gradient, ent_coef: float) -> float:
     return ent / pg if pg > 0 else 0.0 if ent == 0 else np.inf
 
 
+def critic_bias(s: State) -> float:
+    """What the value loss does to the critic's output as a whole: dL/db is mean(V - target) where targets are fixed."""
+    return float(s.agent.params.grads[last_bias(s.agent.net)]) / s.cfg.value_coef if s.cfg.value_coef else 0.0
+
+
+@functools.cache
+def last_bias(net: Net) -> str:
+    return f"critic/{nets.depth(net, 'critic')}/bias"
+
+
 def learning_metrics(s: State, seen: list[list[Step]], lr: float, ent_coef: float) -> dict[str, float]:
     """Means over the last epoch (where the policy is furthest from its start), extremes over all."""
     every, last = [x for epoch in seen for x in epoch], seen[-1]
@@ -436,7 +449,7 @@ def learning_metrics(s: State, seen: list[list[Step]], lr: float, ent_coef: floa
         "policy/kl_k1": mean["kl_k1"], "policy/kl_max": max(x.kl for x in every), "policy/kl_start": every[0].kl,
         "policy/clip_share": mean["clipped"], "policy/ratio_max": max(x.found.ratio_max for x in every),
         "policy/entropy_push": float(np.mean([x.push for x in every])),
-        "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"],
+        "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"], "value/bias_slope": every[0].bias,
         "optim/lr": lr, "optim/ent_coef": ent_coef, "optim/epochs": len(seen), "optim/kl_stop": float(last[-1].stopped),
         "optim/grad_norm": norms.mean(), "optim/grad_norm_max": norms.max(),
         "optim/grad_clipped_share": (norms > s.cfg.max_grad_norm).mean(), "data/updates": s.counts.updates,

@@ -58,6 +58,11 @@ def setting(view: View, name: str) -> float | None:
     return float(found.pop()) if len(found) == 1 else None
 
 
+def first_setting(view: View, *names: str) -> float | None:
+    """The first of several names that tools use for one setting."""
+    return next((value for name in names if (value := setting(view, name)) is not None), None)
+
+
 def half_range(view: View) -> float:
     """Half the action range, of the widest dimension; from the spec alone."""
     low, high = (np.atleast_1d(np.asarray(view.action.get(key, []), np.float64)) for key in ("low", "high"))

@@ -134,19 +134,49 @@ def q_overestimation(view: View) -> Finding | None:
 def critic_loss_blow_up(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's squared error is above the square of the largest value that the returns
-        seen allow.
+        seen allow; of a Huber loss (DQN of Stable-Baselines3), the error above that value.
     Why: its errors are larger than anything there is to predict; it diverges.
-    Known problems: a loss that is summed over many critics is larger by their number; a Huber loss grows with the error
-        and not with its square, and is told late.
+    Known problems: a loss that is summed over many critics is larger by their number; a Huber loss of another tool
+        grows with the error and not with its square, and is told late.
     Refuted by: rewards that are scaled for learning but not in the logged return.
     Try: lower the learning rate, update the target network more slowly, clip or scale rewards.
     """
     loss, scale = view.curve("value/critic_loss", rows=8), value_scale(view)
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
-    level, limit = loss.median(0.25), max(scale, 1.0) ** 2
+    huber = view.algo == "dqn" and setting(view, "exploration_fraction") is not None
+    level, limit = loss.median(0.25), max(scale, 1.0) ** (1 if huber else 2)
     if level <= limit:
         return None
-    return Finding(f"the critic's loss is {level:.3g}: errors of {math.sqrt(level):.3g} where values reach {scale:.3g}",
+    error = level if huber else math.sqrt(level)
+    return Finding(f"the critic's loss is {level:.3g}: errors of {error:.3g} where values reach {scale:.3g}",
                    level / limit, loss.onset(loss.values > limit), [loss.evidence(f"> {limit:.3g}")],
                    confidence="high")  # fmt: skip
+
+
+@rule("D1", "critic-expects-nothing", needs=("return/length",), algos=OFF_POLICY, severity="warning",
+      explains=("plateau", "peak-selection", "worse-than-random"))  # fmt: skip
+def critic_expects_nothing(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
+        per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
+    Why: the critic did not learn what comes after the next step: its steps are too small, or its targets stand still.
+    Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel.
+    Refuted by: rewards that reach the learner in such a scale.
+    Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
+    """
+    value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")
+    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
+        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    if view.has("data/updates") and view.curve("data/updates").last < 1000:
+        raise Missing("1,000 updates")
+    returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
+    length = max(view.curve("return/length").median(), 1.0)
+    expected = abs(returns.median()) / length * (1 - gamma**length) / (1 - gamma)
+    level = abs(value.median(0.25))
+    bonus = view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
+    if expected <= 0 or level >= 0.05 * expected or bonus > expected:
+        return None
+    return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
+                   f" {expected:.3g}", level / expected, None,
+                   [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip

@@ -24,12 +24,16 @@ FAMILIES = {
     "dqn": "dqn qrdqn c51 ddqn rainbow doubledqn",
     "sac": "sac crossq tqc droq redq",
     "td3": "td3 ddpg",
+    "awr": "awr awac crr marwil",
+    "iql": "iql implicitqlearning",
+    "dreamer": "dreamer dreamerv1 dreamerv2 dreamerv3 p2edv3 sleepydreamer",
 }
 FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
 LOADED = re.compile(r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained)$")
 # A metric that only one family logs tells it where the config does not.
-TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn"}
+TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
+         "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
 
 
 class Evaluation(NamedTuple):

@@ -43,6 +43,27 @@ value/mean           | value_mean mean_value values vvals
 value/critic_loss    | critic_loss qf_loss q_loss lossq loss_critic loss_q td_loss
 value/q_mean         | q_mean mean_q q_values qf_values average_q avg_q
 value/td_error       | abs_td_error mean_abs_td_error td_error_abs
+policy/weight_mean   | weight_mean exp_adv exp_adv_mean adv_weight adv_weight_mean adv_weights_mean advantage_weights_mean awr_weight
+policy/weight_std    | adv_weight_std advantage_weights_std
+policy/weight_max    | weight_max adv_weight_max advantage_weights_max
+policy/weight_capped | weight_capped weight_clip_share weight_clip_frac
+policy/weight_ess    | weight_ess
+data/advantage_mean  | advantage_score_mean
+data/advantage_std   | advantage_score_std
+model/loss           | model_loss model_loss_mean world_model_loss wm_loss world_model_l_total
+model/obs_loss       | observation_loss obs_loss recon_loss reconstruction_loss image_loss image_loss_mean world_model_l_decoder
+model/reward_loss    | reward_loss reward_loss_mean world_model_l_reward
+model/continue_loss  | continue_loss cont_loss cont_loss_mean world_model_l_continue
+model/kl_loss        | state_loss
+model/dyn_loss       | dyn_loss dyn_loss_mean dynamics_loss world_model_l_dynamics
+model/rep_loss       | rep_loss rep_loss_mean representation_loss world_model_l_representation
+model/prior_entropy  | prior_entropy prior_ent prior_ent_mean
+model/post_entropy   | post_entropy posterior_entropy post_ent post_ent_mean
+model/imag_reward    | imag_reward_mean imag_reward dream_reward imagined_reward
+model/imag_return    | imag_return_mean imag_return imagined_return dream_return
+model/imag_continue  | imag_continue_mean imag_continue dream_continue
+return/mean          | rew_avg
+return/length        | ep_len_avg
 optim/lr             | lr learning_rate
 optim/grad_norm      | grad_norm gradient_norm grad_norm_mean
 optim/temperature    | alpha alpha_value temperature ent_temperature
@@ -65,6 +86,12 @@ GROUPED = {
     **{f"{group}/critic": "value/critic_loss" for group in ("loss", "losses")},
     **{f"train_{part}/loss": name for part, name in (("actor", "policy/actor_loss"), ("critic", "value/critic_loss"))},
 }
+GROUPED |= {"state/kl": "model/kl", "actor/log_prob": "policy/data_logprob", "q_pred/mean": "value/q_mean",
+            "v_pred/mean": "value/mean"}  # fmt: skip
+GROUPED |= {f"adv/{part}": f"data/advantage_{part}" for part in ("mean", "std")}
+GROUPED |= {f"adv_weight/{part}": f"policy/weight_{part}" for part in ("mean", "std", "max")}
+GROUPED |= {f"loss/{short}": f"model/{name}_loss" for short, name in
+            (("dyn", "dyn"), ("rep", "rep"), ("rew", "reward"), ("con", "continue"))}  # fmt: skip
 JUDGING = ("eval", "evaluation", "test", "evaluate", "evaluator")  # groups whose returns are evaluations
 CLOCKS = ("timer", "timers", "timing", "profile", "profiling")  # groups of seconds, whatever the name below says
 JUDGED = {"return/mean": "eval/return_det", "return/mean_100": "eval/return_det", "return/length": "eval/length_det"}
