@@ -18,6 +18,7 @@ from relab import config, registry, rollout
 from relab.config import ConfigError
 from relab.configs.run import Run
 from relab.envs.base import Worlds
+from relab.rng import mix
 from relab.schedules import course as courses
 from relab.schedules import evaluated
 from relab.schedules.evaluated import Episode
@@ -265,6 +266,18 @@ class Judge:
                "high": high, "effective": result.effective, "episodes": [e.to_dict() for e in episodes],
                "deaths": deaths_of(episodes)}  # fmt: skip
         return row, found.sim_steps
+
+    def floor(self, worlds: int = 2000) -> tuple[float, float, int]:
+        """(share, standard error over worlds, worlds): who dies in the first step under random actions."""
+        spec, n = self.env.spec, max(2, min(worlds, 200_000 // self.env.spec.agents))
+        policy, seeds = rollout.RandomPolicy(spec.action), world_seeds(self.cfg.seed, "floor", n)
+        found = Worlds(self.env, n)
+        found.reset(seeds)
+        used = found.alive.copy()
+        acted = policy.act(found.obs.reshape(n * spec.agents, -1), np.zeros((n, 0)), mix(np.repeat(seeds, spec.agents)))
+        step = found.step(policy.to_env(acted.action).reshape(rollout.action_shape(spec.action, n, spec.agents)))
+        share_N = (step.terminated & used).sum(1) / used.sum(1)
+        return float(share_N.mean()), float(share_N.std(ddof=1) / math.sqrt(n)), n
 
     def episodes(self, played: list[dict[str, Any]]) -> list[Episode]:
         worlds: dict[int, list[dict[str, Any]]] = {}

@@ -151,7 +151,7 @@ def _mapping_of(value: Any, name: str) -> Mapping[str, Any]:
 def _counted(given: Mapping[str, Any]) -> tuple[list[Gate], list[Plan], list[Alert]]:
     gates = [_gate(name, row) for name, row in _named(given, "gates")]
     plans = [_plan("curriculum", given["curriculum"])] if given.get("curriculum") is not None else []
-    plans += [_plan(name, row, queue=True) for name, row in _named(given, "queues")]
+    plans += [replace(_plan(name, row, queue=True), left=f"{name}_left") for name, row in _named(given, "queues")]
     return gates, plans, [_alert(name, row) for name, row in _named(given, "alerts")]
 
 

@@ -41,6 +41,7 @@ class Plan:
     key: str = ""  # what it sets in the environment; empty: the environment's first key, or `starts` of a queue
     replay: int = 1  # of a queue: how often each start is used before the next
     force_reset: int | None = None  # of a queue: episodes are cut after so many steps while it lasts
+    left: str = ""  # of a queue: the metric that says which share of it is left
 
     def __post_init__(self) -> None:
         if self.replay < 1 or (self.force_reset is not None and self.force_reset < 1):
