@@ -229,7 +229,7 @@ class _Stack:
             require(isinstance(value, str) and not is_null(value), f"`{key}` must be a name, but got {value!r}")
             self.settings[key] = (self.bound[group], layer.name)
         elif key in leaves:
-            self.settings[key] = (coerce(value, leaves[key].type, key), layer.name)
+            self.settings[key] = (coerce(_from_file(value, leaves[key].type), leaves[key].type, key), layer.name)
         else:
             self._set_inside(key, value, layer, leaves)
 
@@ -260,6 +260,12 @@ class _Stack:
         check(config)
         provenance = {key: self.settings[key][1] if key in self.settings else "defaults" for key in leaves}
         return Resolved(config, provenance, self.dropped)
+
+
+def _from_file(value: Any, type_: Any) -> Any:
+    """`schedule=plan.yaml`: a mapping may stand in a file."""
+    named = isinstance(value, str) and value.strip().endswith((".yaml", ".yml"))
+    return read_yaml(value.strip(), text=True) if named and _is_mapping(type_) else value
 
 
 def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,7 @@ from relab.schedules.sources import read_starts
 from relab.schedules.stage import MINED, Plan, next_starts
 from relab.streams import world_seeds
 
-if TYPE_CHECKING:
-    from relab.train import Trainer
-
+Trainer = Any  # relab.train's, which stands above: its state, record, progress and step are used
 NOT_DEAD = ("time_limit", "cap", "unused")
 STARTS = "starts"
 

@@ -141,6 +141,8 @@ class Trainer:
             self.iterate()
         if self.progress.last_eval != self.step:
             self.evaluate()
+        if self.step < self.cfg.total_steps:
+            self.record.append_event("stop", self.step, reason=self.over)
         self.save()
         self.record.append_event("finish", self.step)
         return "finished", self.over

@@ -185,11 +185,7 @@ def _anything(value: Any) -> Any:
 
 
 def _mapping(value: Any, args: tuple[Any, ...]) -> dict[str, Any]:
-    if isinstance(value, str) and value.strip().endswith((".yaml", ".yml")):
-        from relab.configs.yaml_io import read_yaml
-
-        value = read_yaml(value.strip())  # `schedule=plan.yaml`: the mapping stands in a file
-    elif isinstance(value, str):
+    if isinstance(value, str):
         import json
 
         try:
