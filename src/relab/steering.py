@@ -219,6 +219,13 @@ class Steering:
         self.sources = {name: np.asarray(tree[f"source_{k}"]) for k, name in enumerate(tree["sources"])}
 
 
+def judge_of(cfg: Run, env: Any) -> Judge:
+    """What plays a run's multi-evaluations; ConfigError where it has none."""
+    asked = from_mapping(cfg.schedule or {}).multi_eval
+    config.require(asked is not None, "the run has no `schedule.multi_eval`")
+    return Judge(cfg, env, asked or MultiEval())
+
+
 class Judge:
     """Plays multi-evaluations: the policy of training in an environment of their own."""
 
@@ -247,12 +254,12 @@ class Judge:
         """The numbers it gives, by their bare names."""
         return [*evaluated.summarise([Episode(0, 1, ())], 1, self.asked.early).values, "return"]
 
-    def play(self, agent: Any, iteration: int) -> tuple[dict[str, Any], int]:
+    def play(self, agent: Any, iteration: int, frames: rollout.Frames | None = None) -> tuple[dict[str, Any], int]:
         """(row for the record, world steps it took): first episodes of `episodes` worlds."""
         asked, seeds = self.asked, world_seeds(self.cfg.seed, f"multi/{iteration}", self.asked.episodes)
         if self.worlds is None:
             self.worlds = Worlds(self.env, asked.episodes)
-        found = rollout.evaluate(self.env, agent, seeds, (asked.mode,), worlds=self.worlds)
+        found = rollout.evaluate(self.env, agent, seeds, (asked.mode,), frames, self.worlds)
         played = found.played(asked.mode)
         episodes = self.episodes(played)
         result = evaluated.summarise(episodes, self.horizon, asked.early)

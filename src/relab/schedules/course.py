@@ -78,8 +78,9 @@ class Course:
         return found
 
     def types(self) -> dict[str, str]:
-        """The type of each queue's stage, where it has one."""
-        found = {queue.name: queue.type(self.place(queue).stage) for queue in self.schedule.queues}
+        """The type of each queue's stage, where it has one and is not over."""
+        places = {queue.name: (queue, self.place(queue)) for queue in self.schedule.queues}
+        found = {name: queue.type(place.stage) for name, (queue, place) in places.items() if not place.over}
         return {name: kind for name, kind in found.items() if kind}
 
     def trace(self, iteration: int) -> dict[str, float]:
