@@ -49,8 +49,9 @@ def main(words: Sequence[str]) -> int:
     if args.multi is not None:
         found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps)
         origin = "as recorded" if found["recorded"] else f"the policy of step {found['step']:,}, not the recorded one"
-        print(f"{found['path']}: seed {found['seed']}, {found['final']:.0%} of {found['agents']} lived, {found['frames']}"
-              f" steps ({found['which']} of {found['n']} worlds of iteration {args.multi}, {origin})")  # fmt: skip
+        lived = f"{found['final']:.0%} of {found['agents']} lived, {found['frames']} steps"
+        which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
+        print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
         return 0
     found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps)
     origin = "as recorded" if found["recorded"] else "fresh seeds"

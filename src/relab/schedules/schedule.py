@@ -48,7 +48,8 @@ class MultiEval:
     start: tuple[str, ...] = ("predator_heading", "predator_speed")  # channels: where danger begins (degrees), how fast
 
     def __post_init__(self) -> None:
-        counts = {"episodes": self.episodes, "agents": self.agents or 1, "worst": self.worst + 1}
+        agents = 1 if self.agents is None else self.agents
+        counts = {"episodes": self.episodes, "agents": agents, "worst": self.worst + 1}
         if min(counts.values()) < 1 or self.mode not in ("det", "sampled") or not self.early or len(self.start) != 2:
             raise ScheduleError(f"multi_eval needs episodes >= 1, agents >= 1, worst >= 0, mode det or sampled, a"
                                 f" number in early and two channels in start, but got {self}")  # fmt: skip
