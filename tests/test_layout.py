@@ -25,7 +25,7 @@ LAYERS = {
     " nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
-    4: "probes checkpoint",
+    4: "probes checkpoint steering",
     5: "media screen train judge faults",
     6: "importers exporters shelf index listing checkup",
     7: "health",

@@ -19,6 +19,15 @@ from relab.record import read_meta
 from runs import Interrupt, fingerprint, run
 
 DRIVER = Path(__file__).parent / "kill_driver.py"
+SCHEDULE = {
+    "total": 9,
+    "every": 2,
+    "curriculum": {"stages": "2:3,3:3,4:3", "key": "sheep"},
+    "phases": {"wolf_speed": [0.0, 0.01, 0.02]},
+    "multi_eval": {"episodes": 3, "agents": 3, "early": [20]},
+    "gates": {"flock": {"success": ["median(2) min_final >= 0.0"], "failure": "avg_final < 0", "allowance": [1, 2]}},
+    "alerts": {"calm": {"when": "flock_stage >= 2", "patience": 2}},
+}
 KINDS = {
     "discrete": {"algo__norm_obs": "true", "algo__norm_return": "true"},
     "continuous": {
@@ -33,6 +42,7 @@ KINDS = {
     "agents alone": {"env": "herd", "env__agent_reset": "alone"},
     "agents with world": {"env": "herd", "env__agent_reset": "with_world"},
     "gym": {"env": "gym:Acrobot-v1", "total_steps": "1024"},
+    "schedule": {"env": "herd", "env__agents": "4", "total_steps": "9999", "schedule": json.dumps(SCHEDULE)},
 }
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -148,7 +149,8 @@ def nearest_key(word: str, leaves: Mapping[str, Leaf]) -> str:
 
 
 def _is_mapping(type_: Any) -> bool:
-    return type_ is dict or getattr(type_, "__origin__", None) is dict
+    """A mapping, or a mapping or null."""
+    return any(t is dict or typing.get_origin(t) is dict for t in (type_, *typing.get_args(type_)))
 
 
 # ---- Resolving
@@ -227,16 +229,17 @@ class _Stack:
             require(isinstance(value, str) and not is_null(value), f"`{key}` must be a name, but got {value!r}")
             self.settings[key] = (self.bound[group], layer.name)
         elif key in leaves:
-            self.settings[key] = (coerce(value, leaves[key].type, key), layer.name)
+            self.settings[key] = (coerce(_from_file(value, leaves[key].type), leaves[key].type, key), layer.name)
         else:
             self._set_inside(key, value, layer, leaves)
 
     def _set_inside(self, key: str, value: Any, layer: Layer, leaves: Mapping[str, Leaf]) -> None:
-        """One entry of a mapping, `env.kwargs.gravity=9`: the other entries stay."""
+        """One entry of a mapping, `env.kwargs.gravity=9`, `schedule.gates.penalty.required=3`: the others stay."""
         owner = max((k for k in leaves if key.startswith(k + ".")), key=len)
         old = self.settings[owner][0] if owner in self.settings else leaves[owner].default
-        entry = coerce({key[len(owner) + 1 :]: value}, leaves[owner].type, owner)
-        self.settings[owner] = ({**(old or {}), **entry}, layer.name)
+        *path, last = key[len(owner) + 1 :].split(".")
+        entry = coerce({last: value}, leaves[owner].type, owner)
+        self.settings[owner] = (_inside(old or {}, path, entry, owner), layer.name)
 
     def _drop_stale(self, group: str, old: str, new: str, layer: str) -> None:
         """A new class starts from its own defaults; what the user set for the old one must not vanish unsaid."""
@@ -257,6 +260,20 @@ class _Stack:
         check(config)
         provenance = {key: self.settings[key][1] if key in self.settings else "defaults" for key in leaves}
         return Resolved(config, provenance, self.dropped)
+
+
+def _from_file(value: Any, type_: Any) -> Any:
+    """`schedule=plan.yaml`: a mapping may stand in a file."""
+    named = isinstance(value, str) and value.strip().endswith((".yaml", ".yml"))
+    return read_yaml(value.strip(), text=True) if named and _is_mapping(type_) else value
+
+
+def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """`old` with an entry put in at a path of names; what stands beside it stays."""
+    require(isinstance(old, Mapping), f"`{key}` is no mapping, but {old!r:.60}; nothing can be set inside of it")
+    if not path:
+        return {**old, **entry}
+    return {**old, path[0]: _inside(old.get(path[0]) or {}, path[1:], entry, f"{key}.{path[0]}")}
 
 
 def _pairs(values: Mapping[str, Any], prefix: str, leaves: Mapping[str, Leaf]) -> Iterator[tuple[str, Any]]:

@@ -153,14 +153,29 @@ time/eval_s        | s        | 0    | inf | 0  | seconds of this row spent on e
 time/save_s        | s        | 0    | inf | 0  | seconds of this row spent on checkpoints
 time/log_s         | s        | 0    | inf | 0  | seconds of this row spent on writing the record
 time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
+time/schedule_s    | s        | 0    | inf | 0  | seconds of this row spent on the schedule: stages, multi-evaluations, gates
 time/rss_mb        | MB       | 0    | inf | 0  | memory of the process
 time/load          | threads  | 0    | inf | 0  | load of the machine, mean of the last minute: threads that run or want to, this run's included; more than it has cores is a busy machine
+multi/avg_final    | share    | 0    | 1   | +1 | multi-evaluation of a schedule: share of agents that lived to the end, mean over episodes
+multi/min_final    | share    | 0    | 1   | +1 | the lowest of its episodes' shares
+multi/step_one_count | agents | 0    | inf | -1 | agents that died in their first step
+multi/step_one_share | share  | 0    | 1   | -1 | the same over all agents
+multi/episodes     | episodes | 0    | inf | 0  | worlds it played, each once
+multi/agents       | agents   | 0    | inf | 0  | agents in them together
+multi/return       | return   | -inf | inf | +1 | mean return, over episodes, of their agents' means
 """  # noqa: E501 - a table reads by its columns
 
 # Names with a free part, declared by somebody else than relab: prefix -> meaning.
 FAMILIES = {
     "env/": "an info channel of the environment, reduced per episode as the environment declares, averaged over the"
     " episodes that ended in this iteration's data",
+    "multi/early_death_": "multi-evaluation: share of agents that died before the step in the name",
+    "multi/death_p": "multi-evaluation: this percentile of the steps at which agents died; who lived to the end counts"
+    " with the horizon",
+    "multi/first_death_p": "multi-evaluation: this percentile, over episodes, of the step of the first death",
+    "schedule/": "where a schedule stands: NAME_stage (from 1), NAME_left (share of a queue's starts that is left, also"
+    " by type), NAME_starts (used so far), NAME_streak (checks in a row that an alert's condition holds)",
+    "stage/": "what a schedule set in the environment for this iteration, by the environment's key",
 }
 
 EVENTS = {
@@ -177,7 +192,8 @@ EVENTS = {
     "tail_dropped": "a truncated last line was dropped from `file` when the record was opened",
     "tail_completed": "the last line of `file` had lost only its line break, which was put back",
     "stage": "a curriculum moved to another stage",
-    "gate": "a gate decided",
+    "gate": "a gate decided: `decision`, its state after it, and of each condition value, threshold and distance",
+    "alert": "an alert of a schedule fired; `message` says on which values",
 }
 
 

@@ -94,6 +94,50 @@ def film(folder: Path, which: str, name: str, mode: str, out: Path | None, fps: 
     }
 
 
+def film_multi(folder: Path, iteration: int, which: str, name: str, out: Path | None, fps: int) -> dict[str, Any]:
+    """One world of a schedule's multi-evaluation, all its agents; `best` is the checkpoint nearest to it in steps."""
+    from relab.steering import judge_of
+
+    rows, _ = read_jsonl(folder / "probes.jsonl")
+    played = [row for row in rows if row.get("probe") == "multi_eval" and row.get("iteration") == iteration]
+    config.require(bool(played), f"{folder.name} has no multi-evaluation at iteration {iteration}")
+    cfg, env, agent, step = load_agent(
+        folder, nearest_checkpoint(folder, played[-1]["step"]) if name == "best" else name
+    )
+    judge = judge_of(cfg, env)
+    if not judge.env.spec.renders:
+        raise config.ConfigError(f"{judge.env.spec.env} cannot be filmed: it does not render (spec.renders is false)")
+    row, _ = judge.play(agent, iteration)
+    world = choose_world(row["episodes"], which)
+    frames: list[np.ndarray] = []
+
+    def keep(worlds: Any, waiting: np.ndarray) -> None:
+        if waiting[world].any():
+            frames.append(worlds.render(world))
+
+    judge.play(agent, iteration, keep)
+    path = out or folder / "media" / f"step-{step:012d}-multi-{iteration}-{which}.mp4"
+    write_frames(path, frames, fps)
+    same = played[-1]["episodes"][world] == row["episodes"][world]
+    told = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": len(frames)}
+    return row["episodes"][world] | told | {"world": world, "step": step}
+
+
+def nearest_checkpoint(folder: Path, step: int) -> str:
+    """The checkpoint whose step is nearest; `latest` where there is none, which then says so."""
+    names = checkpoint.steps(folder / "checkpoints")
+    return min(names, key=lambda name: abs(int(name.removeprefix("step-")) - step), default="latest")
+
+
+def choose_world(episodes: list[dict[str, Any]], which: str) -> int:
+    """An index, or a rank by the share that lived to the end; the first of equals by earliest first death."""
+    order = sorted(range(len(episodes)), key=lambda i: (episodes[i]["final"], episodes[i]["first_death"] or np.inf))
+    named = {"worst": order[0], "median": order[len(order) // 2], "best": order[-1]}
+    ok = which in named or (which.isdecimal() and int(which) < len(order))
+    config.require(ok, f"`--episode` must be worst, best, median or 0..{len(order) - 1}, but got {which!r}")
+    return named[which] if which in named else int(which)
+
+
 def recorded_returns(folder: Path, step: int, mode: str) -> list[float]:
     rows, _ = read_jsonl(folder / "evals.jsonl")
     return next(

@@ -69,7 +69,9 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS: dict[str, str] = {}  # setting of the run -> "module:make", called with the run's config and environment
+COMPANIONS = {  # setting of the run -> "module:make", called with the run's config and environment
+    "schedule": "relab.steering:make",
+}
 
 
 class DivergedError(Exception):
@@ -87,6 +89,7 @@ class Trainer:
     state: Any
     screen: Screen
     companions: dict[str, Companion] = field(default_factory=dict)
+    eval_env: Any = None  # where a schedule changes `env`: the environment as configured, for evaluations
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
@@ -134,14 +137,24 @@ class Trainer:
                 self.record.append_event("stop", self.step, reason="eval.stop_at", best=self.progress.best)
                 self.save()
                 return "finished", f"{self.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
-            if self.step >= self.cfg.total_steps:
+            if self.over:
                 break
             self.iterate()
         if self.progress.last_eval != self.step:
             self.evaluate()
+        if self.step < self.cfg.total_steps:
+            self.record.append_event("stop", self.step, reason=self.over)
         self.save()
         self.record.append_event("finish", self.step)
-        return "finished", "total_steps reached"
+        return "finished", self.over
+
+    @property
+    def over(self) -> str:
+        """Why there is nothing left to train; empty while there is."""
+        total = (self.cfg.schedule or {}).get("total")
+        if total is not None and self.state.counts.iteration >= int(total):
+            return f"schedule.total = {total} iterations reached"
+        return "total_steps reached" if self.step >= self.cfg.total_steps else ""
 
     def iterate(self) -> None:
         aside = dict.fromkeys(self.companions, 0.0)
@@ -234,9 +247,9 @@ class Trainer:
         """Fixed first episodes, deterministic and sampled, from a stream of their own; counted apart from training."""
         cfg, p, step = self.cfg.eval, self.progress, self.step
         if self.eval_worlds is None:
-            self.eval_worlds = Worlds(self.env, 2 * cfg.episodes)
+            self.eval_worlds = Worlds(self.eval_env or self.env, 2 * cfg.episodes)
         seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
-        found = rollout.evaluate(self.env, self.state.agent, seeds, worlds=self.eval_worlds)
+        found = rollout.evaluate(self.eval_worlds.env, self.state.agent, seeds, worlds=self.eval_worlds)
         p.eval_steps += found.sim_steps
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
@@ -417,9 +430,11 @@ def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
     """Import the algorithm (and with it torch), set the threads, lay out the state."""
     algo = registry.algo_module(cfg.algo.name)
     set_threads(cfg)
+    companions = companions_of(cfg, env)  # first: a schedule sets the stage that the worlds begin in
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
     (record.folder / "checkpoints").mkdir(exist_ok=True)
-    return Trainer(cfg, record, env, algo, state, screen, companions_of(cfg, env))
+    apart = make_env(cfg) if cfg.schedule is not None else None
+    return Trainer(cfg, record, env, algo, state, screen, companions, apart)
 
 
 def companions_of(cfg: Run, env: Any) -> dict[str, Companion]:

@@ -309,5 +309,6 @@ def test_every_flag_of_the_gate_is_understood():
     assert len(ours) > 10
     assert found.problems == []
     flags = [word for word in text.split() if word.startswith("--")]
-    words = ("gate", "curriculum", "stage_spec", "stage_warn", "total_iter", "interval", "_episodes", "multi_fish")
+    words = ("gate", "curriculum", "stage_spec", "stage_warn", "total_iter", "interval", "_episodes", "multi_fish",
+                 "n_steps", "force_reset", "replay_count")  # fmt: skip
     assert found.unknown == sum(not any(word in flag for word in words) for flag in flags)

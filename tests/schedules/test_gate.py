@@ -59,7 +59,7 @@ def test_text_and_condition_are_the_same():
     [
         (7, GateState(), 8, "locked", GateState()),
         (7, GateState(0, 1, 1, 0), 8, "locked", GateState()),
-        (12, GateState(), 8, "progress", GateState(0, 1)),
+        (12, GateState(), 8, "success_progress", GateState(0, 1)),
         (12, GateState(0, 1), 8, "advance", GateState(1, frozen_until=11)),
         (12, GateState(2, 1), 8, "advance", GateState(2, frozen_until=11)),
         (12, GateState(0, 1, 0, 9), 8, "frozen", GateState(0, 1, 0, 9)),
@@ -72,7 +72,7 @@ def test_text_and_condition_are_the_same():
 def test_a_decision_and_the_state_after_it(x, state, at, outcome, after):
     decision = decide(GATE, {"x": [x]}, state, at)
     assert (decision.outcome, decision.state) == (outcome, after)
-    assert decision.passed == (outcome in ("advance", "progress"))
+    assert decision.passed == (outcome in ("advance", "success_progress"))
 
 
 def test_precedence_decides_where_both_sides_hold():
@@ -84,7 +84,7 @@ def test_precedence_decides_where_both_sides_hold():
 
 def test_a_replay_carries_the_state():
     found = replay(GATE, [10, 20, 30, 40], {"x": [3, 11, 12, 6]})
-    assert [d.outcome for d in found] == ["failure_hold", "progress", "advance", "locked"]
+    assert [d.outcome for d in found] == ["failure_hold", "success_progress", "advance", "locked"]
     assert [d.at for d in found] == [10, 20, 30, 40]
     (won,), (lost,) = tally(found), tally(found, "failure")
     assert (won.met, won.seen, won.best()) == (2, 4, (12.0, 2.0))

@@ -73,6 +73,7 @@ def main(words: Sequence[str]) -> int:
     try:
         train.check_device(found.config.device)
         env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
+        train.companions_of(found.config, env)
         id_, folder = claim(args.runs, args.name)
     finally:
         facts |= pending.collect()

@@ -15,6 +15,7 @@ EXAMPLES = """
   relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
   relab video brave-otter --episode best --mode sampled
   relab video brave-otter --episode 3 --out third.mp4
+  relab video brave-otter --multi 40 --episode worst   a world of the multi-evaluation at iteration 40
 """
 
 
@@ -30,6 +31,8 @@ class Video:
     """best, latest, or a step"""
     mode: str = "det"
     """det or sampled"""
+    multi: int | None = None
+    """iteration of a schedule's multi-evaluation whose world is filmed, instead of an episode of the usual one"""
     out: Path | None = None
     """file to write (.mp4 or .gif); default: media/ in the run folder"""
     fps: int = 30
@@ -43,6 +46,13 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     from relab import judge
 
+    if args.multi is not None:
+        found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps)
+        origin = "as recorded" if found["recorded"] else f"the policy of step {found['step']:,}, not the recorded one"
+        lived = f"{found['final']:.0%} of {found['agents']} lived, {found['frames']} steps"
+        which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
+        print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
+        return 0
     found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps)
     origin = "as recorded" if found["recorded"] else "fresh seeds"
     print(

@@ -54,7 +54,7 @@ class _MismatchError(Exception):
 def _coerce(value: Any, type_: Any) -> Any:
     origin, args = typing.get_origin(type_), typing.get_args(type_)
     if type_ is Any:
-        return scalar(value) if isinstance(value, str) else value
+        return _anything(value)
     if origin in (typing.Union, types.UnionType):
         return _union(value, args)
     if origin is Literal:
@@ -175,6 +175,15 @@ def _split(text: str) -> list[str]:
     return [part[1:-1] if part[0] == part[-1] and part[0] in "'\"" and len(part) > 1 else part for part in parts]
 
 
+def _anything(value: Any) -> Any:
+    """Values of no declared type: text as YAML reads it, in lists and mappings too."""
+    if isinstance(value, dict):
+        return {str(k): _anything(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_anything(v) for v in value]
+    return scalar(value) if isinstance(value, str) else value
+
+
 def _mapping(value: Any, args: tuple[Any, ...]) -> dict[str, Any]:
     if isinstance(value, str):
         import json
@@ -182,7 +191,7 @@ def _mapping(value: Any, args: tuple[Any, ...]) -> dict[str, Any]:
         try:
             value = json.loads(value)
         except ValueError:
-            raise _MismatchError('write it as JSON, e.g. {"a": 1}') from None
+            raise _MismatchError('write it as JSON, e.g. {"a": 1}, or name a .yaml file') from None
     if not isinstance(value, dict):
         raise _MismatchError
     return {str(k): _coerce(v, args[1] if args else Any) for k, v in value.items()}

@@ -52,6 +52,8 @@ class Run:
     total_steps: int = 1_000_000  # agent steps to train for
     eval: Eval = field(default_factory=Eval)  # when and how the policy is evaluated
     save: Save = field(default_factory=Save)  # when checkpoints are written
+    schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
+    # (docs/schedules.md), or the name of a YAML file with them; null: none
     device: str = "cpu"  # cpu, cuda, cuda:N or mps
     threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it
 

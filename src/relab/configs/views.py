@@ -90,6 +90,8 @@ def diff(a: Any, b: Any) -> list[Change]:
 
 
 def _same(a: Any, b: Any) -> bool:
+    if all(x is None or x is MISSING for x in (a, b)):  # null is missing: a run from before there was such a setting
+        return True
     return _canonical(a) == _canonical(b) and isinstance(a, bool) == isinstance(b, bool)
 
 

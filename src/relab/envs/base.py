@@ -50,6 +50,7 @@ class Env(Protocol):
     # def reset_agents(self, state, agents_NA)     with agent_reset "alone": new start for the marked agents
     # def render(self, state, i) -> uint8[H,W,3]   with spec.renders
     # def save(self, state) -> dict of arrays, load(self, state, dict, rows)   when the state is more than its arrays
+    # stage_keys: tuple[str, ...], def set_stage(self, values)   for schedules: what later resets draw, nothing else
 
 
 class Episodes(NamedTuple):
@@ -138,6 +139,7 @@ class Worlds:
         self._limit, self._alone = self.horizon or 0, spec.agent_reset == "alone"
         self.state = env.allocate(n)
         self.sim_steps = 0  # world steps since this object was made
+        self.begun = 0  # worlds that were begun since then, those of `reset` included
         self.obs = np.zeros((n, spec.agents, spec.obs_dim), np.float32)
         self.final_obs = np.zeros_like(self.obs)
         self.book = _book(n, spec.agents, len(spec.channels))
@@ -171,6 +173,7 @@ class Worlds:
 
     def _begin_worlds(self) -> None:
         self.env.reset(self.state, self._reset_N)
+        self.begun += int(self._reset_N.sum())
         rewind(self.book, self._used_NA, self._reset_N)
 
     def step(self, action: np.ndarray) -> Step:

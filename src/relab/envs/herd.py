@@ -1,7 +1,8 @@
 """herd-v1: sheep walk to a pasture and graze until they are fed, while a wolf hunts the nearest. A multi-agent env.
 
 It has what tests of a multi-agent bench need: agents that end early (caught, fed), that restart alone or wait for their
-world, a world that can end as a whole (storm), and an info channel for every reducer. PPO learns it in seconds.
+world, a world that can end as a whole (storm), an info channel for every reducer, and stages that a schedule can set:
+how many sheep there are and how fast the wolf is. PPO learns it in seconds.
 Known answers (agents that wait for their world): walking straight to the pasture feeds 88 % of the sheep, standing
 still 4 %, walking at random 10 %.
 """
@@ -9,11 +10,13 @@ still 4 %, walking at random 10 %.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from relab.configs import envs as configs
+from relab.configs.base import require_range
 from relab.envs import draw
 from relab.jit import njit
 from relab.rng import uniform
@@ -36,6 +39,8 @@ class State(NamedTuple):
     wolf: np.ndarray  # float64[N,2]
     pasture: np.ndarray  # float64[N,2]
     rng: np.ndarray  # uint64[N]
+    used: np.ndarray  # bool[N,A]: slots that hold a sheep in this episode
+    wolf_speed: np.ndarray  # float64[N]: of this episode
 
 
 @njit(cache=True)
@@ -83,7 +88,7 @@ def hunt(sheep, here, wolf, wolf_speed):
             x, y = sheep[i, a, 0] - wolf[i, 0], sheep[i, a, 1] - wolf[i, 1]
             if here[i, a] and norm(x, y) < nearest:
                 prey_x, prey_y, nearest = x, y, norm(x, y)
-        stride = min(wolf_speed / max(nearest, 1e-9), 1.0)
+        stride = min(wolf_speed[i] / max(nearest, 1e-9), 1.0)
         wolf[i, 0] += stride * prey_x
         wolf[i, 1] += stride * prey_y
 
@@ -124,8 +129,8 @@ def weather(here, rng, truncated, end, world_over, storm):
 
 
 @njit(cache=True)
-def step_rows(state, alive_NA, velocity_NAK, out, wolf_speed, storm):
-    sheep, meal, here, wolf, pasture, rng = state
+def step_rows(state, alive_NA, velocity_NAK, out, storm):
+    sheep, meal, here, wolf, pasture, rng, _, wolf_speed = state
     reward, terminated, truncated, end, info, world_over = out
     walk(sheep, here, pasture, alive_NA, velocity_NAK, reward, info)
     hunt(sheep, here, wolf, wolf_speed)
@@ -137,7 +142,7 @@ def step_rows(state, alive_NA, velocity_NAK, out, wolf_speed, storm):
 @njit(cache=True)
 def reset_rows(state, worlds_N, agents_NA):
     """New wolf and pasture for the marked worlds; a new start for the marked agents."""
-    sheep, meal, here, wolf, pasture, rng = state
+    sheep, meal, here, wolf, pasture, rng, _, _ = state
     for i in range(worlds_N.shape[0]):
         if worlds_N[i]:
             for k in range(2):
@@ -170,9 +175,11 @@ def observe_rows(sheep, meal, here, wolf, pasture, obs_NAD):
 class Herd:
     name = "herd-v1"
     Params = configs.Herd
+    stage_keys = ("sheep", "wolf_speed")
 
     def __init__(self, params: configs.Herd | None = None) -> None:
         self.params = params = params or configs.Herd()
+        self.sheep, self.wolf_speed = params.agents, params.wolf_speed  # what the next resets take
         stride = SPEED * math.sqrt(2.0)  # the most a step can gain or lose
         discrete = params.action == "discrete"
         self.spec = Spec(
@@ -201,17 +208,29 @@ class Herd:
     def allocate(self, n: int) -> State:
         rows = (n, self.params.agents)
         sheep, meal, here = np.zeros((*rows, 2)), np.zeros(rows), np.zeros(rows, bool)
-        return State(sheep, meal, here, np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n, np.uint64))
+        wolf, pasture, rng = np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n, np.uint64)
+        return State(sheep, meal, here, wolf, pasture, rng, np.ones(rows, bool), np.full(n, self.params.wolf_speed))
+
+    def set_stage(self, values: Mapping[str, Any]) -> None:
+        """How many sheep there are (slots used) and how fast the wolf is, from each world's next reset on."""
+        sheep = int(values.get("sheep", self.params.agents))
+        speed = float(values.get("wolf_speed", self.params.wolf_speed))
+        require_range("sheep", sheep, 1, self.params.agents)
+        require_range("wolf_speed", speed, 0.0)
+        self.sheep, self.wolf_speed = sheep, speed
 
     def reset(self, state: State, worlds_N: np.ndarray) -> None:
-        reset_rows(state, worlds_N, np.repeat(worlds_N[:, None], self.params.agents, axis=1))
+        state.used[worlds_N] = np.arange(self.params.agents) < self.sheep
+        state.here[worlds_N] = False
+        state.wolf_speed[worlds_N] = self.wolf_speed
+        reset_rows(state, worlds_N, worlds_N[:, None] & state.used)
 
     def reset_agents(self, state: State, agents_NA: np.ndarray) -> None:
         reset_rows(state, np.zeros(len(agents_NA), bool), agents_NA)
 
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
         velocity_NAK = MOVES[action] if self.params.action == "discrete" else SPEED * action.astype(np.float64)
-        step_rows(state, alive_NA, velocity_NAK, out, self.params.wolf_speed, self.params.storm)
+        step_rows(state, alive_NA, velocity_NAK, out, self.params.storm)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
         observe_rows(state.sheep, state.meal, state.here, state.wolf, state.pasture, obs_NAD)
@@ -226,7 +245,7 @@ class Herd:
                 canvas.disc(x, y, 0.06, draw.INK)
                 canvas.disc(x, y, 0.05, draw.PAPER)
                 canvas.disc(x, y, 0.05 * min(state.meal[i, a] / MEAL, 1.0), draw.GREEN)  # fills up as it eats
-            else:
+            elif state.used[i, a]:
                 canvas.ring(x, y, 0.05, 0.01, draw.GREY)
         canvas.ring(wolf_x, wolf_y, CATCH, 0.008, draw.RED)
         canvas.disc(wolf_x, wolf_y, 0.05, draw.RED)

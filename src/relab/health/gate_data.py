@@ -10,6 +10,7 @@ import functools
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,16 +91,30 @@ def axis_of(view: View, name: str) -> str:
 
 
 def checks_of(view: View, gate: Gate | None = None) -> list[tuple[int, str]]:
-    """(step, outcome) of each decision in the events."""
-    found = []
-    for event in view.history.events:
-        if event.get("kind") == "gate" and _is_of(event, gate):
-            inner = event.get("event")
-            row = inner if isinstance(inner, Mapping) else event
-            words = [row.get(key) for key in ("outcome", "decision", "event", "result")]
-            step = event.get("step", event.get("iteration"))
-            found.append((step if type(step) is int else 0, next((w for w in words if isinstance(w, str)), "unknown")))
-    return found
+    """(step, outcome) of each decision in the events; of a check that a resumed run made again, the last."""
+    found: dict[tuple[int, str], str] = {}
+    for event in gate_events(view, gate):
+        inner = event.get("event")
+        row = inner if isinstance(inner, Mapping) else event
+        words = [row.get(key) for key in ("outcome", "decision", "event", "result")]
+        said = next((w for w in words if isinstance(w, str)), "unknown")
+        found[step_of(event), str(event.get("gate", ""))] = said
+    return [(step, outcome) for (step, _), outcome in found.items()]
+
+
+def gate_events(view: View, gate: Gate | None = None) -> list[Mapping[str, Any]]:
+    return [event for event in view.history.events if event.get("kind") == "gate" and _is_of(event, gate)]
+
+
+def step_of(event: Mapping[str, Any]) -> int:
+    step = event.get("step", event.get("iteration"))
+    return step if type(step) is int else 0
+
+
+def iterations_of(view: View, gate: Gate | None = None) -> dict[int, int]:
+    """step -> iteration of the checks that say both: freezes count iterations."""
+    events = [event for event in gate_events(view, gate) if type(event.get("iteration")) is int]
+    return {step_of(event): int(event["iteration"]) for event in events}
 
 
 def _is_of(event: Mapping[str, Any], gate: Gate | None) -> bool:
@@ -114,7 +129,10 @@ def replayed(view: View, gate: Gate) -> list[Decision]:
     common = set.intersection(*(set(curve.steps.tolist()) for curve in curves.values()))
     at = sorted(common & set(steps) if steps else common)
     rows = {metric: dict(zip(curve.steps.tolist(), curve.values.tolist())) for metric, curve in curves.items()}
-    return replay(gate, at, {metric: [row[step] for step in at] for metric, row in rows.items()})
+    iteration = iterations_of(view, gate)
+    counted = [iteration.get(step, step) for step in at] if iteration else at
+    found = replay(gate, counted, {metric: [row[step] for step in at] for metric, row in rows.items()})
+    return [replace(decision, at=step) for decision, step in zip(found, at)]
 
 
 def trials_of(view: View, schedule: Schedule) -> int | None:

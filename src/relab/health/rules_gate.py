@@ -263,7 +263,7 @@ def alert_unreachable(view: View) -> Finding | None:
     Try: lower the patience, move the bar, or count the alert's checks from an earlier quantity.
     """
     schedule = schedule_of(view)
-    found = linted(view, schedule, "alert-unreachable")
+    found = [each for each in linted(view, schedule, "alert-unreachable") if each.blocks]  # else the log knows better
     if found:
         return Finding(f"{found[0].owner}: {joined(found)}", found[0].numbers["need"], None, bars(found),
                        confidence="high")  # fmt: skip

@@ -23,6 +23,7 @@ from relab.importers import cleanrl, settings_files, tb_config, tensorboard
 from relab.importers.find import look
 from relab.importers.source import Listing, Source, problem, put, start
 from relab.jsonl import RecordError, read_jsonl
+from relab.schedules.evaluated import PROBE, velocity
 
 EVALS, GATES, TRACE = "eval_multi_history.jsonl", "penalty_stage_debug.jsonl", "schedule_trace.json"
 CLUSTERS, STARTS, WORST = "step_one_clusters.jsonl", "pre_roll_stats.jsonl", "step_one_worst_seeds.json"
@@ -30,6 +31,12 @@ COMMAND, TB = "command.txt", "tb"
 FILES = (EVALS, GATES, TRACE, CLUSTERS, STARTS, WORST, COMMAND)
 AXIS = "iteration"
 NO_TIME = 1e18
+EARLY = "early_death_fraction_"
+MULTI = {  # the file's number -> what relab's own evaluations call it
+    "avg_final_survival_rate": "avg_final", "min_final_survival_rate": "min_final", "median_death_step": "death_p50",
+    "p10": "death_p10", "p25": "death_p25", "p75": "death_p75", "p90": "death_p90", "total_fish_samples": "agents",
+    "step_one_death_count": "step_one_count", "step_one_death_ratio": "step_one_share", "episodes": "episodes",
+}  # fmt: skip
 Rows = list[dict[str, Any]]
 
 
@@ -76,10 +83,12 @@ def read(source: Source) -> History:
     boards = [path for path in source.files if tensorboard.MARK in path.name]
     if boards:
         tensorboard.read_into(history, boards, source.path / TB)
-    _evaluations(history, _rows(history, files.get(EVALS), window))
+    evaluations, starts = (_rows(history, files.get(name), window) for name in (EVALS, STARTS))
+    _evaluations(history, evaluations)
+    history.probes += [_multi(row, _samples(starts, row[AXIS])) for row in evaluations]
     _gates(history, _rows(history, files.get(GATES), window))
     _schedule(history, _trace(history, files.get(TRACE)) if not source.key else [])
-    _starts(history, _rows(history, files.get(CLUSTERS), window), _rows(history, files.get(STARTS), window))
+    _starts(history, _rows(history, files.get(CLUSTERS), window), starts)
     _settings(history, source, files.get(COMMAND))
     _say_end(history, source)
     return history
@@ -139,6 +148,76 @@ def _evaluations(history: History, rows: Rows) -> None:
     """What each evaluation came to, without the lists of single deaths; the pre-roll's summary is a probe's."""
     short = [{k: v for k, v in row.items() if not k.startswith(("pre_roll", "step_one_clusters"))} for row in rows]
     _numbers(history, short, "multi_eval")
+
+
+# ---- Evaluations as relab's own multi-evaluations
+
+
+def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """One evaluation in the form of relab's own rows, as far as the file says it."""
+    inner = [row[name] for name in ("summary", "death_stats") if isinstance(row.get(name), dict)]
+    flat = {name: x for part in (row, *inner) for name, x in part.items() if type(x) in (int, float)}
+    values = {ours: float(flat[theirs]) for theirs, ours in MULTI.items() if theirs in flat}
+    early = {f"early_death_{name.rpartition('_')[2]}": x for name, x in flat.items() if name.startswith(EARLY)}
+    episodes = flat.get("episodes")
+    settings = {name: row[name] for name in row if name.endswith(("_coef", "_speed")) and name in flat}
+    return {
+        "step": row[AXIS], "axis": AXIS, "probe": PROBE, "value": values.get("avg_final"), "noise": None,
+        "n": int(episodes) if episodes else None, "unit": "share", "iteration": row[AXIS], "values": values | early,
+        "stage": row.get("tail_stage_label"), "type": row.get("tail_stage_type"), "settings": settings,
+        "episodes": _episodes(row, samples, flat.get("multi_eval_num_fish")),
+    }  # fmt: skip
+
+
+def _samples(rows: Rows, iteration: int) -> list[Mapping[str, Any]]:
+    """How the danger started in each episode of an evaluation."""
+    found = next((row.get("samples") for row in rows if row[AXIS] == iteration), None)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[dict[str, Any]]:
+    """Seed, start and step-one deaths of each episode; a death belongs to the start that its danger moved like."""
+    seeds = row.get("episode_seeds")
+    found: list[dict[str, Any]] = [{"seed": s, "agents": int(agents or 0), "step_one": 0}
+                                   for s in (seeds if isinstance(seeds, list) else [])]  # fmt: skip
+    for each, sample in zip(found, samples):
+        heading, speed = sample.get("final_heading_deg"), sample.get("final_speed")
+        each |= {"heading": heading, "speed": speed} if _number(heading) and _number(speed) else {}
+    groups = _by_danger(row.get("step_one_deaths"))
+    for i, (_, n) in zip(_in_order([velocity_ for velocity_, _ in groups], found), groups):
+        found[i]["step_one"] = n
+    return found
+
+
+def _by_danger(deaths: Any) -> list[tuple[tuple[float, float], int]]:
+    """(velocity of the danger, deaths) of each episode with any: deaths of one episode stand together."""
+    found: list[tuple[tuple[float, float], int]] = []
+    for death in deaths if isinstance(deaths, list) else []:
+        moved = death.get("predator_velocity") if isinstance(death, dict) else None
+        if isinstance(moved, list) and len(moved) == 2 and all(map(_number, moved)):
+            pair, n = (moved[0], moved[1]), found[-1][1] if found and found[-1][0] == tuple(moved) else 0
+            found = [*found[: len(found) - (n > 0)], (pair, n + 1)]
+    return found
+
+
+def _in_order(moved: list[tuple[float, float]], episodes: list[dict[str, Any]]) -> list[int]:
+    """Which episode each danger belongs to: rising numbers with the least distance between velocities together.
+
+    The file lists deaths in the order of episodes but not their numbers, and a start is one step before the death.
+    """
+    if not moved or len(moved) > len(episodes) or not all("heading" in each for each in episodes):
+        return []
+    best: list[tuple[float, list[int]]] = [(0.0, [])]  # of the first k dangers, over the episodes so far
+    best += [(math.inf, [])] * len(moved)
+    for i, each in enumerate(episodes):
+        for k in range(min(i + 1, len(moved)), 0, -1):
+            cost = best[k - 1][0] + math.dist(velocity(each), moved[k - 1])
+            best[k] = min(best[k], (cost, [*best[k - 1][1], i]), key=lambda way: way[0])
+    return best[-1][1]
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _gates(history: History, rows: Rows) -> None:

@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.jsonl import write_atomic
-from relab.report import svg, svg_sweep
+from relab.report import drawings, svg, svg_sweep
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -89,6 +89,9 @@ def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
 
 
 def small(curve: dict[str, Any]) -> Markup:
+    """A figure of a section: a curve, or a drawing of another kind."""
+    if "kind" in curve:
+        return Markup(drawings.draw(curve))
     return Markup(svg.curve(curve, 380, 220, svg.View(log_y=curve["log_y"] == "yes")))
 
 

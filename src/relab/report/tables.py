@@ -12,6 +12,8 @@ from relab.report import course, scales
 from relab.report.curves import curve
 from relab.report.gather import Group, Run, shown
 from relab.report.parts import local_time, section, table
+from relab.report.schedule import schedule
+from relab.schedules.evaluated import PROBE
 from relab.screen import number
 from relab.stats import mean_interval, slope
 
@@ -49,7 +51,7 @@ def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[di
 
 def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
     parts = [scales.section_of(run), core(run), all_metrics(run)]
-    parts += [probes(run), samples(run), evaluations(run), course.stages(run), course.throughput(run)]
+    parts += [probes(run), samples(run), evaluations(run), schedule(run), course.stages(run), course.throughput(run)]
     parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
     return [part for part in parts if part]
 
@@ -240,7 +242,7 @@ def probes(run: Run) -> dict[str, Any] | None:
     """A table per probe, a row per number it gives."""
     found: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
-        step = row.get("step")
+        step = row.get("step") if row.get("probe") != PROBE else None  # those have a section of their own
         for key, value in row.items():
             if isinstance(step, int) and key != "step" and type(value) in (int, float):
                 found.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relab.schedules.alert import Alert
@@ -32,6 +32,9 @@ FLAGS = {
     r"multi_eval_interval": "every",
     r"curriculum": "curriculum",
     r"(?P<plan>\w+)_stage_spec": "queue",
+    r"(?P<plan>\w+)_force_reset_steps": "force_reset",
+    r"(?P<plan>\w+)_replay_count": "replay",
+    r"n_steps": "steps",
     r"(?P<alert>\w+)_warn_ratio": "alert",
     r"(?P<alert>\w+)_warn_patience": "patience",
     r"(?P<alert>\w+)_warn_interval": "cadence",
@@ -51,7 +54,8 @@ WINDOWS = {"median": "p10"}  # a window that is named after its statistic, and t
 ALSO_NOW = ("early_death",)  # words whose bar holds for the newest value as well as for the median over the window
 ALERTS = {"tail_stage": ("tail_queue_remaining_ratio", "<=")}
 PLANS = {"tail_seed": "tail_stage_index", "tail": "tail_stage_index"}
-NUMBERS = r"--\w*(?:iterations|interval|episodes|fish|agents): "
+LEFT = {"tail_stage_index": "tail_queue_remaining_ratio"}  # where a log says the stage, and what is left of the queue
+NUMBERS = r"--\w*(?:iterations|interval|episodes|fish|agents|steps|count): "
 UNLESS = {">=": "<", "<=": ">"}
 
 
@@ -64,6 +68,7 @@ class _Parts:
     claims: dict[str, dict[str, Any]] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
+    queues: dict[str, dict[str, int]] = field(default_factory=dict)  # beginning of a queue's name -> its numbers
 
 
 def parse_command(command: str | Sequence[str]) -> Schedule:
@@ -110,8 +115,8 @@ def from_flags(flags: Mapping[str, Any]) -> Schedule:
             build(parts, found)
         except ScheduleError as error:
             found.problems.append(str(error))
-    found.plans, found.claims = parts.plans, _claims(parts)
-    found.total, found.every = parts.numbers.get("total"), parts.numbers.get("every")
+    found.plans, found.claims = [_queue(plan, parts) for plan in parts.plans], _claims(parts)
+    found.total, found.every, found.steps = (parts.numbers.get(key) for key in ("total", "every", "steps"))
     if not found:  # numbers alone are no schedule
         found.problems = [problem for problem in found.problems if not re.match(NUMBERS, problem)]
     return found
@@ -127,8 +132,10 @@ def _take(parts: _Parts, flag: str, value: str) -> bool:
 
 
 def _file(parts: _Parts, what: str, names: dict[str, str], flag: str, value: str) -> bool:
-    if what in ("total", "every"):
+    if what in ("total", "every", "steps"):
         parts.numbers[what] = whole(value, flag, value)
+    elif what in ("force_reset", "replay"):
+        parts.queues.setdefault(names["plan"], {})[what] = whole(value, flag, value)
     elif what in ("curriculum", "queue"):
         if ":" not in value:  # another program's word for something else
             return False
@@ -189,6 +196,13 @@ def _alerts(parts: _Parts, found: Schedule) -> None:
             bar, flag = row["alert"]
             counts = {key: row[key] for key in ("patience", "cadence") if key in row}
             found.alerts.append(Alert(name, Condition(metric, comparison, bar, source=flag), **counts))
+
+
+def _queue(plan: Plan, parts: _Parts) -> Plan:
+    """A queue with the numbers that other flags give it: `--tail_replay_count` is about `tail_seed_stage_spec`."""
+    mine = [row for start, row in parts.queues.items() if plan.name.startswith(start)]
+    given: dict[str, Any] = {key: value for row in mine for key, value in row.items() if value}
+    return replace(plan, left=LEFT.get(plan.metric, ""), **given) if plan.name != "curriculum" else plan
 
 
 def _claims(parts: _Parts) -> list[Claim]:

@@ -10,7 +10,8 @@ import operator
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 COMPARISONS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 STATISTICS: dict[str, Callable[[list[float]], float]] = {
@@ -81,6 +82,11 @@ class Check:
     distance: float | None
     met: bool | None  # None: too few values
 
+    def to_dict(self) -> dict[str, Any]:
+        """As an event keeps it: the condition in words, and each number."""
+        bar = {"condition": str(self.condition), "metric": self.condition.metric, "threshold": self.condition.threshold}
+        return bar | {"value": self.value, "distance": self.distance, "met": self.met}
+
 
 @dataclass(frozen=True)
 class Gate:
@@ -94,7 +100,8 @@ class Gate:
     tolerance: int = 1  # failures in a row before it rolls back a stage
     freeze: int = 0  # iterations without a decision after a failure
     success_freeze: int = 0  # and after it opened
-    allowance: tuple[int, ...] = ()  # what each stage allows; its length is the number of stages
+    allowance: tuple[int, ...] = ()  # how many phases each stage allows; its length is the number of stages
+    sets: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # key of the environment -> its value by stage
 
     def __post_init__(self) -> None:
         if len(self.success) + len(self.failure) > MOST:
@@ -104,6 +111,12 @@ class Gate:
                 f"gate {self.name} needs first = failure or success, required >= 1 and tolerance >= 1, but got"
                 f" {self.first!r}, {self.required}, {self.tolerance}"
             )
+
+    @property
+    def last(self) -> int | None:
+        """The last stage, from 0; None where nothing says how many there are."""
+        lengths = [len(self.allowance), *(len(values) for values in self.sets.values())]
+        return max(lengths) - 1 if max(lengths) else None
 
     @property
     def metrics(self) -> list[str]:
@@ -119,12 +132,15 @@ class GateState:
     failures: int = 0
     frozen_until: int = 0
 
+    def to_dict(self) -> dict[str, int]:
+        return asdict(self)
+
 
 @dataclass(frozen=True)
 class Decision:
     """What the gate said, and how far each condition was from its bar."""
 
-    outcome: str  # advance, progress, locked, frozen, failure_hold, rollback
+    outcome: str  # advance, success_progress, locked, frozen, failure_hold, rollback
     state: GateState
     success: tuple[Check, ...] = ()
     failure: tuple[Check, ...] = ()
@@ -132,7 +148,12 @@ class Decision:
 
     @property
     def passed(self) -> bool:
-        return self.outcome in ("advance", "progress")
+        return self.outcome in ("advance", "success_progress")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole decision as plain data: an event of a run."""
+        sides = {side: [check.to_dict() for check in getattr(self, side)] for side in ("success", "failure")}
+        return {"iteration": self.at, "decision": self.outcome, **self.state.to_dict(), **sides}
 
 
 def decide(gate: Gate, values: Values, state: GateState | None = None, at: int = 0) -> Decision:
@@ -154,15 +175,15 @@ def _failed(gate: Gate, state: GateState, at: int) -> tuple[str, GateState]:
 
 
 def _not_failed(gate: Gate, state: GateState, at: int, won: bool) -> tuple[str, GateState]:
-    if at < state.frozen_until:
-        return "frozen", replace(state, failures=0)
     if not won:
         return "locked", replace(state, successes=0, failures=0)
+    if at < state.frozen_until:  # won, but too soon after the last move
+        return "frozen", replace(state, failures=0)
     successes = state.successes + 1
     if successes < gate.required:
-        return "progress", replace(state, successes=successes, failures=0)
-    last = len(gate.allowance) - 1 if gate.allowance else state.stage + 1
-    return "advance", GateState(min(state.stage + 1, last), frozen_until=at + gate.success_freeze)
+        return "success_progress", replace(state, successes=successes, failures=0)
+    stage = state.stage + 1 if gate.last is None else min(state.stage + 1, gate.last)
+    return "advance", GateState(stage, frozen_until=at + gate.success_freeze)
 
 
 def replay(gate: Gate, steps: Sequence[int], values: Values) -> list[Decision]:

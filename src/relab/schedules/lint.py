@@ -5,13 +5,14 @@ lint(schedule) needs no data. What a log adds (the trials behind a count, a floo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
 from relab.schedules.alert import Alert
 from relab.schedules.bounds import Bound, bound, conflict, implies, impossible, in_words, kind, opposite
-from relab.schedules.chance import binomial_up_to
+from relab.schedules.chance import binomial_up_to, undecided
 from relab.schedules.gate import Condition, Gate
 from relab.schedules.schedule import Schedule
 from relab.schedules.stage import Plan
@@ -36,8 +37,10 @@ def lint(schedule: Schedule, n: int | None = None) -> list[Lint]:
     found: list[Lint] = []
     for gate in schedule.gates:
         found += [*contradictions(gate, n), *misordered(gate, n), *redundant(gate, n), *under_floor(gate, n)]
+        found += idle_freeze(gate, schedule.every)
+    found += claims_apart(schedule)
     for alert in schedule.alerts:
-        found += unreachable(alert, schedule.total)
+        found += [*unreachable(alert, schedule.total), *too_late(alert, schedule)]
     for plan in schedule.plans:
         found += overrun(plan, schedule.total)
     return found
@@ -131,13 +134,83 @@ def floor_lint(gate: Gate, condition: Condition, expected: float, n: int, bar: f
                 {"expected": expected, "bar": bar, "n": n, "once": once, "in_a_row": row})  # fmt: skip
 
 
+def idle_freeze(gate: Gate, every: int | None) -> Iterator[Lint]:
+    """A freeze that is over before the next check: it holds nothing back."""
+    for name, length in (("freeze", gate.freeze), ("success_freeze", gate.success_freeze)):
+        if every is not None and 0 < length <= every:
+            message = f"{name} of {length} iterations ends before the next check, {every} later: it holds nothing back"
+            yield Lint("freeze-without-effect", gate.name, message, numbers={name: length, "every": every})
+
+
+# ---- Samples
+
+
+def samples(schedule: Schedule, n: int | None = None) -> list[Lint]:
+    """What the trials of a check can tell at best; no fault, so lint() does not say it."""
+    return [each for gate in schedule.gates for each in _too_few(gate, schedule, n)]
+
+
+def _too_few(gate: Gate, schedule: Schedule, n: int | None) -> Iterator[Lint]:
+    """How near to its bars the trials of a check do not decide, if they were independent: at best, that is."""
+    trials = n or (schedule.claims[0].n if schedule.claims else None)
+    shares = [c for c in gate.success if kind(c) in ("share", "below", "count") and c.statistic == "last"]
+    zones = {c: blind_zone(c, m) for c in shares if (m := c.n or trials)}
+    zones = {c: zone for c, zone in zones.items() if zone is not None}
+    if zones and trials:
+        told = ", ".join(f"±{zone:.2g} of {c}" for c, zone in zones.items() if zone is not None)
+        message = f"{trials:,} trials, were they independent, do not decide within {told}"
+        more = "; at that distance twice as many do in four of five cases"
+        yield Lint("sample-size", gate.name, message + more, True, False, tuple(zones),
+                   {"n": trials}, "agents of one episode are alike: they count less")  # fmt: skip
+
+
+def blind_zone(condition: Condition, n: int) -> float | None:
+    """The distance from a bar, in its unit, within which n independent trials do not decide."""
+    scale = n if kind(condition) == "count" else 1
+    bar = condition.threshold / scale
+    return undecided(bar, n) * scale if 0 < bar < 1 else None
+
+
+def claims_apart(schedule: Schedule) -> Iterator[Lint]:
+    """Two settings that both say how many episodes an evaluation has."""
+    first = schedule.claims[0] if schedule.claims else None
+    for other in schedule.claims[1:]:
+        if schedule.gates and first is not None and other.episodes != first.episodes:
+            agents = first.agents or other.agents or 1
+            message = f"{first.source} says {first.episodes} episodes ({first.episodes * agents:,} trials)"
+            message += f", {other.source} {other.episodes} ({other.episodes * agents:,}): which does the gate see?"
+            yield Lint("sample-size-unclear", schedule.gates[0].name, message, False,
+                       numbers={"first": first.episodes, "other": other.episodes})  # fmt: skip
+
+
 # ---- Alerts and stages
+
+
+def too_late(alert: Alert, schedule: Schedule) -> Iterator[Lint]:
+    """An alert on what is left of a queue that moves too slowly: episodes that are cut late use few starts."""
+    queue = next((q for q in schedule.queues if q.left and q.left == alert.when.metric), None)
+    if queue is None or not (queue.force_reset and schedule.steps and schedule.total) or not alert.when.asks_low:
+        return
+    every = queue.force_reset / schedule.steps  # iterations between two starts of a world
+    first = math.ceil(((1 - alert.when.threshold) * queue.length - 1) * every)
+    last = first + alert.wait
+    if last <= schedule.total or unreached(alert, schedule.total):
+        return
+    pace = f"where episodes last their {queue.force_reset} steps (a start every {every:.3g} iterations)"
+    message = f"{alert.when} holds at about iteration {first} {pace}, and must hold {alert.patience} checks"
+    numbers: dict[str, float] = {"need": last, "total": schedule.total, "first": first}
+    yield Lint("alert-unreachable", alert.name, f"{message}: {last} > {schedule.total}", False, False, (alert.when,),
+               numbers, "episodes that end sooner bring it forward")  # fmt: skip
+
+
+def unreached(alert: Alert, total: int) -> bool:
+    return alert.patience * alert.cadence > total
 
 
 def unreachable(alert: Alert, total: int | None) -> Iterator[Lint]:
     """Patience that is longer than the run."""
     need = alert.patience * alert.cadence
-    if total is not None and need > total:
+    if total is not None and unreached(alert, total):
         message = (
             f"{alert.when} must hold {alert.patience} checks, one every {alert.cadence}: {need} > {total} iterations"
         )

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relab.schedules.alert import Alert
 from relab.schedules.gate import Condition, Gate, ScheduleError, parse_condition
 from relab.schedules.stage import Plan, parse_curriculum, parse_queue, stages_of, whole
 
-GATE_KEYS = {"success", "failure", "first", "required", "tolerance", "freeze", "success_freeze", "allowance"}
+GATE_KEYS = {"success", "failure", "first", "required", "tolerance", "freeze", "success_freeze", "allowance", "sets"}
 NUMBERS = ("required", "tolerance", "freeze", "success_freeze")
+KEYS = ("total", "every", "curriculum", "phases", "queues", "gates", "alerts", "multi_eval", "claims")
+# what relab's own evaluations measure, by the beginning of the name: bars on one quantity compare
+QUANTITIES = {"early_death_": "death_step", "death_p": "death_step", "first_death_p": "first_death",
+              "step_one_": "step_one"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,30 @@ class Claim:
         return self.episodes * (self.agents or 1)
 
 
+@dataclass(frozen=True)
+class MultiEval:
+    """An evaluation with a task of its own, every so many iterations: never the stage that is being trained."""
+
+    episodes: int = 12  # worlds, each played once
+    agents: int | None = None  # of a world; None: as in training, all slots
+    env: Mapping[str, Any] = field(default_factory=dict)  # other parameters of its environment than training's
+    stage: Mapping[str, Any] = field(default_factory=dict)  # what its environment's set_stage gets
+    mode: str = "det"  # or sampled
+    early: tuple[int, ...] = (100,)  # a death before this step is an early one
+    worst: int = 3  # episodes of each evaluation whose starts are kept as the worst
+    deaths: tuple[
+        str, ...
+    ] = ()  # ends that count as deaths; empty: the channel `survived`, else all but success and time
+    start: tuple[str, ...] = ("predator_heading", "predator_speed")  # channels: where danger begins (degrees), how fast
+
+    def __post_init__(self) -> None:
+        agents = 1 if self.agents is None else self.agents
+        counts = {"episodes": self.episodes, "agents": agents, "worst": self.worst + 1}
+        if min(counts.values()) < 1 or self.mode not in ("det", "sampled") or not self.early or len(self.start) != 2:
+            raise ScheduleError(f"multi_eval needs episodes >= 1, agents >= 1, worst >= 0, mode det or sampled, a"
+                                f" number in early and two channels in start, but got {self}")  # fmt: skip
+
+
 @dataclass
 class Schedule:
     """Gates, plans of stages, alerts, and the budget they have to fit in."""
@@ -37,11 +65,22 @@ class Schedule:
     total: int | None = None  # iterations of the run
     every: int | None = None  # iterations between two checks of the gates
     claims: list[Claim] = field(default_factory=list)  # the first is what the command says; others may explain the log
+    phases: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)  # key -> its value by stage of the curriculum
+    multi_eval: MultiEval | None = None
+    steps: int | None = None  # of a world in an iteration, where it is known
     unknown: int = 0  # flags that say nothing about schedules
     problems: list[str] = field(default_factory=list)  # what looked like a schedule and could not be read
 
     def __bool__(self) -> bool:
-        return bool(self.gates or self.plans or self.alerts)
+        return bool(self.gates or self.plans or self.alerts or self.phases or self.multi_eval)
+
+    @property
+    def curriculum(self) -> Plan | None:
+        return next((plan for plan in self.plans if plan.name == "curriculum"), None)
+
+    @property
+    def queues(self) -> list[Plan]:
+        return [plan for plan in self.plans if plan.name != "curriculum"]
 
 
 def from_mapping(given: Mapping[str, Any]) -> Schedule:
@@ -49,30 +88,71 @@ def from_mapping(given: Mapping[str, Any]) -> Schedule:
 
     total: 60
     every: 8
-    curriculum: 15:9,20:10          # or a list of {size, iterations}
-    queues: {tail: "8:a.json|type=ne;15:b.json"}
+    curriculum: 15:9,20:10          # or a list of {size, iterations, key: value}, or {stages, key}
+    phases: {density_coef: [0, 0.05]}                        # by stage of the curriculum, as far as gates allow
+    queues: {tail: "8:a.json|type=ne;15:b.json"}             # or {stages, replay, force_reset, key}
+    multi_eval: {episodes: 12, agents: 96}
     gates:
       penalty:
         success: [early_death_100 <= 0.1, {when: median(4) p10 >= 70, of: death_step}]
         failure: [p10 < 95]
         required: 2
+        sets: {density_coef: [0, 0.05, 0.1]}                 # by stage of the gate
     alerts: {tail: {when: queue_left <= 0.65, patience: 3}}
     """
-    unknown = set(given) - {"total", "every", "curriculum", "queues", "gates", "alerts", "claims"}
+    unknown = set(given) - set(KEYS)
     if unknown:
-        raise ScheduleError(
-            f"a schedule has no {sorted(unknown)}: known are total, every, curriculum, queues, gates, alerts"
-        )
+        raise ScheduleError(f"a schedule has no {sorted(unknown)}: known are {', '.join(KEYS)}")
     found = Schedule(*_counted(given))
-    found.total, found.every = (None if given.get(k) is None else whole(given[k], k, k) for k in ("total", "every"))
-    found.claims = [_claim(row) for row in given.get("claims") or []]
+    found.total, found.every = (None if given.get(k) is None else _count(given[k], k) for k in ("total", "every"))
+    found.phases = _lists(given, "phases")
+    found.multi_eval = _multi_eval(given["multi_eval"]) if given.get("multi_eval") is not None else None
+    found.claims = [_claim(row) for row in given.get("claims") or []] or _own_claim(found.multi_eval)
     return found
+
+
+def _count(value: Any, name: str) -> int:
+    found = whole(value, name, name)
+    if found < 1:
+        raise ScheduleError(f"`{name}` must be at least 1, but got {found}")
+    return found
+
+
+def _own_claim(asked: MultiEval | None) -> list[Claim]:
+    return [] if asked is None else [Claim("multi_eval.episodes", asked.episodes, asked.agents)]
+
+
+def _lists(given: Mapping[str, Any], key: str) -> dict[str, tuple[Any, ...]]:
+    """name -> values, one for each stage."""
+    found = dict(_named(given, key))
+    for name, row in found.items():
+        if not isinstance(row, list | tuple) or not row:
+            raise ScheduleError(f"`{key}.{name}` needs a list of values, one a stage, but got {row!r:.60}")
+    return {name: tuple(row) for name, row in found.items()}
+
+
+def _multi_eval(row: Any) -> MultiEval:
+    row = _mapping(row, "multi_eval", set(MultiEval.__dataclass_fields__))
+    given = [key for key in ("episodes", "worst", "agents") if row.get(key) is not None]
+    counts: dict[str, Any] = {key: whole(row[key], "multi_eval", key) for key in given}
+    rest: dict[str, Any] = {key: _mapping_of(row[key], f"multi_eval.{key}") for key in ("env", "stage") if key in row}
+    if "early" in row:
+        rest["early"] = tuple(whole(each, "multi_eval", "early") for each in _list(row, "early"))
+    rest |= {key: tuple(str(each) for each in _list(row, key)) for key in ("deaths", "start") if key in row}
+    rest |= {"mode": str(row["mode"])} if "mode" in row else {}
+    return MultiEval(**counts, **rest)
+
+
+def _mapping_of(value: Any, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ScheduleError(f"`{name}` must be a mapping from names, but got {value!r:.60}")
+    return value
 
 
 def _counted(given: Mapping[str, Any]) -> tuple[list[Gate], list[Plan], list[Alert]]:
     gates = [_gate(name, row) for name, row in _named(given, "gates")]
     plans = [_plan("curriculum", given["curriculum"])] if given.get("curriculum") is not None else []
-    plans += [_plan(name, row, queue=True) for name, row in _named(given, "queues")]
+    plans += [replace(_plan(name, row, queue=True), left=f"{name}_left") for name, row in _named(given, "queues")]
     return gates, plans, [_alert(name, row) for name, row in _named(given, "alerts")]
 
 
@@ -91,12 +171,13 @@ def _mapping(row: Any, name: str, known: set[str]) -> Mapping[str, Any]:
 
 def _gate(name: str, row: Any) -> Gate:
     row = _mapping(row, name, GATE_KEYS)
-    sides = {
-        side: tuple(_condition(each, f"{name}.{side}") for each in _list(row, side)) for side in ("success", "failure")
-    }
+    success, failure = (
+        tuple(_condition(each, f"{name}.{side}") for each in _list(row, side)) for side in ("success", "failure")
+    )
     counts = {key: whole(row[key], name, key) for key in NUMBERS if key in row}
     allowance = tuple(whole(each, name, "allowance") for each in _list(row, "allowance"))
-    return Gate(name, **sides, first=str(row.get("first", "failure")), **counts, allowance=allowance)  # type: ignore[arg-type]
+    first, sets = str(row.get("first", "failure")), _lists(row, "sets")
+    return Gate(name, success, failure, first, allowance=allowance, sets=sets, **counts)
 
 
 def _list(row: Mapping[str, Any], key: str) -> Sequence[Any]:
@@ -106,21 +187,30 @@ def _list(row: Mapping[str, Any], key: str) -> Sequence[Any]:
 
 def _condition(each: Any, source: str) -> Condition:
     if isinstance(each, str):
-        return parse_condition(each, source=source)
+        return _known(parse_condition(each, source=source))
     row = _mapping(each, source, {"when", "of", "n", "floor"})
     n = None if row.get("n") is None else whole(row["n"], source, "n")
     floor = None if row.get("floor") is None else float(row["floor"])
-    return parse_condition(str(row.get("when", "")), of=str(row.get("of", "")), n=n, floor=floor, source=source)
+    return _known(parse_condition(str(row.get("when", "")), of=str(row.get("of", "")), n=n, floor=floor, source=source))
+
+
+def _known(condition: Condition) -> Condition:
+    """Says what relab's own measures are measured on, where the schedule does not."""
+    word = condition.metric.rpartition("/")[2]
+    of = condition.of or next((of for start, of in QUANTITIES.items() if word.startswith(start)), "")
+    return replace(condition, of=of)
 
 
 def _plan(name: str, row: Any, queue: bool = False) -> Plan:
-    metric = ""
+    metric, more = "", dict[str, Any]()
     if isinstance(row, Mapping):
-        row = _mapping(row, name, {"stages", "metric"})
+        row = _mapping(row, name, {"stages", "metric", "key", *(("replay", "force_reset") if queue else ())})
+        more = {k: whole(row[k], name, k) for k in ("replay", "force_reset") if row.get(k) is not None}
+        more |= {"key": str(row["key"])} if "key" in row else {}
         metric, row = str(row.get("metric", "")), row.get("stages")
     if isinstance(row, str):
-        return (parse_queue if queue else parse_curriculum)(row, name, metric)
-    return stages_of(row if isinstance(row, list | tuple) else [row], name, metric)
+        return replace((parse_queue if queue else parse_curriculum)(row, name, metric), **more)
+    return replace(stages_of(row if isinstance(row, list | tuple) else [row], name, metric), **more)
 
 
 def _alert(name: str, row: Any) -> Alert:

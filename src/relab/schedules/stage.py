@@ -1,4 +1,8 @@
-"""What is trained when? Stages with a length in iterations: a curriculum of sizes, or a queue of start states."""
+"""What is trained when? Stages with a length in iterations: a curriculum of sizes, or a queue of start states.
+
+A curriculum moves with the iterations. A queue moves with the starts that were used: a stage of 8 iterations holds 8
+starts for each world, and lasts longer where a world begins less than one episode an iteration.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,10 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from relab.configs.coerce import scalar
 from relab.schedules.gate import ScheduleError
+
+MINED = "mined"  # the source of a queue's stage: the worst starts of the evaluations so far
 
 
 @dataclass(frozen=True)
@@ -31,6 +38,15 @@ class Plan:
     name: str
     stages: tuple[Stage, ...]
     metric: str = ""  # where a log says which stage is on, counted from 1
+    key: str = ""  # what it sets in the environment; empty: the environment's first key, or `starts` of a queue
+    replay: int = 1  # of a queue: how often each start is used before the next
+    force_reset: int | None = None  # of a queue: episodes are cut after so many steps while it lasts
+    left: str = ""  # of a queue: the metric that says which share of it is left
+
+    def __post_init__(self) -> None:
+        if self.replay < 1 or (self.force_reset is not None and self.force_reset < 1):
+            raise ScheduleError(f"{self.name} needs replay >= 1 and force_reset >= 1, but got {self.replay} and"
+                                f" {self.force_reset}")  # fmt: skip
 
     @property
     def length(self) -> int:
@@ -50,6 +66,21 @@ class Plan:
     def remaining(self, iteration: int) -> float:
         """The share of the plan that is left after an iteration."""
         return max(0.0, 1 - iteration / self.length)
+
+    def values(self, k: int, key: str) -> dict[str, Any]:
+        """What stage k of a curriculum sets: its size under `key`, and its options."""
+        stage = self.stages[k]
+        sized = {} if stage.size is None else {key: stage.size}
+        return sized | {name: scalar(text) for name, text in stage.options.items() if name not in ("type", "label")}
+
+    def label(self, k: int) -> str:
+        """Number from 1 and what it is about: `3:25`, `1:tail_seed_mix_v34_ne`."""
+        stage = self.stages[k]
+        name = stage.options.get("label") or (stage.source.rpartition("/")[2].partition(".")[0] or stage.size)
+        return f"{k + 1}:{name}" if name is not None else str(k + 1)
+
+    def type(self, k: int) -> str:
+        return self.stages[k].options.get("type", "")
 
 
 def parse_curriculum(text: str, name: str = "curriculum", metric: str = "") -> Plan:
@@ -78,6 +109,45 @@ def parse_queue(text: str, name: str = "queue", metric: str = "") -> Plan:
         pairs = dict(_pair(option, name) for option in options)
         stages.append(Stage(whole(iterations, name, part), None, source, pairs))
     return Plan(name, tuple(stages), metric)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a queue stands after so many starts: the stage, and what is left of it, of all, and of each type."""
+
+    stage: int  # from 0
+    progress: float  # share of the stage's starts that were used
+    left: int
+    share: float  # of all starts, left
+    by_type: dict[str, float]  # type -> share of its starts that is left
+    over: bool
+
+
+def place_in(plan: Plan, used: int, worlds: int) -> Place:
+    """The queue after `used` starts of `worlds` worlds.
+
+    >>> place_in(parse_queue("8:a.json|type=ne;15:b.json"), 3 * 10, 10)
+    Place(stage=0, progress=0.375, left=200, share=0.8695652173913043, by_type={'ne': 0.625}, over=False)
+    """
+    sizes = [stage.iterations * worlds for stage in plan.stages]
+    total, ends = sum(sizes), list(accumulate(sizes))
+    k = min(sum(used >= end for end in ends), len(sizes) - 1)
+    kept = [min(max(end - used, 0), size) for end, size in zip(ends, sizes)]
+    types = dict.fromkeys(plan.type(i) for i in range(len(sizes)) if plan.type(i))
+    mine = {name: [i for i in range(len(sizes)) if plan.type(i) == name] for name in types}
+    shares = {name: sum(kept[i] for i in rows) / sum(sizes[i] for i in rows) for name, rows in mine.items()}
+    left = sum(kept)
+    return Place(k, (sizes[k] - kept[k]) / sizes[k], left, left / total, shares, left == 0)
+
+
+def next_starts(plan: Plan, used: int, worlds: int, known: int) -> list[int]:
+    """Which of a stage's `known` starts the next `worlds` entries are: each `replay` times, round and round.
+
+    >>> next_starts(Plan("q", (Stage(9, None, "a"),), replay=2), 3, 4, 3)
+    [1, 2, 2, 0]
+    """
+    before = sum(stage.iterations * worlds for stage in plan.stages[: place_in(plan, used, worlds).stage])
+    return [(entry // plan.replay) % known for entry in range(used - before, used - before + worlds)] if known else []
 
 
 def stages_of(rows: Sequence[Any], name: str, metric: str = "") -> Plan:

@@ -1,0 +1,338 @@
+"""relab gate: can a schedule work at all, and what would other bars have decided?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from relab import config, names
+from relab.commands.parsing import parse
+from relab.configs.base import require
+from relab.places import printable
+
+if TYPE_CHECKING:
+    from relab.health.gate_replay import Near, Row
+    from relab.health.view import View
+    from relab.schedules.lint import Lint
+    from relab.schedules.schedule import Schedule
+
+EXAMPLES = """
+  relab gate lint plan.yaml                              a schedule, or a config with one, before a run is spent on it
+  relab gate lint ppo env=fish schedule=plan.yaml        the same for a run, with the floor of step one measured
+  relab gate lint --command command.txt                  another program's command line
+  relab gate lint --command command.txt --floor step_one_death_count=23.4
+  relab gate lint brave-otter                            a run: what its log adds
+  relab gate replay brave-otter success.p10=60           what another bar would have decided
+  relab gate replay brave-otter success.step_one=none required=1 --json
+"""
+SHOWN = ("slug", "owner", "message", "note", "exact", "blocks", "numbers")
+FEW = 2  # lines of evidence that are shown unasked
+LOG_SLUGS = ("gate-never-advances", "gate-contradiction", "redundant-threshold", "bar-under-floor", "alert-unreachable",
+             "schedule-overrun", "implied-sample-size")  # fmt: skip
+ORDER = ("gate-contradiction", "bar-under-floor", "redundant-threshold", "alert-unreachable", "schedule-overrun",
+         "freeze-without-effect", "sample-size-unclear", "implied-sample-size", "gate-never-advances",
+         "sample-size")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Check the gates, stages and alerts of a schedule, or replay a run's gate with other bars."""
+
+    verb: tyro.conf.Positional[str]
+    """lint or replay"""
+    words: tyro.conf.Positional[tuple[str, ...]] = ()
+    """lint: a YAML file, a run, or the words of `relab train`; replay: a run, then key=value"""
+    command: Path | None = None
+    """lint: file that holds a command line with the schedule's flags"""
+    floor: tuple[str, ...] = field(default=())
+    """lint: METRIC=VALUE that is expected under any policy"""
+    gate: str | None = None
+    """replay: name of the gate, where there are several"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+    json: bool = False
+    """print as JSON"""
+    verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
+    """lint: every line of evidence"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Gate, "gate", words, EXAMPLES)
+    require(args.verb in ("lint", "replay"), f"`relab gate` does lint and replay, but got {args.verb!r}")
+    return lint_main(args) if args.verb == "lint" else replay_main(args)
+
+
+# ---- lint
+
+
+@dataclass
+class Target:
+    """What is linted: a schedule, and a run's log where there is one."""
+
+    name: str
+    schedule: Schedule
+    view: View | None = None
+    floors: dict[str, float] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)  # what else should be known
+
+
+def lint_main(args: Gate) -> int:
+    target = target_of(args)
+    require(bool(target.schedule), f"{target.name} declares no schedule: no gate, stage, queue or alert was found")
+    schedule = with_floors(with_floors(target.schedule, target.floors), floors_given(args.floor, target.schedule))
+    found = sorted(linted(target, schedule), key=lambda each: (not each.blocks, ORDER.index(each.slug)))
+    if args.json:
+        from relab.jsonl import encode
+
+        rows = [{key: getattr(each, key) for key in SHOWN} for each in found]
+        print(encode({"target": target.name, "lints": rows, "said": target.said}).decode(), end="")
+        return 0
+    lines = [*head(target.name, schedule), *(f"  note: {line}" for line in (*target.said, *schedule.problems))]
+    lines += [line for each in found for line in shown(each, args.verbose)]
+    print("\n".join(map(printable, lines)))
+    if not found:
+        print("  nothing found: the bars can be met, the stages fit, the alerts can fire")
+    return 0
+
+
+def head(name: str, schedule: Schedule) -> list[str]:
+    """What was found, a line a part."""
+    checks = schedule.total // schedule.every if schedule.total and schedule.every else None
+    fits = f", {checks} checks in {schedule.total} iterations" if checks is not None else ""
+    gates = [
+        f"gate {g.name}: {len(g.success)} bars for success, {len(g.failure)} for failure, {g.required} in a row{fits}"
+        for g in schedule.gates
+    ]
+    plans = [f"stages {p.name}: {len(p.stages)}, {p.length} iterations together" for p in schedule.plans]
+    alerts = [f"alert {a.name}: {a.when}, {a.patience} checks in a row" for a in schedule.alerts]
+    return [name, *(f"  {line}" for line in [*gates, *plans, *alerts])]
+
+
+def shown(each: Lint, verbose: bool) -> list[str]:
+    sure = "" if each.exact else " (with limits)"
+    owner = "" if each.owner in each.message[: len(each.owner)] else f"{each.owner}: "
+    notes = [line.strip() for line in each.note.splitlines()]
+    rest = len(notes) - FEW
+    notes = notes if verbose or rest <= 0 else [*notes[:FEW], f"{rest} more lines of evidence: -v"]
+    return [f"  {each.slug}{sure}", f"    {owner}{each.message}", *(f"      {line}" for line in notes)]
+
+
+def target_of(args: Gate) -> Target:
+    """The schedule that the words mean: a command line's, a file's, a run's, or one that `relab train` would get."""
+    from relab.schedules.command import parse_command
+
+    if args.command is not None:
+        require(not args.words, f"`--command` names what is linted, but got {' '.join(args.words)} besides")
+        text = args.command.read_text(encoding="utf-8", errors="replace")
+        return Target(str(args.command), parse_command(text))
+    require(bool(args.words), "`relab gate lint` needs a YAML file, a run, settings as `relab train` takes them, or"
+            " --command FILE")  # fmt: skip
+    path = Path(args.words[0])
+    if len(args.words) == 1 and path.is_file() and path.suffix in (".yaml", ".yml"):
+        return Target(str(path), from_yaml(path))
+    if len(args.words) == 1 and "=" not in args.words[0]:
+        return from_run(path if path.exists() else names.find(args.words[0], args.runs))
+    return from_settings(args.words)
+
+
+def from_yaml(path: Path) -> Schedule:
+    from relab.schedules.gate import ScheduleError
+    from relab.schedules.schedule import from_mapping
+
+    given = config.read_yaml(path)
+    given = given["schedule"] if isinstance(given.get("schedule"), dict) else given
+    try:
+        return from_mapping(given)
+    except ScheduleError as error:
+        raise config.ConfigError(f"{path}: {error}") from None
+
+
+def from_run(path: Path) -> Target:
+    from relab.health.gate_data import schedule_of
+    from relab.health.rule import Missing
+
+    view = view_of(path)
+    try:
+        return Target(view.name, schedule_of(view), view)
+    except Missing as error:
+        raise config.ConfigError(f"{path}: {error}") from None
+
+
+def view_of(path: Path) -> View:
+    """The run at a path; of several tries in one folder the last."""
+    from relab.folders import state_of
+    from relab.health.view import View as Seen
+    from relab.importers import find
+
+    found = find.load_all(path).runs
+    require(bool(found), f"{path} holds no run that can be read")
+    last = [run for run in found if not run.source.key] or found
+    require(len(last) == 1, f"{path} must be one run, but holds {len(last)}: {', '.join(r.name for r in last[:5])}")
+    return Seen(last[0].history, last[0].name, state=state_of(last[0].history))
+
+
+def from_settings(words: Sequence[str]) -> Target:
+    """Settings of a run to come: checked as `relab train` would, and the floor of step one is measured."""
+    from relab.commands.train import layers
+
+    found = config.resolve(layers(words)).config
+    require(found.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
+    from relab import train
+
+    companion: Any = train.companions_of(found, train.make_env(found))["schedule"]
+    target = Target(" ".join(words), replace(companion.schedule, steps=found.algo.steps))
+    if companion.judge is not None:
+        share, noise, n = companion.judge.floor()
+        trials = companion.judge.asked.episodes * companion.judge.env.spec.agents
+        target.floors = {"step_one_share": share, "step_one_count": share * trials} if share else {}
+        target.said.append(f"measured: {share:.4f} ± {noise:.4f} of agents die in their first step under random actions"
+                           f" ({n:,} worlds), {share * trials:.3g} of {trials:,}")  # fmt: skip
+    return target
+
+
+def floors_given(words: Sequence[str], schedule: Schedule) -> dict[str, float]:
+    """METRIC=VALUE words; a floor that no condition asks about is an error."""
+    from relab.schedules.gate import ScheduleError, number
+
+    metrics = sorted({c.metric.rpartition("/")[2] for g in schedule.gates for c in g.success})
+    found = config.parse_overrides(words)
+    unknown = sorted(set(found) - set(metrics))
+    require(not unknown, f"`--floor`: no gate asks for {', '.join(unknown)}; they ask for {', '.join(metrics)}")
+    try:
+        return {name: number(text, f"--floor {name}") for name, text in found.items()}
+    except ScheduleError as error:
+        raise config.ConfigError(str(error)) from None
+
+
+def with_floors(schedule: Schedule, floors: dict[str, float]) -> Schedule:
+    """The same with what is expected under any policy."""
+
+    def known(gate: Any) -> Any:
+        bars = [replace(c, floor=floors.get(c.metric.rpartition("/")[2], c.floor)) for c in gate.success]
+        return replace(gate, success=tuple(bars))
+
+    return replace(schedule, gates=[known(gate) for gate in schedule.gates])
+
+
+def linted(target: Target, schedule: Schedule) -> list[Lint]:
+    """What the declaration alone shows; of a run, what its log adds takes the place of estimates."""
+    from relab.schedules.lint import lint, samples
+
+    if target.view is None:
+        n = schedule.claims[0].n if schedule.claims else None
+        return [*lint(schedule, n), *samples(schedule, n)]
+    from relab.health.gate_data import trials_of
+
+    logged = from_log(target.view)
+    known = {each.slug for each in logged}
+    n = trials_of(target.view, schedule)
+    return [*logged, *(each for each in lint(schedule, n) if each.slug not in known), *samples(schedule, n)]
+
+
+def from_log(view: View) -> list[Lint]:
+    """The examiner's rules about schedules, asked about one run."""
+    from relab.health import engine
+    from relab.health.rule import Finding, all_rules
+    from relab.schedules.lint import Lint
+
+    found = []
+    for slug in LOG_SLUGS:
+        answer = engine.ask(all_rules()[slug], view)
+        if isinstance(answer, Finding):
+            rows = [f"{e.metric}: {e.formula}" for e in answer.evidence if e.formula]
+            owner, _, message = answer.message.partition(": ")
+            parts = (owner, message) if message else ("schedule", answer.message)
+            found.append(Lint(slug, *parts, answer.severity != "info", answer.severity == "error",
+                              note="\n      ".join(rows)))  # fmt: skip
+    return found
+
+
+# ---- replay
+
+
+def replay_main(args: Gate) -> int:
+    from relab.health import gate_replay
+    from relab.health.gate_data import schedule_of
+    from relab.health.rule import Missing
+
+    require(bool(args.words), "`relab gate replay` needs a run, and changes as key=value")
+    run, changes = args.words[0], config.parse_overrides(args.words[1:])
+    path = Path(run) if Path(run).exists() else names.find(run, args.runs)
+    view = view_of(path)
+    try:
+        schedule = schedule_of(view)
+        gate = gate_of(schedule, args.gate, view.name)
+        changed = gate_replay.change(gate, changes)
+        rows = gate_replay.rows_of(view, gate, changed)
+        near = gate_replay.near_bars(view, schedule, [row.changed for row in rows])
+    except Missing as error:
+        raise LookupError(f"{path} cannot be replayed: its log lacks {error}") from None
+    if args.json:
+        from relab.jsonl import encode
+
+        told = {"run": view.name, "gate": gate.name, "changes": changes, "checks": [row.to_dict() for row in rows]}
+        print(encode(told | {"near": [each.to_dict() for each in near]}).decode(), end="")
+        return 0
+    print("\n".join(printable(line) for line in replay_text(view.name, gate.name, changes, rows, near)))
+    return 0
+
+
+def gate_of(schedule: Schedule, name: str | None, run: str) -> Any:
+    known = [gate.name for gate in schedule.gates]
+    require(bool(known), f"{run} declares no gate")
+    require(name is not None or len(known) == 1, f"{run} has the gates {', '.join(known)}: choose one with --gate")
+    require(name is None or name in known, f"{run} has no gate {name!r}; it has {', '.join(known)}")
+    return next(gate for gate in schedule.gates if name in (None, gate.name))
+
+
+def replay_text(run: str, gate: str, changes: dict[str, str], rows: list[Row], near: list[Near]) -> list[str]:
+    told = ", ".join(f"{key}={value}" for key, value in changes.items()) or "no changes"
+    differ = sum(row.differs for row in rows)
+    agree = [row.recorded == row.declared.outcome for row in rows if row.recorded is not None]
+    lines = [f"{run}: {gate}, {len(rows)} checks; {told}: {differ} decisions differ"]
+    if agree:
+        lines.append(f"  the bars as declared give the recorded decision in {sum(agree)} of {len(agree)} checks")
+    lines.append(f"  {'iteration':>9}  {'recorded':<16}  {'with changes':<16}  stage  what decides")
+    lines += [row_text(row) for row in rows]
+    return lines + near_text(near)
+
+
+def row_text(row: Row) -> str:
+    found, mark = row.changed, "*" if row.differs else " "
+    before = row.recorded or row.declared.outcome
+    return f"{mark} {row.iteration:>9}  {before:<16}  {found.outcome:<16}  {found.state.stage:>5}  {deciding(row)}"
+
+
+def deciding(row: Row) -> str:
+    """The failure that holds, or the success bars that do not, each with its value and distance."""
+    lost = row.changed.outcome in ("failure_hold", "rollback")
+    checks = [c for c in row.changed.failure if c.met] if lost else [c for c in row.changed.success if not c.met]
+    parts = [f"{c.condition}: {c.value:.4g}, {abs(c.distance or 0.0):.3g} {'inside' if c.met else 'short'}"
+             for c in checks if c.value is not None]  # fmt: skip
+    open_ = sum(c.value is None for c in checks)
+    parts += [f"{open_} window{'s' * (open_ > 1)} not full"] if open_ else []
+    return "; ".join(parts) or "all bars met"
+
+
+def near_text(near: list[Near]) -> list[str]:
+    """One line a condition: how many of its values are too near to the bar, and what the nearest would take."""
+    groups: dict[str, list[Near]] = {}
+    for each in near:
+        groups.setdefault(str(each.check.condition), []).append(each)
+    lines = ["  too near to the bar to tell (95 %):"] if groups else []
+    for name, found in groups.items():
+        most, least = max(found, key=lambda e: e.need), min(found, key=lambda e: e.need)
+        basis = f"{found[0].n:,.0f} effective trials, clustered by episode" if found[0].clustered else (
+            f"{found[0].n:,.0f} trials, were they independent")  # fmt: skip
+        lines.append(f"    {name}: {len(found)} checks, on {basis}; to decide in four of five cases {need_text(least)}"
+                     + (f" to {need_text(most)}" if most.need != least.need else ""))  # fmt: skip
+    return lines
+
+
+def need_text(each: Near) -> str:
+    episodes = "" if each.episodes is None else f" ({each.episodes:,} episodes)"
+    return f"{each.need:,} trials{episodes} at {each.check.value:.4g}"

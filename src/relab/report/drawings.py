@@ -1,0 +1,150 @@
+"""How does a schedule look in a page without scripts? SVG of a timeline, of headings, of bars and of dots.
+
+Figures are plain data with a `kind`; text from logs is escaped here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+from relab.report.svg import COLOURS, GREY, Scale, _svg, ticks
+from relab.screen import number
+
+OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#56B4E9", "locked": "#E69F00",
+            "frozen": GREY, "failure_hold": "#D55E00", "rollback": "#CC79A7"}  # fmt: skip
+BANDS = ("#0072B2", "#56B4E9")
+LEFT, RIGHT = 54, 14
+
+
+def draw(data: dict[str, Any]) -> str:
+    return KINDS[data["kind"]](data)
+
+
+def text(x: float, y: float, what: Any, anchor: str = "start", size: int = 11) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(str(what))}</text>'
+
+
+def line(points: Sequence[tuple[float, float]], tone: str) -> str:
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    return f'<path d="{path}" fill="none" stroke="{tone}" stroke-width="1.6"/>' if len(points) > 1 else ""
+
+
+def rect(x: float, y: float, width: float, height: float, tone: str, alpha: float = 1.0) -> str:
+    size = f'width="{max(width, 0):.1f}" height="{max(height, 0):.1f}"'
+    return f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{tone}" fill-opacity="{alpha}"/>'
+
+
+def disc(x: float, y: float, r: float, tone: str, title: str = "") -> str:
+    inside = f"<title>{escape(title)}</title>" if title else ""
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{tone}">{inside}</circle>'
+
+
+def frame(x: Scale, y: Scale, across: str, up: str) -> str:
+    """Axes with ticks and names."""
+    parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="{GREY}"/>']
+    parts += [text(x(t), y.start + 15, number(t), "middle") for t in ticks(x.low, x.high)]
+    parts += [text(x.start - 6, y(t) + 4, number(t), "end") for t in ticks(y.low, y.high, 4)]
+    return "".join(parts) + text(x.end, y.start + 30, across, "end") + text(x.start, y.end - 8, up)
+
+
+# ---- Timeline
+
+
+def timeline(data: dict[str, Any]) -> str:
+    """Bands of stages, survival with its interval, the lowest episode, and what each gate decided."""
+    bands, gates, width = data["bands"], data["decisions"], 760
+    low = 40 + 22 * len(bands)
+    x, y = Scale(0, data["end"], LEFT, width - RIGHT), Scale(0, 1, low + 160, low)
+    parts = [_band(band, 24 + 22 * k, x) for k, band in enumerate(bands)]
+    parts.append(frame(x, y, "iteration", data["name"]))
+    for row in data["rows"]:
+        if row["low"] is not None:
+            parts.append(line([(x(row["x"]), y(row["low"])), (x(row["x"]), y(row["high"]))], COLOURS[0]))
+        if row["least"] is not None:
+            parts.append(disc(x(row["x"]), y(row["least"]), 2.5, GREY, f"lowest episode {row['least']:.3f}"))
+    shown = [row for row in data["rows"] if row["y"] is not None]
+    parts.append(line([(x(row["x"]), y(row["y"])) for row in shown], COLOURS[0]))
+    parts += [disc(x(row["x"]), y(row["y"]), 3, COLOURS[0], f"{row['x']}: {row['y']:.3f}") for row in shown]
+    foot = low + 160 + 46
+    for k, (gate, rows) in enumerate(gates.items()):
+        parts.append(text(4, foot + 18 * k + 4, gate[:8], size=10))
+        parts += [disc(x(at), foot + 18 * k, 5, OUTCOMES.get(said, GREY), f"{gate}, {at}: {said}") for at, said in rows]
+    foot += 18 * len(gates)
+    said = list(dict.fromkeys(said for rows in gates.values() for _, said in rows))
+    for k, word in enumerate(said):
+        at = LEFT + 6 + 130 * k
+        parts += [disc(at, foot + 6, 5, OUTCOMES.get(word, GREY)), text(at + 10, foot + 10, word)]
+    return _svg(width, int(foot + 24), "timeline of the schedule", "".join(parts))
+
+
+def _band(band: dict[str, Any], top: float, x: Scale) -> str:
+    """One plan: a box for each stage, its label where there is room."""
+    parts = [text(4, top + 12, band["name"][:8], size=10)]
+    for k, (start, end, label) in enumerate(band["stages"]):
+        wide = x(end) - x(start)
+        parts.append(rect(x(start), top, wide - 1, 16, BANDS[k % 2], 0.35))
+        room = int(wide / 6.2)
+        parts.append(text(x(start) + 3, top + 12, label[:room], size=10) if room > 1 else "")
+    return "".join(parts)
+
+
+# ---- Directions
+
+
+def polar(data: dict[str, Any]) -> str:
+    """Eight sectors, each as long as its share of starts; the dark part is deaths at step one, on their own scale."""
+    cells, size, r = data["sectors"], 300, 104
+    most = max((cell["starts"] for cell in cells), default=0) or 1
+    dead = max((cell["deaths"] for cell in cells), default=0) or 1
+    mid = size / 2
+    ring = f'<circle cx="{mid}" cy="{mid}" fill="none" stroke="{GREY}" stroke-opacity="0.4" r='
+    parts = [f'{ring}"{r * share:.1f}"/>' for share in (0.5, 1)]
+    for k, cell in enumerate(cells):
+        title = f"{cell['sector']}: {cell['starts']} starts, {cell['deaths']} deaths in step one"
+        parts.append(_wedge(mid, r * math.sqrt(cell["starts"] / most), 45 * k, 20, COLOURS[5], title))
+        parts.append(_wedge(mid, r * math.sqrt(cell["deaths"] / dead), 45 * k, 8, COLOURS[1], title))
+        angle = math.radians(45 * k)
+        at = mid + (r + 22) * math.cos(angle), mid - (r + 22) * math.sin(angle) + 4
+        parts.append(text(*at, f"{cell['sector']} {cell['deaths']}/{cell['starts']}", "middle", 10))
+    parts.append(text(mid, size - 4, "deaths in step one / starts (areas)", "middle", 10))
+    return _svg(size, size, "where the danger headed at the start", "".join(parts))
+
+
+def _wedge(mid: float, r: float, at: float, half: float, tone: str, title: str) -> str:
+    a, b = math.radians(at - half), math.radians(at + half)
+    points = [(mid + r * math.cos(t), mid - r * math.sin(t)) for t in (a, b)]  # y goes down on a page
+    (ax, ay), (bx, by) = points
+    path = f"M{mid} {mid}L{ax:.1f} {ay:.1f}A{r:.1f} {r:.1f} 0 0 0 {bx:.1f} {by:.1f}Z"
+    return f'<path d="{path}" fill="{tone}" fill-opacity="0.75"><title>{escape(title)}</title></path>'
+
+
+# ---- Bars, dots
+
+
+def bars(data: dict[str, Any]) -> str:
+    """A histogram: edges and counts."""
+    edges, counts, width, height = data["edges"], data["counts"], 380, 220
+    x, y = Scale(edges[0], edges[-1], LEFT, width - RIGHT), Scale(0, max([*counts, 1]), height - 44, 22)
+    parts = [frame(x, y, data["across"], data["up"])]
+    for low, high, n in zip(edges, edges[1:], counts):
+        parts.append(rect(x(low), y(n), x(high) - x(low) - 1, y(0) - y(n), COLOURS[0], 0.8) if n else "")
+    return _svg(width, height, data["up"], "".join(parts))
+
+
+def dots(data: dict[str, Any]) -> str:
+    """Points with their labels, e.g. survival against what was set."""
+    points, width, height = data["points"], 380, 220
+    xs = [x for x, _, _ in points]
+    low, high = min(xs), max(xs)
+    pad = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
+    x, y = Scale(low - pad, high + pad, LEFT, width - RIGHT), Scale(0, 1, height - 44, 22)
+    parts = [frame(x, y, data["across"], data["up"])]
+    for a, b, label in points:
+        parts += [disc(x(a), y(b), 3.5, COLOURS[0], label), text(x(a) + 5, y(b) - 4, label, size=9)]
+    return _svg(width, height, f"{data['up']} against {data['across']}", "".join(parts))
+
+
+KINDS: dict[str, Callable[[dict[str, Any]], str]] = {"timeline": timeline, "polar": polar, "bars": bars, "dots": dots}

@@ -1,0 +1,271 @@
+"""How did the schedule go? Stages, gates and multi-evaluations of one run, relab's own or another program's.
+
+Both kinds of run give the same rows: probes named multi_eval, events of kind stage, gate and alert. What a log does not
+say (single deaths, survival by episode) is left out, and a line says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from relab.history import History
+from relab.report.gather import Run
+from relab.report.parts import section, table
+from relab.schedules import change, evaluated
+from relab.schedules.command import parse_command
+from relab.screen import number
+
+Rows = list[dict[str, Any]]
+MOST = 12  # rows of a table of bins or seeds
+BINS = 25
+
+
+def schedule(run: Run) -> dict[str, Any] | None:
+    """The section, where a run has multi-evaluations or a gate that decided."""
+    history, rows = run.history, rows_of(run.history)
+    decisions = decisions_of(history)
+    if not rows and not decisions:
+        return None
+    lines = [*_size(history, rows), *_changes(rows), *_gate_lines(decisions), *_alert_lines(history)]
+    tables = [t for t in (_evaluations(rows, decisions), _by_stage(rows), _sectors(rows), _clusters(rows),
+                          _worst(run, rows)) if t]  # fmt: skip
+    return section("Schedule", lines, tables, figures=figures(history, rows, decisions))
+
+
+def rows_of(history: History) -> Rows:
+    """The multi-evaluations in order; of one that a resumed run made again, the last."""
+    good = [row for row in history.probes if row.get("probe") == evaluated.PROBE and isinstance(row.get("values"), dict)
+            and isinstance(row.get("iteration"), int)]  # fmt: skip
+    return [row for _, row in sorted({row["iteration"]: row for row in good}.items())]
+
+
+def decisions_of(history: History) -> dict[str, dict[int, str]]:
+    """gate -> iteration -> decision."""
+    found: dict[str, dict[int, str]] = {}
+    for event in history.events:
+        at, said = event.get("iteration", event.get("step")), event.get("decision")
+        if event.get("kind") == "gate" and isinstance(at, int) and isinstance(said, str):
+            found.setdefault(str(event.get("gate", "gate")), {})[at] = said
+    return found
+
+
+# ---- Lines
+
+
+def _size(history: History, rows: Rows) -> list[str]:
+    """Episodes x agents as run, and as configured where that is another number."""
+    if not rows:
+        return ["no multi-evaluation in the log"]
+    n, agents = rows[-1].get("n"), rows[-1]["values"].get("agents")
+    each = f" x {agents / n:.0f} agents" if n and agents else ""
+    said = rows[-1].get("configured") or _claimed(history)
+    other = f"; the settings say {said} episodes" if said and said != n else ""
+    shared = "intervals are over episodes, whose agents share one danger"
+    return [f"{len(rows)} multi-evaluations of {n} episodes{each}{other}; {shared}"]
+
+
+def _claimed(history: History) -> int | None:
+    command = history.meta.get("command")
+    claims = parse_command(command).claims if isinstance(command, str) else []
+    return claims[0].episodes if claims else None
+
+
+def _changes(rows: Rows) -> list[str]:
+    lines = []
+    ones = change.counts_change(rows)
+    if ones is not None:
+        known = ones.p_clustered is not None
+        by = f"; by episode (design effect {ones.design:.2g}) p = {ones.p_clustered:.2g}" if known else ""
+        lines.append(f"deaths in step one: {sum(ones.counts)} of {ones.trials:,} ({ones.rate:.2%}); the same at every"
+                     f" evaluation? chi2 = {ones.chi2:.2f}, df {ones.df}, p = {ones.p:.2g}{by}")  # fmt: skip
+    names = dict.fromkeys(n for row in rows for n in row["values"] if n.startswith(("avg_final", "early_death_")))
+    for name in list(names)[:2]:
+        found = change.trend(rows, name)
+        if found is not None:
+            ends = f"[{found.low:+.3f}, {found.high:+.3f}], p = {found.p:.2g} ({found.n} evaluations)"
+            lines.append(f"{name}: {found.first:.3f} at first, {found.last:.3f} at last; {found.per_ten:+.3f} in ten"
+                         f" iterations {ends}")  # fmt: skip
+    return lines
+
+
+def _gate_lines(decisions: Mapping[str, Mapping[int, str]]) -> list[str]:
+    told = {gate: Counter(rows.values()).most_common() for gate, rows in decisions.items()}
+    return [f"{gate}: {', '.join(f'{n} {word}' for word, n in counts)}" for gate, counts in told.items()]
+
+
+def _alert_lines(history: History) -> list[str]:
+    fired = [e for e in history.events if e.get("kind") == "alert"]
+    return [f"alert at iteration {e.get('iteration', e.get('step'))}: {e.get('message')}" for e in fired]
+
+
+# ---- Tables
+
+
+def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    early = next((n for n in rows[-1]["values"] if n.startswith("early_death_")), "")
+    rolling = change.medians([row["values"].get(early, math.nan) for row in rows])
+    head = ["iteration", "stage", "type", "avg_final", "min_final", early or "early death", "median of 3", "death_p10",
+            "step one", *decisions]  # fmt: skip
+    cells = []
+    for row, median in zip(rows, rolling):
+        values = row["values"]
+        line = [str(row["iteration"]), str(row.get("stage") or "-"), str(row.get("type") or "-"),
+                _ranged(row, "avg_final"), _shown(values.get("min_final")), _ranged(row, early), _shown(median),
+                _ranged(row, "death_p10"), _counted(values)]  # fmt: skip
+        cells.append(line + [found.get(row["iteration"], "-") for found in decisions.values()])
+    return table(head, cells, "Multi-evaluations (95 % intervals clustered by episode, where the log allows them)")
+
+
+def _shown(value: Any) -> str:
+    return number(float(value)) if isinstance(value, (int, float)) and math.isfinite(value) else "-"
+
+
+def _ranged(row: Mapping[str, Any], name: str) -> str:
+    low, high = ((row.get(side) or {}).get(name) for side in ("low", "high"))
+    ends = "" if low is None or high is None else f" [{number(low)}, {number(high)}]"
+    return _shown(row["values"].get(name)) + ends
+
+
+def _counted(values: Mapping[str, Any]) -> str:
+    count, n = values.get("step_one_count"), values.get("agents")
+    return f"{count:.0f} of {n:,.0f} ({count / n:.2%})" if count is not None and n else "-"
+
+
+def _by_stage(rows: Rows) -> dict[str, Any] | None:
+    """Pooled over the evaluations of a stage, and of a type: what stages are compared by."""
+    groups: dict[tuple[str, str], Rows] = {}
+    for row in rows:
+        for kind in ("stage", "type"):
+            if row.get(kind):
+                groups.setdefault((kind, str(row[kind])), []).append(row)
+    if not groups:
+        return None
+    cells = []
+    for (kind, name), found in groups.items():
+        sums = change.pooled(found)
+        early = next((n for n in sums if n.startswith("early_death_")), "")
+        cells.append([kind, name, str(len(found)), _shown(sums["avg_final"]), _shown(sums["min_final"]),
+                      _shown(sums.get(early)), _shown(sums["death_p10"]), _counted(sums)])  # fmt: skip
+    head = ["by", "name", "evaluations", "avg_final", "min_final", "early death", "death_p10", "step one"]
+    return table(head, cells, "By stage and type of what was trained (means over evaluations; counts added)")
+
+
+def _starts(rows: Rows) -> list[dict[str, Any]]:
+    return [{**each, "iteration": row["iteration"]} for row in rows for each in row.get("episodes") or []]
+
+
+def _sectors(rows: Rows) -> dict[str, Any] | None:
+    cells = evaluated.by_sector(_starts(rows))
+    if not any(cell["starts"] for cell in cells):
+        return None
+    lines = [[f"{c['sector']} ({(45 * k - 22.5) % 360:g} to {45 * k + 22.5:g} degrees)", str(c["starts"]),
+              str(c["deaths"]), f"{c['deaths'] / c['agents']:.2%}" if c["agents"] else "-"]
+             for k, c in enumerate(cells)]  # fmt: skip
+    return table(["direction", "starts", "deaths in step one", "of its agents"], lines,
+                 "Where the danger headed at the start: 45 degrees each, centred on the direction")  # fmt: skip
+
+
+def _clusters(rows: Rows) -> dict[str, Any] | None:
+    found = [cell for cell in evaluated.clusters(_starts(rows)) if cell["deaths"]]
+    if not found:
+        return None
+    lines = [[f"{c['from']:g} to {c['to']:g}", f"{c['slow']:g} to {c['fast']:g}", c["sector"], str(c["starts"]),
+              str(c["deaths"]), f"{c['share']:.1%}"] for c in found[:MOST]]  # fmt: skip
+    more = f", the first {MOST} of {len(found)}" if len(found) > MOST else ""
+    return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths"], lines,
+                 f"Deaths in step one by heading and speed{more}; the largest of many bins of few deaths is large by"
+                 " chance")  # fmt: skip
+
+
+def _worst(run: Run, rows: Rows) -> dict[str, Any] | None:
+    """The episodes that went worst, with the command that plays them again."""
+    starts = _starts(rows)
+    known = evaluated.worst(starts, MOST)
+    if known:
+        chosen = [(e, f"{e['final']:.1%} lived", e.get("first_death")) for e in known]
+    else:
+        hit = sorted((e for e in starts if e.get("step_one")), key=lambda e: -e["step_one"])[:MOST]
+        chosen = [(e, f"{e['step_one']} died in step one", 1) for e in hit]
+    lines = [[str(e["iteration"]), str(e["seed"]), said, _shown(first), _shown(e.get("heading")),
+              _shown(e.get("speed")), _replay(run, rows, e)] for e, said, first in chosen]  # fmt: skip
+    head = ["iteration", "seed", "outcome", "first death", "heading", "speed", "play it again"]
+    return table(head, lines, "Worst episodes") if lines else None
+
+
+def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> str:
+    if run.history.source != "relab":
+        return "-"
+    row = next(row for row in rows if row["iteration"] == episode["iteration"])
+    place = [e["seed"] for e in row["episodes"]].index(episode["seed"])
+    return f"relab video {run.name} --multi {episode['iteration']} --episode {place}"
+
+
+# ---- Figures
+
+
+def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> list[dict[str, Any]]:
+    found = [timeline(history, rows, decisions)]
+    found += [_against(rows, name) for name in _moved(rows)]
+    cells = evaluated.by_sector(_starts(rows))
+    found += [{"kind": "polar", "sectors": cells}] if any(cell["starts"] for cell in cells) else []
+    deaths = [(step, n) for row in rows for step, n in row.get("deaths") or []]
+    return found + ([_histogram(deaths, rows)] if deaths else [])
+
+
+def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
+    ends = [row["iteration"] for row in rows] + [at for found in decisions.values() for at in found]
+    for name in ("data/iteration", "foreign/schedule/tail_stage_index"):
+        if name in history.columns:
+            column = history.columns[name]
+            ends.append(int(column.values.max() if name == "data/iteration" else column.steps.max()))
+    end = max(ends)
+    shown = [{"x": row["iteration"], "y": row["values"].get("avg_final"), "least": row["values"].get("min_final"),
+              "low": (row.get("low") or {}).get("avg_final"), "high": (row.get("high") or {}).get("avg_final")}
+             for row in rows]  # fmt: skip
+    gates = {name: sorted(found.items()) for name, found in decisions.items()}
+    return {"kind": "timeline", "name": "avg_final (line), min_final (grey)", "end": end, "rows": shown,
+            "bands": bands(history, end), "decisions": gates}  # fmt: skip
+
+
+def bands(history: History, end: int) -> list[dict[str, Any]]:
+    """Each plan's stages as (from, to, label), from the events."""
+    found: dict[str, dict[int, str]] = {}
+    for event in history.events:
+        at = event.get("iteration", event.get("step"))
+        if event.get("kind") == "stage" and isinstance(at, int):
+            found.setdefault(str(event.get("schedule", "stage")), {})[at] = str(event.get("stage"))
+    made = []
+    for name, moves in found.items():
+        starts = sorted(moves)
+        ends = [*(start - 1 for start in starts[1:]), end]
+        stages = [(a - 1, max(b, a), moves[a]) for a, b in zip(starts, ends)]
+        made.append({"name": name.removesuffix("_label"), "stages": stages})
+    return made
+
+
+def _moved(rows: Rows) -> list[str]:
+    """Settings that were not the same at every evaluation; at most two."""
+    names = dict.fromkeys(name for row in rows for name in row.get("settings") or {})
+    values = {name: {(row.get("settings") or {}).get(name) for row in rows} for name in names}
+    return [name for name, seen in values.items() if len(seen) > 1 and None not in seen][:2]
+
+
+def _against(rows: Rows, name: str) -> dict[str, Any]:
+    points = [(float(row["settings"][name]), row["values"]["avg_final"], str(row["iteration"])) for row in rows
+              if row["values"].get("avg_final") is not None]  # fmt: skip
+    return {"kind": "dots", "points": points, "across": name, "up": "avg_final, labelled by iteration"}
+
+
+def _histogram(deaths: Sequence[tuple[int, int]], rows: Rows) -> dict[str, Any]:
+    horizon = max([row.get("horizon") or 0 for row in rows] + [step for step, _ in deaths])
+    steps, counts = np.array(deaths).T
+    found, edges = np.histogram(steps, bins=BINS, range=(0, horizon), weights=counts)
+    return {"kind": "bars", "edges": edges.tolist(), "counts": found.tolist(), "across": "step of the death",
+            "up": f"deaths over {len(rows)} multi-evaluations"}  # fmt: skip

@@ -1,0 +1,149 @@
+"""What did an evaluation of many agents come to? Survival, deaths and where they began, agents of an episode as one.
+
+Episodes are plain data: who died when, and how the danger started. All agents of an episode meet the same danger, so
+intervals are over episodes; a share of 1,152 agents in 12 episodes rests on 12 samples, not on 1,152.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relab import stats
+from relab.streams import generator
+
+PROBE = "multi_eval"  # the name of such rows in a record
+PERCENTILES = (10, 25, 50, 75, 90)
+RESAMPLES = 999
+SECTORS = ("E", "NE", "N", "NW", "W", "SW", "S", "SE")  # 45 degrees each, centred on the direction they are named after
+ANGLE, SPEED = 30.0, 0.4  # bins of a cluster: degrees of heading, speed
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One world, played once."""
+
+    seed: int
+    agents: int
+    deaths: tuple[int, ...]  # the step of each death, in order; who is not in it lived to the end
+    heading: float | None = None  # degrees, of the danger when the episode began
+    speed: float | None = None
+
+    @property
+    def final(self) -> float:
+        """Share that lived to the end."""
+        return 1 - len(self.deaths) / self.agents
+
+    def before(self, step: int) -> int:
+        return sum(death < step for death in self.deaths)
+
+    def to_dict(self) -> dict[str, Any]:
+        first = self.deaths[0] if self.deaths else None
+        about = {"seed": self.seed, "agents": self.agents, "final": self.final, "first_death": first}
+        start = {} if self.heading is None else {"heading": self.heading, "speed": self.speed}
+        return about | {"step_one": self.before(2)} | start
+
+
+@dataclass(frozen=True)
+class Result:
+    """The numbers of an evaluation, and for those that have one an interval clustered by episode."""
+
+    values: dict[str, float]
+    ends: dict[str, tuple[float, float, float]] = field(default_factory=dict)  # name -> noise, low, high (95 %)
+    effective: dict[str, float] = field(default_factory=dict)  # share -> independent trials that its agents are worth
+
+
+def summarise(episodes: Sequence[Episode], horizon: int, early: Sequence[int] = (100,)) -> Result:
+    """Average and lowest final survival, early deaths, percentiles of all death steps and of first deaths, step one."""
+    agents = np.array([e.agents for e in episodes], float)
+    lived = agents - [len(e.deaths) for e in episodes]
+    steps = [death_steps(e, horizon) for e in episodes]
+    firsts = [float(x.min()) for x in steps]
+    counts = {f"early_death_{t}": np.array([e.before(t) for e in episodes], float) for t in early}
+    ones = np.array([e.before(2) for e in episodes], float)
+    values = {"avg_final": float((lived / agents).mean()), "min_final": float((lived / agents).min())}
+    values |= {name: float(x.sum() / agents.sum()) for name, x in counts.items()}
+    values |= {f"death_p{q}": float(np.percentile(np.concatenate(steps), q)) for q in PERCENTILES}
+    values |= {f"first_death_p{q}": float(np.percentile(firsts, q)) for q in PERCENTILES}
+    values |= {"step_one_count": float(ones.sum()), "step_one_share": float(ones.sum() / agents.sum())}
+    values |= {"episodes": float(len(episodes)), "agents": float(agents.sum())}
+    rates = {"avg_final": lived, "step_one_share": ones} | counts
+    ends = {name: _rate(hits, agents) for name, hits in rates.items()} if len(episodes) > 1 else {}
+    ends |= {"death_p10": _percentile(steps)} if len(episodes) > 1 else {}
+    worth = {name: stats.effective_episodes(hits, agents) for name, hits in rates.items()} if len(episodes) > 1 else {}
+    return Result(values, ends, worth)
+
+
+def death_steps(episode: Episode, horizon: int) -> np.ndarray:
+    """Of all agents; one that lived to the end counts with the horizon."""
+    alive = episode.agents - len(episode.deaths)
+    return np.array([*episode.deaths, *[horizon] * alive], float)
+
+
+def _rate(hits: np.ndarray, agents: np.ndarray) -> tuple[float, float, float]:
+    found = stats.clustered_rate(hits, agents)
+    noise = float((hits / agents).std(ddof=1) / np.sqrt(len(hits)))
+    return noise, float(found.low), float(found.high)
+
+
+def _percentile(steps: Sequence[np.ndarray], q: int = 10) -> tuple[float, float, float]:
+    """Bootstrap over episodes, from a stream of its own."""
+    rng = generator(0, "multi_eval_percentile")
+    rows = rng.integers(0, len(steps), (RESAMPLES, len(steps)))
+    drawn = np.array([np.percentile(np.concatenate([steps[i] for i in row]), q) for row in rows])
+    return float(drawn.std(ddof=1)), float(np.percentile(drawn, 2.5)), float(np.percentile(drawn, 97.5))
+
+
+# ---- Starts
+
+
+def sector(heading: float) -> str:
+    """The direction that a heading is nearest to: NE is 22.5 to 67.5 degrees, counted from E against the clock.
+
+    >>> [sector(h) for h in (0, 22.4, 22.5, 90, 112.4, 359)]
+    ['E', 'E', 'NE', 'N', 'N', 'E']
+    """
+    return SECTORS[int(((heading + 22.5) % 360) // 45)]
+
+
+def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: float = SPEED) -> list[dict[str, Any]]:
+    """Deaths at step one by heading and speed of the danger: bins, most deaths first, each with the starts that fell
+    into it. A bin with many deaths may only be one with many starts."""
+    starts, deaths = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
+    for row in rows:
+        if row.get("heading") is not None and row.get("speed") is not None:
+            key = int(row["heading"] % 360 // angle), int(row["speed"] // speed)
+            starts[key] += 1
+            deaths[key] += int(row.get("step_one") or 0)
+    total = sum(deaths.values())
+    found = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
+              "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
+              "share": n / total if total else 0.0} for (a, s), n in deaths.items()]  # fmt: skip
+    return sorted(found, key=lambda row: (-row["deaths"], row["from"], row["slow"]))
+
+
+def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Starts, agents and deaths at step one in each of the eight directions."""
+    found = {name: {"sector": name, "starts": 0, "agents": 0, "deaths": 0} for name in SECTORS}
+    for row in rows:
+        if row.get("heading") is not None:
+            cell: dict[str, Any] = found[sector(row["heading"])]
+            cell["starts"] += 1
+            cell["agents"] += int(row.get("agents") or 0)
+            cell["deaths"] += int(row.get("step_one") or 0)
+    return list(found.values())
+
+
+def velocity(row: Mapping[str, Any]) -> tuple[float, float]:
+    angle = np.radians(row["heading"])
+    return float(row["speed"] * np.cos(angle)), float(row["speed"] * np.sin(angle))
+
+
+def worst(rows: Sequence[Mapping[str, Any]], k: int) -> list[Mapping[str, Any]]:
+    """The k episodes that the fewest survived; of equals those with the earlier first death, then by seed."""
+    known = [row for row in rows if row.get("final") is not None]
+    return sorted(known, key=lambda row: (row["final"], row.get("first_death") or np.inf, row["seed"]))[:k]

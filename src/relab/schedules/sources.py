@@ -1,0 +1,56 @@
+"""Which starts does a file of a queue hold? Velocities out of JSON, however it nests them; nothing is executed.
+
+[[1.8, 0.8], ...], {"starts": [...]}, or rows with `predator_velocity` or `velocity`, as evaluations write them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relab.schedules.gate import ScheduleError
+
+NAMES = ("predator_velocity", "velocity")
+LARGEST = 20_000_000  # bytes of a file of starts
+DEEP = 8  # levels
+
+
+def read_starts(path: str) -> np.ndarray:
+    """float64[k,2]: the velocities in a JSON file; ScheduleError says what is wrong with it."""
+    file = Path(path)
+    try:
+        if file.stat().st_size > LARGEST:
+            raise ScheduleError(f"{path} has {file.stat().st_size:,} bytes; a file of starts has {LARGEST:,} at most")
+        found = list(velocities(json.loads(file.read_text(encoding="utf-8"))))
+    except (OSError, ValueError) as error:
+        raise ScheduleError(f"{path} cannot be read as a file of starts: {error}") from None
+    if not found:
+        raise ScheduleError(f"{path} holds no start: pairs of numbers in a list, or under {' or '.join(NAMES)}")
+    return np.array(found, np.float64)
+
+
+def velocities(given: Any, level: int = 0) -> Iterator[tuple[float, float]]:
+    """Every pair of finite numbers, in order; below a mapping only those under a known name."""
+    if level > DEEP:
+        return
+    if isinstance(given, list):
+        for row in given:
+            pair = _pair(row)
+            yield from [pair] if pair else velocities(row, level + 1)
+    elif isinstance(given, dict):
+        named = [pair for name in NAMES if (pair := _pair(given.get(name)))]
+        yield from named[:1]
+        for row in () if named else given.values():
+            yield from velocities(row, level + 1) if isinstance(row, (list, dict)) and not _pair(row) else ()
+
+
+def _pair(row: Any) -> tuple[float, float] | None:
+    numbers = isinstance(row, list) and len(row) == 2 and all(isinstance(x, (int, float)) for x in row)
+    if not numbers or not all(math.isfinite(x) for x in row):
+        return None
+    return float(row[0]), float(row[1])
