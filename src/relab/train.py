@@ -68,7 +68,8 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS: dict[str, str] = {}  # setting of the run -> "module:make", called with the run's config and environment
+# setting of the run -> "module:make", called with the run's config and environment
+COMPANIONS: dict[str, str] = {"probes": "relab.probes.companion:make"}
 
 
 class DivergedError(Exception):
