@@ -359,7 +359,9 @@ def start(
     if not compiled(forward_blocks):
         screen.note("  compiling kernels for this machine: about 15 s, the first time only")
     trainer = prepare(cfg, record, env, screen)
-    record.update_meta(init=checkpoint.fingerprint(trainer.state.to_tree()["params"]))
+    params = trainer.state.to_tree()["params"]
+    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
+    record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
     return trainer.run()
 
 
