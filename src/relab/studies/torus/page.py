@@ -120,7 +120,7 @@ def offset(found: dict[str, Any]) -> str:
     names = list(next(iter(found["table"].values())))
     rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in found["table"].items()]
     change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in found["change_percent"].items()]
-    return "\n".join(["## The document's axis (5 seeds, 50 of the document's 200 iterations, last 20 rows)\n",
+    return "\n".join(["## The document's axis (5 seeds, the first 20 of the document's 200 iterations)\n",
                       table([["variant", *names], *rows]), "Against offset 0, in pairs of one seed:\n", listed(change), "",
                       listed(found["answers"]), "", "`relab examine` says:\n", listed(found["examine"]), ""])  # fmt: skip
 

@@ -159,7 +159,7 @@ def sharp(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         arm: sorted({line for r in group for line in findings(r.folder)}) for arm, group in arms.items()}}  # fmt: skip
 
 
-def distance(run: History, samples: int = 100_000, parts: int = 4) -> dict[str, float]:
+def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, float]:
     """|w - w_sharp| before and after training, free of w_sharp's own error: products of independent solutions.
 
     E[(w - a).(w - b)] = |w - w_sharp|^2 for independent solutions a and b, whereas |w - a|^2 is too large by a's noise.
