@@ -70,6 +70,7 @@ class Companion(Protocol):
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 COMPANIONS = {  # setting of the run -> "module:make", called with the run's config and environment
+    "probes": "relab.probes.companion:make",
     "schedule": "relab.steering:make",
 }
 
@@ -374,7 +375,9 @@ def start(
     if not compiled(forward_blocks):
         screen.note("  compiling kernels for this machine: about 15 s, the first time only")
     trainer = prepare(cfg, record, env, screen)
-    record.update_meta(init=checkpoint.fingerprint(trainer.state.to_tree()["params"]))
+    params = trainer.state.to_tree()["params"]
+    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
+    record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
     return trainer.run()
 
 

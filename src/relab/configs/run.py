@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from relab.configs.base import require, require_range
 from relab.configs.ppo import PPO
+from relab.configs.probes import Probes
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Run:
     total_steps: int = 1_000_000  # agent steps to train for
     eval: Eval = field(default_factory=Eval)  # when and how the policy is evaluated
     save: Save = field(default_factory=Save)  # when checkpoints are written
+    probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
     schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
     device: str = "cpu"  # cpu, cuda, cuda:N or mps

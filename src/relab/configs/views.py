@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from relab.configs.base import property_docs
 
+LATER = ("probes",)  # sections that came later: while null they are no part of the hash, so that older runs keep theirs
+
 
 def to_dict(config: Any) -> dict[str, Any]:
     """Nested plain values, ready for YAML and JSON; tuples become lists."""
@@ -48,6 +50,7 @@ def config_hash(config: Any, without: Sequence[str] = ("seed",)) -> str:
     """12 hex digits of the canonical JSON of a config; runs that differ in `without` only (the seed) share it."""
     gone = tuple(without)
     flat = {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
+    flat = {k: v for k, v in flat.items() if v is not None or k not in LATER}
     text = json.dumps(_canonical(flat), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
