@@ -15,6 +15,7 @@ EXAMPLES = """
   relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
   relab video brave-otter --episode best --mode sampled
   relab video brave-otter --episode 3 --out third.mp4
+  relab video brave-otter env.agents=48 --out school.gif    fresh seeds, in a larger school
 """
 
 
@@ -24,6 +25,8 @@ class Video:
 
     run: tyro.conf.Positional[str]
     """name, part of a name, id or folder of the run"""
+    changes: tyro.conf.Positional[tuple[str, ...]] = ()
+    """parameters of the environment to change for this (env.key=value)"""
     episode: str = "worst"
     """worst, best, median, or an index"""
     checkpoint: str = "best"
@@ -43,7 +46,7 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     from relab import judge
 
-    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps)
+    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes)
     origin = "as recorded" if found["recorded"] else "fresh seeds"
     print(
         f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
