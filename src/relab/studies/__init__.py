@@ -21,7 +21,10 @@ from typing import Any
 from relab.config import require
 from relab.registry import nearest
 
-STUDIES: dict[str, str] = {"torus": "relab.studies.torus"}  # name -> module
+STUDIES: dict[str, str] = {  # name -> module
+    "fish": "relab.studies.fish",
+    "torus": "relab.studies.torus",
+}
 Say = Callable[[str], None]
 
 
