@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runs import run
-from test_resume import TRACKING
 
 from relab import config, experiment, history
 from relab.history import Column, History
@@ -17,6 +15,8 @@ from relab.importers import find
 from relab.report import analytic
 from relab.studies import module
 from relab.studies.torus import grid, page, runs, steps
+from runs import run
+from test_resume import TRACKING
 
 CORPUS = Path(__file__).resolve().parents[2] / ".." / "shared" / "corpus" / "torus"
 SMALL = {key.replace("__", "."): value for key, value in TRACKING.items() if not key.startswith("probes")}
