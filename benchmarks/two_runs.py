@@ -1,6 +1,6 @@
 """Do two trainings at once on two cores do nearly twice the work of one at a time? Target: 1.8 times.
 
-Run as `python -m benchmarks.two_runs [ROUNDS]`, on a machine with two cores to spare. Two runs of PPO on CartPole with one
+Run as `python -m benchmarks.two_runs [ROUNDS]`, with two cores to spare. Two runs of PPO on CartPole with one
 thread each go through relab's executor, one after the other and both at once, in turns. Wall seconds include imports
 and everything else; processor seconds per run tell how much the two get in each other's way whatever else is running.
 """
