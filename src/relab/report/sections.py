@@ -341,7 +341,8 @@ def last_step(run: History) -> int:
 def prediction(groups: list[Group]) -> str:
     """What was predicted of a run that came from a proposal, and whether it came true; empty for all others."""
     runs = [run for group in groups for run in group.runs]
-    found = score.of_run(runs[0].history) if len(runs) == 1 and runs[0].history.source == "relab" else None
+    one = len(runs) == 1 and runs[0].history.source == "relab"
+    found = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
     return sentence(found) if found is not None else ""
 
 
