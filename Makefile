@@ -7,6 +7,7 @@ PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
 DEMO := experiments
 BENCHMARKS := startup record tfevents cartpole_race steady overhead
+SECONDS ?= 60# of fuzzing for each format
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 
@@ -20,7 +21,7 @@ PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WOR
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all check format bench bench-peers docs clean
+.PHONY: help setup demo test test-all fuzz check format bench bench-peers docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -36,6 +37,11 @@ test: $(STAMP)  ## the tests, without the slow ones
 
 test-all: $(STAMP)  ## all tests, the slow ones too
 	$(PYTEST) -m "slow or not slow"
+
+fuzz: $(STAMP)  ## search for bytes that break an importer, SECONDS=60 for each format; needs atheris in .venv
+	@$(PY) -c 'import atheris' 2>/dev/null || { echo "skipped: atheris is not installed ($(PY) -m pip install atheris)"; exit 0; }; \
+	set -e; for name in $$($(PY) -c 'from relab.importers.find import FORMATS; print(*FORMATS)'); do \
+	    echo "== $$name"; $(ONE_THREAD) $(PY) tests/fuzz/fuzz_importers.py $$name $(SECONDS); done
 
 check: $(STAMP)  ## ruff (lint and format) and mypy
 	$(PY) -m ruff check .

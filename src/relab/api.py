@@ -26,6 +26,7 @@ from relab.importers.find import Loaded
 from relab.importers.hints import Hints, of_folder, read_mapping
 from relab.importers.pattern import Pattern
 from relab.importers.spec import checked
+from relab.importers.unread import Unread
 from relab.report import gather
 from relab.report.gather import Group, Run, shown
 from relab.report.verdict import finals, interval_text
@@ -43,7 +44,7 @@ def load(
     command: str = "",
     mapping: Mapping[str, Any] | None = None,
 ) -> Runs:
-    """All runs at or below the paths, whoever wrote them; what could not be read is in `.broken`.
+    """All runs at or below the paths, whoever wrote them; what could not be read is in `.broken` and `.unread`.
 
     What the logs do not say: load("logs", group="ppo_s{seed}", spec={"horizon": 200}, mapping={"ret": "return/mean"}).
     """
@@ -55,7 +56,8 @@ def load(
     )
     found = [find.load_all(path, of_folder(path, given)) for path in paths or ("runs",)]
     loaded = [run for each in found for run in each.runs]
-    return Runs(loaded, [gone for each in found for gone in each.broken], ", ".join(str(p) for p in paths or ("runs",)))
+    broken, passed = [gone for each in found for gone in each.broken], [gone for each in found for gone in each.unread]
+    return Runs(loaded, broken, ", ".join(str(p) for p in paths or ("runs",)), passed)
 
 
 @dataclass
@@ -65,6 +67,7 @@ class Runs:
     loaded: list[Loaded]
     broken: list[tuple[Any, str]] = field(default_factory=list)
     path: str = ""
+    unread: list[Unread] = field(default_factory=list)  # files and folders that are no run, with the reason
 
     def __post_init__(self) -> None:
         self.runs: list[Run] = [gather.make_run(each.history, each.name) for each in self.loaded]
@@ -127,7 +130,8 @@ class Runs:
     def _repr_html_(self) -> str:
         head = ("group", "seeds", "outcome", "by seed", "state")
         broken = "".join(f"<p>not readable: {escape(source.name)}: {escape(why)}</p>" for source, why in self.broken)
-        return _html_table(head, self._rows()) + broken
+        passed = "".join(f"<p>not read: {escape(str(gone))}</p>" for gone in self.unread)
+        return _html_table(head, self._rows()) + broken + passed
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
@@ -216,7 +220,7 @@ def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Exa
     """What went wrong, since when, with the numbers: the findings of `relab examine`."""
     loaded = load(runs) if not isinstance(runs, Runs) else runs
     reference = against.history.folder if isinstance(against, Run) else against
-    found = health.examine_loaded(find.Found(loaded.loaded, loaded.broken), loaded.path, reference)
+    found = health.examine_loaded(find.Found(loaded.loaded, loaded.broken, loaded.unread), loaded.path, reference)
     return Examination(**vars(found))
 
 

@@ -42,7 +42,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (bool, int)) or value is None:
         return value
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # half of a surrogate pair, from a strange file name
+        return _text(value)
     if isinstance(value, (float, np.floating)):
         return _plain_float(float(value))
     if isinstance(value, np.generic):
@@ -50,12 +50,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {_text(str(k)): plain(v) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(v) for v in value]
     raise RecordError(
         f"a record holds plain numbers, text, lists and mappings, but got a {type(value).__name__}: {value!r}"
     )
+
+
+def _text(value: str) -> str:
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()  # half a pair, from a file's name
 
 
 def _plain_float(value: float) -> float | str:

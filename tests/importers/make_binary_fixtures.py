@@ -1,8 +1,8 @@
 """Where do the binary fixtures come from? The tools' own libraries write them; this script is run by hand, seldom.
 
     python -m venv /tmp/v && /tmp/v/bin/pip install tensorboard==2.21.0 tensorboardX==2.6.5 wandb==0.31.0 \\
-        mlflow-skinny==3.17.2 sqlalchemy alembic pandas
-    /tmp/v/bin/python tests/importers/make_binary_fixtures.py tensorboard wandb mlflow
+        mlflow-skinny==3.17.2 sqlalchemy alembic pandas trackio==0.43.0 swanlab==0.10.3
+    /tmp/v/bin/python tests/importers/make_binary_fixtures.py tensorboard wandb mlflow trackio swanlab
 
 Clock and host name are replaced, so that a second run writes nearly the same bytes. VERSIONS.json says what wrote them.
 """
@@ -17,9 +17,10 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(os.environ.get("RELAB_FIXTURES") or Path(__file__).parent / "fixtures")  # a test writes elsewhere
 BEGIN = 1_700_000_000.0
 _clock = [BEGIN]
 
@@ -247,13 +248,16 @@ def mlflow() -> None:
     versions("mlflow-skinny", "sqlalchemy")
 
 
-def _shrink(path: Path) -> None:
+KEPT = {"experiments", "runs", "params", "tags", "metrics", "latest_metrics", "experiment_tags", "alembic_version"}
+
+
+def _shrink(path: Path, kept: set[str] = KEPT) -> None:
     """Without the fifty empty tables of other features."""
     import sqlite3
 
-    kept = {"experiments", "runs", "params", "tags", "metrics", "latest_metrics", "experiment_tags", "alembic_version"}
     with sqlite3.connect(path) as base:
-        base.execute("DELETE FROM experiments WHERE experiment_id = 0")
+        if "experiments" in kept:
+            base.execute("DELETE FROM experiments WHERE experiment_id = 0")
         for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             if name not in kept and not name.startswith("sqlite_"):
                 base.execute(f'DROP TABLE "{name}"')
@@ -280,7 +284,59 @@ def _mlflow_runs(uri: str) -> None:
         client.set_terminated(run, "FINISHED" if seed == 0 else "FAILED", end_time=int(BEGIN * 1000) + 60_000)
 
 
-MAKERS = {"tensorboard": tensorboard, "wandb": wandb, "mlflow": mlflow}
+# ---- trackio, SwanLab
+
+
+CONFIG = {"learning_rate": 3e-4, "env_id": "CartPole-v1", "clip_range": 0.2, "net": {"hidden": [64, 64]}}
+
+
+def _rows(count: int) -> Iterator[dict]:
+    """Nested keys, a NaN, an infinity and a zero."""
+    for i in range(count):
+        kl = math.nan if i == 3 else 0.01
+        value = math.inf if i == 4 else float(i)
+        yield {"global_step": 128 * i, "episodic_return": value, "losses": {"entropy": 0.69, "approx_kl": kl}}
+
+
+def trackio() -> None:
+    """Two runs of one project; a third has the name of the second."""
+    folder = fresh("trackio")
+    os.environ["TRACKIO_DIR"] = str(folder)
+    import trackio as library
+
+    for name, seed in (("ppo-0", 0), ("ppo-1", 1), ("ppo-1", 2)):
+        library.init(project="relab", name=name, group="ppo", config={**CONFIG, "seed": seed}, embed=False)
+        for row in _rows(20 if seed == 0 else 6):
+            library.log(row)
+        library.finish()
+    for path in folder.iterdir():
+        if path.name != "relab.db":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    _shrink(folder / "relab.db", {"metrics", "configs", "project_metadata"})
+    versions("trackio")
+
+
+def swanlab() -> None:
+    """Two runs, one of which ends with an error; the logs of the machine and of the console are left out."""
+    import swanlab as library
+
+    folder = fresh("swanlab")
+    place = Path("/tmp/relab-swanlog")  # the log names it
+    shutil.rmtree(place, ignore_errors=True)
+    for seed in (0, 1):
+        library.init(project="relab", experiment_name=f"ppo-{seed}", config={**CONFIG, "seed": seed}, mode="offline",
+                     logdir=str(place))  # fmt: skip
+        for row in _rows(6 if seed else 300):  # the longer one takes more than one block
+            library.log(row)
+        library.finish(**({"state": "crashed", "error": "out of luck"} if seed else {}))
+    for path in [*place.glob("run-*/*.swanlab"), *place.glob("run-*/files/config.yaml")]:
+        kept = folder / path.relative_to(place)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, kept)
+    versions("swanlab")
+
+
+MAKERS = {"tensorboard": tensorboard, "wandb": wandb, "mlflow": mlflow, "trackio": trackio, "swanlab": swanlab}
 
 if __name__ == "__main__":
     for word in sys.argv[1:] or MAKERS:

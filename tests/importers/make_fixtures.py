@@ -1,10 +1,11 @@
 """Where do the fixtures of file-based formats come from? The tools' own libraries write them; run by hand, seldom.
 
     make bench-peers && .venv-sb3/bin/python tests/importers/make_fixtures.py sb3
-    python -m venv /tmp/o && /tmp/o/bin/pip install optuna pyyaml && /tmp/o/bin/python tests/importers/make_fixtures.py optuna zoo
+    python -m venv /tmp/o && /tmp/o/bin/pip install optuna pyyaml hydra-core && /tmp/o/bin/python tests/importers/make_fixtures.py optuna zoo hydra
+    python -m venv /tmp/z && /tmp/z/bin/pip install rl_zoo3 && /tmp/z/bin/python tests/importers/make_fixtures.py zoo_run
     python -m venv /tmp/r && /tmp/r/bin/pip install 'ray[rllib]' torch pillow && /tmp/r/bin/python tests/importers/make_fixtures.py rllib
 
-`sb3` before `zoo`, which adds a case to it. Weights are cut out of the model zips, and host names out of the rest. The
+`sb3` before `zoo` and `zoo_run`, `plain` before `hydra`, which add cases to it. Weights are cut out of the model zips, and host names out of the rest. The
 fixtures of csv and jsonl are small enough to be written by hand; `plain` writes them. VERSIONS.json says what wrote them.
 """  # noqa: E501 - commands stand on one line
 
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -91,6 +93,23 @@ def zoo() -> None:
     (inner / "args.yml").write_text(yaml.dump(OrderedDict(args)))
     (inner / "command.txt").write_text("python train.py --algo ppo --env CartPole-v1 --seed 12")
     versions("pyyaml")
+
+
+def zoo_run() -> None:
+    """Two seeds trained by RL-Zoo itself, one with all that it can be asked to keep; weights are cut out."""
+    target = FIXTURES / "sb3" / "zoo_run"
+    shutil.rmtree(target, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as place:
+        words = ["--algo", "ppo", "--env", "CartPole-v1", "--eval-episodes", "5", "--eval-freq", "1000", "--device",
+                 "cpu", "--log-folder", "logs", "--hyperparams", "n_timesteps:4096"]  # fmt: skip
+        for more in (["--seed", "12", "--save-freq", "2048"], ["--seed", "13", "-n", "2048"]):
+            subprocess.run([sys.executable, "-m", "rl_zoo3.train", *words, *more], cwd=place, check=True)
+        for path in Path(place).rglob("*.zip"):
+            _without_weights(path)
+        for path in Path(place).rglob("command.txt"):
+            path.write_text(path.read_text().replace(sys.executable, "python"))
+        shutil.copytree(Path(place) / "logs", target)
+    versions("rl_zoo3")
 
 
 # ---- RLlib
@@ -197,6 +216,35 @@ def plain() -> None:
         path.write_text("".join(json.dumps(row) + "\n" for row in nested))
 
 
+JOB = """import hydra, pathlib, sys
+sys.path.insert(0, {here!r})
+from make_fixtures import _rows, _write
+
+@hydra.main(version_base=None, config_path="conf", config_name="config")
+def main(cfg):
+    place = hydra.core.hydra_config.HydraConfig.get().runtime.output_dir
+    _write(pathlib.Path(place) / "train.csv", _rows(cfg.seed))
+
+main()
+"""
+
+
+def hydra() -> None:
+    """A sweep of two learning rates and two seeds, run by Hydra itself in its own folders."""
+    target = FIXTURES / "csv" / "hydra"
+    shutil.rmtree(target, ignore_errors=True)
+    place = Path("/tmp/relab-hydra")  # Hydra writes down where it ran
+    shutil.rmtree(place, ignore_errors=True)
+    (place / "conf" / "agent").mkdir(parents=True)
+    (place / "conf" / "config.yaml").write_text("defaults: [agent: ppo, _self_]\nseed: 0\nenv: {name: Ant-v5}\n")
+    (place / "conf" / "agent" / "ppo.yaml").write_text("name: PPO\nlr: 3e-4\nlayers: [64, 64]\n")
+    (place / "train.py").write_text(JOB.format(here=str(Path(__file__).parent)))
+    words = ["-m", "seed=0,1", "agent.lr=1e-3,3e-4", "hydra.sweep.dir=multirun"]
+    subprocess.run([sys.executable, "train.py", *words], cwd=place, check=True)
+    shutil.copytree(place / "multirun", target)
+    versions("hydra-core")
+
+
 def _rows(seed: int) -> list[dict[str, float]]:
     """A curve that rises, one that falls, and one that is not there from the start; the NaN is Python's own."""
     return [
@@ -214,4 +262,6 @@ def _write(path: Path, rows: list[dict[str, float]], mark: str = ",") -> None:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        {"sb3": sb3, "zoo": zoo, "rllib": rllib, "optuna": optuna, "plain": plain}[name]()
+        {"sb3": sb3, "zoo": zoo, "zoo_run": zoo_run, "rllib": rllib, "optuna": optuna, "plain": plain, "hydra": hydra}[
+            name
+        ]()

@@ -6,6 +6,7 @@ writes: other types, numbers beyond every limit, rows that came twice, names tha
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import re
@@ -30,6 +31,11 @@ ODD: list[Any] = [
     {"a": {"b": {"c": 1}}}, {"": ""}, [float("nan")] * 3, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00",
 ]  # fmt: skip
 WORDS = [str(value) for value in ODD] + ['"', "#", ",", ";", "\t", "-", "- - -", "!!python/object:os.system x", "*a"]
+
+
+def odd(rng: Random) -> Any:
+    """A copy: what is put into a tree may be changed there, and the next example must find it as it was."""
+    return copy.deepcopy(rng.choice(ODD))
 
 
 def odd_text(rng: Random) -> str:
@@ -61,7 +67,7 @@ def _line(line: bytes, rng: Random) -> list[bytes]:
         row = json.loads(line)
     except ValueError:
         return [line]
-    return [_dumped(_tree(row, rng))] if kind < 5 else [line, _dumped(rng.choice(ODD))]
+    return [_dumped(_tree(row, rng))] if kind < 5 else [line, _dumped(odd(rng))]
 
 
 def _dumped(value: Any) -> bytes:
@@ -77,7 +83,7 @@ def _tree(value: Any, rng: Random) -> Any:
 
 def _node(value: Any, rng: Random) -> Any:
     if not isinstance(value, (dict, list)) or not value or rng.random() < 0.05:
-        return rng.choice(ODD)
+        return odd(rng)
     key = rng.choice(sorted(value)) if isinstance(value, dict) else rng.randrange(len(value))
     kind = rng.randrange(8)
     if kind > 2:
@@ -315,8 +321,10 @@ def damage(path: Path, rng: Random) -> None:
 def _mutator(name: str, data: bytes) -> Callable[[bytes, Random], bytes]:
     if "tfevents" in name:
         return events
-    ends: dict[str, Callable[[bytes, Random], bytes]] = {".wandb": wandb, ".csv": csv_file, ".zip": zip_file,
-                                                         ".npz": zip_file, ".jsonl": json_lines}  # fmt: skip
+    ends: dict[str, Callable[[bytes, Random], bytes]] = {
+        **{".wandb": wandb, ".swanlab": wandb, ".csv": csv_file},
+        **{".zip": zip_file, ".npz": zip_file, ".jsonl": json_lines},
+    }
     found = next((mutator for end, mutator in ends.items() if name.endswith(end)), None)
     if found is None and data[:1] == b"{":
         return json_lines if data.count(b"\n{") else json_file

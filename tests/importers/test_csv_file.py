@@ -10,7 +10,7 @@ import pytest
 
 from relab.folders import group_key, seed_of
 from relab.history import History
-from relab.importers import csv_file, find
+from relab.importers import csv_file, find, table
 
 
 def read(tmp_path: Path, text: str, name: str = "log.csv") -> History:
@@ -248,3 +248,34 @@ def test_a_file_of_a_million_cells_is_read_in_one_pass_per_column(tmp_path):
 def test_files_without_rows_give_no_columns(tmp_path, data):
     table = csv_file.parse(data, "x.csv")
     assert not any(table.cells.values())
+
+
+def test_a_large_table_is_the_same_as_a_small_one(monkeypatch):
+    """Rows beyond a limit are kept as numbers; what is read must not depend on where the limit lies."""
+    rows = [
+        f"{i},{i / 7},{'' if i == 33 else i},{'x' if i == 41 else i},007,{'nan' if i % 5 else 'inf'}" for i in range(60)
+    ]
+    text = "\n".join(["step,a,gap,word,seed,odd", *rows]) + "\n"
+    whole = csv_file.parse(text.encode(), "a.csv")
+    for limit in (1, 7, 59, 60, 61):
+        monkeypatch.setattr(csv_file, "PACK", limit)
+        found = csv_file.parse(text.encode(), "a.csv")
+        assert (found.lines, found.problems) == (whole.lines, whole.problems)
+        assert found.cells["seed"] == whole.cells["seed"] == ["007"] * 60
+        for name in ("step", "a", "gap", "word", "odd"):
+            before, now = table.numbers(whole.cells[name]), table.numbers(found.cells[name])
+            np.testing.assert_array_equal(now.values, before.values)
+            assert (now.at.tolist(), now.bad) == (before.at.tolist(), before.bad)
+
+
+def test_a_cut_last_line_of_a_large_table(monkeypatch):
+    monkeypatch.setattr(csv_file, "PACK", 3)
+    found = csv_file.parse(b"step,a\n1,1\n2,2\n3,3\n4,4", "a.csv")
+    assert found.lines == [2, 3, 4]
+    assert list(found.cells["a"]) == [1.0, 2.0, 3.0]
+    assert "may be cut" in found.problems[-1].message
+
+
+def test_quoted_line_breaks_and_all_kinds_of_line_ends():
+    found = csv_file.parse(b'step,"a\nb"\r\n1,2\r3,4\n\n5,6\n', "a.csv")
+    assert found.cells["step"] == ["1", "3", "5"]

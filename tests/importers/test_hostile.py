@@ -464,3 +464,20 @@ def test_values_that_no_double_holds(root):
     )
     history = loaded(root)["a/1.json"]
     assert all(np.isfinite(column.steps).all() for column in history.columns.values())
+
+
+def test_a_probe_at_a_step_beyond_every_count(root):
+    """Found by damaging logs: an integer of more than 64 bits as the step of a probe."""
+    path = fixture("probes", root) / "tmos0_s0" / "probes" / "fixed_point_probe.csv"
+    head, first, *rest = path.read_text().splitlines()
+    write(path, "\n".join([head, "1" + "0" * 30 + first[first.index(",") :], *rest]) + "\n")
+    assert "1 rows have no whole step" in said(loaded(root)["probes/tmos0_s0"])
+
+
+def test_steps_of_pufferlib_that_go_back(root):
+    """Found by a search for bytes that break an importer: a last count of 0.1 behind one of 1000."""
+    metrics = '{"agent_steps": [0, 1000, 0.1], "SPS": [9000, 9100, 9200], "env/episode_return": [1, 2, 3]}'
+    write(root / "a" / "1.json", f'{{"env_name": "e", "train": {{}}, "metrics": {metrics}}}')
+    history = loaded(root)["a/1.json"]
+    assert history.columns["return/mean"].steps.tolist() == [0]
+    assert said(history).count("the steps go back once") == 1

@@ -260,3 +260,44 @@ def test_the_last_step_says_that_a_run_is_over():
 def test_a_schedule_that_is_a_function_is_told_without_its_address():
     told = sb3_files._schedule({"value_schedule": "<function linear.<locals>.<lambda> at 0x7fa97f648540>"})
     assert told == "<function linear.<locals>.<lambda>>"
+
+
+# ---- A run of RL-Zoo itself
+
+
+@pytest.fixture
+def zoo_run(tmp_path):
+    return shutil.copytree(FIXTURES / "zoo_run" / "ppo", tmp_path / "ppo")
+
+
+def test_a_folder_of_rl_zoo_is_read_whole(zoo_run):
+    found = find.load_all(zoo_run)
+    assert (found.broken, found.unread) == ([], [])
+    runs = {run.name: run.history for run in found.runs}
+    assert list(runs) == ["CartPole-v1_1", "CartPole-v1_2"]
+    first, second = runs.values()
+    assert [run.problems for run in runs.values()] == [[], []]
+    assert [row["step"] for row in first.evals] == [1000, 2000, 3000, 4000]
+    assert all(len(row["episodes"]) == 5 for row in first.evals)
+    assert first.column("return/mean").steps[-1] <= 4096
+    assert (first.config["seed"], first.config["algo"]["name"], first.config["env"]["name"]) == (
+        12,
+        "ppo",
+        "CartPole-v1",
+    )
+    assert (first.config["algo"]["envs"], first.config["algo"]["lam"], first.config["algo"]["epochs"]) == (8, 0.8, 20)
+    assert (first.config["total_steps"], second.config["total_steps"]) == (4096, 2048)
+    assert [run.meta["status"] for run in runs.values()] == ["finished", "finished"]
+    assert first.meta["spec"]["action"]["kind"] == "discrete"
+
+
+def test_a_run_of_rl_zoo_says_the_same_before_it_has_a_model(zoo_run):
+    """-1 in args.yml is no budget, and a schedule is told as it was typed."""
+    before = {run.name: run.history.config for run in find.load_all(zoo_run).runs}
+    for path in zoo_run.rglob("*.zip"):
+        path.unlink()
+    for run in find.load_all(zoo_run).runs:
+        whole, now = before[run.name], run.history.config
+        assert now["total_steps"] == whole["total_steps"]
+        assert (now["algo"]["clip"], now["algo"]["lr"]) == (whole["algo"]["clip"], whole["algo"]["lr"])
+        assert "status" not in run.history.meta

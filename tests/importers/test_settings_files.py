@@ -103,3 +103,15 @@ def test_every_key_leads_to_a_setting_of_relab():
     for ours in set(settings_files.KEYS.values()):
         group, _, name = ours.partition(".")
         assert ours in ("seed", "total_steps", "env.name") or (group == "algo" and name in fields)
+
+
+def test_a_sweep_of_hydra_itself():
+    """Job folders 0 to 3 of a multirun: settings from .hydra/config.yaml, two configs of two seeds."""
+    found = find.load_all(Path(__file__).parent / "fixtures" / "csv" / "hydra")
+    assert (found.broken, found.unread) == ([], [])
+    runs = {run.name: run.history for run in found.runs}
+    assert list(runs) == ["0", "1", "2", "3"]
+    assert [run.config["algo"] for run in runs.values()] == [{"lr": lr, "name": "ppo"} for lr in (1e-3, 3e-4)] * 2
+    assert [run.meta["seed"] for run in runs.values()] == [0, 0, 1, 1]
+    assert len({group_key(run, name) for name, run in runs.items()}) == 2
+    assert all(run.config["env"]["name"] == "Ant-v5" and not run.problems for run in runs.values())

@@ -37,6 +37,16 @@ def test_rows_over_several_blocks() -> None:
     assert run.problems == []
 
 
+def test_every_cut_is_told(tmp_path) -> None:
+    """Also one inside of a chunk's header, which leaves too few bytes to be taken for anything."""
+    data = sample(1).read_bytes()
+    edges = [at for at, _, _ in wandb_file._chunks(data, [])]
+    for cut in range(len(data) - 40, len(data)):
+        (tmp_path / "run-x.wandb").write_bytes(data[:cut])
+        told = any("truncated at byte" in note for note in wandb_file.read_file(tmp_path / "run-x.wandb").notes)
+        assert told != (cut in edges), cut
+
+
 def test_nested_keys_and_nan() -> None:
     run = runs()[1]
     assert run.mapping["losses/approx_kl"] == "policy/kl"

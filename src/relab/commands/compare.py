@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,6 @@ from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.configs.base import require
-from relab.places import printable
 
 if TYPE_CHECKING:
     from relab.comparison.build import Result
@@ -109,10 +107,12 @@ def result(args: Compare, paths: Sequence[Path]) -> Result:
     from relab.comparison.build import compare
     from relab.comparison.task import Options
 
-    loaded, origins = load(paths, args.known)
+    loaded, origins, gone = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
                       args.declare, args.leading, args.per)  # fmt: skip
-    return compare(loaded, options, declared(paths), origins)
+    found = compare(loaded, options, declared(paths), origins)
+    found.unread = gone
+    return found
 
 
 def declared(paths: Sequence[Path]) -> Plan | None:
@@ -122,23 +122,20 @@ def declared(paths: Sequence[Path]) -> Plan | None:
     return of_experiment(paths[0]) if len(paths) == 1 else None
 
 
-def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str]]:
-    """All runs below all paths, and which path each came from; what cannot be read is told and left out."""
+def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str], list[str]]:
+    """All runs below all paths, which path each came from, and what could not be read, with the reason."""
     from relab.jsonl import RecordError
     from relab.report.gather import of_loaded
 
-    runs, origins, broken = [], {}, []
+    runs, origins, gone = [], {}, list[str]()
     with Progress("reading run") as tell:
         for path in paths:
             found = known.load(path, tell)
-            broken += found.broken
+            gone += [f"{source.name}: {why}" for source, why in found.broken] + [str(each) for each in found.unread]
             for each in found.runs:
                 name = f"{path.name}/{each.name}" if len(paths) > 1 and each.name != path.name else each.name
                 runs.append(of_loaded(each, name))
                 origins[id(runs[-1])] = str(path)
-    for source, reason in broken[:3]:
-        line = f"relab: not readable: {source.name}: {reason}"
-        print(printable(line), file=sys.stderr)
     if not runs:
-        raise RecordError(f"no run at or below {', '.join(map(str, paths))} could be read")
-    return runs, origins
+        raise RecordError(f"no run at or below {', '.join(map(str, paths))} could be read: {gone[0]}")
+    return runs, origins, gone

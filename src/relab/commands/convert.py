@@ -47,6 +47,7 @@ class Convert:
 def main(words: Sequence[str]) -> int:
     from relab.exporters.convert import convert
     from relab.importers.find import find
+    from relab.importers.unread import summary as summary_of
 
     args = parse(Convert, "convert", words, EXAMPLES)
     path = Path(args.path) if Path(args.path).exists() else run_names.find(args.path, args.runs)
@@ -59,6 +60,9 @@ def main(words: Sequence[str]) -> int:
         done = convert(path, args.to, args.out, args.names, args.told.of(path), tell)
     for gone in done.broken:
         print(clean(f"relab: not readable: {gone['run']}: {gone['why']}"), file=sys.stderr)
+    if done.unread:
+        more = "" if args.json or len(done.unread) == 1 else " (--json lists all)"
+        print(clean(f"relab: {summary_of(done.unread)}{more}"), file=sys.stderr)
     if args.json:
         from relab.jsonl import encode
 

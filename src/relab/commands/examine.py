@@ -33,6 +33,9 @@ EXAMPLES = """
 """
 
 
+UNREADABLE = 2  # exit code: there are runs, but none that can be read
+
+
 @dataclass(frozen=True)
 class Examine:
     """What went wrong in a run or a folder of runs: findings with their numbers, most important first."""
@@ -124,6 +127,8 @@ def as_json(args: Examine, report: Report, changed: News) -> str:
 
 
 def code(args: Examine, report: Report) -> int:
+    if not report.runs:
+        return UNREADABLE
     return 1 if args.fail_on and report.reaches(args.fail_on) else 0
 
 

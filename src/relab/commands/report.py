@@ -14,6 +14,7 @@ from relab import names
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.config import require
+from relab.places import printable
 
 if TYPE_CHECKING:
     from relab.importers.hints import Hints
@@ -74,12 +75,18 @@ def main(words: Sequence[str]) -> int:
         print(encode(data).decode(), end="")
         return 0
     pages = render.write(data, *where(args.out, folders))
-    print("\n".join([data["sentence"], *(f"  {page}" for page in pages)]))
+    print("\n".join([data["sentence"], *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
 
         webbrowser.open(pages[-1].resolve().as_uri())
     return 0
+
+
+def passed_over(gone: list[str]) -> list[str]:
+    """One line where something could not be read; the page lists all of it under Health, Not checked."""
+    more = f" and {len(gone) - 1} more (the page lists them)" if len(gone) > 1 else ""
+    return [printable(f"  not read: {gone[0]}{more}")] if gone else []
 
 
 def find(word: str, runs: Path) -> Path:
@@ -109,7 +116,7 @@ def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> di
     from relab.report import gather
 
     found = merged([asked(folder, against, known.of(folder)) for folder in folders])
-    runs, origins = load(folders, known)
+    runs, origins, _ = load(folders, known)  # what could not be read is in what was asked
     groups = gather.grouped(runs)
     if len(groups) > 1:
         found["more"] = page.sections(build.compare(runs, Options(), declared(folders), origins))

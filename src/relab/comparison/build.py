@@ -31,6 +31,7 @@ class Result:
     leads: list[leading.Lead] | None = None
     lead_runs: int = 0
     notes: list[str] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)  # runs, files and folders that were passed over, with the reason
 
 
 def compare(

@@ -22,7 +22,8 @@ NOTES, APART, KEYS = 3, 2, 4
 def text(result: Result, verbose: bool = False) -> str:
     """At most some fifteen lines without `verbose`."""
     if not result.tasks:
-        return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result)])
+        return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result),
+                                                     *_unread(result, verbose)])  # fmt: skip
     if verbose:
         lines = [line for task in result.tasks for line in [*_task(task, len(task.rows)), *details(task)]]
     else:
@@ -33,7 +34,14 @@ def text(result: Result, verbose: bool = False) -> str:
 
 def _end(result: Result, verbose: bool) -> list[str]:
     notes = [*result.notes, *(note for task in result.tasks for note in task.notes)]
-    return [*_notes(notes, verbose, len(result.tasks)), *_apart(result, verbose), *_leads(result)]
+    said = [*_notes(notes, verbose, len(result.tasks)), *_apart(result, verbose), *_leads(result)]
+    return [*said, *_unread(result, verbose)]
+
+
+def _unread(result: Result, verbose: bool) -> list[str]:
+    some = result.unread if verbose else result.unread[:1]
+    more = f" and {len(result.unread) - 1} more (-v)" if len(result.unread) > len(some) else ""
+    return [f"not read: {line}{more}" for line in some]
 
 
 def _one(task: Task, result: Result) -> list[str]:

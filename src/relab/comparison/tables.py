@@ -93,4 +93,5 @@ def data(result: Result) -> dict[str, Any]:
         "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]
                   for name, values in result.facts.items()},
         "notes": [*result.notes, *result.profile_notes],
+        "not_read": result.unread,
     }  # fmt: skip

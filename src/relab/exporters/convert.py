@@ -20,6 +20,7 @@ from relab.exporters.naming import NAMES, folder_name
 from relab.importers import find
 from relab.importers.hints import Hints, of_folder
 from relab.importers.source import Source
+from relab.importers.unread import Unread
 from relab.jsonl import RecordError, encode, read_json
 
 TARGETS: dict[str, str] = {
@@ -43,11 +44,12 @@ class Written:
     out: Path
     runs: list[dict[str, Any]] = field(default_factory=list)
     broken: list[dict[str, str]] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # path below the target -> hash
 
     def to_json(self) -> dict[str, Any]:
         return {"schema": SCHEMA, "source": self.source, "to": self.to, "names": self.names, "runs": self.runs,
-                "broken": self.broken}  # fmt: skip
+                "broken": self.broken, "not_read": [gone._asdict() for gone in self.unread]}  # fmt: skip
 
 
 def convert(
@@ -64,9 +66,9 @@ def convert(
     require(names in NAMES, f"`names` must be relab or original, but is {names!r}")
     written = Written(str(root.resolve()), to, names, target)
     check_place(root, target, written)
-    sources = list(find.find(root))
+    sources = list(find.find(root, written.unread))
     if not sources:
-        raise RecordError(f"no runs at or below {root}: no folder there is of a format that relab reads")
+        raise find.nothing(root, written.unread)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
@@ -88,7 +90,7 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
         except Exception as error:  # whatever a stranger's folder holds
             written.broken.append({"run": source.name, "why": f"{type(error).__name__}: {error}"})
             continue
-        folder = part / folder_name(_called(source), taken)
+        folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
         module.write(run, folder, written.names)
         written.runs.append(_told(run, folder.name))
 

@@ -22,14 +22,15 @@ from relab.importers.find import Loaded
 from relab.jsonl import plain
 
 PROJECT, VERSION = "relab", 0
+PREFIX = "offline-"  # of the run's folder: `wandb sync` passes over folders that are called otherwise
 FAILED = ("failed", "interrupted")
 
 
 def write(run: Loaded, folder: Path, style: str) -> None:
     folder.mkdir(parents=True)
-    run_id = hashlib.sha256(folder.name.encode()).hexdigest()[:8]
+    run_id = hashlib.sha256(folder.name.removeprefix(PREFIX).encode()).hexdigest()[:8]
     with open(folder / f"run-{run_id}.wandb", "xb") as file:
-        file.write(framed(_records(run, folder.name, run_id, style)))
+        file.write(framed(_records(run, folder.name.removeprefix(PREFIX), run_id, style)))
 
 
 def framed(payloads: Iterator[bytes]) -> bytes:

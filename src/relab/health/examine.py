@@ -45,7 +45,7 @@ class Report:
     muted: dict[str, str] = field(default_factory=dict)  # slug -> reason
 
     def to_json(self) -> dict[str, Any]:
-        """As DESIGN gives it; in not_checked the slug `!` is a run that could not be read, `*` a remark."""
+        """In not_checked the slug `!` is a run that could not be read, `?` a file or folder, `*` a remark."""
         return {
             "schema": SCHEMA, "path": self.path, "runs": [run.to_json() for run in self.runs],
             "findings": [f.to_json() for f in self.findings],
@@ -109,6 +109,7 @@ def examine_loaded(
 def _views(found: find.Found, report: Report) -> list[View]:
     for source, why in found.broken:
         report.not_checked.append(engine.NotChecked("!", "!", source.name, why))
+    report.not_checked += [engine.NotChecked("?", "?", gone.where, gone.why) for gone in found.unread]
     for run in found.runs:
         said = [p for p in run.history.problems if "is missing" not in p.message]
         report.not_checked += [engine.NotChecked("*", "*", run.name, _told(p)) for p in said]

@@ -36,6 +36,7 @@ RULES = {
     "count-differs": "episodes or seeds are quoted as asked for, and another number was run",
     "change-not-mentioned": "a setting differs from the parent's, and the text does not say so",
 }
+BEHIND = 40  # characters
 CLEARLY, NOISE_WORDS = 3.0, re.compile(r"(?i)noise|significan|similar|same|噪声|显著|波动")
 LEVELS: dict[str, Callable[[Curve], float]] = {  # what a column of a table of metrics holds
     "last": lambda c: c.last, "low": lambda c: float(c.values.min()), "peak": lambda c: float(c.values.max()),
@@ -111,7 +112,8 @@ class Checker:
     def in_noise(self, claim: Claim, record: Record) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
-        word = w.RISE.search(claim.text) or w.FALL.search(claim.text)
+        text = f"{claim.text} {_behind(claim)}"
+        word = w.RISE.search(text) or w.FALL.search(text)
         if column is None or not word or w.SOFT.search(claim.text) or NOISE_WORDS.search(claim.whole):
             return None
         a, b = (self.level(n, record, column) for n in claim.numbers)
@@ -347,6 +349,11 @@ def _range(claim: Claim, record: Record) -> Checked:
 
 
 # ---- Settings, directions
+
+
+def _behind(claim: Claim) -> str:
+    """What a sentence says right behind its numbers: `9 → 12, clearly better`."""
+    return re.split(r"[.;]\s", claim.whole[claim.numbers[-1].end :] + " ")[0][:BEHIND]
 
 
 def _is(setting: Any, one: Number) -> bool:

@@ -115,7 +115,15 @@ def step_of(text: str, start: int, end: int) -> tuple[Step | None, bool, bool]:
     here = [s for s, a, _ in told if start <= a < end and _depth(text, a) == 0]
     if len(here) == 1 and here[0].exact:
         return here[0], True, here == first
+    intro = [s for s, a, b in told if s.exact and text[b:start].strip(" *`") == "," and _opens(text[begin:a])]
+    if intro and not here:
+        return intro[0], True, True
     return (first[0], True, True) if first and not here else (None, not here, False)
+
+
+def _opens(before: str) -> bool:
+    """Whether a sentence begins here: `After 2,048 steps, the entropy is 0.5`."""
+    return before.strip(" *`")[-1:] in ("", ".", ";", ":", "!", "?")
 
 
 def in_brackets(text: str, one: Number) -> tuple[Step | None, bool]:

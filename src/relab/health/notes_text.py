@@ -25,6 +25,7 @@ NO_NUMBERS = re.compile(  # dates, times, versions and links hold digits that me
 )
 AXIS_WORDS = r"iterations?|iters?|itr|steps?|epochs?|updates?|episodes?|timesteps?|frames?"
 STEP = re.compile(rf"(?i)(?<![A-Za-z_])({AXIS_WORDS})[ ]?[=:@#]?[ ]?((?:{DIGITS})(?: ?[kKM](?![A-Za-z]))?)(?!:\d|\s?×)")
+SETTING = re.compile(r"(?i)epochs\s?[=:]")  # passes over a batch, not a step
 STEP_AFTER = re.compile(
     rf"(?i)(?:\b(?:at|after|by)|@|在|第)[ ]?((?:{DIGITS})(?: ?[kKM](?![A-Za-z])|万)?)[ ]?({AXIS_WORDS}|步|轮|次迭代|代)"
 )
@@ -205,7 +206,8 @@ def steps(text: str) -> list[tuple[Step, int, int]]:
     """Steps quoted in a text (`iter40`, `at step 200k`, `第 40 轮`), each with where it stands."""
     found = []
     for match in STEP.finditer(text):
-        found.append((_step(match[1], match[2], text[match.end() :]), match.start(), match.end()))
+        if not SETTING.match(match[0]):
+            found.append((_step(match[1], match[2], text[match.end() :]), match.start(), match.end()))
     for match in STEP_AFTER.finditer(text):
         found.append((_step(match[2], match[1], ""), match.start(), match.end()))
     return found
@@ -221,7 +223,8 @@ def spans_of_steps(text: str) -> Iterator[tuple[int, int]]:
     """Where digits are steps or spans of steps, and so no results."""
     for pattern in (STEP, STEP_AFTER, STEPS_LONG):
         for match in pattern.finditer(text):
-            yield match.start(), match.end()
+            if not SETTING.match(match[0]):
+                yield match.start(), match.end()
 
 
 def clauses(text: str) -> list[tuple[int, int]]:

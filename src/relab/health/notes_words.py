@@ -17,12 +17,12 @@ def words(english: str, chinese: str = "") -> re.Pattern[str]:
 
 # What may stand between a metric and its number for the two to belong together.
 LINKS = set(
-    "is was are were of at to about around approximately roughly only just now still equal equals reads reached reaches"
-    " hit hits peaked peak peaks final finally last max maximum min minimum mean average avg value high low stays"
-    " stayed remains remained fell rose dropped climbed"
-    " from ended ends end the a an = with went up down settled sits sat"
-    " increased decreased improved grew declined best highest lowest worst initially first initial starts started began"
-    " achieves achieved gets got and result it".split()
+    "is was are were of at to about around approximately roughly only just now still equal equals read reads"
+    " reached reaches hit hits peaked peak peaks final finally last max maximum min minimum mean average avg"
+    " value high low stays stayed remains remained fell rose dropped climbed from ended ends end the a an ="
+    " with went up down settled sits sat increased decreased improved grew declined best highest lowest worst"
+    " initially first initial starts started began achieves achieved gets got and result it stood stands had"
+    " has have been come came comes set finished finishes closed closes topped tops out over run training".split()
 )
 LINKS_CJK = re.compile(
     "峰值|最高|最低|最大|最小|稳定在|固定在|维持在|保持在|首次|始终|反弹至|降到|跌到|升到|达到|高达|降至|升至|平均|均值|最终"
@@ -35,7 +35,11 @@ ROLES = {
     "last": words(
         "final finally last ends ended finishes finished tail end_of_training at_the_end", "最终 最后 结束时 末尾"
     ),
-    "result": words("result results achieves achieved reaches reached attains attained", "达到 结果"),
+    "result": words(
+        "result results outcome bottom_line achieves achieved reaches reached attains attained obtains obtained report"
+        " reports reported",
+        "达到 结果",
+    ),
     "low": words("min minimum lowest worst", "最低 最小 最差"),
     "first": words("start starts started began begins initial initially first at_the_start", "初始 起初 开始时"),
     "mean": words("mean average averaged averages avg median", "平均 均值 中位数"),
@@ -49,11 +53,14 @@ HEADERS = {
 }  # fmt: skip
 
 RISE = words(
-    "rose risen increased climbed grew went_up improved higher better gained raised",
+    "rose risen rises increased increases climbed climbs grew grows went_up goes_up improved improves higher better"
+    " gained gains raised step_up",
     "上升 升高 增加 提升 提高 改善 更高 更好",
 )
 FALL = words(
-    "fell fallen decreased declined dropped went_down shrank lower worse degraded", "下降 降低 减少 下跌 恶化 更低 更差"
+    "fell fallen falls decreased decreases declined declines dropped drops went_down goes_down shrank lower worse"
+    " degraded degrades step_down",
+    "下降 降低 减少 下跌 恶化 更低 更差",
 )
 FLAT = words("flat unchanged constant did_not_change didn't_change stayed_the_same", "不变 持平 没有变化")
 PAST_RISE = words("rose increased climbed grew went_up has_risen kept_rising kept_increasing", "上升 升高 持续增加")

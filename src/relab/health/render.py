@@ -17,7 +17,7 @@ from relab.health.view import Group, View
 from relab.places import printable as clean
 
 FINDINGS, WIDTH, GROUPS, MANY = 3, 118, 5, 2
-MARKS = ("!", "*")  # not rules: what could not be read, what was read with a remark
+MARKS = {"!": "unreadable", "?": "not read", "*": "read with a remark"}  # runs, files, runs; not rules
 
 
 def text(report: Report, verbose: bool = False) -> str:
@@ -69,7 +69,7 @@ def head(report: Report) -> str:
     states = Counter(run.view.state for run in report.runs)
     told = ", ".join(f"{n} {state}" for state, n in states.most_common())
     n = len(report.main)
-    found = "nothing found" if n == 0 else f"{n} finding{'s' if n > 1 else ''}"
+    found = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing found" if report.runs else "nothing checked"
     return f"{report.path}: {len(report.runs)} run{'s' * (len(report.runs) != 1)} ({told or 'none readable'}), {found}"
 
 
@@ -188,7 +188,7 @@ def footer(report: Report) -> str:
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
-    parts += [unread(report, "!", "unreadable"), unread(report, "*", "read with a remark")]
+    parts += [unread(report, *pair) for pair in MARKS.items()]
     parts.append(unasked(report))
     line = "limits: " + "; ".join(part for part in parts if part)
     return line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH - 3] + "..."

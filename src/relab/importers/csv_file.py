@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
+import re
+from array import array
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from relab.history import History
 from relab.importers import common, tabular
 from relab.importers.source import Listing, Source
-from relab.importers.table import Table
+from relab.importers.table import KEYS, Table
 from relab.jsonl import MAX_PROBLEMS, Problem
 
 LOOSE = True
@@ -23,6 +26,8 @@ ENDS = (".csv", ".tsv")
 DELIMITERS = ",;\t"
 HEAD_BYTES = 1 << 18
 MAX_COLUMNS = 20_000
+PACK = 50_000  # rows that are held as text
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # io.StringIO would take four bytes for each character
 
 
 def sniff(listing: Listing) -> bool:
@@ -106,20 +111,51 @@ def parse(data: bytes, file: str) -> Table:
         return found
     names = _unique(found, names)
     body = _body(found, rows, names)
-    if body and not text.endswith(("\n", "\r")):
-        line, _ = body.pop()
+    if body.rows and not text.endswith(("\n", "\r")):
+        body.rows.pop()
         message = "the last line has no line break and may be cut; it was left out"
-        found.problems.append(Problem(file, line, message))
-    found.lines = [line for line, _ in body]
-    columns = zip(*(cells for _, cells in body), strict=True) if body else ((),) * len(names)
-    found.cells = {name: list(column) for name, column in zip(names, columns, strict=True)}
+        found.problems.append(Problem(file, body.lines.pop(), message))
+    found.lines, found.cells = body.lines, body.columns()
     return found
+
+
+@dataclass
+class Body:
+    """The rows below a header; those of a large file are kept as numbers, at a seventh of what their text takes."""
+
+    names: list[str]
+    lines: list[int] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)  # the last ones, as they were read
+    packed: dict[str, Any] = field(default_factory=dict)
+
+    def add(self, line: int, cells: list[str]) -> None:
+        if len(self.rows) >= PACK:
+            self.packed, self.rows = self.columns(), []
+        self.lines.append(line)
+        self.rows.append(cells)
+
+    def columns(self) -> dict[str, Any]:
+        parts = list(zip(*self.rows, strict=True)) if self.rows else [()] * len(self.names)
+        large = len(self.lines) >= PACK
+        return {name: _joined(self.packed.get(name), part, large and common.plain(name) not in KEYS)
+                for name, part in zip(self.names, parts, strict=True)}  # fmt: skip
+
+
+def _joined(before: Any, part: tuple[str, ...], as_numbers: bool) -> Any:
+    """A column and what comes behind it; as numbers as long as all its cells are."""
+    if as_numbers and (before is None or isinstance(before, array)):
+        try:
+            more = array("d", map(float, part))
+        except ValueError:  # a blank, or a word
+            return [*(before or ()), *part]
+        return more if before is None else before + more
+    return [*(before or ()), *part]
 
 
 def _rows(found: Table, text: str) -> Iterator[tuple[int, list[str]]]:
     """(line, cells) of every line that holds something; comments before the header are left out."""
-    first = next((line for line in text.splitlines() if line.strip() and line[0] != "#"), "")
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(first))
+    first = next((line for line in text[:HEAD_BYTES].splitlines() if line.strip() and line[0] != "#"), "")
+    reader = csv.reader((match[0] for match in LINE.finditer(text)), delimiter=delimiter(first))
     begun, line = False, 0
     while True:
         line = reader.line_num + 1
@@ -150,9 +186,9 @@ def _unique(found: Table, names: list[str]) -> list[str]:
     return unique
 
 
-def _body(found: Table, rows: Iterator[tuple[int, list[str]]], names: list[str]) -> list[tuple[int, list[str]]]:
+def _body(found: Table, rows: Iterator[tuple[int, list[str]]], names: list[str]) -> Body:
     """Rows of equal length below the header; a header that comes again is left out."""
-    body: list[tuple[int, list[str]]] = []
+    body = Body(names)
     odd: dict[str, list[int]] = {"shorter": [], "longer": [], "again": []}
     next(rows, None)  # the header itself
     width = len(names)
@@ -160,11 +196,11 @@ def _body(found: Table, rows: Iterator[tuple[int, list[str]]], names: list[str])
         if cells[0] == names[0] and _are_names(cells):
             odd["again"].append(line)
         elif len(cells) == width:
-            body.append((line, cells))
+            body.add(line, cells)
         else:
             odd["shorter" if len(cells) < width else "longer"].append(line)
-            body.append((line, (cells + [""] * width)[:width]))
-        if found.is_full(len(body), width, line):
+            body.add(line, (cells + [""] * width)[:width])
+        if found.is_full(len(body.lines), width, line):
             break
     _report_odd(found, odd, width)
     return body

@@ -12,10 +12,11 @@ from pathlib import Path
 from types import ModuleType
 
 from relab.history import History
-from relab.importers import told
+from relab.importers import told, unread
 from relab.importers.facts import add_facts
 from relab.importers.hints import Hints, of_folder
 from relab.importers.source import Listing, Source
+from relab.importers.unread import Unread
 from relab.jsonl import RecordError
 
 DEPTH = 6  # folders below the given one that are looked into
@@ -34,7 +35,9 @@ FORMATS: dict[str, str] = {
     "probes": "relab.importers.probe_folder",
     "pufferlib": "relab.importers.pufferlib",
     "wandb": "relab.importers.wandb_file",
+    "swanlab": "relab.importers.swanlab_file",
     "mlflow": "relab.importers.mlflow_store",
+    "trackio": "relab.importers.trackio_store",
     "csv": "relab.importers.csv_file",
     "jsonl": "relab.importers.jsonl_file",
     "tensorboard": "relab.importers.tensorboard",
@@ -55,10 +58,11 @@ class Loaded:
 
 @dataclass
 class Found:
-    """What is at or below a path: runs, and runs that could not be read at all with the reason."""
+    """What is at or below a path: runs, runs that could not be read at all with the reason, and what is no run."""
 
     runs: list[Loaded] = field(default_factory=list)
     broken: list[tuple[Source, str]] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
 
 
 def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tell | None = None) -> Found:
@@ -67,7 +71,7 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
     `hints` are what the user knows besides, by default what holds for the folder; `tell` hears how far it is.
     """
     found, besides = Found(), of_folder(root) if hints is None else hints
-    sources = list(find(Path(root)))
+    sources = list(find(Path(root), found.unread))
     for number, source in enumerate(sources):
         if tell is not None:
             tell(number, len(sources), source.name)
@@ -76,14 +80,24 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
         except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
             found.broken.append((source, f"{type(error).__name__}: {error}"))
     if not found.runs and not found.broken:
-        raise RecordError(f"no runs at or below {root}: no folder there is of a format that relab reads ({known()})")
+        raise nothing(root, found.unread)
     return found
 
 
-def find(root: Path) -> Iterator[Source]:
-    """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at."""
+def nothing(root: str | os.PathLike[str], passed: list[Unread]) -> RecordError:
+    """What to say where there is no run: the files that could have been one, else the formats."""
+    why = unread.summary(passed, 3) or f"no folder there is of a format that relab reads ({known()})"
+    return RecordError(f"no runs at or below {root}: {why}")
+
+
+def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
+    """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at.
+
+    `passed` receives what was not read, with the reason: files that are called like logs, folders beyond the limits.
+    """
+    passed = [] if passed is None else passed
     if root.is_file():
-        yield from claimed(Listing(root.parent, (root.name,)), root)[0]
+        yield from _in_folder(Listing(root.parent, (root.name,)), root, passed)[0]
         return
     if not root.is_dir():
         raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
@@ -92,23 +106,40 @@ def find(root: Path) -> Iterator[Source]:
         folder, depth = todo.pop(0)
         seen += 1
         listing = look(folder)
-        mine, deeper = claimed(listing, root)
+        mine, deeper = _in_folder(listing, root, passed)
         yield from mine
         taken |= {file.parent for source in mine for file in source.files}  # a run may own folders below its own
-        if deeper and depth < DEPTH and seen < MAX_FOLDERS:
-            todo += [(folder / name, depth + 1) for name in listing.folders if folder / name not in taken]
+        further = [folder / name for name in listing.folders if folder / name not in taken] if deeper else []
+        if further and depth >= DEPTH:
+            at = unread.below(further[0], root)
+            unread.say(passed, at, f"more than {DEPTH} folders down, which is not looked into; give a folder above it")
+        elif further and seen + len(todo) >= MAX_FOLDERS:
+            more = f"after {MAX_FOLDERS} folders no further ones are looked into; give a folder further down"
+            unread.say(passed, unread.below(further[0], root), more)
+        else:
+            todo += [(path, depth + 1) for path in further]
 
 
-def claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
+def _in_folder(listing: Listing, root: Path, passed: list[Unread]) -> tuple[list[Source], bool]:
+    """What claimed() says, and what of the folder was passed over."""
+    mine, deeper = claimed(listing, root, passed)
+    for gone in unread.of_folder(listing, mine, root):
+        unread.say(passed, *gone)
+    return mine, deeper
+
+
+def claimed(listing: Listing, root: Path, passed: list[Unread] | None = None) -> tuple[list[Source], bool]:
     """The runs of a folder under their names, and whether to look below it; loose files may be of several formats."""
     found: list[Source] = []
+    passed = [] if passed is None else passed
     loose = deeper = True
     for name in _formats():
         if not loose:
             break  # and no further importer is loaded: a folder of relab's own needs none of them
         module = importer(name)
         if not found or getattr(module, "LOOSE", False):
-            mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in _asked(module, listing)]
+            asked = _asked(name, listing, root, passed)
+            mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in asked]
             if mine:
                 deeper = deeper and getattr(module, "DEEP", False)
                 loose = getattr(module, "LOOSE", False) and all(s.path != listing.folder for s in mine)
@@ -116,30 +147,36 @@ def claimed(listing: Listing, root: Path) -> tuple[list[Source], bool]:
     return found, deeper
 
 
-def _asked(module: ModuleType, listing: Listing) -> list[Source]:
+def _asked(name: str, listing: Listing, root: Path, passed: list[Unread]) -> list[Source]:
     """What one importer finds in a folder; one that breaks on it finds nothing, and the others are still asked."""
+    module = importer(name)
     try:
         return list(module.sources(listing)) if module.sniff(listing) else []
-    except Exception:  # a plug-in's, or a file of a shape that nobody foresaw
+    except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
+        why = f"the importer of {name} failed on it: {type(error).__name__}: {error}; the others were still asked"
+        unread.say(passed, unread.below(listing.folder, root), why)
         return []
 
 
 def _name(source: Source, root: Path) -> str:
     given = root if root.is_dir() else root.parent
     below = source.path.name if source.path in (root, given) else source.path.relative_to(given).as_posix()
-    below = below if below not in ("", ".") else source.path.resolve().name
+    below = unread.encoded(below if below not in ("", ".") else source.path.resolve().name)
     return f"{below}/{source.key}" if source.key else below
 
 
 def look(folder: Path) -> Listing:
-    """What is in a folder; hidden folders and links are left out, an unreadable folder is empty."""
+    """What is in a folder; hidden folders are left out, links stand apart, an unreadable folder says why it is."""
     try:
         with os.scandir(folder) as entries:
-            kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False)) for e in entries]
-    except OSError:
-        return Listing(folder)
-    files = sorted(name for name, _, is_file in kinds if is_file)
-    return Listing(folder, tuple(files), tuple(sorted(n for n, is_dir, _ in kinds if is_dir and n[0] != ".")))
+            kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False), e.is_symlink())
+                     for e in entries]  # fmt: skip
+    except OSError as error:
+        return Listing(folder, error=error.strerror or type(error).__name__)
+    files = sorted(name for name, _, is_file, _ in kinds if is_file)
+    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != ".")
+    links = sorted(name for name, _, _, is_link in kinds if is_link and name[0] != ".")
+    return Listing(folder, tuple(files), tuple(folders), tuple(links))
 
 
 def read(source: Source, hints: Hints | None = None) -> History:

@@ -21,6 +21,7 @@ DEEP = True
 ENDS = (".jsonl", ".ndjson", ".jsonlines")
 LINES_IN_JSON = ("progress.json", "metrics.json", "log.json", "result.json", "stats.json")  # JSON lines by habit
 HEAD_BYTES = 1 << 18
+LINE_BYTES = 1 << 24  # of a first line that is longer than that: settings, a picture in base64
 MAX_COLUMNS = 20_000
 MAX_NESTING = 8
 
@@ -35,9 +36,15 @@ def _candidates(listing: Listing) -> list[str]:
 
 def _is_log(listing: Listing, name: str) -> bool:
     """An object in the first line that can be read, with a step or a metric in it; any will do for a file alone."""
-    row = _first(listing.start_of(name, HEAD_BYTES))
+    row = _first(_head(listing, name))
     told = any(common.step_axis(key) or common.meaning(key) for key in row)
     return bool(row) and (told or listing.files == (name,))
+
+
+def _head(listing: Listing, name: str) -> bytes:
+    begin = listing.start_of(name, HEAD_BYTES)
+    whole = b"\n" in begin or len(begin) < HEAD_BYTES
+    return begin if whole else listing.start_of(name, LINE_BYTES)
 
 
 def _first(data: bytes) -> dict[str, Any]:

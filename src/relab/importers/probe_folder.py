@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from relab.configs.views import flatten
-from relab.history import Column, History
+from relab.history import MAX_STEP, Column, History
 from relab.importers import cleanrl, common, csv_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, start
 from relab.jsonl import RecordError
@@ -89,11 +89,15 @@ def _probe(history: History, path: Path) -> None:
     if axis is None:
         problem(history, path, f"no column counts the steps; there are {', '.join(names[:6])}")
         return
-    values = [name for name in names if name != axis]
+    values, lost = [name for name in names if name != axis], 0
     for i in range(len(found.lines)):
         row = {name: _cell(found.cells[name][i]) for name in names}
-        if isinstance(row[axis], int):
+        if type(row[axis]) is int and abs(row[axis]) < MAX_STEP:
             history.probes.append(_row(path.stem, row, axis, values))
+        else:
+            lost += 1
+    if lost:
+        problem(history, path, f"{lost} rows have no whole step that a count can reach; they were left out")
 
 
 def _row(probe: str, row: dict[str, Any], axis: str, values: list[str]) -> dict[str, Any]:

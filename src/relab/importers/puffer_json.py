@@ -10,7 +10,7 @@ import numpy as np
 
 from relab.configs.views import flatten
 from relab.history import MAX_STEP, History
-from relab.importers import settings_files
+from relab.importers import common, settings_files
 from relab.importers.source import Listing, Names, Source, problem, put
 from relab.jsonl import RecordError
 
@@ -68,7 +68,10 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
             continue
         known = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
         at = steps if known and steps is not None else np.arange(1, len(values) + 1)
-        put(history, name, at.astype(np.int64), values, "agent_steps" if known else "iteration", NAMES)
+        order, said = common.in_order(at.astype(np.int64))
+        put(history, name, at.astype(np.int64)[order], values[order], "agent_steps" if known else "iteration", NAMES)
+        if said and said not in {told.message for told in history.problems}:
+            problem(history, file, said)
     if steps is None and lists:
         problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
 

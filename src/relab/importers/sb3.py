@@ -96,10 +96,10 @@ def _files(listing: Listing) -> list[Path]:
 
 def read(source: Source) -> History:
     history = start(source)
-    data = {**sb3_files.zoo(history, source.folder), **sb3_files.model(history, source.folder)}
+    data = sb3_files.with_model(sb3_files.zoo(history, source.folder), sb3_files.model(history, source.folder))
     cells = _progress_cells(source)
     algo = str(data.get("algo") or _algo_by_columns(cells)).lower()
-    window = data.pop("window", sb3_files.WINDOW)
+    window, trained = data.pop("window", sb3_files.WINDOW), data.pop("trained", 0)
     _use(history, source, data | ({"algo": algo} if algo else {}))
     _add_monitors(history, source, cells)
     if cells:
@@ -108,14 +108,15 @@ def read(source: Source) -> History:
         if path.name == "evaluations.npz":
             history.evals += sb3_files.evaluations(history, path)
     add_evals(history, "evaluations.npz", "env_steps")
-    _mark_finished(history)
+    _mark_finished(history, trained if isinstance(trained, int) else 0)
     return history
 
 
-def _mark_finished(history: History) -> None:
-    """SB3 does not say that a run came to its end, but its last step does."""
+def _mark_finished(history: History, trained: int) -> None:
+    """SB3 does not say that a run came to its end, but its last step does, or that of the model it saved."""
     total = history.config.get("total_steps")
     last = max((int(column.steps[-1]) for column in history.columns.values()), default=0)
+    last = max(last, trained)
     if isinstance(total, (int, float)) and 0 < total <= last:
         history.meta["status"] = "finished"
 

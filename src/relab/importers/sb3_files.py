@@ -203,6 +203,7 @@ def _facts(data: dict[str, Any]) -> dict[str, Any]:
         if WANTED.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
             found[key] = value
     found |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
+    found["trained"] = data.get("num_timesteps")
     found["algo"] = _algo(data)
     batch, rows = found.get("batch_size"), _product(found.get("n_envs"), found.get("n_steps"))
     if found["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
@@ -263,7 +264,8 @@ def zoo(history: History, folder: Path) -> dict[str, Any]:
             if path.is_symlink() or path.parent.is_symlink() or not path.is_file() or path.stat().st_size > MAX_BYTES:
                 continue
             try:
-                found |= _pairs(path.read_text(encoding="utf-8"), path.name)
+                given = _pairs(path.read_text(encoding="utf-8"), path.name)
+                found |= {key: value for key, value in given.items() if not _is_default(key, value)}
             except (ConfigError, UnicodeDecodeError, RecursionError) as error:
                 problem(history, path, str(error), getattr(error, "line", None))
     return _zoo_facts(found)
@@ -284,6 +286,15 @@ def _zoo_facts(given: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in given.items() if key not in drop and value != ""}
     if "n_timesteps" in found:
         found["total_timesteps"] = found.pop("n_timesteps")
-    if isinstance(found.get("seed"), int) and found["seed"] < 0:  # -1: drawn at random, and not written down
-        del found["seed"]
     return found
+
+
+def _is_default(key: str, value: Any) -> bool:
+    """-1 in args.yml: the budget is that of config.yml, the seed was drawn at random and not written down."""
+    return key in ("n_timesteps", "seed") and isinstance(value, (int, float)) and value < 0
+
+
+def with_model(zoo: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
+    """What the model says counts more, but a schedule as it was typed: `lin_0.2` also before there is a model."""
+    typed = {key for key, value in zoo.items() if isinstance(value, str) and isinstance(model.get(key), str)}
+    return {**zoo, **{key: value for key, value in model.items() if key not in typed}}

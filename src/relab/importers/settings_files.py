@@ -38,7 +38,7 @@ algo.envs          | num_envs n_envs num_processes
 algo.steps         | num_steps n_steps rollout_length
 algo.target_kl     | target_kl
 algo.norm_adv      | norm_adv normalize_advantage
-algo.name          | algo algorithm algo_name algo.name algorithm.name
+algo.name          | algo algorithm algo_name algo.name algorithm.name agent.name
 env.name           | env env_id env_name task task_name env.name env.id task.name
 seed               | seed
 total_steps        | total_timesteps total_steps max_timesteps total_env_steps num_env_steps

@@ -37,6 +37,8 @@ class Listing:
     folder: Path
     files: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()  # not followed
+    error: str = ""  # why the folder could not be listed
 
     def has(self, *names: str) -> bool:
         return all(name in self.files or name in self.folders for name in names)

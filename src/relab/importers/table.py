@@ -5,6 +5,7 @@ The rules are in docs/importers.md. What cannot be read is reported with its fir
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,6 +49,8 @@ class Table:
 
     def rows(self, at: Sequence[int]) -> Table:
         """The same file, fewer rows; what was wrong with the file stays with it."""
+        if len(at) == len(self.lines):  # all of them, in order: nothing is copied
+            return Table(self.file, self.cells, self.lines, list(self.problems))
         cells = {name: [column[i] for i in at] for name, column in self.cells.items()}
         return Table(self.file, cells, [self.lines[i] for i in at], list(self.problems))
 
@@ -62,6 +65,8 @@ class Numbers:
 
 
 def numbers(cells: Sequence[Cell]) -> Numbers:
+    if isinstance(cells, array):
+        return Numbers(np.arange(len(cells)), np.asarray(cells, np.float64), [])
     if None not in cells and "" not in cells:
         try:
             return Numbers(np.arange(len(cells)), np.asarray(cells, np.float64).reshape(len(cells)), [])

@@ -62,7 +62,7 @@ def read(source: Source) -> History:
     found = read_file(file)
     for note in found.notes[:20]:
         problem(history, file, note)
-    _columns(history, file, found)
+    columns(history, file.name, found.rows)
     flat = {k: v for k, v in flatten(found.config).items() if not k.startswith("_wandb")}
     settings_files.use(history, source, flat)
     try:
@@ -72,16 +72,16 @@ def read(source: Source) -> History:
     return history
 
 
-def _columns(history: History, file: Path, found: Found) -> None:
-    """Rows over the best step among their keys: a count of the program's own, else wandb's _step."""
-    rows = table.Table(file.name, lines=list(range(1, len(found.rows) + 1)))
-    for i, row in enumerate(found.rows):
+def columns(history: History, file: str, found: list[dict[str, Any]]) -> None:
+    """Rows over the best step among their keys: a count of the program's own, else the tool's _step."""
+    rows = table.Table(file, lines=list(range(1, len(found) + 1)))
+    for i, row in enumerate(found):
         for name, value in jsonl_file.flatten(row):
             name = "time_elapsed" if name == "_runtime" else name
-            if name not in rows.cells and rows.is_full(len(found.rows), len(rows.cells) + 1, i + 1):
+            if name not in rows.cells and rows.is_full(len(found), len(rows.cells) + 1, i + 1):
                 break
             if not name.startswith(("_wandb", "_timestamp")):
-                rows.cells.setdefault(name, [None] * len(found.rows))[i] = value
+                rows.cells.setdefault(name, [None] * len(found))[i] = value
         else:
             continue
         break
@@ -173,6 +173,8 @@ def _chunks(data: bytes, notes: list[str]) -> Iterator[tuple[int, int, bytes]]:
             continue
         yield at, kind, data[begin:end]
         at = end
+    if at < size and BLOCK - at % BLOCK >= CHUNK.size:  # less is what fills a block
+        notes.append(f"truncated at byte {at} of {size}: the last chunk is not whole")
 
 
 # ---- Messages

@@ -85,6 +85,7 @@ def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run |
         "config": config_changes(groups, against),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
+        "not_read": [f"{gone.get('run')} ({gone.get('missing')})" for gone in _unread(examined)],
         "commands": commands(Path(path), groups),
         "sections": [*folded, next_steps(groups, found, examined["proposal"])],
         "full": full,
@@ -357,11 +358,17 @@ def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
     rows = sum(len(run.history.problems) for run in runs)
     if rows:
         said.append(f"{rows} files or rows could not be read")
-    missed = {str(gone.get("slug")) for gone in examined["not_checked"]} - {"*", "!"}
+    if _unread(examined):
+        said.append(f"{len(_unread(examined))} runs, files or folders were not read (Health says why)")
+    missed = {str(gone.get("slug")) for gone in examined["not_checked"]} - {"*", "!", "?"}
     if missed or not examined["asked"]:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
         said.append(f"not checked: {some}" if examined["asked"] else "health was not examined")
     return said
+
+
+def _unread(examined: dict[str, Any]) -> list[dict[str, Any]]:
+    return [gone for gone in examined["not_checked"] if gone.get("slug") in ("!", "?")]
 
 
 def _evaluation_limits(runs: list[Run]) -> list[str]:
