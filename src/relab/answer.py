@@ -37,6 +37,7 @@ class Outcome:
     episodes: int = 0  # how many `value` is the mean or share of, where that is known
     note: str = ""
     part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
+    stopped: bool = False  # before its end, on a finding: `value` is as it stood then
 
 
 @dataclass

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from relab import processes
 from relab.places import STALE_S, cache_folder
 from relab.provenance import cpu_name, memory_mb, usable_cores
 from relab.shelf import glance
@@ -46,7 +47,7 @@ class Line:
 def checkup(path: Path, deep: bool = False) -> list[Line]:
     """All checks; one that breaks is a line too."""
     checks: list[Callable[[], Iterator[Line]]] = [install, extras, machine, threads, gpu, kernels, clock]
-    checks += [lambda: places(path), lambda: runs_here(path)]
+    checks += [lambda: places(path), lambda: runs_here(path), left_behind]
     checks += [torch_works] if deep else []
     lines: list[Line] = []
     for check in checks:
@@ -307,6 +308,15 @@ def told(states: dict[str, list[str]], done: bool) -> Iterator[Line]:
         some = states[state]
         names = ", ".join(some[:3]) + (f" and {len(some) - 3} more" if len(some) > 3 else "")
         yield Line("runs", state, WARN if some else OK, f"{names} {what}" if some else nobody, remedy if some else "")
+
+
+def left_behind() -> Iterator[Line]:
+    """What a killed relab left running on this machine."""
+    found = processes.orphans()
+    some = ", ".join(f"{each.pid} ({each.job})" for each in found[:3]) + (" ..." if len(found) > 3 else "")
+    yield Line("runs", "orphans", WARN if found else OK,
+               f"{len(found)} processes that a killed relab started still run: {some}" if found else "none",
+               "relab queue orphans --end ends them" if found else "")  # fmt: skip
 
 
 def survey(path: Path) -> tuple[Counter[str], list[tuple[str, bytes, Any]], bool]:

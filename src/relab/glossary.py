@@ -127,6 +127,7 @@ time/save_s        | s        | 0    | inf | 0  | seconds of this row spent on c
 time/log_s         | s        | 0    | inf | 0  | seconds of this row spent on writing the record
 time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
 time/rss_mb        | MB       | 0    | inf | 0  | memory of the process
+time/load          | threads  | 0    | inf | 0  | load of the machine, mean of the last minute: threads that run or want to, this run's included; more than it has cores is a busy machine
 """  # noqa: E501 - a table reads by its columns
 
 # Names with a free part, declared by somebody else than relab: prefix -> meaning.
@@ -139,7 +140,7 @@ EVENTS = {
     "start": "training began",
     "resume": "training went on from a checkpoint",
     "finish": "training came to its end",
-    "stop": "training ended early, as the evaluation or the user asked; `reason` says why",
+    "stop": "training ended early, as the evaluation, the user or a finding asked; `reason` says why",
     "interrupt": "a signal ended the run; it can be resumed",
     "error": "an exception ended the run; `message` holds it",
     "checkpoint": "a checkpoint was written",

@@ -25,6 +25,7 @@ from relab import checkpoint, config, registry, rollout
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.envs.base import Worlds
+from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record
 from relab.screen import Screen, Silent
 from relab.streams import world_seeds
@@ -203,6 +204,7 @@ class Trainer:
             "time/sps_mean": mean,
             "time/elapsed_s": elapsed,
             "time/rss_mb": usage.ru_maxrss / 1024,
+            "time/load": os.getloadavg()[0],
         }
         self.record.append_timing(self.step, row)
         self.record.heartbeat()
@@ -349,6 +351,7 @@ def start(
     screen, env = screen or Silent(), env or make_env(cfg)
     spec = env.spec.to_dict() | {"random": random_baseline(env, config.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
+    facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, config.to_dict(cfg), provenance, facts | meta)
     record.append_event("start", 0, pid=os.getpid())
     screen.start(head_facts(cfg, record))

@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent / "histories"
 ROWS, EVALUATIONS, SAMPLED = 12, 5, 10
 DROPPED = {"time/log_s", "time/eval_s", "time/save_s", "time/elapsed_s", "time/sps_mean", "time/rss_mb"}
+QUIET = {"time/load": 1.0}  # the histories do not depend on what else ran where they were made
 Rows = list[dict[str, Any]]
 
 HEALTHY = {
@@ -238,13 +239,14 @@ def thin(source: Path, target: Path) -> None:
     shutil.copy(source / "checkpoints" / "best.json", target / "checkpoints")
     for name in ("metrics", "timing"):
         rows = [{k: v for k, v in row.items() if k not in DROPPED} for row in read_rows(source / f"{name}.jsonl")]
+        rows = [row | QUIET if "time/load" in row else row for row in rows]
         write_rows(target / f"{name}.jsonl", [digits(rows[i]) for i in spread(len(rows), ROWS)])
     write_rows(target / "evals.jsonl", thin_evals(read_rows(source / "evals.jsonl")))
     kept = [row for row in read_rows(source / "events.jsonl") if row["kind"] != "checkpoint"]
     write_rows(target / "events.jsonl", kept)
     meta = json.loads((source / "meta.json").read_text())
     meta |= {"packages": {"relab": meta["packages"].get("relab")}, "machine": {}, "name": target.name}
-    meta |= {"commit": None, "patch": None, "untracked": None}
+    meta |= {"commit": None, "patch": None, "untracked": None, "load": {"one_minute": 1.0, "cores": 2}}
     (target / "meta.json").write_text(json.dumps(meta) + "\n")
 
 

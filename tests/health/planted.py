@@ -251,6 +251,13 @@ def torn(copy: Copy) -> None:
     copy("sac-pendulum", "").change("value/critic_loss", lambda i, x: x * 8.0**i)
 
 
+def busy(copy: Copy) -> None:
+    """Five other programs from the fourth row on, on two cores."""
+    rows = copy("cartpole", "").rows["timing.jsonl"]
+    for i, row in enumerate(rows):
+        row["time/load"] = 1.0 if i < 3 else 6.0
+
+
 PLANTED: dict[str, Callable[[Copy], None]] = {
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,
     "unknown-config-key": unread, "constant-ratio": ratio, "name-is-not-definition": alias,
@@ -260,6 +267,7 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "reward-out-of-scale": rewards, "observation-out-of-scale": inputs, "stale-data": stale,
     "resume-lost-state": forgotten, "evaluation-on-training-seeds": same_seeds, "duplicated-seeds": twice,
     "temperature-runaway": hot, "temperature-stuck": stuck, "q-overestimation": believing, "critic-loss-blow-up": torn,
+    "busy-machine": busy,
 }  # fmt: skip
 
 

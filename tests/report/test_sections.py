@@ -183,6 +183,18 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
     assert course.elapsed(history.load(folder)) == 11.0
 
 
+def test_a_speed_from_a_busy_machine_is_marked():
+    from relab.report import gather
+
+    histories = Path(__file__).resolve().parents[1] / "health" / "histories"
+    said = {}
+    for name in ("faulty/busy-machine", "healthy/cartpole"):
+        found = course.throughput(gather.load(histories / name)[0].runs[0])
+        said[name] = " ".join(found["lines"])
+    assert "the machine was busy in 75% of the rows (load 6 on 2 cores)" in said["faulty/busy-machine"]
+    assert "busy" not in said["healthy/cartpole"]
+
+
 def test_no_run_is_an_error(tmp_path):
     with pytest.raises(RecordError, match="no runs at or below"):
         sections.build(tmp_path)

@@ -21,6 +21,7 @@ EXAMPLES = """
   relab experiment question.yaml --yes           runs what is missing, ends in an answer
   relab experiment question.yaml --yes --json
   relab experiment question.yaml --log LOG.md    the entry goes into this log
+  relab experiment question.yaml --queue         adds its runs to the queue; `relab queue work` runs them
 """
 LOG = "LOG.md"
 INTERRUPTED = 130
@@ -43,6 +44,10 @@ class Experiment:
     """runs at a time; default: one per core"""
     yes: bool = False
     """start without asking"""
+    queue: bool = False
+    """add the runs that are missing to the queue ($RELAB_QUEUE, else `queue` here) and end; ask again for the answer"""
+    only: str | None = None
+    """make this run alone (VARIANT-sSEED), without an answer"""
     log: Path | None = None
     """the log that gets the entry; default: `log` of the file, else LOG.md in the folder of the experiments"""
     no_log: bool = False
@@ -66,6 +71,11 @@ def main(words: Sequence[str]) -> int:
     asked = experiment.load(args.file)
     folder = args.root / (args.name or args.file.stem)
     cells = experiment.prepare(asked, folder)
+    require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
+    if args.queue:
+        return enqueue(args, folder, cells)
+    if args.only is not None:
+        return run_one(args, asked, folder, cells)
     try:
         if not (args.json or agreed(args, asked, cells, folder)):
             return 0
@@ -86,9 +96,52 @@ def main(words: Sequence[str]) -> int:
 
 
 def interrupted(cells: list[experiment.Cell]) -> int:
-    there = sum(map(experiment.finished, cells))
+    there = sum(map(experiment.settled, cells))
     print(f"interrupted: {there} of {len(cells)} runs are finished; call it again to go on", file=sys.stderr)
     return INTERRUPTED
+
+
+# ---- One run, or all of them by a queue
+
+
+def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
+    from relab.jsonl import encode
+
+    chosen = [cell for cell in cells if cell.folder.name == args.only]
+    names = [cell.folder.name for cell in cells]
+    require(bool(chosen), f"`--only` must be one of {', '.join(names[:20])}, but is {args.only!r}")
+    done = experiment.run_some(asked, folder, chosen, 1)
+    state = experiment.status(chosen[0])
+    if args.json:
+        print(encode({"run": str(chosen[0].folder), "status": state}).decode(), end="")
+    else:
+        print("\n".join([f"{args.only}: {state}", *failures(chosen, done)]))
+    return INTERRUPTED if done.interrupted else 1 if done.failed else 0
+
+
+def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
+    """An entry for each run that is missing and not asked for yet; each continues the question as it was kept."""
+    from relab.commands.queue import Common
+    from relab.execute import submit
+    from relab.execute.queue import Queue
+    from relab.jsonl import encode
+
+    place = Common().folder
+    queue = Queue(place)
+    there, added = queue.keys(), []
+    words = ["experiment", str(folder / "experiment.yaml"), "--name", folder.name, "--root", str(args.root)]
+    for cell in cells:
+        key = str(cell.folder.resolve())
+        if not experiment.settled(cell) and key not in there:
+            added.append(queue.add(submit.relab([*words, "--only", cell.folder.name], key=key)).id)
+    asked_before = sum(str(cell.folder.resolve()) in there for cell in cells)
+    if args.json:
+        print(encode({"queue": str(place), "added": added, "there": asked_before}).decode(), end="")
+    else:
+        print(f"{len(added)} of {len(cells)} runs added to {place} ({asked_before} were there,"
+              f" {sum(map(experiment.settled, cells))} are finished)")  # fmt: skip
+        print(f"next: relab queue work, then relab experiment {shlex.quote(str(args.file))} for the answer")
+    return 0
 
 
 # ---- Before
@@ -203,8 +256,8 @@ def next_commands(folder: Path, answers: list[Any]) -> list[str]:
 
 
 def one(outcome: Any) -> str:
-    """A run's number; one that never got to the level is marked."""
-    return ("" if outcome.reached else ">") + screen.number(outcome.value)
+    """A run's number; one that never got to the level is marked, and one that was stopped before its end."""
+    return ("" if outcome.reached else ">") + screen.number(outcome.value) + (" (stopped)" if outcome.stopped else "")
 
 
 def print_json(asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written) -> None:

@@ -1,1 +1,1 @@
-"""Where do runs run? local.py: processes on this machine."""
+"""Where do runs run? executor.py: the four verbs; local.py: processes on this machine; queue.py, worker.py: in turn."""

@@ -1,6 +1,7 @@
-"""How do many runs share this machine? One process a run, one thread each, as many at a time as there are cores.
+"""How do many runs share this machine? One process a run, one thread each, as many at a time as there is room for.
 
-A job whose process is killed is started again (it resumes), a few times; Ctrl-C or SIGTERM asks the running ones to
+`Local` is the executor of this machine. `run` drives it for jobs that know from their record whether they are done: one
+whose process is killed is started again (it resumes), a few times; Ctrl-C or SIGTERM asks the running ones to
 checkpoint and leaves the rest for the next call. Jobs are commands, never a shell's, so that any trainer can be one.
 """
 
@@ -11,15 +12,161 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab import processes
+from relab.config import require
+from relab.execute.executor import Ended, Needs, Seen, Work
+from relab.execute.slots import Slots, cores, machine_mb
+
+__all__ = ["Job", "Local", "Result", "Slots", "Stop", "cores", "machine_mb", "run"]
+
 TRIES = 3
 NOT_STARTED = 127  # exit code of a program that is not there, as shells give it
-POLL_S = 0.1
+POLL_S = 0.02
+BEAT_S = 10.0
+LOOK_S = 15.0
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+
+
+# ---- The executor of this machine
+
+
+@dataclass
+class Started:
+    """A process of ours."""
+
+    work: Work
+    process: subprocess.Popen[bytes]
+    since: float
+    beat: float  # when its heart beat last
+    loads: list[float]
+    asked: float | None = None  # when it was asked to end
+
+
+class Local:
+    """Processes of this machine, in slots by core and memory, each in a session of its own."""
+
+    def __init__(self, slots: Slots, patience_s: float = processes.PATIENCE_S) -> None:
+        self.slots, self.patience_s, self.me = slots, patience_s, processes.myself()
+        self.waiting: dict[str, Work] = {}
+        self.running: dict[str, Started] = {}
+        self.ended: list[Ended] = []
+
+    def submit(self, work: Work) -> None:
+        self.slots.check(work.needs, work.id)
+        self.waiting[work.id] = work
+        self._fill()
+
+    def watch(self) -> list[Seen]:
+        now = time.monotonic()
+        for each in list(self.running.values()):
+            self._see(each, now)
+        self._fill()
+        found = [Seen(id_, "waiting") for id_ in self.waiting]
+        found += [Seen(id_, "running", x.process.pid, now - x.since) for id_, x in self.running.items()]
+        return found + [Seen(x.id, "ended", None, x.seconds) for x in self.ended]
+
+    def cancel(self, id: str) -> None:
+        if id in self.waiting:
+            del self.waiting[id]
+            self.ended.append(Ended(id, -signal.SIGTERM, 0.0, asked=True))
+            return
+        each = self.running.get(id)
+        if each is None or each.asked is not None:
+            return
+        self._see(each, time.monotonic())  # one that has ended already was not ended by us
+        if id in self.running:
+            each.asked = time.monotonic()
+            processes.tell(each.process.pid, signal.SIGTERM)
+
+    def collect(self) -> list[Ended]:
+        found, self.ended = self.ended, []
+        return found
+
+    def fits(self, needs: Needs, others: Collection[Needs] = ()) -> bool:
+        return not self.waiting and self.slots.fits(needs, others)
+
+    def close(self) -> None:
+        """Ask all to end and wait for it; what does not listen is killed. The rest is for collect."""
+        for id_ in [*self.waiting, *self.running]:
+            self.cancel(id_)
+        while self.running:
+            self.watch()
+            time.sleep(POLL_S)
+
+    def _fill(self) -> None:
+        for work in list(self.waiting.values()):
+            if not self.slots.fits(work.needs):
+                return  # in order: a large one is not passed by small ones for ever
+            del self.waiting[work.id]
+            self._start(work)
+
+    def _start(self, work: Work) -> None:
+        now = time.monotonic()
+        try:
+            process = start(work, self.me)
+        except OSError as error:
+            with open(work.log, "a", encoding="utf-8") as log:
+                log.write(f"{work.words[0]} could not be started: {error.strerror}\n")
+            self.ended.append(Ended(work.id, NOT_STARTED, 0.0))
+            return
+        self.slots.take(work.id, work.needs)
+        self.running[work.id] = Started(work, process, now, now, [load()])
+
+    def _see(self, each: Started, now: float) -> None:
+        """Has it ended, does its heart beat, does it listen?"""
+        pid, status, usage = os.wait4(each.process.pid, os.WNOHANG)
+        if pid:
+            self._close(each, os.waitstatus_to_exitcode(status), usage.ru_maxrss / 1024, now)
+            return
+        if now - each.beat >= BEAT_S:
+            each.beat = now
+            each.loads.append(load())
+            if each.work.beat is not None and not touch(each.work.beat):
+                self.cancel(each.work.id)  # somebody has taken it away
+                return
+        if each.asked is not None and now - each.asked > self.patience_s:
+            processes.tell(each.process.pid, signal.SIGKILL)
+
+    def _close(self, each: Started, code: int, rss_mb: float, now: float) -> None:
+        each.process.returncode = code  # Popen was not asked, and would wait for a process that is gone
+        del self.running[each.work.id]
+        self.slots.free(each.work.id)
+        mean = sum(each.loads) / len(each.loads)
+        self.ended.append(Ended(each.work.id, code, now - each.since, rss_mb, mean, each.asked is not None))
+
+
+def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
+    work.log.parent.mkdir(parents=True, exist_ok=True)
+    marks = {processes.JOB: work.id, processes.OWNER: owner}
+    with open(work.log, "ab") as log:
+        # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
+        return subprocess.Popen(
+            work.words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            cwd=work.cwd, env={**os.environ, **ONE_THREAD, **work.env, **marks},
+        )  # fmt: skip
+
+
+def touch(path: Path) -> bool:
+    """Whether it is there; its time is now. A file system that does not answer is no reason to end anything."""
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        pass
+    return True
+
+
+def load() -> float:
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+
+
+# ---- Jobs that know whether they are done
 
 
 @dataclass
@@ -34,12 +181,12 @@ class Job:
     ended: Callable[[int, float, bool], None] | None = None  # exit code, seconds, whether it was asked to stop
     tries: int = 0
     exit_codes: list[int] = field(default_factory=list)
-    since: float = 0.0  # when this try began
+    needs: Needs = field(default_factory=Needs)
 
-    def end(self, code: int, stopped: bool = False) -> None:
-        self.exit_codes.append(code)
+    def end(self, ended: Ended) -> None:
+        self.exit_codes.append(ended.code)
         if self.ended is not None:
-            self.ended(code, time.monotonic() - self.since, stopped)
+            self.ended(ended.code, ended.seconds, ended.asked)
 
 
 @dataclass(frozen=True)
@@ -49,93 +196,101 @@ class Result:
     finished: list[str]
     failed: list[str]
     interrupted: bool
+    stopped: list[str] = field(default_factory=list)  # because `look` said so
 
 
-Running = dict[subprocess.Popen[bytes], Job]
+Look = Callable[[Collection[str]], Collection[str]]
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def run(
+    jobs: Sequence[Job],
+    workers: int,
+    watch: Callable[[int, int], None] | None = None,
+    look: Look | None = None,
+    every_s: float = LOOK_S,
+) -> Result:
+    """Run all jobs that are not done yet; `watch(done, all)` is called when one ends.
 
-
-def run(jobs: Sequence[Job], workers: int, watch: Callable[[int, int], None] | None = None) -> Result:
-    """Run all jobs that are not done yet; `watch(done, all)` is called when one ends."""
-    waiting = [job for job in jobs if not job.done()]
-    running: Running = {}
-    failed: list[str] = []
+    `look(names)` is asked about the running ones every few seconds, and answers with those that are to be stopped.
+    """
+    names = [job.name for job in jobs]
+    require(workers >= 1, f"`workers` must be at least 1, but is {workers}")
+    require(len(set(names)) == len(names), f"jobs need different names, but got {', '.join(sorted(names))}")
+    going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()])
+    known = any(job.needs.memory_mb is not None for job in jobs)  # else the number of workers is all there is to go by
+    at, looked = Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
     with Stop() as stop:
         try:
-            while (waiting or running) and not stop.asked:
-                while waiting and len(running) < workers:
-                    begin(waiting.pop(0), running, failed)
-                ended = [process for process in running if process.poll() is not None]
-                for process in ended:
-                    settle(running.pop(process), process.returncode, waiting, failed)
-                if ended and watch is not None:
+            while (going.waiting or at.running) and not stop.asked:
+                going.begin(at)
+                at.watch()
+                if look is not None and at.running and looked.due():
+                    with looked:
+                        going.stop(at, look([name for name, each in at.running.items() if each.asked is None]))
+                if going.settle(at) and watch is not None:
                     watch(sum(job.done() for job in jobs), len(jobs))
                 time.sleep(POLL_S)
         finally:  # also when a job cannot be started at all: no process is left behind
-            end(running)
-    return Result([job.name for job in jobs if job.done()], failed, stop.asked)
+            at.close()
+            for ended in at.collect():
+                going.jobs[ended.id].end(ended)
+    return Result([job.name for job in jobs if job.done()], going.failed, stop.asked, going.stopped)
 
 
-def begin(job: Job, running: Running, failed: list[str]) -> None:
-    """Start a job; a program that is not there fails it and says so in its log."""
-    command = job.command()
-    job.tries += 1
-    job.since = time.monotonic()
-    try:
-        process = start(job, command)
-    except OSError as error:
-        with open(job.log, "a", encoding="utf-8") as log:
-            log.write(f"{command[0]} could not be started: {error.strerror}\n")
-        job.end(NOT_STARTED)
-        failed.append(job.name)
-        return
-    running[process] = job
-    if job.started is not None:
-        job.started(process)
+@dataclass
+class _Going:
+    """The jobs of one call of `run`."""
+
+    jobs: dict[str, Job]
+    waiting: list[Job]
+    failed: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+
+    def begin(self, at: Local) -> None:
+        """Start what there is room for; a job's command is made when it starts, because that may prepare its folder."""
+        while self.waiting and at.fits(self.waiting[0].needs):
+            job = self.waiting.pop(0)
+            job.tries += 1
+            at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs))
+            if job.started is not None and job.name in at.running:
+                job.started(at.running[job.name].process)
+
+    def stop(self, at: Local, names: Collection[str]) -> None:
+        for name in names:
+            at.cancel(name)
+
+    def settle(self, at: Local) -> bool:
+        """Ended: done, stopped as asked, worth another try (it was killed), or failed (it would fail again)."""
+        ended = at.collect()
+        for each in ended:
+            job = self.jobs[each.id]
+            job.end(each)
+            if each.asked:
+                self.stopped.append(each.id)
+            elif job.done():
+                continue
+            elif each.code < 0 and job.tries < TRIES:
+                self.waiting.append(job)
+            else:
+                self.failed.append(each.id)
+        return bool(ended)
 
 
-def start(job: Job, command: list[str]) -> subprocess.Popen[bytes]:
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    with open(job.log, "ab") as log:
-        # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
-        return subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
-            env={**os.environ, **ONE_THREAD},
-        )  # fmt: skip
+class Pace:
+    """When to look again: every few seconds, and never for more than a twentieth of the time."""
 
+    def __init__(self, every_s: float) -> None:
+        self.every_s, self.next = every_s, time.monotonic() + every_s
 
-def settle(job: Job, code: int, waiting: list[Job], failed: list[str]) -> None:
-    """A process ended: done, worth another try (it was killed), or failed (a second try would fail the same way)."""
-    job.end(code)
-    if job.done():
-        return
-    if code < 0 and job.tries < TRIES:
-        waiting.append(job)
-    else:
-        failed.append(job.name)
+    def due(self) -> bool:
+        return time.monotonic() >= self.next
 
+    def __enter__(self) -> None:
+        self.since = time.monotonic()
 
-def end(running: Running, patience_s: float = 60.0) -> None:
-    """Ask what still runs to checkpoint and stop; what does not listen is killed."""
-    for process in running:
-        tell(process, signal.SIGTERM)
-    deadline = time.monotonic() + patience_s
-    for process, job in running.items():
-        try:
-            process.wait(max(0.1, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            tell(process, signal.SIGKILL)
-            process.wait()
-        job.end(process.returncode, stopped=True)
-
-
-def tell(process: subprocess.Popen[bytes], number: int) -> None:
-    """A signal to the process and those that it has started: they share its session."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # ended a moment ago
-        os.killpg(process.pid, number)
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        self.next = now + max(self.every_s, 20 * (now - self.since))
 
 
 class Stop:
@@ -147,7 +302,8 @@ class Stop:
 
     def __enter__(self) -> Stop:
         for number in (signal.SIGINT, signal.SIGTERM):
-            self.old[number] = signal.signal(number, self.ask)
+            with contextlib.suppress(ValueError):  # not the main thread: whoever started us handles signals
+                self.old[number] = signal.signal(number, self.ask)
         return self
 
     def ask(self, *_: object) -> None:

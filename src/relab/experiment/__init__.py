@@ -4,12 +4,12 @@ Everything here is a function of the experiment's folder: killed or called again
 no finished run is repeated. The first variant is the control; every other one is compared with it.
 """
 
-from relab.experiment.cells import Cell, finished, histories, prepare, run, status, why_failed
+from relab.experiment.cells import Cell, finished, histories, prepare, run, run_some, settled, status, why_failed
 from relab.experiment.conclude import conclude
 from relab.experiment.forecast import STARTUP_S, Forecast, Interrupted, forecast
 from relab.experiment.question import Experiment, load
 
 __all__ = [
     "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "conclude", "finished", "forecast", "histories",
-    "load", "prepare", "run", "status", "why_failed",
+    "load", "prepare", "run", "run_some", "settled", "status", "why_failed",
 ]  # fmt: skip

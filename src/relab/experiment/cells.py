@@ -4,6 +4,7 @@ experiments/<id>/experiment.yaml   the question as it was asked
 experiments/<id>/variants/*.yaml   each variant's resolved config, or what fills a command's placeholders
 experiments/<id>/runs/NAME-sSEED   one run folder per variant and seed
 experiments/<id>/state/            foreign commands: how each run ended (foreign.py)
+experiments/<id>/stopped/          why a run was stopped on a finding (watcher.py)
 experiments/<id>/logs/             what the processes printed
 experiments/<id>/runs.json, answer.json, report.md, report.html
 """
@@ -21,7 +22,8 @@ from typing import Any
 from relab import config, history
 from relab.config import Layer, require
 from relab.execute import local
-from relab.experiment import foreign
+from relab.execute.outlook import last_words
+from relab.experiment import foreign, watcher
 from relab.experiment.question import NOT_ASKED, Experiment
 from relab.importers import told
 from relab.jsonl import RecordError, encode, write_atomic
@@ -49,7 +51,7 @@ def prepare(e: Experiment, folder: Path) -> list[Cell]:
     (folder / "variants").mkdir(parents=True, exist_ok=True)
     keep_question(folder, e)
     for name, values in settings.items():
-        write_atomic(folder / "variants" / f"{name}.yaml", config.format_yaml(values).encode())
+        keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(values))
     return [Cell(name, seed, folder / "runs" / f"{name}-s{seed}") for seed in e.seeds for name in e.variants]
 
 
@@ -75,11 +77,17 @@ def keep_question(folder: Path, e: Experiment) -> None:
                            " choose another --name, or delete that folder")  # fmt: skip
         missing = [seed for seed in before["seeds"] if seed not in e.seeds]
         require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
-    write_atomic(path, text.encode())
+    keep_text(path, text)
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Written only where it differs: several processes may work on one experiment, each on a run of its own."""
+    if not path.is_file() or path.read_bytes() != text.encode():
+        write_atomic(path, text.encode())
 
 
 def _defaults() -> dict[str, Any]:
-    return {"paired": False}  # keys that older folders do not have
+    return {"paired": False, "stop_on": []}  # keys that older folders do not have
 
 
 def _given(values: Mapping[str, Any], key: str) -> Any:
@@ -95,11 +103,9 @@ def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:
 
 def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
     if not e.command:
-        return local.Job(
-            cell.folder.name, partial(command, cell, folder, e.question), partial(finished, cell), cell.log
-        )
+        return local.Job(cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log)
     return local.Job(
-        cell.folder.name, partial(foreign.command, e, cell), partial(finished, cell), cell.log,
+        cell.folder.name, partial(foreign.command, e, cell), partial(settled, cell), cell.log,
         started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),
     )  # fmt: skip
 
@@ -118,7 +124,18 @@ def finished(cell: Cell) -> bool:
     return status(cell) == "finished"
 
 
+def settled(cell: Cell) -> bool:
+    """Nothing more is to come: it is finished, or was stopped on a finding."""
+    return status(cell) in ("finished", "stopped")
+
+
 def status(cell: Cell) -> str | None:
+    """finished, stopped (on a finding), or as the record says; None where there is none."""
+    found = recorded(cell)
+    return "stopped" if found is not None and found != "finished" and watcher.stopped(cell.folder) else found
+
+
+def recorded(cell: Cell) -> str | None:
     """As the state file of a foreign command says, else as the run's own record does; None where there is neither."""
     state = told.read_state(cell.folder)
     if state:
@@ -132,7 +149,7 @@ def status(cell: Cell) -> str | None:
 def why_failed(cell: Cell) -> str:
     if told.read_state(cell.folder):
         return foreign.why(cell.folder, cell.log)
-    return foreign.last_words(cell.log)
+    return last_words(cell.log)
 
 
 # ---- All runs
@@ -146,7 +163,7 @@ def run(
     watch: Callable[[int, int], None] | None = None,
 ) -> local.Result:
     """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
-    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch)
+    result = run_some(e, folder, cells, workers, watch)
     rows = [
         {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
         for c in cells
@@ -155,20 +172,38 @@ def run(
     return result
 
 
+def run_some(
+    e: Experiment,
+    folder: Path,
+    cells: list[Cell],
+    workers: int | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> local.Result:
+    """Some of the cells; what is known of all of them is not written down."""
+    looker = watcher.Watcher(e.stop_on, {cell.folder.name: cell.folder for cell in cells})
+    look = looker.look if e.stop_on else None
+    return local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every)
+
+
 def histories(cells: list[Cell]) -> dict[str, list[history.History]]:
-    """Variant -> finished runs in the order of the seeds."""
+    """Variant -> runs that are finished or were stopped, in the order of the seeds."""
     found: dict[str, list[history.History]] = {}
     for cell in cells:
         found.setdefault(cell.variant, [])
-        if finished(cell):
+        if settled(cell):
             found[cell.variant].append(read(cell))
     return found
 
 
 def read(cell: Cell) -> history.History:
+    """Its history; why it was stopped is in `meta`."""
     if not told.read_state(cell.folder):
-        return history.load(cell.folder)
-    try:
-        return foreign.read(cell.folder)
-    except RecordError as error:
-        raise RecordError(f"{cell.folder.name}: {error}") from None
+        found = history.load(cell.folder)
+    else:
+        try:
+            found = foreign.read(cell.folder)
+        except RecordError as error:
+            raise RecordError(f"{cell.folder.name}: {error}") from None
+    if status(cell) == "stopped":
+        found.meta["stopped"] = watcher.stopped(cell.folder)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,33 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     control, *others = arms
     found = [compare(e, (control, name), arms, looked.get(name, [])) for name in others]
     taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, found)}
-    body = {"question": e.question, "answers": [x.to_dict() for x in found], "looks": taken}
+    gone = {run.folder.name: run.meta["stopped"] for group in runs.values() for run in group if "stopped" in run.meta}
+    for each in found:
+        each.text += told_stopped(each, gone)
+    body = {"question": e.question, "answers": [x.to_dict() for x in found], "looks": taken, "stopped": gone}
     write_atomic(folder / "answer.json", encode(body, indent=True))
     return found
 
 
 def outcome(e: Experiment, run: history.History) -> answer.Outcome:
-    column = found if (found := find_column(run, e.metric)) else e.metric
-    return answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    column = find_column(run, e.metric) or e.metric
+    found = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    why = run.meta.get("stopped")
+    if not why:
+        return found
+    cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
+    return replace(found, stopped=True, note=f"{cut}; {found.note}" if found.note else cut)
+
+
+def told_stopped(x: answer.Answer, gone: Mapping[str, Any]) -> str:
+    """A sentence more, where runs of these two variants were stopped before their end."""
+    mine = [gone[o.run] for arm in (x.a, x.b) for o in arm if o.run in gone]
+    if not mine:
+        return ""
+    slugs = ", ".join(dict.fromkeys(str(why.get("slug")) for why in mine))
+    counts = " and ".join(f"{sum(o.run in gone for o in arm)} of {name}" for name, arm in zip(x.names, (x.a, x.b)))
+    many = "runs were" if len(mine) > 1 else "run was"
+    return f" {len(mine)} {many} stopped early on a finding ({slugs}; {counts}), and count as they stood then."
 
 
 def compare(e: Experiment, names: tuple[str, str], arms: Mapping[str, Any], looked: list[list[int]]) -> answer.Answer:

@@ -14,7 +14,7 @@ from relab import config, history
 from relab.config import ConfigError, require
 from relab.execute import local
 from relab.experiment import foreign
-from relab.experiment.cells import RELAB, Cell, finished, read, run
+from relab.experiment.cells import RELAB, Cell, finished, read, run, settled
 from relab.experiment.conclude import column_of
 from relab.experiment.question import Experiment
 from relab.importers import told
@@ -42,7 +42,7 @@ class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is n
 
 def forecast(e: Experiment, cells: list[Cell], folder: Path, workers: int) -> Forecast:
     """Seconds that the missing runs will take."""
-    missing = [cell for cell in cells if not finished(cell)]
+    missing = [cell for cell in cells if not settled(cell)]
     if not missing:
         return Forecast(0, 0.0, workers)
     if e.command:
@@ -55,9 +55,9 @@ def forecast(e: Experiment, cells: list[Cell], folder: Path, workers: int) -> Fo
 
 def from_finished(e: Experiment, cells: list[Cell], folder: Path, workers: int) -> Forecast:
     """From the runs that are finished; where there is none, the first one is run now, for real."""
-    if not any(finished(cell) for cell in cells):
+    if not any(settled(cell) for cell in cells):
         first_run(e, cells[0], folder)
-    done = [cell for cell in cells if finished(cell)]
+    done = [cell for cell in cells if settled(cell)]
     column_of(read(done[0]), e)  # a metric that is not there is said before the other runs are paid for
     seconds = statistics.median(float(told.read_state(cell.folder).get("seconds", 0.0)) for cell in done)
     return Forecast(len(cells) - len(done), seconds, workers)

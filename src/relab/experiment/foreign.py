@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.config import require
+from relab.execute.outlook import last_words
 from relab.experiment import template
 from relab.history import History
 from relab.importers import find, told
 from relab.jsonl import RecordError, encode, write_atomic
+from relab.processes import birth, lives
 from relab.record import now
 
 if TYPE_CHECKING:
@@ -56,17 +58,9 @@ def empty(folder: Path, ours: bool) -> None:
 def check_alone(cell: Cell, state: dict[str, Any]) -> None:
     """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
     pid = state.get("pid")
-    alive = state.get("exit_code") is None and isinstance(pid, int) and birth(pid) == state.get("birth") is not None
-    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name}; wait for it, or end it")
-
-
-def birth(pid: int) -> str | None:
-    """When a living process was started, in the kernel's ticks: tells it from a later one of the same id."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] == "Z" else fields[19]
+    alive = state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
+    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name};"
+                       " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
@@ -123,12 +117,3 @@ def why(folder: Path, log: Path) -> str:
     code = state.get("exit_code")
     how = f"killed by signal {-code}" if isinstance(code, int) and code < 0 else f"exit code {code}"
     return f"{how}; {last_words(log)}"
-
-
-def last_words(log: Path) -> str:
-    """The last line that a process printed."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        lines = []
-    return f"its last words: {lines[-1].strip()[:200]}" if lines else "it printed nothing"

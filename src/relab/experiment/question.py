@@ -12,10 +12,10 @@ from typing import Any
 from relab import answer, config
 from relab.config import require
 from relab.configs.coerce import coerce
-from relab.experiment import template
+from relab.experiment import template, watcher
 
 INSTEAD = {"vary"}  # another way to write `variants`
-NOT_ASKED = ("seeds", "log")  # may change without making it another question
+NOT_ASKED = ("seeds", "log", "look_every")  # may change without making it another question
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Experiment:
     paired: bool = False  # differences within seeds
     budget: int | None = None  # total_steps of relab's trainer, {budget} of a command
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    stop_on: tuple[str, ...] = ()  # findings (slugs, or `error`) on which a run is stopped
+    look_every: float = 15.0  # seconds between looks at the running runs
     log: str | None = None  # where the entry goes; default: LOG.md beside the experiments
 
     @property
@@ -53,7 +55,8 @@ class Experiment:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
-        return {k: v for k, v in values.items() if v not in (None, "") and (k != "resume" or v)}
+        unsaid = {"resume": False, "stop_on": [], "look_every": Experiment.look_every}
+        return {k: v for k, v in values.items() if v not in (None, "") and (k not in unsaid or v != unsaid[k])}
 
 
 KEYS = {each.name for each in fields(Experiment)} | INSTEAD
@@ -67,7 +70,7 @@ def load(path: Path) -> Experiment:
         require(key in KEYS, f"unknown key `{key}` in {path}; the nearest known one is `{hint}`")
     require(bool(values.get("question")), f"{path} needs a `question`: one sentence that the runs are to answer")
     types = typing.get_type_hints(Experiment)
-    special = ("vary", "variants", "seeds", "base", *template.COMMANDS)
+    special = ("vary", "variants", "seeds", "base", "stop_on", *template.COMMANDS)
     known = {k: coerce(v, types[k], k) for k, v in values.items() if k not in special}
     words: dict[str, Any] = {key: template.split(values[key], key) for key in template.COMMANDS if values.get(key)}
     require(
@@ -76,7 +79,7 @@ def load(path: Path) -> Experiment:
     )
     found = Experiment(
         variants=variants_of(values, path), seeds=seeds_of(values.get("seeds", 5)),
-        base=dict(values.get("base") or {}), **words, **known,
+        base=dict(values.get("base") or {}), stop_on=watcher.names_of(values.get("stop_on")), **words, **known,
     )  # fmt: skip
     check(found, path)
     return found
@@ -124,6 +127,7 @@ def check(e: Experiment, path: Path) -> None:
     require(e.direction in answer.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
     require(e.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {e.smallest_effect}")
     require(e.at != "first_step_reaching" or e.level is not None, "`at: first_step_reaching` needs a `level`")
+    require(e.look_every > 0, f"`look_every` must be a number of seconds above 0, but got {e.look_every}")
     require(e.last >= 1, f"`last` must be at least 1, but got {e.last}")
     allowed = answer.PAIRED
     require(not e.paired or e.at in allowed, f"`paired` goes with at: {' or '.join(allowed)}, but `at` is {e.at}")

@@ -184,7 +184,7 @@ def tried(item: Any) -> str:
 
 def footer(report: Report) -> str:
     """One line of limits: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
-    parts = [seeds(report), episodes(report)]
+    parts = [seeds(report), episodes(report), busy(report)]
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
@@ -212,6 +212,15 @@ def seeds(report: Report) -> str:
 def episodes(report: Report) -> str:
     n = [view.evals()[-1].n for run in report.runs if (view := run.view).has_evals(view.by)]
     return f"{min(n)} episodes per evaluation" if n else "no evaluations with episodes"
+
+
+def busy(report: Report) -> str:
+    """Runs whose speed is that of a shared machine."""
+    found = [f for f in report.findings if f.slug == "busy-machine"]
+    if not found:
+        return ""
+    which = "the machine was busy" if len(report.runs) == 1 else f"the machine was busy during {len(found)} runs"
+    return f"{which} (load {max(f.value or 0.0 for f in found):.3g}), so speeds are not to be quoted"
 
 
 def unasked(report: Report) -> str:

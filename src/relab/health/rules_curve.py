@@ -30,6 +30,8 @@ def run_incomplete(view: View) -> Finding | None:
         return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
                        suggest=[] if view.history.source == "relab" else [ELSEWHERE], confidence="high",
                        severity="error")  # fmt: skip
+    if state in ("interrupted", "stale") and _said_why(view):
+        return None
     if state in ("interrupted", "stale"):
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
                        suggest=[f"relab resume {view.name}"] if view.history.source == "relab" else [ELSEWHERE],
@@ -41,6 +43,13 @@ def run_incomplete(view: View) -> Finding | None:
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
     return None
+
+
+def _said_why(view: View) -> bool:
+    """Whether the last thing that began the run was followed by an event `stop`, as a watcher writes it."""
+    kinds = [str(e.get("kind")) for e in view.history.events]
+    began = max((i for i, kind in enumerate(kinds) if kind in ("start", "resume")), default=-1)
+    return "stop" in kinds[began + 1 :]
 
 
 def _stopped_short(view: View, planned: float) -> bool:

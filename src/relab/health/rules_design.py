@@ -221,6 +221,32 @@ def throughput_drop(view: View) -> Finding | None:
                    confidence="low")  # fmt: skip
 
 
+@rule("F20", "busy-machine", algos=(), footer=True)
+def busy_machine(view: View) -> Finding | None:
+    """
+    What: in a quarter of the rows or more the machine had more to do than it has cores, by a quarter or more, and not
+        from this run's own threads alone: a thread got less than 80 % of a core.
+    Why: times, speeds and costs of this run are those of a shared machine; they are not to be quoted or compared.
+    Known problems: the load is a mean over the last minute, and counts programs that wait for a disk. Returns and
+        losses do not depend on it.
+    Refuted by: the other programs having run on cores that this run could not use.
+    Try: measure speed again on a quiet machine (time/load below its cores); the learning itself stands.
+    """
+    facts = view.meta.get("load")
+    cores = facts.get("cores") if isinstance(facts, dict) else None
+    if type(cores) is not int or cores < 1 or not view.has("time/load"):
+        raise Missing("the machine's load and cores, as relab's own runs keep them")
+    load, threads = view.curve("time/load"), view.meta.get("threads")
+    own = threads if type(threads) is int else 1
+    busy = load.values > max(1.25 * cores, own + 0.5)
+    if busy.mean() < 0.25:
+        return None
+    usual = float(np.median(load.values[busy]))
+    return Finding(f"the machine was busy in {busy.mean():.0%} of the rows (load {usual:.3g} on {cores} cores):"
+                   " its speeds are not to be quoted", usual, load.onset(busy),
+                   [load.evidence(f"> 1.25 x {cores} cores")], confidence="high")  # fmt: skip
+
+
 @rule("B11", "metric-at-ceiling", algos=(), scope="folder")
 def metric_at_ceiling(groups: list[Group]) -> Finding | None:
     """

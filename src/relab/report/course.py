@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from relab.health.rule import Missing
+from relab.health.rules_design import busy_machine
+from relab.health.view import View
 from relab.history import History
 from relab.report.curves import running
 from relab.report.gather import Run, shown
@@ -34,7 +37,7 @@ def throughput(run: Run) -> dict[str, Any] | None:
     """Two speeds that are often mixed up: of everything the run did, and of collecting and learning alone."""
     columns, seconds = run.history.columns, elapsed(run.history)
     if not math.isfinite(seconds) or seconds <= 0:
-        return _logged_speed(run.history)
+        return _logged_speed(run)
     parts = {
         n: float(np.nansum(columns[f"time/{n}_s"].values))
         for n in ("collect", "update", "eval", "save", "log")
@@ -48,17 +51,26 @@ def throughput(run: Run) -> dict[str, Any] | None:
     rest = seconds - sum(parts.values())
     rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in parts.items()]
     rows += [["other (start, compiling)", duration(rest), f"{rest / seconds:.0%}"]] if rest > 0 else []
-    return section("Throughput", lines, [table(["part", "time", "share"], rows)])
+    return section("Throughput", lines + shared_machine(run), [table(["part", "time", "share"], rows)])
 
 
-def _logged_speed(run: History) -> dict[str, Any] | None:
+def shared_machine(run: Run) -> list[str]:
+    """A speed from a busy machine is marked as one."""
+    try:
+        found = busy_machine(View(run.history, run.name))
+    except Missing:  # nobody wrote down how busy it was
+        return []
+    return [found.message] if found is not None else []
+
+
+def _logged_speed(run: Run) -> dict[str, Any] | None:
     """What the tool logged about its speed, where it kept no clock."""
-    column = run.columns.get("time/sps")
+    column = run.history.columns.get("time/sps")
     if column is None or not np.isfinite(column.values).any():
         return None
     good = column.values[np.isfinite(column.values)]
     said = f"time/sps as logged: last {count(good[-1])}, median {count(float(np.median(good)))} steps/s"
-    return section("Throughput", [said, "no clock was kept: end to end is not known"])
+    return section("Throughput", [said, "no clock was kept: end to end is not known", *shared_machine(run)])
 
 
 # ---- Stages, events

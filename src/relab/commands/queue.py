@@ -1,0 +1,403 @@
+"""relab queue: what waits, what runs, and who does it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from relab.commands.parsing import parse
+from relab.configs.base import require
+from relab.places import printable
+from relab.registry import nearest
+
+if TYPE_CHECKING:
+    from relab.execute.entry import Entry
+    from relab.execute.queue import Item, Queue
+
+EXAMPLES = """
+  relab queue                                          what waits, runs, is done or failed
+  relab queue add train ppo env=cartpole seed=0        a training; it resumes if it is cut short
+  relab queue add --priority 5 -- python train.py      any program, after two dashes
+  relab queue work                                     run what waits, one run a core, until nothing does
+  relab queue work --stay --workers 1                  and wait for more
+  relab queue pause                                    start nothing new (resume: go on)
+  relab queue pause 4f2a                               this entry only; one that runs is asked to checkpoint
+  relab queue cancel 4f2a
+  relab queue retry --failed
+  relab queue show 4f2a                                its words, its tries, the end of its log
+  relab queue clear                                    forget what is done or cancelled
+  relab queue orphans --end                            end what a killed relab left running
+
+`relab queue VERB --help` shows the options of a verb.
+"""
+VARIABLE = "RELAB_QUEUE"
+INTERRUPTED = 130
+SHOWN = 20
+QUEUED = (
+    "train",
+    "resume",
+    "experiment",
+    "study",
+    "capture",
+    "eval",
+    "video",
+    "faults",
+    "coverage",
+    "convert",
+    "report",
+)
+FLAGS = ("--json", "--elsewhere", "--paused", "--help", "-h")  # of `add`, that take no value
+
+
+@dataclass(frozen=True)
+class Common:
+    """What every verb has."""
+
+    queue: Path | None = None
+    """the queue's folder; default: $RELAB_QUEUE, else `queue` in this folder"""
+    json: bool = False
+    """print as JSON"""
+
+    @property
+    def folder(self) -> Path:
+        return self.queue or Path(os.environ.get(VARIABLE) or "queue")
+
+    def open(self) -> Queue:
+        from relab.execute.queue import Queue
+
+        return Queue(self.folder).check()
+
+
+@dataclass(frozen=True)
+class List(Common):
+    """Show a queue: files in a folder, which any number of submitters and workers may share, on network mounts too.
+
+    A verb as the first word does something with it: add, work, pause, resume, cancel, retry, show, clear, orphans.
+    """
+
+    top: int = SHOWN
+    """entries to show of each state; 0 shows all"""
+
+
+@dataclass(frozen=True)
+class Add(Common):
+    """Add a command of relab (`add train ppo env=cartpole`) or, after two dashes, any program (`add -- python x.py`).
+
+    The options of `add` stand before the command. It will run in this folder, with the worker's environment.
+    """
+
+    priority: int = 0
+    """-999 to 999; higher ones run first, equal ones in the order in which they came"""
+    cores: int = 1
+    """cores that it takes"""
+    memory: float | None = None
+    """MB that it takes; default: what the largest of its kind took, 512 before one has ended"""
+    elsewhere: bool = False
+    """it may need more than this machine has: a worker on another one will run it"""
+    paused: bool = False
+    """it waits until `relab queue resume ID`"""
+
+
+@dataclass(frozen=True)
+class Work(Common):
+    """Run what waits, in the foreground, until nothing does. Ctrl-C asks what runs to checkpoint and puts it back."""
+
+    workers: int | None = None
+    """cores for this worker; default: those that no other worker of the queue uses on this machine"""
+    stay: bool = False
+    """wait for more when nothing is left"""
+
+
+@dataclass(frozen=True)
+class Ids(Common):
+    """Some entries."""
+
+    ids: tyro.conf.Positional[tuple[str, ...]] = ()
+    """ids, or how they begin"""
+
+
+@dataclass(frozen=True)
+class Pause(Ids):
+    """Start nothing new from this queue; or, with ids, pause these: one that runs checkpoints and is put aside."""
+
+
+@dataclass(frozen=True)
+class Resume(Ids):
+    """Go on with a paused queue; or, with ids, with these entries."""
+
+
+@dataclass(frozen=True)
+class Cancel(Ids):
+    """Take entries out of the queue; one that runs is asked to end, and ended after a minute; `retry` undoes it."""
+
+
+@dataclass(frozen=True)
+class Retry(Ids):
+    """Try entries again that failed or were cancelled."""
+
+    failed: bool = False
+    """all that failed"""
+
+
+@dataclass(frozen=True)
+class Show(Ids):
+    """All that is known about entries, and the end of their logs."""
+
+
+@dataclass(frozen=True)
+class Clear(Common):
+    """Forget entries that are done or cancelled, with their logs. The runs that they made stay."""
+
+    failed: bool = False
+    """those that failed as well"""
+
+
+@dataclass(frozen=True)
+class Orphans(Common):
+    """Processes that a killed relab left running on this machine: of queues, experiments and sweeps."""
+
+    end: bool = False
+    """ask them to checkpoint and end, and end those that do not listen within a minute"""
+
+
+def main(words: Sequence[str]) -> int:
+    verb = words[0] if words and not words[0].startswith("-") else "list"
+    require(verb in VERBS, f"`relab queue` has no verb {verb!r}; the nearest is {nearest(verb, list(VERBS))!r}")
+    rest = list(words[1:] if words and words[0] == verb else words)
+    if verb == "add":
+        return add(rest)
+    args_class, do = VERBS[verb]
+    args = parse(args_class, "queue" if verb == "list" else f"queue {verb}", rest, examples(verb))
+    return do(args)
+
+
+def examples(verb: str) -> str:
+    if verb == "list":
+        return EXAMPLES
+    return "\n".join(line for line in EXAMPLES.splitlines() if line.startswith(f"  relab queue {verb}"))
+
+
+def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
+    """As JSON, or as text without control characters: words and logs are anybody's."""
+    if args.json:
+        from relab.jsonl import encode
+
+        print(encode({"schema": 1, "queue": str(args.folder), **body}).decode(), end="")
+    elif found := text():
+        print("\n".join(printable(line) for line in found.split("\n")))
+
+
+# ---- Looking
+
+
+def show_all(args: List) -> int:
+    from relab.commands import queue_text
+    from relab.execute.outlook import describe, time_left
+    from relab.execute.queue import ENDED, STATES
+
+    queue = args.open()
+    items = {state: list(queue.items((state,))) for state in STATES}
+    if args.top and not args.json:  # of what ended the last ones matter, of the rest the next
+        items = {state: found[-args.top :] if state in ENDED else found[: args.top] for state, found in items.items()}
+    rows = [describe(queue, item) for found in items.values() for item in found]
+    counts = queue.counts()
+    left = time_left(queue, counts)
+    put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": rows},
+        lambda: queue_text.listing(args.folder, queue.paused, counts, rows, left))  # fmt: skip
+    return 0
+
+
+def show_some(args: Show) -> int:
+    from relab.commands import queue_text
+    from relab.execute.outlook import describe
+
+    queue = args.open()
+    require(bool(args.ids), "which entry? `relab queue` lists their ids")
+    rows = [describe(queue, queue.find(word)) for word in args.ids]
+    put(args, {"entries": rows}, lambda: "\n\n".join(map(queue_text.one, rows)))
+    return 0
+
+
+def orphans(args: Orphans) -> int:
+    from relab import processes
+
+    found = processes.orphans()
+    gone = [processes.end(each) for each in found] if args.end else [False] * len(found)
+    rows = [{**each.to_json(), "ended": ended} for each, ended in zip(found, gone)]
+
+    def text() -> str:
+        state = {True: "ended", False: "did not end" if args.end else "runs"}
+        what = [f"{row['job']}: {program(row['command'])[:100]}" for row in rows]
+        lines = [f"{row['pid']:>8}  {state[row['ended']]:8} {text}" for row, text in zip(rows, what)]
+        if not rows:
+            return "none: every process that relab started here has its owner"
+        return "\n".join([*lines, *([] if args.end else ["relab queue orphans --end ends them"])])
+
+    put(args, {"orphans": rows}, text)
+    return 1 if args.end and not all(gone) else 0
+
+
+def program(command: str) -> str:
+    """What a process runs, without the shell around it that keeps its exit code."""
+    from relab.execute.worker import KEEPER
+
+    around = " ".join(KEEPER) + " "
+    return command.removeprefix(around).partition(" ")[2] if command.startswith(around) else command
+
+
+# ---- Adding
+
+
+def add(words: list[str]) -> int:
+    ours, theirs, foreign = split(words)
+    args = parse(Add, "queue add", ours, examples("add"))
+    require(bool(theirs), "what is to be run? relab queue add train ppo env=cartpole; relab queue add -- python x.py")
+    from relab.execute.queue import Queue
+    from relab.execute.submit import check_size
+
+    entry = entry_of(theirs, foreign, args.cores, args.memory)
+    if not args.elsewhere:
+        check_size(entry)
+    item = Queue(args.folder).add(entry, args.priority, "paused" if args.paused else "waiting")
+    put(args, {"id": item.id, "state": item.state, "run": entry.run}, lambda: added(args, item, entry.run))
+    return 0
+
+
+def entry_of(words: list[str], foreign: bool, cores: int, memory: float | None) -> Entry:
+    from relab.execute import submit
+
+    if foreign:
+        return submit.program(words, cores, memory)
+    name, near = words[0], nearest(words[0], list(QUEUED))
+    require(name in QUEUED, f"`{name}` cannot be queued (the nearest that can is {near!r});"
+                            f" a program of your own stands after two dashes: relab queue add -- {name}")  # fmt: skip
+    run = None
+    if name == "train":
+        words, run = training(words)
+    return submit.relab(words, run, None, cores, memory)
+
+
+def training(words: list[str]) -> tuple[list[str], Path]:
+    """The words with the name of the run that they will make; settings that cannot be are an error now."""
+    from relab import config
+    from relab.commands import train
+    from relab.execute.submit import new_run
+
+    args = parse(train.Train, "train", words[1:], train.EXAMPLES)
+    config.resolve(train.layers(args.words, train.origin_of(args.words, args.parent, args.runs)))
+    name = args.name or new_run()
+    require(Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder")
+    folder = args.runs / name
+    require(not folder.exists(), f"`--name` must be new, but {folder} exists; resume it, or choose another name")
+    return [*words, *([] if args.name else ["--name", name])], folder
+
+
+def added(args: Add, item: Item, run: str | None) -> str:
+    where = f" --queue {shlex.quote(str(args.queue))}" if args.queue else ""
+    makes = f"; its run will be {run}" if run else ""
+    return f"{item.id[:8]} is {item.state}{makes}; relab queue work{where} runs it"
+
+
+def split(words: list[str]) -> tuple[list[str], list[str], bool]:
+    """The options of `add`, the command, and whether it is a program's (after two dashes) or relab's."""
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] != "--":
+        at += 1 if words[at] in FLAGS or "=" in words[at] else 2
+    program = words[at : at + 1] == ["--"]
+    return words[:at], words[at + program :], program
+
+
+# ---- Working
+
+
+def work(args: Work) -> int:
+    from relab.execute.queue import Queue
+    from relab.execute.worker import Worker
+
+    require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
+    folder = args.folder
+    require(folder.is_dir() or args.stay, f"there is no queue in {folder}; `relab queue add` makes one")
+
+    def tell(what: str, item: Item, more: str) -> None:
+        line = f"{item.id[:8]} {what}{': ' if more else ''}{more}"
+        print(printable(line), file=sys.stderr if args.json else sys.stdout, flush=True)
+
+    found = Worker(Queue(folder), args.workers, tell).run(args.stay)
+    body = {"done": found.done, "failed": found.failed, "left": found.left, "interrupted": found.interrupted}
+    put(args, body, lambda: "\n".join(told(found, folder)))
+    return INTERRUPTED if found.interrupted else 1 if found.failed or found.left else 0
+
+
+def told(found: Any, folder: Path) -> list[str]:
+    lines = [f"{found.done} done, {found.failed} failed" + (", interrupted" if found.interrupted else "")]
+    if found.left:
+        lines.append(f"{len(found.left)} left waiting, for a worker that can run them")
+    if found.paused:
+        lines.append(f"{folder} is paused, and entries wait; relab queue resume")
+    return lines
+
+
+# ---- Changing
+
+
+def change(args: Ids, words: Sequence[str], do: Callable[[Queue, str], tuple[Item, str]]) -> int:
+    queue = args.open()
+    done = [do(queue, word) for word in words]
+    rows = [{"id": item.id, "before": item.state, "now": now} for item, now in done]
+    put(args, {"entries": rows}, lambda: "\n".join(f"{item.id[:8]} was {item.state}: {now}" for item, now in done))
+    return 0
+
+
+def pause(args: Pause | Resume) -> int:
+    from relab.execute import control
+
+    stops = isinstance(args, Pause)
+    if args.ids:
+        return change(args, args.ids, control.pause if stops else control.resume)
+    queue = args.open()
+    queue.pause(stops)
+    goes_on = "; what runs goes on" if stops and queue.names("running") else ""
+    said = "is paused: nothing new is started" + goes_on if stops else "goes on"
+    put(args, {"paused": queue.paused}, lambda: f"{args.folder} {said}")
+    return 0
+
+
+def cancel(args: Cancel) -> int:
+    from relab.execute import control
+
+    require(bool(args.ids), "which entry? `relab queue` lists their ids")
+    return change(args, args.ids, control.cancel)
+
+
+def retry(args: Retry) -> int:
+    from relab.execute import control
+
+    require(bool(args.ids) != args.failed, "which entry? Give ids, or --failed for all that failed, and not both")
+    ids = args.ids or [item.id for item in args.open().items(("failed",))]
+    if not ids:
+        put(args, {"entries": []}, lambda: "nothing has failed")
+        return 0
+    return change(args, ids, control.retry)
+
+
+def clear(args: Clear) -> int:
+    from relab.execute import control
+
+    states = ("done", "cancelled", *(("failed",) if args.failed else ()))
+    gone = control.clear(args.open(), states)
+    put(args, {"cleared": [item.id for item in gone]}, lambda: f"{len(gone)} entries forgotten ({', '.join(states)})")
+    return 0
+
+
+VERBS: dict[str, tuple[Any, Callable[[Any], int]]] = {
+    "list": (List, show_all), "add": (Add, lambda args: 0), "work": (Work, work), "pause": (Pause, pause),
+    "resume": (Resume, pause), "cancel": (Cancel, cancel), "retry": (Retry, retry), "show": (Show, show_some),
+    "clear": (Clear, clear), "orphans": (Orphans, orphans),
+}  # fmt: skip
