@@ -14,7 +14,7 @@ import pytest
 
 from relab import glossary, jsonl
 from relab.jsonl import RecordError, inside, last_line, read_jsonl, write_atomic
-from relab.record import DETERMINISTIC, FILES, SCHEMA, Record, read_config, read_meta, read_provenance
+from relab.record import DETERMINISTIC, FILES, SCHEMA, Record, is_locked, read_config, read_meta, read_provenance
 
 CONFIG = {"algo": {"name": "ppo", "lr": 3e-4, "clip": math.inf}, "env": {"name": "cartpole-v1"}, "seed": 0}
 EPISODE = {"seed": 2**63 + 5, "return": 12.0, "length": 12, "success": None, "end": "fell"}
@@ -393,3 +393,11 @@ def test_write_atomic_replaces_a_link_not_its_target(tmp_path):
 
 def test_every_event_the_record_writes_is_in_the_glossary():
     assert {"tail_dropped", "tail_completed"} <= set(glossary.EVENTS)
+
+
+def test_whoever_writes_a_run_can_be_seen(tmp_path):
+    assert not is_locked(tmp_path / "none")
+    record = Record.create(tmp_path / "run", {"seed": 0}, {}, {})
+    assert is_locked(tmp_path / "run")
+    record.close()
+    assert not is_locked(tmp_path / "run")

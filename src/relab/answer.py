@@ -104,6 +104,11 @@ def _check(at: str, direction: str) -> None:
         )
 
 
+def sign_of(at: str, direction: str) -> int:
+    """+1 where a larger number is better: steps are better when fewer, whatever the metric."""
+    return {"success_rate": 1, "first_step_reaching": -1}.get(at, DIRECTIONS[direction])
+
+
 def _seed(history: History) -> int | None:
     found = history.meta.get("seed", history.config.get("seed"))
     return found if type(found) is int else None
@@ -239,8 +244,7 @@ class _Task:
 
     @property
     def sign(self) -> int:
-        """+1 where a larger number is better: steps are better when fewer, whatever the metric."""
-        return {"rate": 1, "time": -1}.get(self.kind, DIRECTIONS[self.direction])
+        return sign_of(self.at, self.direction)
 
     def numbers(self, a: Sequence[Outcome], b: Sequence[Outcome]) -> list[np.ndarray]:
         """One number a run for the mean; times become pseudo-values up to the common horizon."""

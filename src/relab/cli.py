@@ -14,6 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "eval": ("judge a checkpoint on fresh episodes", "relab.commands.eval:main"),
     "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
     "experiment": ("A against B over seeds, ends in an answer", "relab.commands.experiment:main"),
+    "sweep": ("many configs, seeds inside, cost asked first", "relab.commands.sweep:main"),
     "queue": ("waiting and running: add, work, pause, cancel, retry", "relab.commands.queue:main"),
     "examine": ("what went wrong, since when, with the numbers", "relab.commands.examine:main"),
     "compare": ("which config is better, and can one tell yet", "relab.commands.compare:main"),
@@ -31,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 GROUPS = {
     "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain"),
-    "Run": ("train", "resume", "experiment", "next", "queue"),
+    "Run": ("train", "resume", "experiment", "sweep", "next", "queue"),
     "More": ("convert", "doctor"),
 }
 REST = (  # told by `relab help --all`

@@ -40,6 +40,7 @@ __all__ = [
     "Record",
     "RecordError",
     "append_event_to",
+    "is_locked",
     "read_config",
     "read_jsonl",
     "read_meta",
@@ -281,3 +282,17 @@ def read_provenance(folder: str | os.PathLike[str]) -> dict[str, str]:
 def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     """config.yaml as nested plain values; no class is imported, so that a stranger's folder is safe to read."""
     return read_yaml(inside(folder, "config.yaml"))
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process is writing this run at the moment; False where there are no locks to tell by."""
+    try:
+        import fcntl
+
+        with open(folder / "events.jsonl", "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go when the file is closed
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False

@@ -185,5 +185,7 @@ def duration(seconds: float) -> str:
         return "?"
     if seconds < 59.5:
         return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
+    if seconds >= 3 * 86_400:
+        return f"{seconds / 86_400:.1f} days"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"

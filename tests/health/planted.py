@@ -143,6 +143,41 @@ def coupled(copy: Copy) -> None:
                 episode["return"] *= 1 + 0.2 * k
 
 
+def arm(copy: Copy, k: int, name: str, **settings: tuple[str, str]) -> Editable:
+    """A copy of one run with settings replaced: key -> (as it is, as it shall be); its returns rise with k."""
+    run = copy("pendulum", name)
+    for old, new in settings.values():
+        assert old in run.config
+        run.config = run.config.replace(old, new)
+    run.meta |= {"config_hash": f"{k:012d}", "id": f"{k:012d}"}
+    for row in run.rows["evals.jsonl"]:
+        for episode in row["episodes"]:
+            episode["return"] = float(f"{episode['return'] * (1 + 0.1 * k):.5g}")
+    return run
+
+
+def together(copy: Copy) -> None:
+    """The arm with the narrower clip has another lambda as well."""
+    arm(copy, 0, "plain")
+    arm(copy, 1, "narrow", clip=("clip: 0.2", "clip: 0.1"), lam=("lam: 0.95", "lam: 0.8"))
+
+
+def holes(copy: Copy) -> None:
+    """Two clips by three lambdas, and one of the six was never run."""
+    for k, (clip, lam) in enumerate([(0.1, 0.9), (0.1, 0.95), (0.1, 0.99), (0.3, 0.9), (0.3, 0.95)]):
+        arm(copy, k, f"clip-{clip}-lam-{lam}", clip=("clip: 0.2", f"clip: {clip}"), lam=("lam: 0.95", f"lam: {lam}"))
+
+
+def costly(copy: Copy) -> None:
+    """Two of a hundred planned runs took forty minutes each."""
+    names = ["clip0p1_s0", "clip0p3_s0", *(f"clip0p{k}_s0" for k in range(1000, 1098))]
+    for k, (name, clip) in enumerate(zip(names, (0.1, 0.3))):
+        run = arm(copy, k, name, clip=("clip: 0.2", f"clip: {clip}"))
+        for i, row in enumerate(run.rows["timing.jsonl"], 1):
+            row["time/elapsed_s"] = 2418.0 * i / len(run.rows["timing.jsonl"])
+        (run.path.parent / "trials.json").write_text(json.dumps({"planned": names}) + "\n")
+
+
 # ---- Marks of the program itself
 
 
@@ -262,6 +297,7 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,
     "unknown-config-key": unread, "constant-ratio": ratio, "name-is-not-definition": alias,
     "throughput-misquoted": misquoted, "mixed-step-axes": axes, "label-mismatch": label, "inert-axis": inert,
+    "confounded-arms": together, "incomplete-cells": holes, "sweep-cost": costly,
     "coupled-random-streams": coupled, "learning-never-started": never_started, "exploration-never-ends": never_ends,
     "advantage-misaligned": wrong_sign, "value-beyond-end": beyond, "ratio-always-one": one, "critic-frozen": unlearned,
     "reward-out-of-scale": rewards, "observation-out-of-scale": inputs, "stale-data": stale,

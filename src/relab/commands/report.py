@@ -103,7 +103,8 @@ def where(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
         return Path(), f"{path.resolve().stem}-and-{len(paths) - 1}-more-report"
     from relab.importers.find import find as sources
 
-    if path.is_dir() and all(source.format == "relab" for source in sources(path)):
+    ours = any((path / name).is_file() for name in ("experiment.yaml", "sweep.yaml"))
+    if ours or (path.is_dir() and all(source.format == "relab" for source in sources(path))):
         return path, "report"
     return Path(), f"{path.resolve().stem}-report"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -47,12 +47,22 @@ class Cell:
 
 def prepare(e: Experiment, folder: Path) -> list[Cell]:
     """Write the question and the variants' settings into the experiment's folder; the runs it asks for."""
-    settings = {name: variant_settings(e, name) for name in e.variants}  # a wrong one leaves nothing behind
-    (folder / "variants").mkdir(parents=True, exist_ok=True)
+    settings = resolved(e)  # a wrong one leaves nothing behind
+    folder.mkdir(parents=True, exist_ok=True)
     keep_question(folder, e)
-    for name, values in settings.items():
-        keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(values))
+    write_variants(settings, folder)
     return [Cell(name, seed, folder / "runs" / f"{name}-s{seed}") for seed in e.seeds for name in e.variants]
+
+
+def resolved(e: Experiment) -> dict[str, dict[str, Any]]:
+    """Variant -> all of its settings, or what fills a command's placeholders."""
+    return {name: variant_settings(e, name) for name in e.variants}
+
+
+def write_variants(settings: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    (folder / "variants").mkdir(parents=True, exist_ok=True)
+    for name, values in settings.items():
+        keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(dict(values)))
 
 
 def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
@@ -60,9 +70,9 @@ def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
         return e.settings(name)
     budget = {} if e.budget is None else {"total_steps": e.budget}
     layers = [Layer("base", e.base), Layer(f"variant {name}", e.variants[name]), Layer("budget", budget)]
-    resolved = config.to_dict(config.resolve(layers).config)
-    resolved.pop("seed")
-    return resolved
+    whole = config.to_dict(config.resolve(layers).config)
+    whole.pop("seed")
+    return whole
 
 
 def keep_question(folder: Path, e: Experiment) -> None:
@@ -71,12 +81,8 @@ def keep_question(folder: Path, e: Experiment) -> None:
     text = config.format_yaml(e.asked())
     if path.exists():
         before, now = config.read_yaml(path), config.parse_yaml(text)
-        keys = [key for key in {**_defaults(), **before, **now} if key not in NOT_ASKED]
-        other = [key for key in keys if _given(before, key) != _given(now, key)]
-        require(not other, f"{folder} holds another experiment (another {', '.join(map(repr, other))});"
-                           " choose another --name, or delete that folder")  # fmt: skip
-        missing = [seed for seed in before["seeds"] if seed not in e.seeds]
-        require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
+        check_same({**_defaults(), **before}, {**_defaults(), **now}, NOT_ASKED, folder, "experiment")
+        check_seeds(before["seeds"], e.seeds, folder)
     keep_text(path, text)
 
 
@@ -86,12 +92,23 @@ def keep_text(path: Path, text: str) -> None:
         write_atomic(path, text.encode())
 
 
+def check_same(
+    before: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str], folder: Path, kind: str
+) -> None:
+    """Whoever comes back with another question is told what is other about it."""
+    keys = [key for key in {**before, **now} if key not in free]
+    other = [key for key in keys if before.get(key) != now.get(key)]
+    require(not other, f"{folder} holds another {kind} (another {', '.join(map(repr, other))});"
+                       " choose another --name, or delete that folder")  # fmt: skip
+
+
+def check_seeds(before: Collection[int], now: Collection[int], folder: Path) -> None:
+    missing = [seed for seed in before if seed not in now]
+    require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
+
+
 def _defaults() -> dict[str, Any]:
     return {"paired": False, "stop_on": []}  # keys that older folders do not have
-
-
-def _given(values: Mapping[str, Any], key: str) -> Any:
-    return values.get(key, _defaults().get(key))
 
 
 # ---- One run

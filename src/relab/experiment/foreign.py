@@ -57,10 +57,14 @@ def empty(folder: Path, ours: bool) -> None:
 
 def check_alone(cell: Cell, state: dict[str, Any]) -> None:
     """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
+    require(not alive(state), f"process {state.get('pid')} of an earlier call still runs {cell.folder.name};"
+                              " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
+
+
+def alive(state: dict[str, Any]) -> bool:
+    """Whether the process that was started last still runs."""
     pid = state.get("pid")
-    alive = state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
-    require(not alive, f"process {pid} of an earlier call still runs {cell.folder.name};"
-                       " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
+    return state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:

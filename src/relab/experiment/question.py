@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -65,24 +65,31 @@ KEYS = {each.name for each in fields(Experiment)} | INSTEAD
 def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = config.read_yaml(path)
+    plain = given(values, path, Experiment, KEYS, ("vary", "variants", "stop_on"))
+    found = Experiment(
+        variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain
+    )
+    check(found, path)
+    return found
+
+
+def given(
+    values: Mapping[str, Any], path: Path, kind: type, keys: Collection[str], special: Collection[str]
+) -> dict[str, Any]:
+    """What a declared question says, key by key, as the fields of its class; `special` keys are left to the caller."""
     for key in values:
-        hint = config.registry.nearest(key, sorted(KEYS))
-        require(key in KEYS, f"unknown key `{key}` in {path}; the nearest known one is `{hint}`")
+        hint = config.registry.nearest(key, sorted(keys))
+        require(key in keys, f"unknown key `{key}` in {path}; the nearest known one is `{hint}`")
     require(bool(values.get("question")), f"{path} needs a `question`: one sentence that the runs are to answer")
-    types = typing.get_type_hints(Experiment)
-    special = ("vary", "variants", "seeds", "base", "stop_on", *template.COMMANDS)
-    known = {k: coerce(v, types[k], k) for k, v in values.items() if k not in special}
+    types = typing.get_type_hints(kind)
+    own = {"seeds", "base", *template.COMMANDS, *special}
+    known = {k: coerce(v, types[k], k) for k, v in values.items() if k not in own}
     words: dict[str, Any] = {key: template.split(values[key], key) for key in template.COMMANDS if values.get(key)}
     require(
         "base" in values or "command" in words,
         f"{path} needs `base`: the settings that all variants share, with `env`; or the `command` of your own program",
     )
-    found = Experiment(
-        variants=variants_of(values, path), seeds=seeds_of(values.get("seeds", 5)),
-        base=dict(values.get("base") or {}), stop_on=watcher.names_of(values.get("stop_on")), **words, **known,
-    )  # fmt: skip
-    check(found, path)
-    return found
+    return {"seeds": seeds_of(values.get("seeds", 5)), "base": dict(values.get("base") or {}), **words, **known}
 
 
 def variants_of(values: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:

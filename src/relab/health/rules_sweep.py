@@ -1,4 +1,5 @@
-"""What does a folder of runs that differ in one setting say? A setting without effect, starts that differ (group F)."""
+"""What does a folder of a sweep's runs say? Axes without effect, starts that differ, arms that differ in several
+settings at once, cells that are missing, what the rest will cost (group F)."""
 
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ import numpy as np
 from relab.folders import seed_of
 from relab.health.foreign import plain_key, word
 from relab.health.rule import Evidence, Finding, Missing, rule
-from relab.health.rules_design import QUIET
 from relab.health.rules_validity import NO_PARAMETERS, SIZE_OF_PARAMETERS
+from relab.health.sweep_cells import Filled, Seen, factors, filled, seeds_missing, seen, whole
 from relab.health.view import Group, View
+from relab.screen import duration
+from relab.stats import axes
 
-NO_FACTOR = re.compile(r"(dir|path|file|name|id|tag|notes?|output|command|url|time|date|host)$", re.I)
 SHAPES = re.compile(r"(init|dim|size|width|hidden|layers|arch|scale|units)", re.I)  # settings that change the start
 PREFERRED = re.compile(r"(^|_)(return|reward|score|kl|divergence|loss|error)(_|$)")
 
@@ -30,28 +32,10 @@ class Arm(NamedTuple):
 
 def slices(groups: list[Group]) -> Iterator[tuple[str, list[Arm]]]:
     """Settings by which groups differ while all others are alike, each with its arms in order."""
-    configs = [(_factors(g.views[0]), g) for g in groups if g.views[0].config]
-    keys = {k for a, _ in configs for b, _ in configs[:1] for k in a.keys() | b.keys() if a.get(k) != b.get(k)}
-    for key in sorted(keys):
-        alike: dict[str, list[Arm]] = {}
-        for config, group in configs:
-            if key in config:
-                rest = repr(sorted((k, v) for k, v in config.items() if k != key))
-                alike.setdefault(rest, []).append(Arm(config[key], group.views))
-        for arms in alike.values():
-            if len({repr(arm.value) for arm in arms}) >= 2:
-                yield key, sorted(arms, key=lambda arm: (str(type(arm.value)), arm.value))
-
-
-def _factors(view: View) -> dict[str, Any]:
-    plain = (bool, int, float, str)
-    return {k: v for k, v in view.config.items() if isinstance(v, plain) and not k.startswith(QUIET)
-            and not NO_FACTOR.search(k) and plain_key(k) != "seed"}  # fmt: skip
-
-
-def _whole(view: View) -> bool:
-    short = view.planned is not None and view.last_step < 0.95 * view.planned
-    return view.state in ("finished", "ended", "unknown", "") and not short
+    known = [g for g in groups if g.views[0].config]
+    points = [factors(g.views[0]) for g in known]
+    for key, found in axes.slices(points):
+        yield key, [Arm(points[i][key], known[i].views) for i in found]
 
 
 @rule("F8", "inert-axis", algos=(), scope="folder")
@@ -64,17 +48,17 @@ def inert_axis(groups: list[Group]) -> Finding | None:
     Refuted by: a metric the setting is meant for that does follow it.
     Try: drop the axis, or widen it by a factor of ten to see whether it does anything.
     """
-    seen = False
+    asked = False
     for key, arms in slices(groups):
-        whole = [Arm(arm.value, views) for arm in arms if (views := [v for v in arm.views if _whole(v)])]
-        if len(whole) < 3:
+        ended = [Arm(arm.value, views) for arm in arms if (views := [v for v in arm.views if whole(v)])]
+        if len(ended) < 3:
             continue
-        seen = True
-        scored = all(v.standing() is not None for arm in whole for v in arm.views)
-        found = _by_return(key, whole) if scored else _by_metrics(key, whole)
+        asked = True
+        scored = all(v.standing() is not None for arm in ended for v in arm.views)
+        found = _by_return(key, ended) if scored else _by_metrics(key, ended)
         if found:
             return found
-    if not seen:
+    if not asked:
         raise Missing("three whole runs that differ in one setting")
     return None
 
@@ -82,12 +66,11 @@ def inert_axis(groups: list[Group]) -> Finding | None:
 def _by_return(key: str, arms: list[Arm]) -> Finding | None:
     levels, errors = zip(*(_level([v.standing().mean for v in arm.views], arm.views) for arm in arms))  # type: ignore[union-attr]
     views = [v for arm in arms for v in arm.views]
-    size, error = max(abs(x) for x in levels), max(errors)
-    span = max(levels) - min(levels)
-    if span == 0 or all(v.at_ceiling(v.standing().mean) for v in views):  # type: ignore[union-attr]
+    error = max(errors)
+    if max(levels) == min(levels) or all(v.at_ceiling(v.standing().mean) for v in views):  # type: ignore[union-attr]
         return None  # a return at its maximum, which says nothing about the setting
     floor = min((v.random()[0] for v in views if v.spec.get("random")), default=0.0)
-    small = span < 0.01 * size or (span < 2 * error and error < 0.05 * abs(max(levels) - floor))
+    small = axes.hardly_moves(levels, error, known=error < 0.05 * abs(max(levels) - floor))
     return _told(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
 
 
@@ -106,8 +89,7 @@ def _by_metrics(key: str, arms: list[Arm]) -> Finding | None:
         ends = [[v.curve(name).tail(0.25).values for v in arm.views] for arm in arms]
         levels = [float(np.mean([x.mean() for x in each])) for each in ends]
         error = max(float(np.diff(x).std()) / math.sqrt(2 * len(x)) for each in ends for x in each if len(x) > 1)
-        span, size = max(levels) - min(levels), max(abs(x) for x in levels)
-        if span < max(0.01 * size, 2 * error):
+        if axes.hardly_moves(levels, error):
             flat[name] = levels
         else:
             moves += 1
@@ -163,21 +145,21 @@ def coupled_random_streams(groups: list[Group]) -> Finding | None:
     Refuted by: equal hashes of the initial parameters.
     Try: draw each part from a random stream of its own, and log a hash of the initial parameters.
     """
-    seen = False
+    asked = False
     for key, arms in slices(groups):
         if SHAPES.search(_own_name(key)) and not _offset(key):
             continue
         hashed = _hashes(arms)
-        seen = seen or any(len(found) > 1 for found in hashed.values())
+        asked = asked or any(len(found) > 1 for found in hashed.values())
         apart = _apart(key, hashed)
         if apart:
             return apart
         for seed, starts in _starts(arms).items():
-            seen = seen or len(starts) > 1
+            asked = asked or len(starts) > 1
             found = _odd(key, seed, starts)
             if found:
                 return found
-    if not seen:
+    if not asked:
         raise Missing("runs of one seed that differ in one setting, with a norm of parameters at step 0")
     return None
 
@@ -241,4 +223,129 @@ def _odd(key: str, seed: str, starts: list[tuple[Any, str, float]]) -> Finding |
                            f" {usual:.5g} in {len(same)} other arms", abs(odd[0][1] / usual - 1), 0,
                            [Evidence(name, [0] * len(mine), [x for _, x in mine], f"per {plain_key(key)}")],
                            confidence="high")  # fmt: skip
+    return None
+
+
+# ---- What the folder as a whole can tell
+
+
+@rule("F7", "confounded-arms", algos=(), scope="folder")
+def confounded_arms(groups: list[Group]) -> Finding | None:
+    """
+    What: configs of one task differ in up to four settings, and two of these always change together.
+    Why: whatever differs between the arms may be the work of either; their runs cannot say which.
+    Known problems: settings that one program derives from another (a constant ratio or product) are left out, others
+        that belong together are not; nobody may have meant the configs as arms of one comparison.
+    Refuted by: a run in which only one of both was changed.
+    Try: run the arms in which only one of both changes.
+    """
+    found = [each for each in seen(groups) if len(each.axes) >= 2]
+    if not found:
+        raise Missing("configs of one task that differ in two to four settings")
+    for each in found:
+        pairs = [pair for pair in axes.aliased(each.cells) if not _derived(each, *pair)]
+        if pairs:
+            a, b = (plain_key(key) for key in pairs[0])
+            more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
+            told = "; ".join(_told_point(point, pairs[0]) for point in each.points[:4])
+            said = (
+                f"{a} and {b} change only together in {len(each.points)} configs{more}: what either does cannot be told"
+            )
+            return Finding(said, float(len(pairs)), None, [Evidence(a, [], [], told)],
+                           [f"run {a} alone at a value of the other arm"])  # fmt: skip
+    return None
+
+
+def _derived(found: Seen, a: str, b: str) -> bool:
+    """One is computed from the other: equal, or of a constant ratio or product."""
+    pairs = [(p[a], p[b]) for p in found.points if a in p and b in p]
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for pair in pairs for x in pair):
+        return False
+    ratios, products = [x / y if y else math.nan for x, y in pairs], [x * y for x, y in pairs]
+    return any(max(each) - min(each) <= 1e-6 * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
+
+
+def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
+    return " ".join(f"{plain_key(k)}={_short(point.get(k))}" for k in keys)
+
+
+@rule("F31", "incomplete-cells", algos=(), scope="folder")
+def incomplete_cells(groups: list[Group]) -> Finding | None:
+    """
+    What: cells of a sweep have no run that came to its end: of the plan that lies beside the runs, else of the grid
+        that more than half of all combinations of the settings seen here form; or seeds that others have are missing.
+    Why: a table with holes is read as if it were whole; the missing cells are seldom missing by chance.
+    Known problems: changes made one at a time are no grid and are left alone; a sweep may have been stopped on purpose.
+    Refuted by: the missing runs elsewhere, or a reason why they cannot exist.
+    Try: run the missing cells, or say in the table that they are missing and conclude nothing about their settings.
+    """
+    views = [v for group in groups for v in group.views]
+    planned = filled(groups)
+    grids = [] if planned else [g for g in seen(groups) if len(g.groups) >= 3]
+    if not planned and not grids:
+        raise Missing("a sweep's plan, or three configs of one task that differ in a few settings")
+    if any(v.state == "running" for v in views):
+        raise Missing("a sweep that has come to its end (runs are still going)")
+    found = [_of_plan(each) for each in planned] + [_of_grid(each) for each in grids]
+    return next((each for each in found if each is not None), None)
+
+
+def _of_plan(found: Filled) -> Finding | None:
+    n, done = found.plan.cells, found.whole
+    if len(done) >= n:
+        return None
+    broken = [f"{v.name.rpartition('/')[2]} ended at step {v.last_step:,}"
+              + (f" of {v.planned:,.0f}" if v.planned is not None else "") for v in found.broken]  # fmt: skip
+    said = f"; {broken[0]}" + (f" (and {len(broken) - 1} more)" if len(broken) > 1 else "") if broken else ""
+    return Finding(f"{len(done):,} of {n:,} planned cells have a whole run, {n - len(found.there):,} have none{said}",
+                   1 - len(done) / n, None, [Evidence("cells", [], [float(len(done)), float(n)],
+                   f"whole and planned, by {found.plan.source.name}")], confidence="high")  # fmt: skip
+
+
+def _of_grid(found: Seen) -> Finding | None:
+    gone = axes.missing(found.axes, found.points)
+    size = len(found.points) + len(gone)
+    grid = len(found.axes) >= 2 and gone and len(found.points) * 2 > size and not axes.one_at_a_time(found.cells)
+    if grid:
+        told = _told_point(gone[0], tuple(found.axes))
+        keys = ", ".join(map(plain_key, found.axes))
+        shown = Evidence("cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values")
+        said = f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}"
+        return Finding(said, len(gone) / size, None, [shown])
+    return _of_seeds(found)
+
+
+def _of_seeds(found: Seen) -> Finding | None:
+    missing = seeds_missing(found)
+    if missing and len(missing) * 2 < len(found.points):
+        at, seeds = next(iter(missing.items()))
+        told = f"{_told_point(found.points[at], tuple(found.axes))}: seed {', '.join(seeds[:5])}"
+        shown = Evidence("seeds", [], [float(len(s)) for s in missing.values()], "missing per config")
+        return Finding(f"{len(missing)} of {len(found.points)} configs lack seeds that the others have run to the end,"
+                       f" such as {told}", len(missing) / len(found.points), None, [shown])  # fmt: skip
+    return None
+
+
+@rule("F21", "sweep-cost", algos=(), scope="folder")
+def sweep_cost(groups: list[Group], least: float = 86_400.0) -> Finding | None:
+    """
+    What: the cells that a sweep's plan still asks for will take more than a day, at the time a cell has taken so far.
+    Why: a grid grows with the product of its axes; most of it is often planned without having been added up.
+    Known problems: runs that go on in parallel or on faster machines are not foreseen.
+    Refuted by: more workers than the finished runs had.
+    Try: sweep fewer values, drop an inert axis, or draw a few points of the same box (`method: sobol`).
+    """
+    found = filled(groups)
+    if not found:
+        raise Missing("a sweep's plan beside the runs")
+    timed = [(each, seconds) for each in found if (seconds := each.seconds()) is not None]
+    if not timed:
+        raise Missing("the time that finished cells took")
+    for each, seconds in timed:
+        left = each.plan.cells - len(each.whole)
+        if left * seconds > least:
+            whole_cost = duration(each.plan.cells * seconds)
+            said = f"{left:,} of {each.plan.cells:,} planned cells are left at {duration(seconds)} each:"
+            shown = Evidence("seconds per cell", [], [seconds], f"of {len(each.whole)} whole runs")
+            return Finding(f"{said} {duration(left * seconds)}, {whole_cost} in all", left * seconds, None, [shown])
     return None

@@ -7,6 +7,7 @@ under its own name, text included. So a `converged` of False is not lost for bei
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from relab.configs.views import flatten
 from relab.history import MAX_STEP, Column, History
 from relab.importers import cleanrl, common, csv_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, start
-from relab.jsonl import RecordError
+from relab.jsonl import RecordError, read_start
 
 CURVES = "learning_curves.csv"
 PROBES = "probes"
+REPORT = "run_report.md"  # written when the run ended; its `timestamp` says when that was
+STAMP = re.compile(r"^- timestamp: (\S{10,40})$", re.M)
 COUNTS = ("n", "n_samples", "num_samples", "batch_size", "cache_batch_size", "samples")
 NAMES: Names = {"clip_fraction": ("foreign/clip_fraction", 1)}  # of importance weights, not of PPO's ratio
 PLANNED = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
@@ -32,7 +35,7 @@ def sniff(listing: Listing) -> bool:
 def sources(listing: Listing) -> list[Source]:
     folder = listing.folder
     probes = sorted(p for p in (folder / PROBES).glob("*.csv") if p.is_file() and not p.is_symlink())
-    own = [folder / name for name in (CURVES, "config.json", "params.json") if name in listing.files]
+    own = [folder / name for name in (CURVES, "config.json", "params.json", REPORT) if name in listing.files]
     return [Source("probes", folder, (*own, *probes))]
 
 
@@ -46,6 +49,8 @@ def read(source: Source) -> History:
     asked = {**_settings(history, files.get("config.json")), **_settings(history, files.get("params.json"))}
     settings_files.use(history, source, asked)
     _say_end(history, asked)
+    if REPORT in files and (stamp := STAMP.search(read_start(files[REPORT], 4096).decode("utf-8", "replace"))):
+        history.meta["ended"] = stamp[1]
     return history
 
 

@@ -112,8 +112,10 @@ def _values(group: Group, keys: list[str]) -> str:
 
 def _stem(group: Group) -> str:
     """bonus, where the runs are called bonus-s0, bonus-s1: an experiment names its variants so."""
-    found = {seedless(run.name.rpartition("/")[2]) for run in group.runs}
-    return found.pop() if len(found) == 1 and len(group.runs) > 1 else ""
+    names = [run.name.rpartition("/")[2] for run in group.runs]
+    found = {seedless(name) for name in names}
+    told = len(found) == 1 and len(names) > 1 and names[0].startswith(next(iter(found)))  # the seed stands at the end
+    return found.pop() if told else ""
 
 
 def differing(groups: list[Group]) -> list[str]:

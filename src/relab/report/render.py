@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.jsonl import write_atomic
-from relab.report import svg
+from relab.report import svg, svg_sweep
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -37,8 +37,20 @@ def html(data: dict[str, Any]) -> str:
         "legend": svg.legend(data["curve"]),
         "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
         "dots": outcome_dots(data["outcome"]),
+        "maps": sweep_figures(data["sweep"]),
     }
     return _environment("html").get_template("report.html").render(data, **drawn)
+
+
+def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
+    """The map of a sweep, and what each axis does."""
+    if not sweep:
+        return []
+    drawn = [
+        svg_sweep.heat(sweep["heat"]) if sweep["heat"] else "",
+        svg_sweep.effects(sweep["effects"], sweep["metric"]),
+    ]
+    return [Markup(text) for text in drawn if text]
 
 
 def views(curve: dict[str, Any]) -> list[tuple[str, svg.View]]:

@@ -18,7 +18,7 @@ from relab.history import History
 from relab.importers import find
 from relab.importers.hints import Hints
 from relab.jsonl import RecordError, read_json
-from relab.report import course, gather, tables
+from relab.report import course, gather, sweep_page, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
 from relab.report.curves import curve
 from relab.report.gather import Group, Run, shown
@@ -77,6 +77,7 @@ def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run |
     return {
         "title": _title(path, groups),
         "sentence": headline(path, groups, found, against),
+        "sweep": sweep_page.build(path),
         "curve": curve(groups, "", found, named or parent_run(groups), "reference" if named else "parent"),
         "outcome": [outcome(group) for group in groups],
         "examined": examined["asked"],
@@ -162,7 +163,8 @@ def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], re
         said = so_far + (_lower(said) if so_far.endswith(": ") else said)
         cause = cause_of(groups[0], findings, reference)
         return f"{said}; {cause}." if cause else f"{said}."
-    return (answer or _each_group(groups)) + _causes(groups, findings)
+    swept = None if answer else sweep_page.build(path)
+    return swept["text"] if swept else (answer or _each_group(groups)) + _causes(groups, findings)
 
 
 def _each_group(groups: list[Group]) -> str:
@@ -396,8 +398,10 @@ def _provenance_limits(runs: list[Run]) -> list[str]:
 
 
 def commands(path: Path, groups: list[Group]) -> list[str]:
-    """As typed; one per group, because seeds differ in one word. An experiment is repeated as a whole."""
+    """As typed; one per group, because seeds differ in one word. Experiments and sweeps are repeated as a whole."""
     if (path / "experiment.yaml").is_file():
         return [shlex.join(["relab", "experiment", str(path / "experiment.yaml"), "--name", path.name])]
+    if (path / "sweep.yaml").is_file():
+        return [shlex.join(["relab", "sweep", str(path / "sweep.yaml"), "--name", path.name])]
     found = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
     return [text for text in found if text]

@@ -1,0 +1,170 @@
+"""relab sweep: many configs, seeds inside, cost asked first; ends in what each axis does and a winner's worth."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tyro
+
+from relab import screen
+from relab.commands.experiment import INTERRUPTED, Progress, by
+from relab.commands.parsing import parse
+from relab.config import require
+
+if TYPE_CHECKING:
+    from relab import sweep
+
+EXAMPLES = """
+  relab sweep sweep.yaml                         forecasts the cost, then asks
+  relab sweep sweep.yaml --dry-run               lists the runs, starts and writes nothing
+  relab sweep sweep.yaml --yes                   runs what is missing, ends in a winner and its report
+  relab sweep sweep.yaml --yes --retry-failed    runs that failed are tried once more
+  relab sweep sweep.yaml --yes --json
+"""
+DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Many configs over seeds: what each axis does, which truly differ, what the winner is worth (docs/sweep.md).
+
+    Call it again after Ctrl-C, a kill, or with more seeds, trials or values: finished runs are never repeated.
+    """
+
+    file: tyro.conf.Positional[Path]
+    """the sweep: a YAML file"""
+    name: str | None = None
+    """name of the sweep's folder; default: the file's name"""
+    root: Path = Path("sweeps")
+    """folder that holds the sweeps"""
+    workers: int | None = None
+    """runs at a time; default: one per core"""
+    yes: bool = False
+    """start without asking"""
+    dry_run: bool = False
+    """list the runs and stop; nothing is started or written"""
+    retry_failed: bool = False
+    """try failed runs again; else they are kept as what they are, data"""
+    json: bool = False
+    """print the result as JSON; asks nothing"""
+
+
+def main(words: Sequence[str]) -> int:
+    from relab import sweep
+    from relab.execute.local import cores
+    from relab.sweep import text
+
+    args = parse(Sweep, "sweep", words, EXAMPLES)
+    require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
+    asked = sweep.load(args.file)
+    folder = args.root / (args.name or args.file.stem)
+    if args.dry_run:
+        return dry(asked, folder, args.json)
+    found = sweep.prepare(asked, folder, args.retry_failed)
+    workers, progress = args.workers or cores(), Progress()
+    try:
+        if not (args.json or agreed(args, found, workers)):
+            return 0
+        quiet = args.json
+        winner = sweep.run(found, workers, None if quiet else progress, None if quiet else print)
+    except sweep.Interrupted:
+        progress.close()
+        left = sweep.missing(found)[0]
+        print(f"interrupted: {left} runs are missing; call it again to go on", file=sys.stderr)
+        return INTERRUPTED
+    progress.close()
+    body = sweep.analyse(found, winner)
+    pages, problem = write(folder)
+    if args.json:
+        print_json(body, folder, pages, problem)
+    else:
+        print("\n".join([*text.lines(body, folder), *(f"report: {page}" for page in pages[-1:]), *problem]))
+    return 0 if winner is not None else 1
+
+
+def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
+    """The runs that would be started, by name; optuna's are not known yet."""
+    from relab import sweep
+    from relab.jsonl import encode
+    from relab.sweep import names, plan, trials
+
+    plan.check_again(asked, folder)
+    found = sweep.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
+    points = [] if asked.method == "optuna" else asked.points()
+    found.ledger.points |= {names.trial(point, asked.short): point for point in points}
+    cells = found.cells(found.alive, asked.seeds)
+    todo = [cell.folder.name for cell in found.missing(cells)]
+    n = sweep.missing(found)[0]
+    if as_json:
+        print(encode({"cells": len(cells), "missing": todo, "runs": n, "confirm": len(asked.fresh)}).decode(), end="")
+        return 0
+    later = f", {asked.trials} trials that optuna chooses" if asked.method == "optuna" else ""
+    print(f"{asked.question}\n  {len(cells)} cells{later}, {len(cells) - len(todo)} there; {n} runs to do,"
+          f" {len(asked.fresh)} fresh seeds for the winner included")  # fmt: skip
+    print("\n".join(f"  {name}" for name in todo))
+    return 0
+
+
+# ---- Before
+
+
+def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
+    """Say what it costs; ask unless --yes."""
+    from relab import sweep
+
+    asked, n = found.plan, len(found.ledger.points)
+    of = f"{asked.trials} trials by optuna" if asked.method == "optuna" else f"{n} trials ({asked.method})"
+    print(f"{asked.question}\n  {' x '.join(each.key for each in asked.axes)}: {of} x {len(asked.seeds)} seeds, by"
+          f" {by(found.experiment)}", flush=True)  # fmt: skip
+    if asked.command and not args.yes:
+        must_ask()
+        print("  the first run is made now, for the forecast (it counts)", flush=True)
+    cost = sweep.estimate(found, workers)
+    if not cost.runs:
+        print("  all runs are finished")
+        return True
+    print(f"  forecast: {told(cost, asked)}", flush=True)
+    if args.yes:
+        return True
+    must_ask()
+    return input("  start? [y/N] ").strip().lower() in ("y", "yes")
+
+
+def told(cost: sweep.Cost, asked: sweep.Sweep) -> str:
+    total = screen.duration(cost.seconds)
+    most = "at most " if asked.racing else ""
+    each = f"{screen.duration(cost.seconds_per_run)} ({cost.source})"
+    text = f"{cost.runs:,} runs of about {each}, {cost.workers} at a time: {most}{total}"
+    if cost.seconds < DAY or asked.method == "optuna":
+        return text
+    a_day = int(DAY / cost.seconds_per_run * cost.workers / len(asked.seeds))
+    return f"{text}; `method: sobol` with `trials: {max(2, a_day)}` takes a day" if a_day >= 2 else text
+
+
+def must_ask() -> None:
+    require(sys.stdin.isatty(), "nobody can be asked here (standard input is no terminal); add --yes to start")
+
+
+# ---- After
+
+
+def write(folder: Path) -> tuple[list[Path], list[str]]:
+    """The report; what cannot be written is said, and the result stands without it."""
+    from relab.commands.report import asked
+    from relab.report import render, sections
+
+    try:
+        return render.write(sections.build(folder, **asked(folder)), folder), []
+    except Exception as error:  # hours of runs must not end in a traceback because of a page about them
+        return [], [f"the report was not written: {error}"]
+
+
+def print_json(body: dict[str, Any], folder: Path, pages: list[Path], problems: list[str]) -> None:
+    from relab.jsonl import encode
+
+    row = {**body, "sweep": str(folder), "report": [str(page) for page in pages], "problems": problems}
+    print(encode(row).decode(), end="")

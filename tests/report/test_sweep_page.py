@@ -1,0 +1,87 @@
+"""Does a sweep's page show what sweep.json holds, and nothing that a stranger's file could do to it?"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from relab.report import svg_sweep, sweep_page
+
+
+def row(a, b, mean, **more) -> dict:
+    values = [{"seed": s, "value": mean, "run": f"r{s}", "reached": True, "note": ""} for s in range(5)]
+    return {"trial": f"a{a}_b{b}", "point": {"a": a, "b": b}, "n": 5, "planned": 5, "mean": mean, "low": mean - 1,
+            "high": mean + 1, "values": values, "dropped": None, **more}  # fmt: skip
+
+
+def levels(values, means) -> list[dict]:
+    return [{"level": v, "mean": m, "low": m - 1, "high": m + 1} for v, m in zip(values, means, strict=True)]
+
+
+def body(**more) -> dict:
+    widest = {"from": 1, "to": 2, "delta": 20.0, "low": 18.0, "high": 22.0}
+    axis = {"widest": widest, "most": 22.0, "noise": 2.0, "noise_from": "seeds", "bound": 2.0, "verdict": "moves"}
+    trials = [row(1, "x", 10.0), row(1, "<b>", 11.0), row(2, "x", 30.0), row(2, "<b>", math.nan, n=0, values=[])]
+    beside = [{"trial": t["trial"], "delta": -1.0, "low": -2.0, "high": -0.5, "n": [5, 5], "verdict": "worse"}
+              for t in trials if t["trial"] != "a2_bx"]  # fmt: skip
+    return {
+        "question": "Which?", "text": "Best of 4.", "notes": ["a note"], "metric": "score", "at": "final",
+        "direction": "higher", "axes": {"a": [1, 2], "b": ["x", "<b>"]}, "binned": [], "trials": trials,
+        "effects": [{"axis": "a", "levels": levels([1, 2], [10.5, 30.0]), **axis},
+                    {"axis": "b", "levels": levels(["x", "<b>"], [20.0, 21.0]), **axis, "verdict": "inert"}],
+        "interactions": [], "incomplete": [{"trial": "a2_b<b>", "n": 0, "planned": 5, "why": ["not run"]}],
+        "differ": {"level": 0.99, "pairs": 6, "against_best": beside}, "winner": None, **more,
+    }  # fmt: skip
+
+
+def test_the_map_has_a_field_for_each_cell_and_says_which_is_empty():
+    found = sweep_page.page(body())["heat"]
+    assert (found["x"], found["y"]) == ("a", "b")
+    assert found["means"][0] == [10.0, 30.0]
+    assert math.isnan(found["means"][1][1])
+    drawn = svg_sweep.heat(found)
+    assert drawn.count("<rect") == 4
+    assert drawn.count("no run") == 1
+    assert drawn.count('stroke-width="2.5"') == 1, "one best field"
+    assert "&lt;b&gt;" in drawn
+    assert "<b>" not in drawn
+
+
+def test_lower_is_darker_where_lower_is_better():
+    darkest = f'fill-opacity="{svg_sweep.DARKEST:.2f}"'
+    shades = [svg_sweep.heat(sweep_page.page(body(direction=d))["heat"]).index(darkest) for d in ("higher", "lower")]
+    assert shades[0] != shades[1]
+
+
+def test_each_axis_is_a_panel_with_its_verdict():
+    drawn = svg_sweep.effects(sweep_page.page(body())["effects"], "score")
+    assert "a: moves" in drawn
+    assert "b: inert" in drawn
+    assert drawn.count("<circle") == 4
+
+
+def test_tables_hold_every_trial_best_first():
+    found = sweep_page.page(body(winner=None))
+    trials = found["tables"][-1]
+    assert [r[0] for r in trials["rows"]][-1] == "2", "what has no number is last"
+    assert "hold together over all 6 pairs" in trials["caption"]
+    assert ["a2_b<b>", "0 of 5", "not run"] in found["tables"][-2]["rows"]
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[1]", '{"trials": 3}', '{"trials": [{}]}', "{", '{"trials": [1], "metric": 2}']
+)
+def test_a_file_that_is_no_sweep_is_no_reason_to_fail(text, tmp_path: Path):
+    (tmp_path / "sweep.json").write_text(text)
+    assert sweep_page.build(tmp_path) is None
+
+
+def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
+    (tmp_path / "runs").mkdir()
+    made = body()
+    made["trials"] = made["trials"][:3]
+    (tmp_path / "sweep.json").write_text(json.dumps(made))
+    assert sweep_page.build(tmp_path / "runs")["text"] == "Which? Best of 4."
