@@ -19,17 +19,17 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types places processes names streams glossary levels logger jsonl provenance configs registry config"
-    " record",
-    1: "history folders proposal stats schedules jit rng blas crew optim normalise returns heads losses nets fastmlp"
-    " envs",
+    0: "__init__ types places processes width names streams glossary levels logger jsonl provenance configs registry"
+    " config record",
+    1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses"
+    " nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
     4: "probes checkpoint",
     5: "media screen train judge faults",
     6: "importers exporters shelf index listing checkup",
     7: "health",
-    8: "advise answer",
+    8: "answer advise",
     9: "report notebook comparison",
     10: "execute experiment suite sweep loop",
     11: "studies",
@@ -43,6 +43,8 @@ READING = set(LAYERS[0].split()) | {
         "history",
         "folders",
         "proposal",
+        "lineage",
+        "tried",
         "stats",
         "schedules",
         "importers",

@@ -69,7 +69,7 @@ def test_write_makes_a_file_with_the_keys_of_a_proposal(here, capsys):
     found = config.read_yaml(here / "runs" / "lr100" / FILE)
     assert set(found) == proposal.KEYS
     assert (found["parent"], found["diff"]) == ("lr100", {"algo.lr": {"from": 0.3, "to": 0.003}})
-    assert set(found["predicted"]) == {"metric", "delta", "low", "high", "how"}
+    assert set(found["predicted"]) == {"metric", "delta", "low", "high", "how", "at", "direction"}
     assert len(examine(here / "runs").runs) == 1, "the file is no run, and hides none"
 
 

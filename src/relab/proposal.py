@@ -2,7 +2,8 @@
 
     parent: lr100                                  a run: its name, or its path below the folder of the file
     diff: {algo.lr: {from: 0.3, to: 0.003}}        `from` must be what the parent had when it is run
-    rationale, checks, predicted {metric, delta, low, high, how}, cost, resume_from (null: relab's runs start anew)
+    rationale, checks, predicted {metric, delta, low, high, how, at, direction}, cost
+    resume_from                                    null: relab's runs start anew
 
 `relab next` makes proposals (relab.advise), `relab train next_config.yaml` runs them. Files may come from strangers:
 only the keys above are taken, and the parent is looked for in the file's folder, beside it, and below --runs.
@@ -35,6 +36,8 @@ class Predicted:
     low: float | None
     high: float | None
     how: str  # where the numbers come from, or why there are none
+    at: str = "final"  # which number of a run it is about, as in an experiment
+    direction: str = "higher"  # which is better
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,14 @@ class Proposal:
     folder: str = ""  # where --write puts it
     command: str = ""  # what runs it; for other tools' runs, the change in their words
     runs_here: bool = True  # False: another tool's command, which relab does not start
+    passed_over: list[str] = field(default_factory=list)  # what came first, and what spoke against it
+    tried: list[dict[str, Any]] = field(default_factory=list)  # earlier tries of this change that gave no answer
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the first six keys are those of next_config.yaml."""
         return self.file_keys() | {"source": self.source, "seeds": list(self.seeds), "folder": self.folder,
-                                   "command": self.command, "runs_here": self.runs_here}  # fmt: skip
+                                   "command": self.command, "runs_here": self.runs_here,
+                                   "passed_over": list(self.passed_over), "tried": list(self.tried)}  # fmt: skip
 
     def file_keys(self) -> dict[str, Any]:
         return {

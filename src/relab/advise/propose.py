@@ -8,9 +8,11 @@ more episodes where a choice rested on too few. A run at the highest return ther
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from relab import tried
 from relab.advise import foreign, question
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
@@ -23,21 +25,25 @@ from relab.history import load
 from relab.jsonl import RecordError
 from relab.proposal import FILE, Nothing, Proposal, new_values, told
 from relab.screen import number
+from relab.tried import Tried
 
 SURE = 3.0  # standard errors of a slope from which a run still improves
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
 
-def propose(report: Report, path: str | os.PathLike[str] | None = None) -> Proposal | Nothing:
+def propose(
+    report: Report, path: str | os.PathLike[str] | None = None, earlier: Sequence[Tried] = ()
+) -> Proposal | Nothing:
     """The best supported next run for what `report` examined; nothing is written.
 
     With `path` (of the run, folder or experiment) an experiment's answer is used too, and run folders beside a single
     run are read, which may have the proposed value already. Without it, only what the report holds is looked at.
+    `earlier` are changes whose outcome is known: what was answered no is not proposed again.
     """
     root = None if path is None else Path(path)
     if root is not None and (asked := question.read(root)) is not None:
         return question.propose(asked, root, report)
-    return Search(report, neighbours(report, root) if root is not None else []).best()
+    return Search(report, neighbours(report, root) if root is not None else [], earlier).best()
 
 
 def neighbours(report: Report, root: Path) -> list[View]:
@@ -61,6 +67,7 @@ class Search:
 
     report: Report
     beside: list[View]
+    earlier: Sequence[Tried] = ()
     passed_over: list[str] = field(default_factory=list)
 
     @property
@@ -151,7 +158,9 @@ class Search:
     def make(self, view: View, wanted: Suggestion, source: str, why: str) -> Proposal | None:
         """The proposal with its checks; None where one of them fails, which is kept."""
         diff = {key: {"from": now, "to": then} for key, (now, then) in wanted.changes.items()}
+        again = tried.matching(diff, tried.subject(view.history.config), self.earlier)
         try:
+            not_again(again)
             checks, seeds = check(view, wanted.changes, self.others(view))
         except RejectedError as error:
             self.passed_over.append(f"{told(diff)} in {view.name} ({source}): {error}")
@@ -162,7 +171,9 @@ class Search:
         why = f"{why}. {new_values(diff)} is {wanted.why}."
         expected, price = predict(view, wanted.changes, self.others(view)), cost(view, wanted.changes)
         start = None if here else foreign.start_again(view, self.report.findings)
-        return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here)
+        asked = [one.to_dict() for one in again if one.verdict == tried.OPEN]
+        return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
+                        list(self.passed_over), asked)  # fmt: skip
 
     # ---- Nothing
 
@@ -203,6 +214,14 @@ class Search:
         names = {view.name for view in views}
         slugs = dict.fromkeys(f.slug for f in self.report.main if f.severity == "error" and f.run in names)
         return f"; but {', '.join(slugs)} must be looked at first: `relab examine`" if slugs else ""
+
+
+def not_again(found: Sequence[Tried]) -> None:
+    """What was answered no is not proposed; who wants it all the same can run it, and is told."""
+    no = next((one for one in found if one.verdict == tried.NO), None)
+    if no is not None:
+        on = f" on {no.date}" if no.date else ""
+        raise RejectedError(f"answered no before{on}: {no.text} ({no.where})")
 
 
 def solved(view: View) -> bool:

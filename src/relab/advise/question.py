@@ -131,7 +131,8 @@ def answered(row: Mapping[str, Any]) -> Predicted:
     delta, low, high = (float(row[key]) if math.isfinite(row[key]) else None for key in ("delta", "low", "high"))
     at = str(row.get("at"))
     metric = f"steps until {row.get('metric')} gets there" if at == "first_step_reaching" else str(row.get("metric"))
-    return Predicted(metric, delta, low, high, f"the answer, + is better: {row.get('method')}, at {at}")
+    how = f"the answer, + is better: {row.get('method')}, at {at}"
+    return Predicted(metric, delta, low, high, how, at, str(row.get("direction") or "higher"))
 
 
 def filled(asked: Asked, winner: str, root: Path, seed: int) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Mapping
+from typing import Any
 
 from relab.places import printable as clean
 from relab.proposal import Nothing, Predicted, Proposal, told
 from relab.screen import duration, number
+from relab.width import pad, wrap
 
 WIDTH = 118
 
@@ -18,16 +20,23 @@ def text(found: Proposal | Nothing) -> str:
     rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
             ("checks", "; ".join(found.checks.values()))]  # fmt: skip
     rows += [("start from", f"{found.resume_from}, as it did: it was good then")] if found.resume_from else []
+    rows += [("asked", asked(found.tried[0]))] if found.tried else []
+    rows += [("passed over", found.passed_over[0])] if found.passed_over else []
     lines = [f"{found.parent}: {told(found.diff)}"]
     for name, body in rows:
-        lines += wrapped(f"  {name:11}", clean(body))
+        lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)
+
+
+def asked(one: Mapping[str, Any]) -> str:
+    """An earlier try that ended without an answer."""
+    n = one["seeds"]
+    return f"before, and not answered: {one['verdict']} with {n[0]} and {n[1]} seeds ({one['where']})"
 
 
 def wrapped(head: str, body: str, most: int = 3) -> list[str]:
     """At most three lines; the numbers a person must see come first in each text."""
-    return textwrap.wrap(body, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), max_lines=most,
-                         placeholder=" ...") or [head]  # fmt: skip
+    return wrap(body, WIDTH, pad(head, 13), most)
 
 
 def predicted(x: Predicted) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 
 import tyro
 
-from relab import experiment, screen
+from relab import experiment, screen, tried
 from relab.commands.parsing import parse
 from relab.config import require
 from relab.execute.local import Result, cores
+from relab.places import printable
 
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
@@ -76,8 +77,10 @@ def main(words: Sequence[str]) -> int:
         return enqueue(args, folder, cells)
     if args.only is not None:
         return run_one(args, asked, folder, cells)
+    log = None if args.no_log else args.log or Path(asked.log or args.root / LOG)
+    again = tried_before(asked, folder, args.root, log)
     try:
-        if not (args.json or agreed(args, asked, cells, folder)):
+        if not (args.json or agreed(args, asked, cells, folder, again)):
             return 0
     except experiment.Interrupted:
         return interrupted(cells)
@@ -87,9 +90,9 @@ def main(words: Sequence[str]) -> int:
     if done.interrupted:
         return interrupted(cells)
     answers = experiment.conclude(asked, folder, cells)
-    written = write(folder, None if args.no_log else args.log or Path(asked.log or args.root / LOG))
+    written = write(folder, log)
     if args.json:
-        print_json(asked, answers, done, folder, written)
+        print_json(asked, answers, done, folder, written, again)
     else:
         print("\n".join(lines(answers, failures(cells, done), folder, written)))
     return 1 if done.failed else 0
@@ -147,10 +150,46 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
 # ---- Before
 
 
-def agreed(args: Experiment, asked: experiment.Experiment, cells: list[experiment.Cell], folder: Path) -> bool:
-    """Say what it costs; ask unless --yes."""
+@dataclass(frozen=True)
+class Again:
+    """A variant whose change against the control was tried before."""
+
+    variant: str
+    change: dict[str, dict[str, Any]]
+    found: list[tried.Tried]
+    settings: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.found]}
+
+
+def tried_before(asked: experiment.Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
+    """The variants that another experiment or an entry of a log has told the outcome of."""
+    from relab import lineage
+    from relab.notebook.log import default_logs, earlier
+
+    logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
+    known = earlier(root, logs, without=folder)
+    settings = {name: tried.variant(folder, asked.asked(), name) for name in asked.variants}
+    control, *others = settings
+    of = tried.subject(settings[control], str(asked.asked().get("command") or ""))
+    found = []
+    for name in others:
+        change = lineage.changes(settings[control], settings[name])
+        hits = tried.matching(change, of, known) if change else []
+        found += [Again(name, change, hits, settings[name])] if hits else []
+    return found
+
+
+def agreed(
+    args: Experiment, asked: experiment.Experiment, cells: list[experiment.Cell], folder: Path, again: list[Again]
+) -> bool:
+    """Say what was tried before and what it costs; ask unless --yes."""
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
     print(f"{asked.question}\n  {size}, compared by {by(asked)}", flush=True)
+    for one in again:
+        for line in tried.lines(one.change, one.found, one.settings):
+            print(printable(f"  {line}"), flush=True)
     if asked.command and not any(map(experiment.finished, cells)):
         must_ask(args)  # before the first run is paid for
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
@@ -207,8 +246,10 @@ class Progress:
 def write(folder: Path, log: Path | None) -> Written:
     """The report and the entry; what cannot be written is said, and the answer stands without it."""
     from relab.commands.hinting import Hinting
+    from relab.commands.note_common import language
     from relab.commands.report import content
-    from relab.notebook import entry, fence
+    from relab.notebook import entry
+    from relab.notebook import folder as notes
     from relab.report import render, sections
 
     found = Written()
@@ -219,8 +260,9 @@ def write(folder: Path, log: Path | None) -> Written:
         found.pages = render.write(data, folder)
         if log is not None:
             made = entry.build(folder, data, str(facts.get("proposal") or ""))
-            fence.write(log, made.id, made.markdown())
-            found.log = log
+            kept = language(log, made.id)
+            made = made if kept == made.lang else entry.build(folder, data, str(facts.get("proposal") or ""), kept)
+            found.log, _ = notes.write(log, made)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         found.problems.append(f"not written: {error}")
     return found
@@ -260,11 +302,13 @@ def one(outcome: Any) -> str:
     return ("" if outcome.reached else ">") + screen.number(outcome.value) + (" (stopped)" if outcome.stopped else "")
 
 
-def print_json(asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written) -> None:
+def print_json(
+    asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written, again: list[Again]
+) -> None:
     from relab.jsonl import encode
 
     row = {"question": asked.question, "answers": [x.to_dict() for x in answers], "failed": done.failed,
            "experiment": str(folder), "report": [str(page) for page in written.pages],
            "log": str(written.log) if written.log else None, "findings": written.findings,
-           "problems": written.problems}  # fmt: skip
+           "problems": written.problems, "tried": [one.to_dict() for one in again]}  # fmt: skip
     print(encode(row).decode(), end="")

@@ -9,6 +9,7 @@ from pathlib import Path
 import tyro
 
 from relab.commands.parsing import parse
+from relab.config import require
 from relab.proposal import Proposal
 
 EXAMPLES = """
@@ -16,6 +17,7 @@ EXAMPLES = """
   relab next brave-otter --write               the same as a file that `relab train` runs
   relab train runs/brave-otter/next_config.yaml seed=1
   relab next experiments/clip                  what follows from an experiment's answer
+  relab next --history                         how good the predictions were, run by run
 """
 
 
@@ -27,23 +29,31 @@ class Next:
     """run (folder, name, part of it, id), folder of runs, or folder of an experiment"""
     write: bool = False
     """write next_config.yaml into that folder"""
+    history: bool = False
+    """show the predictions of all runs below that came from a proposal, each with its score"""
     against: str | None = None
     """run to hold the findings against; else the parent, where a run has one"""
     runs: Path = Path("runs")
     """folder that holds the run folders, for names"""
+    root: Path = Path("experiments")
+    """folder that holds the experiments: what was answered no is not proposed again"""
     json: bool = False
     """print as JSON"""
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Next, "next", words, EXAMPLES)
+    if args.history:
+        return history(args)
     from relab import names, proposal
     from relab.advise import propose, render
     from relab.commands.examine import folder
     from relab.health.examine import examine
+    from relab.notebook.log import earlier
 
     path = folder(args.path, args.runs)
-    found = propose(examine(path, None if args.against is None else names.find(args.against, args.runs)), path)
+    report = examine(path, None if args.against is None else names.find(args.against, args.runs))
+    found = propose(report, path, earlier(args.root))
     wrote = None
     if args.write and isinstance(found, Proposal) and found.runs_here:
         wrote = proposal.write(found)
@@ -57,6 +67,26 @@ def main(words: Sequence[str]) -> int:
     print(render.text(found))
     if isinstance(found, Proposal):
         print(render.clean(how_to_run(found, args.path, wrote, args.write)))
+    return 0
+
+
+def history(args: Next) -> int:
+    """Every prediction and what became of it; nothing is written."""
+    from relab.advise import calibration, score
+    from relab.commands.examine import folder
+    from relab.importers import find
+
+    require(not args.write, "--write puts a proposal into a file; it does not go with --history")
+    path = folder(args.path, args.runs)
+    scores = score.collect((each.history for each in find.load_all(path).runs), [args.runs, args.root])
+    if args.json:
+        from relab.jsonl import encode
+
+        row = {"path": str(path), "scores": [one.to_dict() for one in scores],
+               "calibration": calibration.calibration(scores).to_dict()}  # fmt: skip
+        print(encode(row).decode(), end="")
+    else:
+        print(calibration.text(scores))
     return 0
 
 

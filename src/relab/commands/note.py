@@ -1,83 +1,109 @@
-"""relab note: the entry of a run or an experiment, for a log that people write in as well."""
+"""relab note: the entry of a run or an experiment, for a log that people write in as well; and what that log holds."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
-import tyro
-
-from relab import names
+from relab.commands.note_common import Note, entry_of, find, logs_of, show
 from relab.commands.parsing import parse
-
-if TYPE_CHECKING:
-    from relab.notebook.entry import Entry
+from relab.config import require
 
 EXAMPLES = """
   relab note brave-otter                         print the entry
   relab note brave-otter --into LOG.md           write it into the log, or renew it there
+  relab note brave-otter --into notes/ --lang zh  a dated file for each entry, in Chinese
   relab note experiments/question --into LOG.md
-  relab note brave-otter --json
+  relab note LOG.md --refresh                    renew the numbers that name their run
+  relab note LOG.md --check                      exit 1 if one of them is stale
+  relab note --search learning rate              entries and own text that hold both words
+  relab note --digest 7d                         what was asked, answered and found in a week
+  relab note --families                          which architectures and environments, and what opened each
 """
-
-
-@dataclass(frozen=True)
-class Note:
-    """The entry of a run or an experiment: question, answer, evidence, what differs, findings, command, what next.
-
-    In a log it stands between two marks. A second call renews it in place and leaves all other text alone; an entry
-    that somebody has edited is not overwritten.
-    """
-
-    run: tyro.conf.Positional[str]
-    """run (name, part of it, id, folder), or an experiment (name, folder)"""
-    into: Path | None = None
-    """the log to write it into; default: print it"""
-    force: bool = False
-    """overwrite an entry that was edited by hand"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    root: Path = Path("experiments")
-    """folder that holds the experiments"""
-    json: bool = False
-    """print the entry as JSON; with --into, where it went as well"""
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Note, "note", words, EXAMPLES)
-    entry = entry_of(find(args.run, args.runs, args.root))
-    told = write(args.into, entry, args.force) if args.into else None
-    if args.json:
-        from relab.jsonl import encode
+    check(args)
+    if args.refresh or args.check:
+        from relab.commands.note_refresh import refresh
 
-        where = {"into": str(args.into), "did": told} if args.into else {}
-        print(encode({**asdict(entry), **where}).decode(), end="")
-    elif args.into:
-        print(f"{args.into}: entry {entry.id} {told}")
+        return refresh(args)
+    if args.search or args.digest or args.families:
+        return look(args)
+    return write(args)
+
+
+def check(args: Note) -> None:
+    """One thing at a time, and nothing that would be ignored."""
+    asked = [name for name in ("search", "digest", "families") if getattr(args, name)]
+    asked += ["refresh" if args.refresh else "check"] if args.refresh or args.check else []
+    require(len(asked) <= 1, f"one of these at a time, but got {' and '.join(f'--{name}' for name in asked)}")
+    reads_log = asked and asked[0] in ("refresh", "check")
+    others = "--search, --digest, --families or --refresh"
+    require(bool(asked) or args.run is not None, f"name a run or an experiment; or use {others}")
+    is_log = not asked and str(args.run).endswith(".md") and Path(str(args.run)).is_file()
+    require(not is_log, f"{args.run} is a log: --refresh renews its numbers, --check says which are stale")
+    require(not asked or reads_log or args.run is None,
+            f"--{''.join(asked)} reads a whole log; give it by --into, and leave {args.run} out")  # fmt: skip
+    require(not args.regex or bool(args.search), "--regex goes with --search")
+    require(args.until is None or args.digest is not None, "--until goes with --digest")
+    require(not args.force or not asked, f"--force writes an entry anew; it does not go with --{''.join(asked)}")
+
+
+# ---- Writing an entry
+
+
+def write(args: Note) -> int:
+    folder = find(str(args.run), args.runs, args.root)
+    entry = entry_of(folder, args.into, args.lang, (args.runs, args.root))
+    where: dict[str, Any] = {}
+    if args.into is not None:
+        from relab.notebook.folder import write as put
+
+        path, did = put(args.into, entry, args.force)
+        where = {"into": str(path), "did": did}
+    from relab.notebook.references import bare
+
+    if args.json:
+        show({**bare(asdict(entry)), **where})
+    elif where:
+        print(f"{where['into']}: entry {entry.id} {where['did']}")
     else:
-        print(entry.markdown())
+        print(bare(entry.markdown()))
     return 0
 
 
-def find(word: str, runs: Path, root: Path) -> Path:
-    """A folder or file as given, an experiment by its name, or a run by its name."""
-    if word and Path(word).exists():
-        return Path(word)
-    return root / word if word and (root / word).is_dir() else names.find(word, runs)
+# ---- Looking into a log
 
 
-def entry_of(folder: Path) -> Entry:
-    from relab.commands.report import asked
-    from relab.notebook import entry
-    from relab.report import sections
+def look(args: Note) -> int:
+    from relab.notebook import digest, families, log, search
+    from relab.notebook.words import words
 
-    facts = asked(folder)
-    return entry.build(folder, sections.build(folder, **facts), str(facts.get("proposal") or ""))
+    logs = logs_of(args)
+    if args.search:
+        hits = search.search(logs, args.search, args.regex)
+        show({"hits": [hit.to_dict() for hit in hits]}) if args.json else print(search.text(hits, args.search))
+        return 0
+    entries, say = log.entries(logs), words(args.lang or log.language(logs))
+    if args.digest:
+        summed = digest.digest(entries, digest.days(args.digest), last_day(args.until))
+        show(summed.to_dict()) if args.json else print(digest.markdown(summed, say))
+        return 0
+    roots = families.tree(entries)
+    show({"families": [root.to_dict() for root in roots]}) if args.json else print(families.markdown(roots, say))
+    return 0
 
 
-def write(into: Path, entry: Entry, force: bool = False) -> str:
-    from relab.notebook import fence
-
-    return fence.write(into, entry.id, entry.markdown(), force)
+def last_day(text: str | None) -> datetime.date:
+    if text is None:
+        return datetime.datetime.now(datetime.UTC).date()
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        require(False, f"`--until` must be a day such as 2026-11-16, but got {text!r}")
+        raise

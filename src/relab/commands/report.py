@@ -156,7 +156,8 @@ def proposed(found: Any, folder: Path) -> str:
     """What `relab next` would print; empty where it has nothing, or cannot say."""
     try:
         from relab.advise import propose, render
+        from relab.notebook.log import earlier
 
-        return render.text(propose(found, folder))
+        return render.text(propose(found, folder, earlier(Path("experiments"))))
     except Exception:  # a page without a proposal is better than none
         return ""

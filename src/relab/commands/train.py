@@ -10,10 +10,14 @@ from typing import Any
 
 import tyro
 
-from relab import config, names, proposal, provenance, screen
+from relab import config, lineage, names, proposal, provenance, screen, tried
 from relab.commands.parsing import parse
 from relab.config import Layer
+from relab.jsonl import RecordError
+from relab.places import printable
 from relab.proposal import Loaded
+from relab.record import read_meta
+from relab.tried import Tried
 
 EXAMPLES = """
   relab train ppo env=cartpole seed=0
@@ -42,6 +46,8 @@ class Train:
     """what this run is for, kept in its record"""
     parent: str | None = None
     """run (name, part of it, id, folder) whose settings this one starts from; kept in its record"""
+    root: Path = Path("experiments")
+    """folder that holds the experiments: whether the change to the parent was answered no before"""
     json: bool = False
     """print progress as JSON lines"""
     quiet: bool = False
@@ -57,10 +63,13 @@ def main(words: Sequence[str]) -> int:
     if args.print_config:
         print_config(found)
         return 0
+    again = tried_before(origin, found, args.root)
+    tell(again, args)
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab import train
 
     facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
+    facts |= {"tried": [one.to_dict() for one in again.found]} if again.found else {}
     try:
         train.check_device(found.config.device)
         env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
@@ -84,11 +93,20 @@ class Origin:
     def facts(self, intent: str | None) -> dict[str, Any]:
         """For meta.json; the prediction is kept to be held against the outcome."""
         facts: dict[str, Any] = {"parent": self.parent and self.parent.resolve().name, "intent": intent}
+        facts |= {"parent_id": id_} if self.parent and (id_ := id_of(self.parent)) else {}
         if self.proposal is None:
             return facts
         said = f"{intent or self.proposal.rationale} [{proposal.told(self.proposal.diff)}]"  # names the keys, always
-        kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted}
+        kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted, "rationale": self.proposal.rationale}
         return facts | {"intent": said, "proposal": kept}
+
+
+def id_of(folder: Path) -> str:
+    """The parent is found again by it, wherever the two lie; empty for a folder that is no record."""
+    try:
+        return str(read_meta(folder).get("id") or "")
+    except (RecordError, OSError):
+        return ""
 
 
 def origin_of(words: Sequence[str], parent: str | None, runs: Path) -> Origin:
@@ -105,6 +123,40 @@ def origin_of(words: Sequence[str], parent: str | None, runs: Path) -> Origin:
         return Origin()
     folder = names.find(parent, runs)
     return Origin(folder, proposal.parent_layer(folder))
+
+
+# ---- Not twice
+
+
+@dataclass(frozen=True)
+class Again:
+    """What the run changes against its parent, and the earlier tries of it that did not end in a yes."""
+
+    change: dict[str, dict[str, Any]]
+    found: list[Tried]
+    settings: dict[str, Any]
+
+
+def tried_before(origin: Origin, found: config.Resolved, root: Path) -> Again:
+    if origin.parent_layer is None:
+        return Again({}, [], {})
+    from relab.notebook.log import earlier
+
+    before, after = origin.parent_layer.values, config.to_dict(found.config)
+    change = lineage.changes(before, after)
+    hits = tried.matching(change, tried.subject(before), earlier(root)) if change else []
+    return Again(change, [one for one in hits if one.verdict != tried.YES], config.flatten(after))
+
+
+def tell(again: Again, args: Train) -> None:
+    """It is said before anything is computed, and forbids nothing."""
+    if not again.found or args.quiet:
+        return
+    if args.json:
+        row = {"change": again.change, "tried": [one.to_dict() for one in again.found]}
+        screen.JsonLines().write("tried", row)
+    else:
+        screen.say("\n".join(map(printable, tried.lines(again.change, again.found, again.settings))) + "\n")
 
 
 def config_files(words: Sequence[str]) -> list[str]:

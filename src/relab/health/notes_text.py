@@ -39,6 +39,7 @@ PLAIN = str.maketrans(
 )
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(\S.*)$")
 FENCE = re.compile(r"^\s*(```|~~~)")
+OWN = re.compile(r"<!-- ?relab:[^<>]*-->")  # relab's own marks: where a number is from, facts for programs
 RULE_ROW = re.compile(r"^[\s|:\-]+$")
 
 
@@ -121,6 +122,7 @@ def parse(source: str) -> Text:
     fence, long = "", 0
     for number, raw in enumerate(source.splitlines(), 1):
         found.lines = number
+        raw = OWN.sub("", raw)
         mark = FENCE.match(raw)
         if mark and (not fence or fence == mark[1]):
             fence = "" if fence else mark[1]

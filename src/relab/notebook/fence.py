@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +24,8 @@ from relab.jsonl import RecordError, write_atomic
 BOM = b"\xef\xbb\xbf"
 MARK = re.compile(rb"<!-- relab:(begin|end) ([\w.=+-]+)(?: sha256=([0-9a-f]{12}))? -->[ \t]*\r?")
 LIKE_MARK = re.compile(rb"\s*<!--\s*relab:(begin|end)")
+# What an entry itself may hold: where a number comes from, and what programs must know of it. Neither can hold a mark.
+OWN = r"relab:run=[^\s<>]+(?: [a-z]+=[^\s<>]+)*-->| relab:facts \{[^\n<>]*\} -->"
 ATTEMPTS = 20
 
 
@@ -104,10 +106,18 @@ def _check(good: bool, name: str, line: int, what: str, opened: tuple[str, int, 
 
 def render(id_: str, body: str, newline: bytes = b"\n") -> bytes:
     """The block of an entry, without a line break at its end."""
-    inner = (body.replace("<!--", "&lt;!--").strip("\n") + "\n").encode(errors="replace")  # it can hold no mark
+    plain = re.sub(f"<!--(?!{OWN})", "&lt;!--", body)  # it can hold no mark
+    inner = (plain.strip("\n") + "\n").encode(errors="replace")
     hash_ = _hash(inner)
     block = f"<!-- relab:begin {id_} sha256={hash_} -->\n".encode() + inner + f"<!-- relab:end {id_} -->".encode()
     return block.replace(b"\n", newline)
+
+
+def signed(block: bytes) -> bytes:
+    """A block whose body relab itself has changed, with the hash of what stands there now."""
+    head, _, rest = block.partition(b"\n")
+    body = rest[: rest.rindex(b"<!-- relab:end")]
+    return re.sub(rb"sha256=[0-9a-f]{12}", b"sha256=" + _hash(body).encode(), head) + b"\n" + rest
 
 
 def place(text: bytes, id_: str, body: str, force: bool = False, name: str = "the log") -> bytes:
@@ -145,19 +155,27 @@ def write(path: Path, id_: str, body: str, force: bool = False) -> str:
     """Put the entry into the file -> added, renewed or unchanged."""
     place(read(path), id_, body, force, path.name)  # what cannot be placed makes no file
     path.parent.mkdir(parents=True, exist_ok=True)
+    before, after = rewrite(path, lambda text: place(text, id_, body, force, path.name))
+    if before == after:
+        return "unchanged"
+    return "renewed" if any(block.id == id_ for block in blocks(before)) else "added"
+
+
+def rewrite(path: Path, change: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
+    """Replace the file by what `change` makes of it -> (before, after); nothing is written where it changes nothing."""
     path = path.resolve()  # a link stays a link: its target is replaced
     for _ in range(ATTEMPTS):
         with locked(path) as fd:
             before = read(path)
             if fd is not None and not _same_file(fd, path):
                 continue  # another writer has replaced it while we waited
-            after = place(before, id_, body, force, path.name)
+            after = change(before)
             if after == before:
-                return "unchanged"
+                return before, after
             if read(path) != before:
                 continue  # an editor has saved in between
             _replace(path, after)
-            return "renewed" if any(block.id == id_ for block in blocks(before)) else "added"
+            return before, after
     raise RecordError(f"{path} changed {ATTEMPTS} times while the entry was written; try again when others are done")
 
 

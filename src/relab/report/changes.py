@@ -7,11 +7,11 @@ its base that the advice leads back from. Without such a match the finding is na
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from relab import config, names, registry
+from relab import config, lineage, names, registry
 from relab.configs.views import MISSING, Change, diff, flatten
 from relab.history import History
 from relab.report import gather
@@ -81,7 +81,20 @@ def config_changes(groups: list[Group], reference: History | None = None) -> dic
     if base is None:
         return _set_keys(run)
     rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base.settings, run.config) if c.key not in QUIET_KEYS]
-    return {"against": f"Config against its {base.kind}", "head": ["key", base.kind, "this run"], "rows": rows}
+    found = {"against": f"Config against its {base.kind}", "head": ["key", base.kind, "this run"], "rows": rows}
+    said = marks(base.settings, run.config) if base.kind == "parent" else []
+    return found | ({"marks": said} if said else {})
+
+
+def marks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What limits a comparison with the parent: two changes at a time, another family."""
+    factors, opened = lineage.factors(before, after), lineage.opened(before, after)
+    named = ", ".join(factor.key for factor in factors[:4]) + (" ..." if len(factors) > 4 else "")
+    found = [f"confounded: {len(factors)} factors changed ({named}), the difference cannot be assigned to one"]
+    why = ", ".join(f"{factor.key} changed {shown(factor.a)} → {shown(factor.b)}" for factor in opened[:3])
+    family = lineage.family(after)
+    new = [f"new family: {family.name}, because {why}"] if family and opened else []
+    return (found if len(factors) > 1 else []) + new
 
 
 def _set_keys(run: History) -> dict[str, Any]:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from relab.advise import score
+from relab.advise.calibration import sentence
 from relab.configs.views import diff, flatten
 from relab.history import History
 from relab.importers import find
@@ -84,6 +86,7 @@ def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run |
         "findings": top(found),
         "more_findings": len({f["slug"] for f in found}) - len(top(found)),
         "config": config_changes(groups, against),
+        "prediction": prediction(groups),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
         "not_read": [f"{gone.get('run')} ({gone.get('missing')})" for gone in _unread(examined)],
@@ -333,6 +336,14 @@ def _unit(group: Group) -> str:
 
 def last_step(run: History) -> int:
     return max((int(c.steps[-1]) for c in run.columns.values() if len(c.steps)), default=0)
+
+
+def prediction(groups: list[Group]) -> str:
+    """What was predicted of a run that came from a proposal, and whether it came true; empty for all others."""
+    runs = [run for group in groups for run in group.runs]
+    one = len(runs) == 1 and runs[0].history.source == "relab"
+    found = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
+    return sentence(found) if found is not None else ""
 
 
 def _total(run: History) -> int | None:

@@ -1,0 +1,163 @@
+"""What happened in the last days? What was asked and answered, what was found, what it cost, what is still open."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from relab.advise.calibration import span
+from relab.config import require
+from relab.notebook.log import Logged
+from relab.notebook.page import md
+from relab.notebook.words import Words
+from relab.proposal import told
+from relab.screen import number
+from relab.tried import NO, OPEN, YES
+
+UNITS = {"d": 1, "w": 7}
+FINDINGS = 10
+
+
+@dataclass
+class Digest:
+    """The entries of some days, counted."""
+
+    first: str
+    last: str
+    entries: list[Logged]
+    answers: list[tuple[Logged, dict[str, Any]]] = field(default_factory=list)
+    runs: int = 0
+    hours: float = 0.0
+    findings: dict[str, int] = field(default_factory=dict)
+
+    def count(self, verdict: str) -> int:
+        return sum(row.get("verdict") == verdict for _, row in self.answers)
+
+    @property
+    def scores(self) -> list[tuple[Logged, dict[str, Any]]]:
+        return [(one, s) for one in self.entries if isinstance(s := one.facts.get("score"), dict)]
+
+    @property
+    def unanswered(self) -> list[tuple[Logged, str]]:
+        """Questions that nobody can answer yet, and runs that have not ended."""
+        found = [(one, str(row.get("text"))) for one, row in self.answers if row.get("verdict") == OPEN]
+        return found + [(one, str(one.facts["open"][0])) for one in self.entries if _states(one)]
+
+    def to_dict(self) -> dict[str, Any]:
+        keys = {"entry": "id", "date": "date", "where": "where", "title": "title"}
+        rows = [{**{k: getattr(one, name) for k, name in keys.items()}, **row} for one, row in self.answers]
+        return {
+            "first": self.first, "last": self.last, "entries": [one.id for one in self.entries], "answers": rows,
+            "yes": self.count(YES), "no": self.count(NO), "open": self.count(OPEN), "runs": self.runs,
+            "hours": self.hours, "findings": self.findings,
+            "predictions": [{"entry": one.id, **score} for one, score in self.scores],
+            "unanswered": [{"entry": one.id, "text": text} for one, text in self.unanswered],
+            "confounded": [one.id for one in self.entries if confounded(one)],
+            "families": families_of(self.entries),
+        }  # fmt: skip
+
+
+def days(text: str) -> int:
+    """7d, 2w -> days."""
+    match = re.fullmatch(r"(\d{1,4})([dw])", text.strip())
+    require(match is not None, f"`--digest` must be a number of days or weeks such as 7d or 2w, but got {text!r}")
+    assert match is not None
+    return max(1, int(match[1]) * UNITS[match[2]])
+
+
+def digest(entries: Sequence[Logged], length: int, last: datetime.date) -> Digest:
+    """The entries of `length` days, up to and with `last`."""
+    first = last - datetime.timedelta(days=length - 1)
+    mine = [one for one in entries if first.isoformat() <= one.date <= last.isoformat()]
+    found = Digest(first.isoformat(), last.isoformat(), mine)
+    found.answers = [(one, row) for one in mine for row in one.answers]
+    found.runs = int(sum(_number(one.facts.get("runs")) for one in mine))
+    found.hours = round(float(sum(_number(one.facts.get("hours")) for one in mine)), 4)
+    slugs = Counter(str(slug) for one in mine for slug in _list(one.facts.get("findings")))
+    found.findings = dict(slugs.most_common())
+    return found
+
+
+def _number(x: Any) -> float:
+    return float(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else 0.0
+
+
+def _list(x: Any) -> list[Any]:
+    return x if isinstance(x, list) else []
+
+
+def _states(one: Logged) -> bool:
+    return bool(_list(one.facts.get("open")))
+
+
+def confounded(one: Logged) -> bool:
+    return bool(one.facts.get("confounded")) or any(row.get("confounded") for row in one.answers)
+
+
+def families_of(entries: Sequence[Logged]) -> list[str]:
+    return list(dict.fromkeys(str(one.facts["family"]) for one in entries if one.facts.get("family")))
+
+
+# ---- Markdown
+
+
+def markdown(found: Digest, w: Words) -> str:
+    if not found.entries:
+        return w.say("digest.nothing", first=found.first, last=found.last)
+    counts = {"yes": found.count(YES), "no": found.count(NO), "open": found.count(OPEN)}
+    head = [w.say("digest.runs", runs=found.runs, hours=number(found.hours)),
+            w.say("digest.asked", n=len(found.answers), **counts)]  # fmt: skip
+    parts = [f"# {w.say('digest.title', first=found.first, last=found.last, n=len(found.entries))}",
+             "\n".join(f"- {line}" for line in head)]  # fmt: skip
+    for name, lines in sections(found, w).items():
+        parts += [f"## {w.say(f'digest.{name}')}", "\n".join(f"- {line}" for line in lines)] if lines else []
+    return "\n\n".join(parts)
+
+
+def sections(found: Digest, w: Words) -> dict[str, list[str]]:
+    """Each as lines of Markdown; empty ones are left out."""
+    words = {YES: "digest.yes", NO: "digest.no"}
+    answered = [f"**{w.say(words[str(row['verdict'])])}** {_item(one, w)}{w.say('colon')}{md(row.get('text'))}"
+                for one, row in found.answers if row.get("verdict") in words]  # fmt: skip
+    return {
+        "answered": answered,
+        "open": [f"{_item(one, w)}{w.say('colon')}{md(text)}" for one, text in found.unanswered],
+        "seen": [
+            f"{_item(one, w)}{w.say('colon')}{verdict_word(one, w)}"
+            for one in found.entries
+            if one.facts.get("kind") == "run"
+        ],
+        "confounded": [_item(one, w) for one in found.entries if confounded(one)],
+        "findings": [w.say("digest.finding", slug=md(s), n=n) for s, n in list(found.findings.items())[:FINDINGS]],
+        "predictions": [line for one, score in found.scores if (line := _score(score, w))],
+        "families": [md(name) for name in families_of(found.entries)],
+    }
+
+
+def _item(one: Logged, w: Words) -> str:
+    title = one.title.removeprefix(one.date).strip()
+    return w.say("digest.item", date=one.date, title=md(title), where=md(one.where))
+
+
+def verdict_word(one: Logged, w: Words) -> str:
+    """yes, no, cannot tell yet, or what became of a run, in the log's language."""
+    known = {YES: "digest.yes", NO: "digest.no", OPEN: "digest.cannot"}
+    return w.sentences.get(known.get(one.verdict, f"verdict.{one.verdict}")) or md(one.verdict or "-")
+
+
+def _score(score: dict[str, Any], w: Words) -> str:
+    """From the facts of an entry; a log may have been edited, so that nothing is taken for granted."""
+    try:
+        seeds = w.say("answer.seeds", n_a=score["measured"]["seeds"][0], n_b=score["measured"]["seeds"][1])
+        known = {"hit": w.say("score.hit"), "miss": w.say("score.miss")}
+        why = w.sentences[f"why.{score['reason']}"].format(what=score["what"])
+        verdict = known.get(score["verdict"]) or w.say("score.open", why=why)
+        line = w.say("score.line", metric=score["metric"], predicted=span(score["predicted"], score["kind"]),
+                     measured=span(score["measured"]), seeds=seeds, verdict=verdict)  # fmt: skip
+        return md(f"{told(score['diff'])}{w.say('colon')}{line}")
+    except (KeyError, TypeError, IndexError, ValueError):
+        return ""

@@ -1,0 +1,196 @@
+"""What does the entry of an experiment say? Its answers, the variants' settings, every seed's number, what is next."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relab import config, history, lineage, stats, tried
+from relab.answer import LEAST
+from relab.configs.views import MISSING, flatten
+from relab.jsonl import RecordError, read_json
+from relab.notebook import sentences
+from relab.notebook.fence import safe_id
+from relab.notebook.finish import finding_lines, next_step
+from relab.notebook.page import Entry, Record, Table, anchored, called, joined
+from relab.notebook.references import Ref
+from relab.notebook.words import Words
+from relab.report.course import elapsed
+from relab.report.gather import shown
+from relab.report.share import Cleaner
+from relab.screen import number
+
+NOTES = 4  # of an answer
+LEFT_OUT = ("seeds", "question", "log")  # of the experiment's id: the same question with more seeds is the same entry
+AT = {"mean_last_m": ("m",), "first_step_reaching": ("reach",)}  # what a reference needs besides
+
+
+def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
+    asked = config.read_yaml(folder / "experiment.yaml")
+    if not (folder / "answer.json").is_file():
+        raise RecordError(f"{folder} has no answer.json: the experiment has not ended; call `relab experiment` again")
+    answers = read_json(folder, "answer.json")["answers"]
+    clean, date = Cleaner([folder], set()).clean, tried.ended(folder)
+    settings = {name: tried.variant(folder, asked, name) for name in asked["variants"]}
+    return Entry(
+        id=id_of(folder, asked), lang=w.code, title=clean(w.say("head", date=date, title=asked["question"])),
+        answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
+        marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
+        differs=clean(differences(settings, w)), record=Record(evidence=evidence(answers, w, folder)),
+        findings=finding_lines(data, w), command=clean(commands(folder, asked)),
+        next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
+        facts=clean(facts(folder, asked, answers, settings, data, date)) | {"source": called(folder)},
+    )  # fmt: skip
+
+
+def id_of(folder: Path, asked: Mapping[str, Any]) -> str:
+    hash_ = config.config_hash({k: v for k, v in asked.items() if k not in LEFT_OUT}, ())[:6]
+    return safe_id(f"{folder.resolve().name}.{hash_}")
+
+
+def _notes(answers: list[dict[str, Any]], w: Words) -> list[str]:
+    """Each once: what is said of the control stands in every answer."""
+    notes = list(dict.fromkeys(str(note) for x in answers for note in x["notes"]))
+    more = [w.say("findings.notes", n=len(notes) - NOTES)] if len(notes) > NOTES else []
+    return notes[:NOTES] + more
+
+
+def marks(settings: Mapping[str, Mapping[str, Any]], w: Words) -> list[str]:
+    """The control's family; variants that open another one, or differ in more than one factor."""
+    control, *others = settings
+    found = [sentences.family_line(w, None, settings[control])]
+    for name in others:
+        family, why = lineage.family(settings[name]), sentences.because(w, settings[control], settings[name])
+        found += [w.say("family.variant", variant=name, family=family.name, why=why)] if family and why else []
+        many = lineage.factors(settings[control], settings[name])
+        if len(many) > 1:
+            found.append(w.say("factor.variant", variant=name, n=len(many), keys=sentences.keys_of(w, many)))
+    return [line for line in found if line]
+
+
+# ---- Tables
+
+
+def evidence(answers: list[dict[str, Any]], w: Words, folder: Path | None = None) -> Table:
+    """A row per variant: seeds, episodes, mean with its interval, and every seed's number with where it is from."""
+    first = answers[0]
+    values = {"metric": first["metric"], "m": first.get("m"), "reach": number(first.get("reach") or 0.0)}
+    used = {"final": ("metric",), "mean_last_m": ("metric", "m"), "first_step_reaching": ("metric", "reach"),
+            "success_rate": ()}[first["at"]]  # fmt: skip
+    what = w.say(f"evidence.{first['at']}", **{key: values[key] for key in used})
+    arms = [(first["names"][0], first["a"]), *((x["names"][1], x["b"]) for x in answers)]
+    head = [*(w.say(f"evidence.{key}") for key in ("variant", "seeds", "episodes")), w.say("evidence.mean", what=what),
+            w.say("evidence.every")]  # fmt: skip
+    return [head, *([name, *_row(arm, first, w, folder)] for name, arm in arms)]
+
+
+def _row(arm: list[dict[str, Any]], first: Mapping[str, Any], w: Words, folder: Path | None) -> list[str]:
+    episodes = sorted({x["episodes"] for x in arm if x["episodes"]})
+    ends = dict.fromkeys(map(str, episodes[:1] + episodes[-1:]))
+    size = w.say("answer.span", low=episodes[0], high=episodes[-1]) if len(ends) > 1 else "".join(ends)
+    each = [anchored(_one(x), _ref(x, first, folder)) for x in arm]
+    return [str(len(arm)), size or "-", _mean(arm, first["at"], w), joined(each) if each else "-"]
+
+
+def _one(x: dict[str, Any]) -> str:
+    return ("" if x["reached"] else ">") + number(float(x["value"]))
+
+
+def _ref(x: Mapping[str, Any], first: Mapping[str, Any], folder: Path | None) -> Ref | None:
+    """Where the number of a run can be read again."""
+    if folder is None or not x.get("run") or not math.isfinite(float(x["value"])):
+        return None
+    more = {key: f"{first[key]:g}" for key in AT.get(first["at"], ()) if first.get(key) is not None}
+    return Ref(f"{folder.resolve().name}/runs/{x['run']}", str(first["metric"]), str(first["at"]), more)
+
+
+def _mean(arm: list[dict[str, Any]], at: str, w: Words) -> str:
+    good = [x for x in arm if math.isfinite(x["value"])]
+    if not all(x["reached"] for x in good):
+        return w.say("evidence.reached", n=sum(x["reached"] for x in good), of=len(good))
+    values = np.array([float(x["value"]) for x in good])
+    if len(good) < LEAST:
+        return w.say("evidence.few", mean=number(float(values.mean())), least=LEAST) if len(good) else "-"
+    if at == "success_rate":
+        n = np.array([float(x["episodes"]) for x in good])
+        found = stats.clustered_rate(np.round(values * n), n)
+    else:
+        found = stats.mean_interval(values)
+    return f"{number(found.mid)} [{number(found.low)}, {number(found.high)}]"
+
+
+def differences(settings: Mapping[str, Mapping[str, Any]], w: Words) -> Table:
+    """The settings that are not the same in all variants, as they were run; the first variant is the control."""
+    flats = {name: flatten(values) for name, values in settings.items()}
+    keys = dict.fromkeys(key for flat in flats.values() for key in flat)
+    rows = [[key, *(shown(flat.get(key, MISSING)) for flat in flats.values())] for key in keys]
+    control, *others = flats
+    head = [w.say("plan.settings"), w.say("plan.control", name=control), *others]
+    return [head, *(row for row in rows if len(set(row[1:])) > 1)]
+
+
+def commands(folder: Path, asked: Mapping[str, Any]) -> list[str]:
+    again = shlex.join(["relab", "experiment", str(folder / "experiment.yaml"), "--name", folder.name])
+    return [*([str(asked["command"])] if asked.get("command") else []), again]
+
+
+def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
+    """How many seeds would tell; empty where no answer lacks them."""
+    needed = [x["seeds_needed"] for x in answers if x.get("seeds_needed")]
+    if not needed:
+        return ""
+    ends = max(n[0] for n in needed), max(n[1] for n in needed)
+    return w.say("next.seeds", span=sentences.seeds_span(w, ends))
+
+
+# ---- For programs
+
+
+def facts(
+    folder: Path, asked: Mapping[str, Any], answers: Sequence[Mapping[str, Any]],
+    settings: Mapping[str, Mapping[str, Any]], data: Mapping[str, Any], date: str,
+) -> dict[str, Any]:  # fmt: skip
+    control = next(iter(settings.values()))
+    family = lineage.family(control)
+    opened = [_opened(control, settings[name], name) for name in list(settings)[1:]]
+    runs = _histories(folder)
+    seconds = [s for run in runs if math.isfinite(s := elapsed(run))]
+    return {
+        "schema": 1, "kind": "experiment", "date": date, "name": folder.resolve().name, "question": asked["question"],
+        "answers": [_answer(x, settings, str(asked.get("command") or "")) for x in answers],
+        "family": family.name if family else None, "opens": [each for each in opened if each],
+        "findings": list(dict.fromkeys(f["slug"] for f in data["findings"])), "runs": len(runs),
+        "hours": round(sum(seconds) / 3600, 4),
+    }  # fmt: skip
+
+
+def _opened(control: Mapping[str, Any], other: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+    found, family, before = lineage.opened(control, other), lineage.family(other), lineage.family(control)
+    if not found or family is None or before is None:
+        return None
+    why = ", ".join(f"{f.key} {shown(f.a)} -> {shown(f.b)}" for f in found[:3])
+    return {"family": family.name, "from": before.name, "why": why, "variant": name}
+
+
+def _answer(x: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
+    control, other = (settings[name] for name in x["names"])
+    change = lineage.changes(control, other)
+    ends = {key: float(f"{x[key]:.6g}") if math.isfinite(x[key]) else None for key in ("delta", "low", "high")}
+    return {"names": x["names"], "verdict": x["verdict"], "text": x["text"], "n": list(x["n"]), **ends,
+            "seeds_needed": x.get("seeds_needed"), "diff": change, "confounded": len(change) > 1,
+            "of": tried.subject(control, command)}  # fmt: skip
+
+
+def _histories(folder: Path) -> list[history.History]:
+    found = []
+    for meta in sorted(folder.glob("runs/*/meta.json")):
+        try:
+            found.append(history.load(meta.parent))
+        except (RecordError, OSError):
+            continue
+    return found

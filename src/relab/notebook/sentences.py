@@ -1,0 +1,145 @@
+"""How are an answer, a verdict, a family and a score said in a log's language? Data in, one sentence out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from relab import lineage
+from relab.advise.calibration import signed, span
+from relab.advise.score import HIT, MISS, Score
+from relab.answer import LEAST, METHODS, OPEN, YES
+from relab.configs.views import MISSING
+from relab.lineage import Factor
+from relab.notebook.words import Words
+from relab.proposal import shown
+from relab.report.verdict import Verdict, finals, interval_text
+from relab.screen import number
+
+KEYS = 6  # factors that are named
+
+
+# ---- Answers
+
+
+def answer(w: Words, x: Mapping[str, Any]) -> str:
+    """An answer of answer.json in one sentence; in English it is the one that the experiment printed."""
+    a, b = x["names"]
+    needed = x.get("seeds_needed")
+    more = w.say("answer.more", span=seeds_span(w, needed)) if needed else ""
+    if min(x["n"]) < LEAST:
+        return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], more=more)
+    names = {"a": a, "b": b, "numbers": numbers(w, x)}
+    smallest = f"{x['smallest_effect']:.4g}"
+    if x["verdict"] == YES:
+        matters = w.say("answer.matters", smallest=smallest) if x["smallest_effect"] else ""
+        return w.say("answer.yes", matters=matters, **names)
+    if x["verdict"] == OPEN:
+        by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
+        return w.say("answer.open", by=by, more=more, **names)
+    return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
+
+
+def seeds_span(w: Words, ends: Sequence[int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else w.say("answer.span", low=ends[0], high=ends[1])
+
+
+def numbers(w: Words, x: Mapping[str, Any]) -> str:
+    ends = {key: f"{x[key]:+.4g}" for key in ("delta", "low", "high")}
+    return w.say("answer.numbers", what=_what(w, x), sure=_sure(w, x), **ends)
+
+
+def _sure(w: Words, x: Mapping[str, Any]) -> str:
+    k, n = x.get("comparisons") or 1, x["n"]
+    many = w.say("answer.many", k=k) if k > 1 else ""
+    paired = x.get("method") == METHODS["paired"]
+    seeds = w.say("answer.pairs", n=n[0]) if paired else w.say("answer.seeds", n_a=n[0], n_b=n[1])
+    return w.say("answer.sure", level=f"{100 * x['level']:.4g}", seeds=seeds, many=many)
+
+
+def _what(w: Words, x: Mapping[str, Any]) -> str:
+    if x["at"] == "first_step_reaching":
+        return w.say("what.first_step_reaching", metric=x["metric"], reach=f"{x.get('reach') or math.nan:g}")
+    if x["at"] == "mean_last_m":
+        return w.say("what.mean_last_m", metric=x["metric"], m=x.get("m"))
+    return w.say("what.success_rate") if x["at"] == "success_rate" else w.say("what.final", metric=x["metric"])
+
+
+# ---- What became of runs
+
+
+def verdicts(w: Words, found: Sequence[Verdict]) -> str:
+    """Learned: 9.9 -> 500 (random 19.5); of several seeds, how many did what."""
+    good = [v for v in found if v.points and math.isfinite(v.final)]
+    if not good:
+        return outcome(w, found)
+    first = number(sum(v.points[0].mean for v in good) / len(good))
+    random = next((v.random for v in good if v.random), None)
+    level = f" ({w.say('verdict.random', value=number(random.mean))})" if random else ""
+    text = f"{first} → {interval_text(finals(good))}{level}"
+    return w.say("verdict.sentence", verdict=outcome(w, found), numbers=text)
+
+
+def outcome(w: Words, found: Sequence[Verdict]) -> str:
+    """In a word or two, or with how many seeds each."""
+    kinds = [v.kind for v in found]
+    if len(kinds) == 1:
+        return w.say(f"verdict.{kinds[0]}")
+    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
+    said = [w.say("verdict.counted", verdict=w.say(f"verdict.{k}"), n=n, of=len(kinds)) for k, n in counts.items()]
+    return w.list(said)
+
+
+# ---- Families and factors
+
+
+def factor_line(w: Words, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    """One factor, none, or confounded."""
+    found = lineage.factors(before, after)
+    if len(found) > 1:
+        return w.say("factor.confounded", n=len(found), keys=keys_of(w, found))
+    if found:
+        return w.say("factor.one", key=found[0].key, **_ends(found[0]))
+    quiet = [c.key for c in lineage.quiet(before, after)]
+    return w.say("factor.none", keys=w.list(quiet[:KEYS])) if quiet else w.say("factor.nothing")
+
+
+def keys_of(w: Words, found: Sequence[Factor]) -> str:
+    return w.list([each.key for each in found[:KEYS]] + (["..."] if len(found) > KEYS else []))
+
+
+def family_line(w: Words, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> str:
+    """Which family it is; where that is a new one, because of what. Empty for configs that name no environment."""
+    family = lineage.family(after)
+    if family is None:
+        return ""
+    why = because(w, before, after) if before is not None else ""
+    return w.say("family.new", family=family.name, why=why) if why else w.say("family.same", family=family.name)
+
+
+def because(w: Words, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    found = lineage.opened(before, after)
+    return w.list([w.say("family.changed", key=each.key, **_ends(each)) for each in found[:KEYS]])
+
+
+def _ends(factor: Factor) -> dict[str, str]:
+    return {"a": _value(factor.a), "b": _value(factor.b)}
+
+
+def _value(value: Any) -> str:
+    return "(none)" if value is MISSING else shown(value)
+
+
+# ---- Predictions
+
+
+def score(w: Words, s: Score) -> str:
+    """What was predicted, what was measured, and whether that is a hit."""
+    bounds = {key: "?" if s.predicted[key] is None else signed(s.predicted[key]) for key in ("low", "high")}  # type: ignore[arg-type]
+    said = w.say("score.bounds", **bounds) if s.kind == "bounds" else span(s.predicted)
+    n = s.measured.seeds
+    why = w.sentences[f"why.{s.reason}"].format(what=s.what)
+    verdict = w.say(f"score.{s.verdict}") if s.verdict in (HIT, MISS) else w.say("score.open", why=why)
+    return w.say("score.line", metric=s.metric or "-", predicted=said, measured=span(vars(s.measured)),
+                 seeds=w.say("answer.seeds", n_a=n[0], n_b=n[1]), verdict=verdict)  # fmt: skip

@@ -1,0 +1,66 @@
+"""Records that were never trained, for tests that need numbers known beforehand."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from relab import config, experiment
+from relab.config import Layer
+from relab.record import Record
+
+
+def settings(**changes: Any) -> dict[str, Any]:
+    """A resolved config of PPO on CartPole; keys are written algo__lr for algo.lr."""
+    typed = {"env": "cartpole", "total_steps": 2048, **{k.replace("__", "."): v for k, v in changes.items()}}
+    return config.to_dict(config.resolve([Layer("made up", typed)]).config)
+
+
+def run(folder: Path, value: float | Sequence[float], meta: Mapping[str, Any] | None = None, **changes: Any) -> Path:
+    """A finished run whose last evaluation (three episodes) is `value`, or those values."""
+    values = settings(**changes)
+    facts = {"seed": values["seed"], "id": f"{zlib.crc32(folder.name.encode()):012x}", **(meta or {})}
+    record = Record.create(folder, values, {}, facts)
+    returns = list(value) if isinstance(value, Sequence) else [value] * 3
+    for step, rows in ((0, [10.0] * 3), (2048, returns)):
+        episodes = [{"seed": i, "return": x, "length": 1, "success": None, "end": "done"} for i, x in enumerate(rows)]
+        record.append_eval({"step": step, "mode": "det", "noise": 0.0, "episodes": episodes})
+    record.update_meta(**{"status": "finished", "heartbeat": "2026-11-16T03:00:00.000Z", **(meta or {})})
+    record.close()
+    return folder
+
+
+def proposal(diff: Mapping[str, Any], delta: float | None, low: float | None, high: float | None) -> dict[str, Any]:
+    """What `relab train next_config.yaml` keeps in a run's meta."""
+    predicted = {"metric": "eval/return_det", "delta": delta, "low": low, "high": high, "how": "test"}
+    return {"diff": dict(diff), "predicted": predicted, "rationale": "because"}
+
+
+ASKED = """
+question: {question}
+smallest_effect: 5
+base: {{env: cartpole, total_steps: 2048}}
+variants: {variants}
+seeds: {seeds}
+"""
+
+
+def answered(
+    root: Path, name: str, variants: str, values: Sequence[float], seeds: int = 5, question: str = "Does it help?"
+) -> Path:
+    """A finished experiment: seed s of variant i came to values[i] + s."""
+    path = root / f"{name}.yaml"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(ASKED.format(question=question, variants=variants, seeds=seeds), encoding="utf-8")
+    asked = experiment.load(path)
+    cells = experiment.prepare(asked, root / name)
+    level = dict(zip(asked.variants, values, strict=True))
+    for cell in cells:
+        if not cell.folder.exists():
+            given = {key.replace(".", "__"): v for key, v in asked.variants[cell.variant].items()}
+            run(cell.folder, level[cell.variant] + cell.seed, seed=cell.seed, **given)
+    experiment.conclude(asked, root / name, cells)
+    path.unlink()
+    return root / name
