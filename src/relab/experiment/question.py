@@ -66,9 +66,7 @@ def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = config.read_yaml(path)
     plain = given(values, path, Experiment, KEYS, ("vary", "variants", "stop_on"))
-    found = Experiment(
-        variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain
-    )
+    found = Experiment(variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain)
     check(found, path)
     return found
 
