@@ -121,6 +121,15 @@ def test_another_question_needs_another_name(ask):
         relab(str(ask(**changes)), "--dry-run", code=64)
 
 
+def test_an_experiments_folder_is_left_alone(ask, capsys):
+    Path("sweeps/s/variants").mkdir(parents=True)
+    Path("sweeps/s/variants/a.yaml").touch()
+    Path("sweeps/s/experiment.yaml").touch()
+    relab(str(ask()), "--yes", code=64)
+    assert "belongs to an experiment" in capsys.readouterr().err
+    assert Path("sweeps/s/variants/a.yaml").exists()
+
+
 def test_a_dry_run_lists_the_cells_and_touches_nothing(ask, capsys):
     relab(str(ask()), "--dry-run")
     out = capsys.readouterr().out
@@ -329,7 +338,11 @@ def test_an_absurd_grid_is_told_in_days(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "401 runs of about" in out
     assert " days" in out
-    assert not list(Path("sweeps/own/runs").glob("*")) if Path("sweeps/own/runs").exists() else True
+    assert not Path("sweeps/own/runs").exists()
+    Path("own.yaml").write_text(OWN.replace("[1e-3, 1e-6]", "[1e-3, 1e-5]"))
+    found = sweep.prepare(sweep.load(Path("own.yaml")), Path("sweeps/own"))
+    assert len(found.ledger.points) == 4, "whoever declined may ask for less"
+    assert len(list(Path("sweeps/own/variants").iterdir())) == 4
 
 
 @pytest.mark.parametrize(

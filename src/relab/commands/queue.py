@@ -44,6 +44,7 @@ QUEUED = (
     "train",
     "resume",
     "experiment",
+    "sweep",
     "study",
     "capture",
     "eval",

@@ -92,9 +92,8 @@ def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
     from relab.jsonl import encode
     from relab.sweep import names, plan, trials
 
-    if folder.exists() and (folder / plan.FILE).exists():
-        plan.check_again(asked, folder)
-    found = sweep.Sweeping(asked, folder, trials.open_ledger(folder))
+    plan.check_again(asked, folder)
+    found = sweep.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
     points = [] if asked.method == "optuna" else asked.points()
     found.ledger.points |= {names.trial(point, asked.short): point for point in points}
     cells = found.cells(found.alive, asked.seeds)

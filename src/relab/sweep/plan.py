@@ -196,13 +196,21 @@ def check_runs(s: Sweep, path: Path) -> None:
 
 def keep(s: Sweep, folder: Path) -> None:
     """The folder belongs to one sweep: seeds, trials, values of a grid and fresh seeds may be added, nothing else."""
-    if (folder / FILE).exists():
-        check_again(s, folder)
+    check_again(s, folder)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(folder / FILE, config.format_yaml(s.asked()).encode())
 
 
+def begun(folder: Path) -> bool:
+    """Whether any run of it was ever started: before that, whoever saw the forecast may still change everything."""
+    return (folder / FILE).exists() and (folder / "runs").is_dir() and any((folder / "runs").iterdir())
+
+
 def check_again(s: Sweep, folder: Path) -> None:
+    taken = (folder / "experiment.yaml").exists()
+    require(not taken, f"{folder} belongs to an experiment; choose another --name or --root")
+    if not begun(folder):
+        return
     before, now = config.read_yaml(folder / FILE), config.parse_yaml(config.format_yaml(s.asked()))
     check_same(before, now, GROWS, folder, "sweep")
     check_seeds(before["seeds"], s.seeds, folder)
