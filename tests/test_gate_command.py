@@ -165,3 +165,11 @@ def test_a_word_that_no_gate_has_is_refused(capsys: pytest.CaptureFixture[str]):
     assert (code, "penalty_gate has no `success.p11`; it has" in err) == (64, True)
     code, _, err = said(capsys, "replay", str(FULL), "requierd=1")
     assert (code, "the nearest is `required`" in err) == (64, True)
+
+
+def test_the_example_is_sound(capsys: pytest.CaptureFixture[str]):
+    example = Path(__file__).resolve().parents[1] / "examples" / "school.yaml"
+    words = ("ppo", "env=fish", f"schedule={example}", "total_steps=6_150_000", "--json")
+    code, out, _ = said(capsys, "lint", *words)
+    assert code == 0
+    assert {row["slug"] for row in json.loads(out)["lints"]} == {"sample-size"}

@@ -10,7 +10,7 @@ import pytest
 from relab import glossary
 from relab.glossary import AXES, EVENTS, FAMILIES, METRICS, Metric
 
-GROUPS = {"return", "policy", "value", "model", "data", "optim", "time", "eval"}
+GROUPS = {"return", "policy", "value", "model", "data", "optim", "time", "eval", "multi"}
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Does a schedule steer a real run? Stages reach the worlds, evaluations keep apart, gates decide, a kill is harmless."""
+"""Does a schedule steer a real run? Stages reach the worlds, evaluations keep apart, gates decide, a kill is safe."""
 
 from __future__ import annotations
 

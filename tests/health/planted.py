@@ -259,6 +259,14 @@ def twice(copy: Copy) -> None:
         run.config = run.config.replace("seed: 7", f"seed: {seed}")
 
 
+def tries(copy: Copy) -> None:
+    """One config and seed, and another result from the start."""
+    for number in (1, 2):
+        run = copy("cartpole-3", f"try-{number}")
+        run.meta |= {"id": f"{number:012d}"}
+        run.change("return/mean", lambda i, x, share=0.6 * number: share * x)
+
+
 # ---- Replay methods: real runs of another library
 
 
@@ -522,6 +530,7 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "advantage-misaligned": wrong_sign, "value-beyond-end": beyond, "ratio-always-one": one, "critic-frozen": unlearned,
     "reward-out-of-scale": rewards, "observation-out-of-scale": inputs, "stale-data": stale,
     "resume-lost-state": forgotten, "evaluation-on-training-seeds": same_seeds, "duplicated-seeds": twice,
+    "same-seed-differs": tries,
     "temperature-runaway": hot, "temperature-stuck": stuck, "q-overestimation": believing,
     "no-target-network": no_target, "replay-ratio-jump": catching_up,
     "discount-out-of-range": endless, "target-entropy-unreachable": too_random, "weights-say-nothing": any_weights,

@@ -183,9 +183,15 @@ def test_rules_are_left_out_for_a_reason_only(capsys):
     assert "ignored: non-finite, because known" in capsys.readouterr().out
 
 
+def reseed(folder, seed):
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | {"seed": seed}))
+
+
 def test_relab_toml_leaves_rules_out_per_folder_or_environment(tmp_path):
-    for name in ("non-finite", "negative-kl"):
+    for seed, name in enumerate(("non-finite", "negative-kl")):
         copy(FAULTY / name, tmp_path / name)
+        reseed(tmp_path / name, seed)  # both come from one run, and one seed must not give two results
     toml = tmp_path / "relab.toml"
     toml.write_text('[ignore]\nnon-finite = "known"\n[env.pendulum-v1.ignore]\nnegative-kl = "elsewhere"\n')
     assert [f.slug for f in examine(tmp_path).main] == ["negative-kl"]

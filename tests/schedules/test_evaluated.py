@@ -11,6 +11,9 @@ import pytest
 from scipy import stats
 
 from relab.importers import find
+from relab.report import drawings
+from relab.report.gather import load
+from relab.report.schedule import schedule
 from relab.schedules import change, evaluated
 from relab.schedules.evaluated import Episode
 from relab.schedules.gate import ScheduleError
@@ -159,3 +162,18 @@ def test_a_file_without_starts_is_refused(text, tmp_path):
         read_starts(str(tmp_path / "s.json"))
     with pytest.raises(ScheduleError, match="cannot be read"):
         read_starts(str(tmp_path / "none.json"))
+
+
+@needs_fish
+def test_a_recorded_run_has_the_same_section():
+    found = [schedule(each) for group in load(FISH) for each in group.runs if each.name.endswith("_full")]
+    (section,) = found
+    assert section is not None
+    assert any("12 episodes x 96 agents; the settings say 24 episodes" in line for line in section["lines"])
+    assert any("164 of 8,064 (2.03%)" in line and "chi2 = 6.05, df 6, p = 0.42" in line for line in section["lines"])
+    kinds = [figure["kind"] for figure in section["figures"]]
+    assert kinds == ["timeline", "dots", "dots", "polar"]  # single deaths are not in the file
+    assert all("<svg" in drawings.draw(figure) for figure in section["figures"])
+    (by_stage,) = [table for table in section["tables"] if table["caption"].startswith("By stage")]
+    assert ["type", "ne", "1"] in [row[:3] for row in by_stage["rows"]]
+    assert ["type", "main", "6"] in [row[:3] for row in by_stage["rows"]]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,9 @@ from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes
 from relab.streams import world_seeds
 
+ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
+OUTCOME = re.compile(r"return|reward|success|survival|score")
+CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 SPOILT = ("worse-than-random", "plateau", "peak-then-collapse", "peak-selection", "critic-not-learning",
           "advantage-off-centre", "value-up-return-down", "entropy-collapse", "policy-not-moving",
           "no-policy-signal")  # fmt: skip
@@ -254,6 +259,51 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
     if not any(len(group.views) > 1 for group in groups):
         raise Missing("two runs of one config")
     return None
+
+
+@rule("F28", "same-seed-differs", algos=(), scope="folder")
+def same_seed_differs(groups: list[Group]) -> Finding | None:
+    """
+    What: two runs of one config and one seed differ at a step that both have, by more than rounding.
+    Why: the seed does not fix the run, so what is put down to a change may be what another try gives by itself; the
+        difference between two tries is a first measure of that noise.
+    Known problems: another machine, thread count or version changes the last digits, and training enlarges them; a GPU
+        is not deterministic by itself. A config may leave out what was changed in the code.
+    Refuted by: the same command giving the same numbers twice.
+    Try: give every random stream the seed, or count such runs as samples and compare several seeds.
+    """
+    pairs = [(a, b) for group in groups for a, b in itertools.combinations(group.views, 2)
+             if _seed(a) is not None and _seed(a) == _seed(b)]  # fmt: skip
+    if not pairs:
+        raise Missing("two runs of one config and seed")
+    found = [(parting, a, b) for a, b in pairs if (parting := _parting(a, b)) is not None]
+    if not found:
+        return None
+    (step, name, x, y), a, b = max(found, key=lambda each: _apart(each[0][2], each[0][3]))
+    told = f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {name} is {x:.4g} and {y:.4g} at {step:,}"
+    shown = Evidence(name, [step, step], [x, y], f"{len(found)} of {len(pairs)} pairs of tries differ")
+    return Finding(told, _apart(x, y), step, [shown], confidence="high",
+                   axis=a.history.axes.get(name, "agent_steps"))  # fmt: skip
+
+
+def _parting(a: View, b: View) -> tuple[int, str, float, float] | None:
+    """(step, metric, both values) where two runs first part: outcomes before the rest, the one that parts most."""
+    found = []
+    for name in sorted(set(a.history.columns) & set(b.history.columns)):
+        x, y = a.history.columns[name], b.history.columns[name]
+        steps, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
+        apart = np.flatnonzero(np.abs(x.values[i] - y.values[j]) > ROUNDING * np.abs(x.values[i]) + ROUNDING)
+        if len(apart) and not CLOCK.search(name):
+            k = apart[0]
+            found.append((int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]])))
+    found = [each for each in found if OUTCOME.search(each[1])] or found
+    first = min((step for step, *_ in found), default=0)
+    return max((each for each in found if each[0] == first), key=lambda e: _apart(e[2], e[3]), default=None)
+
+
+def _apart(x: float, y: float) -> float:
+    """The difference over the larger of the two."""
+    return abs(x - y) / max(abs(x), abs(y), 1e-12)
 
 
 def _seed(view: View) -> Any:

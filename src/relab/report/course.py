@@ -40,7 +40,7 @@ def throughput(run: Run) -> dict[str, Any] | None:
         return _logged_speed(run)
     parts = {
         n: float(np.nansum(columns[f"time/{n}_s"].values))
-        for n in ("collect", "update", "eval", "save", "log")
+        for n in ("collect", "update", "eval", "schedule", "save", "log")
         if f"time/{n}_s" in columns
     }
     steps, training = int(columns["time/elapsed_s"].steps[-1]), parts.get("collect", 0) + parts.get("update", 0)

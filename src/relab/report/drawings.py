@@ -70,7 +70,7 @@ def timeline(data: dict[str, Any]) -> str:
     parts += [disc(x(row["x"]), y(row["y"]), 3, COLOURS[0], f"{row['x']}: {row['y']:.3f}") for row in shown]
     foot = low + 160 + 46
     for k, (gate, rows) in enumerate(gates.items()):
-        parts.append(text(4, foot + 18 * k + 4, gate[:8], size=10))
+        parts.append(text(4, foot + 18 * k + 4, gate[:10], size=10))
         parts += [disc(x(at), foot + 18 * k, 5, OUTCOMES.get(said, GREY), f"{gate}, {at}: {said}") for at, said in rows]
     foot += 18 * len(gates)
     said = list(dict.fromkeys(said for rows in gates.values() for _, said in rows))
@@ -82,7 +82,7 @@ def timeline(data: dict[str, Any]) -> str:
 
 def _band(band: dict[str, Any], top: float, x: Scale) -> str:
     """One plan: a box for each stage, its label where there is room."""
-    parts = [text(4, top + 12, band["name"][:8], size=10)]
+    parts = [text(4, top + 12, band["name"][:10], size=10)]
     for k, (start, end, label) in enumerate(band["stages"]):
         wide = x(end) - x(start)
         parts.append(rect(x(start), top, wide - 1, 16, BANDS[k % 2], 0.35))
