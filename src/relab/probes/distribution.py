@@ -71,9 +71,17 @@ def kernel_sums(x: torch.Tensor, in_x: torch.Tensor, y: torch.Tensor, in_y: torc
     total = torch.zeros((in_x.shape[1], in_y.shape[1]), dtype=torch.float64)
     y2 = y.square().sum(1)
     for i in range(0, len(x), BLOCK):
-        part, mine = x[i : i + BLOCK], in_x[i : i + BLOCK]
-        square = torch.addmm(y2[None] + part.square().sum(1, keepdim=True), part, y.T, alpha=-2.0)
-        total += (mine.T @ (square.clamp_(min=0.0).mul_(-c).exp_() @ in_y)).double()
+        part, mine, begin = (
+            x[i : i + BLOCK],
+            in_x[i : i + BLOCK],
+            i if x is y else 0,
+        )  # of x with itself: half is enough
+        square = torch.addmm(y2[None, begin:] + part.square().sum(1, keepdim=True), part, y[begin:].T, alpha=-2.0)
+        values = square.clamp_(min=0.0).mul_(-c).exp_()
+        found = (mine.T @ (values @ in_y[begin:])).double()
+        if x is y:
+            found += (mine.T @ (values[:, len(part) :] @ in_y[begin + len(part) :])).double().T
+        total += found
     return total.numpy()
 
 

@@ -153,7 +153,7 @@ def iterate(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: fl
     return Iterated(w, most, length, False)
 
 
-def iterate_small(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: float, size: int = 60) -> Iterated:
+def iterate_small(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: float, size: int = 16) -> Iterated:
     """The same, in the space of the first Krylov vectors of the residual, where thousands of steps cost nothing.
 
     With r_0 = b - A w the k-th residual is (1 - step A)^k r_0, and w_k - w_0 = step sum_j r_j. Exact as long as the
