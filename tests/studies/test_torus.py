@@ -68,8 +68,8 @@ WRONG: dict[str, tuple[Any, str]] = {
 def test_a_number_that_is_wrong_is_off(measured: History, column: str):
     factor, name = WRONG[column]
     steps_, values = measured.columns[column]
-    wrong = History(measured.folder, {**measured.columns, column: Column(steps_, values * factor)}, probes=measured.probes,
-                    config=measured.config)  # fmt: skip
+    columns = {**measured.columns, column: Column(steps_, values * factor)}
+    wrong = History(measured.folder, columns, probes=measured.probes, config=measured.config)
     assert any(row.name.startswith(name) and not row.ok for row in analytic.rows(wrong))
 
 

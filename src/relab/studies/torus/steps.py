@@ -47,9 +47,13 @@ def interval(values: list[float]) -> dict[str, Any]:
 
 
 def findings(folder: Path) -> list[str]:
-    """What the examiner tells first: at most three findings, those that another one explains left out."""
-    told = [f for f in examine.examine(folder).main if not f.explained_by]
-    return [f"{f.slug} ({f.severity}): {f.message}" for f in told[:3]]
+    """What the examiner tells first: at most four kinds of finding, those that another one explains left out."""
+    told: dict[str, list[Any]] = {}
+    for found in examine.examine(folder).main:
+        if not found.explained_by:
+            told.setdefault(found.slug, []).append(found)
+    return [f"{slug} ({each[0].severity}{f', {len(each)} runs' if len(each) > 1 else ''}): {each[0].message}"
+            for slug, each in list(told.items())[:4]]  # fmt: skip
 
 
 # ---- The document
