@@ -20,7 +20,11 @@ from test_resume import TRACKING
 
 CORPUS = Path(__file__).resolve().parents[2] / ".." / "shared" / "corpus" / "torus"
 SMALL = {key.replace("__", "."): value for key, value in TRACKING.items() if not key.startswith("probes")}
-SMALL |= {"algo.feature_dim": SMALL.pop("feature_dim"), "algo.actor_feature_dim": SMALL.pop("actor_feature_dim")}
+SMALL |= {
+    "algo": "tracking_ac",
+    "algo.feature_dim": SMALL.pop("feature_dim"),
+    "algo.actor_feature_dim": SMALL.pop("actor_feature_dim"),
+}
 del SMALL["theta_mu_offset_scale"]
 
 

@@ -133,8 +133,9 @@ def coupled(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         td = {offset: [float(r.columns["value/td_loss"].values.mean()) for r in arm] for offset, arm in arms.items()}
         change = [100.0 * (b / a - 1.0) for a, b in zip(td[0.0], td[0.2778])]
         norms = {offset: [first(r, "value/w_norm") for r in arm] for offset, arm in arms.items()}
+        starts = [[r.meta["init_parts"]["w"] for r in arm] for arm in arms.values()]
         found[name] = {"change_percent": interval(change), "w_norm": {str(k): v for k, v in norms.items()},
-                       "same_start": norms[0.0] == norms[0.2778], "examine": findings(folder / name)}  # fmt: skip
+                       "same_start": starts[0] == starts[1], "examine": findings(folder / name)}  # fmt: skip
     return found
 
 
