@@ -47,13 +47,20 @@ def interval(values: list[float]) -> dict[str, Any]:
 
 
 def findings(folder: Path) -> list[str]:
-    """What the examiner tells first: at most four kinds of finding, those that another one explains left out."""
+    """Warnings and errors of the examiner, a line per kind; those that another one explains are left out."""
     told: dict[str, list[Any]] = {}
     for found in examine.examine(folder).main:
-        if not found.explained_by:
+        if found.severity in ("warning", "error") and not found.explained_by:
             told.setdefault(found.slug, []).append(found)
-    return [f"{slug} ({each[0].severity}{f', {len(each)} runs' if len(each) > 1 else ''}): {each[0].message}"
-            for slug, each in list(told.items())[:4]]  # fmt: skip
+    return [f"{slug}{f' (in {len(each)} runs)' if len(each) > 1 else ''}: {each[0].message}"
+            for slug, each in told.items()]  # fmt: skip
+
+
+def named(arms: dict[str, list[History]]) -> dict[str, list[str]]:
+    """Which kinds of finding each arm's runs have, run by run."""
+    every = {arm: [slug.partition(":")[0] for r in group for slug in findings(r.folder)] for arm, group in arms.items()}
+    return {arm: [f"{slug} in {slugs.count(slug)} of {len(arms[arm])} runs" for slug in dict.fromkeys(slugs)]
+            for arm, slugs in every.items()}  # fmt: skip
 
 
 # ---- The document
@@ -152,16 +159,14 @@ def learns(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     arms, answers = runs.asked("learns", folder, say)
     name = "value/teacher_error"
     down = {arm: interval([first(r, name) / last(r, name) for r in group]) for arm, group in arms.items()}
-    return {"answer": answers[0].text, "down": down, "examine": {
-        arm: sorted({line for r in group for line in findings(r.folder)}) for arm, group in arms.items()}}  # fmt: skip
+    return {"answer": answers[0].text, "down": down, "examine": named(arms)}  # fmt: skip
 
 
 def sharp(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     arms, answers = runs.asked("sharp", folder, say)
     found = {arm: [distance(r) for r in group] for arm, group in arms.items()}
     down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in found.items()}
-    return {"answer": answers[0].text, "down": down, "distances": found, "examine": {
-        arm: sorted({line for r in group for line in findings(r.folder)}) for arm, group in arms.items()}}  # fmt: skip
+    return {"answer": answers[0].text, "down": down, "distances": found, "examine": named(arms)}  # fmt: skip
 
 
 def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, float]:
