@@ -20,8 +20,8 @@ from runs import SMALL, fingerprint
 TINY = {
     "cartpole": SMALL | {"total_steps": "1024"},
     "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"},
-    "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4", "algo.horizon": "10",
-              "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
+    "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
+              "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
 }  # fmt: skip
 
 

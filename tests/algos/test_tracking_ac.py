@@ -251,3 +251,15 @@ def test_another_world_is_refused():
 
     with pytest.raises(ConfigError, match="env=torus"):
         ac.init(Pendulum(), TrackingAC(), 0, 1)
+
+
+def test_probes_are_one_line_of_a_difference_while_the_other_side_has_none():
+    plain, probed = (
+        config.resolve([config.Layer("command line", {"algo": "tracking_ac", **more})]).config
+        for more in ({}, {"probes.every": "5"})
+    )
+    assert [(c.key, c.a, c.b) for c in config.diff(plain, probed)] == [("probes", None, "set")]
+    other = config.replace(probed, {"probes.every": 7})
+    assert [(c.key, c.a, c.b) for c in config.diff(probed, other)] == [("probes.every", 5, 7)]
+    assert config.replace(probed, {"probes": None}).probes is None
+    assert config.config_hash(plain) != config.config_hash(probed)

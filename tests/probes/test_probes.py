@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from algos.tracking_small import iterate, make
 from relab import probes
 from relab.algos import tracking_ac as ac
 from relab.config import ConfigError
 from relab.configs.probes import Distribution, FixedPoint, Plateau, Probes, QKernel, Stability
+from relab.crew import Crew
 from relab.jsonl import read_jsonl
 from relab.probes import linear
 from relab.probes.companion import stands_still
@@ -167,10 +167,11 @@ def test_mmd_is_the_sum_over_all_pairs():
     def kernel(p: np.ndarray, q: np.ndarray) -> float:
         return float(np.mean([[math.exp(-((u - v) @ (u - v)) / (2 * 1.3**2)) for v in q] for u in p]))
 
-    value, noise = mmd(x, y, 1.3)
+    value, noise = mmd(x, y, 1.3, Crew(1))
+    assert mmd(x, y, 1.3, Crew(2)) == (value, noise)
     assert value == pytest.approx(kernel(a, a) + kernel(b, b) - 2 * kernel(a, b), abs=1e-6)
     assert 0 < noise < value
-    assert mmd(x, x.copy(), 1.3)[0] == pytest.approx(0.0, abs=1e-6)
+    assert mmd(x, x.copy(), 1.3, Crew(1))[0] == pytest.approx(0.0, abs=1e-6)
     assert members(x, 5).sum(0).tolist() == [6.0] * 5
     assert combine(np.ones((3, 2, 2)), np.ones((2, 2)), np.ones(2, bool)) == 0.0
 
@@ -230,9 +231,11 @@ def test_probes_change_no_byte_of_the_metrics(tmp_path: Path):
     assert (tmp_path / "without" / "probes.jsonl").read_bytes() == b""
 
 
-def test_torch_is_left_with_one_thread(tmp_path: Path):
-    run(tmp_path / "run", algo="tracking_ac", **TRACKING)
-    assert torch.get_num_threads() == 1
+def test_threads_change_no_probe(tmp_path: Path):
+    for threads in ("1", "2"):
+        run(tmp_path / threads, algo="tracking_ac", threads=threads, **TRACKING)
+    one, two = (read_jsonl(tmp_path / threads / "probes.jsonl")[0] for threads in ("1", "2"))
+    assert [row["value"] for row in one] == pytest.approx([row["value"] for row in two], rel=1e-6)
 
 
 def test_an_algorithm_without_probes_refuses_them(tmp_path: Path):

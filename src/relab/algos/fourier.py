@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from relab.crew import Crew
 from relab.envs.torus import EVENTS, OBS
 from relab.jit import njit
 from relab.streams import generator
@@ -187,10 +188,18 @@ def fill(obs_BD, action_BKA, weight_XF, bias_F, mean_BN):
             mean_BN[i, j] = np.float32(sum_N[j])
 
 
-def phi(critic: Critic, obs_BD: np.ndarray, action_BKA: np.ndarray) -> np.ndarray:
+def phi(critic: Critic, obs_BD: np.ndarray, action_BKA: np.ndarray, crew: Crew | None = None) -> np.ndarray:
     """float32[B, N]: the critic's features, averaged over the K actions given for each row."""
-    found = np.empty((len(obs_BD), critic.size), np.float32)
-    fill(np.ascontiguousarray(obs_BD, np.float32), np.ascontiguousarray(action_BKA, np.float32), *critic, found)
+    found: np.ndarray = np.empty((len(obs_BD), critic.size), np.float32)
+    rows = [np.ascontiguousarray(x, np.float32) for x in (obs_BD, action_BKA)]
+    size = crew.size if crew else 1
+    cut = np.linspace(0, len(found), size + 1).astype(int)
+
+    def work(k: int) -> None:
+        mine = slice(cut[k], cut[k + 1])
+        fill(rows[0][mine], rows[1][mine], *critic, found[mine])
+
+    crew.share(work, size) if crew else work(0)
     return found
 
 

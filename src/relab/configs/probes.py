@@ -61,7 +61,7 @@ class Stability:
     """Does one step of training shrink errors of the critic, in the slowest direction too?"""
 
     enabled: bool = True  # whether it is asked
-    krylov: int = 24  # directions kept to find the extreme eigenvalues
+    krylov: int = 16  # directions kept to find the extreme eigenvalues
     power_iters: int = 20  # steps of the power iteration that is shown for comparison
 
     def check(self) -> None:

@@ -86,10 +86,21 @@ MISSING = _Missing()
 def diff(a: Any, b: Any) -> list[Change]:
     """Keys that differ, biggest first: names, changes of kind, numbers by |log2(b / a)|, the seed last."""
     flat_a, flat_b = flatten(a), flatten(b)
+    for section in LATER:
+        if (
+            flat_a.get(section, "") is None or flat_b.get(section, "") is None
+        ):  # one line for a section that is not there
+            flat_a, flat_b = _folded(flat_a, section), _folded(flat_b, section)
     keys = list(flat_a | flat_b)
     changes = [Change(k, x, y, change_size(k, x, y)) for k in keys
                if not _same(x := flat_a.get(k, MISSING), y := flat_b.get(k, MISSING))]  # fmt: skip
     return sorted(changes, key=lambda c: (not c.key.endswith("name"), -c.size, keys.index(c.key)))
+
+
+def _folded(flat: dict[str, Any], section: str) -> dict[str, Any]:
+    """A section as one key: null, or that it is set."""
+    inside = [key for key in flat if key.startswith(f"{section}.")]
+    return {k: v for k, v in flat.items() if k not in inside} | ({section: "set"} if inside else {})
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -16,6 +16,7 @@ import torch
 
 from relab.algos import fourier
 from relab.algos import tracking_ac as ac
+from relab.crew import Crew
 from relab.probes.result import ProbeResult, error_of_mean
 from relab.probes.round import Round, flat
 from relab.streams import generator
@@ -31,7 +32,7 @@ def distribution(at: Round) -> list[ProbeResult]:
     pi = at.sample("pi", s.agent, cfg.samples)
     draws = generator(s.seed, f"probe/distribution/{at.iteration}")
     width = median_width(flat(mu.obs_TBD[:-1]), flat(pi.obs_TBD[:-1]), draws)
-    mmd2, noise = mmd(mu.obs_TBD[:-1], pi.obs_TBD[:-1], width)
+    mmd2, noise = mmd(mu.obs_TBD[:-1], pi.obs_TBD[:-1], width, s.crew)
     more = {"mmd_sigma": width, "mean_shift": float(np.linalg.norm(mean_obs(mu) - mean_obs(pi)))}
     more |= actions(at, mu, cfg.action_samples, draws) | ratios(mu.rho_TB, float(mu.bound_TB.mean()))
     return [ProbeResult("distribution", "mmd2", mmd2, noise, mu.rho_TB.size, "", more)]
@@ -47,13 +48,12 @@ def median_width(x: np.ndarray, y: np.ndarray, draws: np.random.Generator) -> fl
     return math.sqrt(max(float(np.median(np.square(a[:, None] - b[None]).sum(-1))) / 2.0, 1e-12))
 
 
-def mmd(x_TBD: np.ndarray, y_TBD: np.ndarray, width: float) -> tuple[float, float]:
+def mmd(x_TBD: np.ndarray, y_TBD: np.ndarray, width: float, crew: Crew) -> tuple[float, float]:
     """MMD^2 and its jackknife error, from sums of the kernel between groups of trajectories."""
     groups = min(GROUPS, x_TBD.shape[1], y_TBD.shape[1])
     (x, in_x), (y, in_y) = ((torch.from_numpy(flat(each)), members(each, groups)) for each in (x_TBD, y_TBD))
-    sums = np.array(
-        [kernel_sums(*pair, 0.5 / width**2) for pair in ((x, in_x, x, in_x), (y, in_y, y, in_y), (x, in_x, y, in_y))]
-    )
+    pairs = ((x, in_x, x, in_x), (y, in_y, y, in_y), (x, in_x, y, in_y))
+    sums = np.array([kernel_sums(*pair, 0.5 / width**2, crew) for pair in pairs])
     sizes = np.array([in_x.sum(0).numpy(), in_y.sum(0).numpy()], np.float64)
     whole = combine(sums, sizes, np.ones(groups, bool))
     without = np.array([combine(sums, sizes, np.arange(groups) != g) for g in range(groups)])
@@ -66,15 +66,27 @@ def members(x_TBD: np.ndarray, groups: int) -> torch.Tensor:
     return torch.from_numpy((world[:, None] % groups == np.arange(groups)).astype(np.float32))
 
 
-def kernel_sums(x: torch.Tensor, in_x: torch.Tensor, y: torch.Tensor, in_y: torch.Tensor, c: float) -> np.ndarray:
+def kernel_sums(x: torch.Tensor, in_x: torch.Tensor, y: torch.Tensor, in_y: torch.Tensor, c: float, crew: Crew) -> Any:
     """float64[G, G]: sums of exp(-c |x - y|^2) over the pairs of two groups, a block of rows at a time."""
-    total = torch.zeros((in_x.shape[1], in_y.shape[1]), dtype=torch.float64)
-    y2 = y.square().sum(1)
-    for i in range(0, len(x), BLOCK):
-        part, mine = x[i : i + BLOCK], in_x[i : i + BLOCK]
-        square = torch.addmm(y2[None] + part.square().sum(1, keepdim=True), part, y.T, alpha=-2.0)
-        total += (mine.T @ (square.clamp_(min=0.0).mul_(-c).exp_() @ in_y)).double()
-    return total.numpy()
+    y2, starts = y.square().sum(1), range(0, len(x), BLOCK)
+    total = torch.zeros((len(starts), in_x.shape[1], in_y.shape[1]), dtype=torch.float64)
+
+    def work(k: int) -> None:
+        for row in range(k, len(starts), crew.size):
+            i = starts[row]
+            part, mine, begin = (
+                x[i : i + BLOCK],
+                in_x[i : i + BLOCK],
+                i if x is y else 0,
+            )  # x with itself: half is enough
+            square = torch.addmm(y2[None, begin:] + part.square().sum(1, keepdim=True), part, y[begin:].T, alpha=-2.0)
+            values = square.clamp_(min=0.0).mul_(-c).exp_()
+            total[row] = (mine.T @ (values @ in_y[begin:])).double()
+            if x is y:
+                total[row] += (mine.T @ (values[:, len(part) :] @ in_y[begin + len(part) :])).double().T
+
+    crew.share(work, len(starts))
+    return total.sum(0).numpy()
 
 
 def combine(sums: np.ndarray, sizes: np.ndarray, keep: np.ndarray) -> float:

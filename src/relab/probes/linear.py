@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from relab.algos.fourier import FAST, add, dot
+from relab.crew import Crew
 from relab.jit import njit
 
 BLOCK = 4096  # rows of one float32 product
@@ -47,9 +48,10 @@ def times_turned(x_BN, c_B, out_N):
 class Linear:
     """The system of one sample of n transitions, made by `worlds` trajectories."""
 
-    def __init__(self, phi: np.ndarray, psi: np.ndarray, rho: np.ndarray, reward: np.ndarray, worlds: int):
+    def __init__(self, phi: np.ndarray, psi: np.ndarray, rho: np.ndarray, reward: np.ndarray, worlds: int, crew: Crew):
         self.phi, self.psi, self.rho, self.reward, self.worlds = phi, psi, rho, reward.astype(np.float64), worlds
         self.n, self.size = phi.shape
+        self.crew = crew
         self.b = math.sqrt(self.size) * self.weighted(self.reward)
 
     def weighted(self, x_n: np.ndarray) -> np.ndarray:
@@ -76,9 +78,17 @@ class Linear:
     def matrix(self) -> torch.Tensor:
         """A, summed up in blocks: good to about 1e-7 of its size."""
         total = torch.zeros((self.size, self.size), dtype=torch.float64)
-        weighted = self.phi * (self.rho[:, None] / self.n).astype(np.float32)
-        for i in range(0, self.n, BLOCK):
-            total += torch.from_numpy(weighted[i : i + BLOCK]).T @ torch.from_numpy(self.psi[i : i + BLOCK])
+        weighted, psi = (
+            torch.from_numpy(self.phi * (self.rho[:, None] / self.n).astype(np.float32)),
+            torch.from_numpy(self.psi),
+        )
+        cut = np.linspace(0, self.size, self.crew.size + 1).astype(int)
+
+        def work(k: int) -> None:  # a share of the columns each: torch's own threads spin when the machine is busy
+            for i in range(0, self.n, BLOCK):
+                total[:, cut[k] : cut[k + 1]] += weighted[i : i + BLOCK].T @ psi[i : i + BLOCK, cut[k] : cut[k + 1]]
+
+        self.crew.share(work, self.crew.size)
         return total
 
     @functools.cached_property
@@ -153,7 +163,7 @@ def iterate(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: fl
     return Iterated(w, most, length, False)
 
 
-def iterate_small(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: float, size: int = 60) -> Iterated:
+def iterate_small(apply, b: np.ndarray, w: np.ndarray, step: float, most: int, tol: float, size: int = 16) -> Iterated:
     """The same, in the space of the first Krylov vectors of the residual, where thousands of steps cost nothing.
 
     With r_0 = b - A w the k-th residual is (1 - step A)^k r_0, and w_k - w_0 = step sum_j r_j. Exact as long as the

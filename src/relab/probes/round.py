@@ -41,12 +41,12 @@ class Round:
     def system_of(self, batch: ac.Batch, next_TBKA: np.ndarray) -> Linear:
         s, agent, (T, B) = self.state, self.state.agent, batch.rho_TB.shape
         shown = functools.partial(ac.seen, squash=s.cfg.squash_action)
-        phi = fourier.phi(agent.critic, flat(batch.obs_TBD[:T]), shown(flat(batch.action_TBA))[:, None])
-        ahead = fourier.phi(agent.critic, flat(batch.obs_TBD[1:]), shown(flat(next_TBKA)))
+        phi = fourier.phi(agent.critic, flat(batch.obs_TBD[:T]), shown(flat(batch.action_TBA))[:, None], s.crew)
+        ahead = fourier.phi(agent.critic, flat(batch.obs_TBD[1:]), shown(flat(next_TBKA)), s.crew)
         reward = flat(batch.reward_TB).copy()
         if s.cfg.reward == "teacher":
             times(phi, agent.teacher_N / math.sqrt(agent.critic.size), reward)
-        return Linear(phi, phi - np.float32(s.cfg.gamma) * ahead, flat(batch.rho_TB), reward, B)
+        return Linear(phi, phi - np.float32(s.cfg.gamma) * ahead, flat(batch.rho_TB), reward, B, s.crew)
 
     def next_actions(self, batch: ac.Batch) -> np.ndarray:
         """k_mc draws of pi in s', as many as this probe asks for."""

@@ -133,7 +133,7 @@ def extremes(run: Seen) -> Iterator[Row]:
     if len(low):
         known = run.pair().least(run.n)
         yield Row(f"smallest of {run.n:,} ratios", float(low.mean()), known.value, per_root(known, len(low)),
-                  "R Γ(1+k) n!/Γ(n+1+k)")  # fmt: skip
+                  "R Γ(1+k) Γ(n+1) / Γ(n+1+k)")  # fmt: skip
     if len(high) and len(gap) == len(high):
         known = run.pair().largest(run.n)
         more = float(np.mean([run.pair(g).top for g in gap])) - run.pair().top

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from relab.studies import Step
 from relab.studies.torus import grid, steps
-from relab.studies.torus.page import page
+from relab.studies.torus.write_up import page
 
 __all__ = ["SUMMARY", "page", "plan"]
 

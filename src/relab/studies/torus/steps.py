@@ -47,9 +47,20 @@ def interval(values: list[float]) -> dict[str, Any]:
 
 
 def findings(folder: Path) -> list[str]:
-    """What the examiner tells first: at most three findings, those that another one explains left out."""
-    told = [f for f in examine.examine(folder).main if not f.explained_by]
-    return [f"{f.slug} ({f.severity}): {f.message}" for f in told[:3]]
+    """Warnings and errors of the examiner, a line per kind; those that another one explains are left out."""
+    told: dict[str, list[Any]] = {}
+    for found in examine.examine(folder).main:
+        if found.severity in ("warning", "error") and not found.explained_by:
+            told.setdefault(found.slug, []).append(found)
+    return [f"{slug}{f' (in {len(each)} runs)' if len(each) > 1 else ''}: {each[0].message}"
+            for slug, each in told.items()]  # fmt: skip
+
+
+def named(arms: dict[str, list[History]]) -> dict[str, list[str]]:
+    """Which kinds of finding each arm's runs have, run by run."""
+    every = {arm: [slug.partition(":")[0] for r in group for slug in findings(r.folder)] for arm, group in arms.items()}
+    return {arm: [f"{slug} in {slugs.count(slug)} of {len(arms[arm])} runs" for slug in dict.fromkeys(slugs)]
+            for arm, slugs in every.items()}  # fmt: skip
 
 
 # ---- The document
@@ -129,8 +140,9 @@ def coupled(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         td = {offset: [float(r.columns["value/td_loss"].values.mean()) for r in arm] for offset, arm in arms.items()}
         change = [100.0 * (b / a - 1.0) for a, b in zip(td[0.0], td[0.2778])]
         norms = {offset: [first(r, "value/w_norm") for r in arm] for offset, arm in arms.items()}
+        starts = [[r.meta["init_parts"]["w"] for r in arm] for arm in arms.values()]
         found[name] = {"change_percent": interval(change), "w_norm": {str(k): v for k, v in norms.items()},
-                       "same_start": norms[0.0] == norms[0.2778], "examine": findings(folder / name)}  # fmt: skip
+                       "same_start": starts[0] == starts[1], "examine": findings(folder / name)}  # fmt: skip
     return found
 
 
@@ -147,16 +159,14 @@ def learns(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     arms, answers = runs.asked("learns", folder, say)
     name = "value/teacher_error"
     down = {arm: interval([first(r, name) / last(r, name) for r in group]) for arm, group in arms.items()}
-    return {"answer": answers[0].text, "down": down, "examine": {
-        arm: sorted({line for r in group for line in findings(r.folder)}) for arm, group in arms.items()}}  # fmt: skip
+    return {"answer": answers[0].text, "down": down, "examine": named(arms)}  # fmt: skip
 
 
 def sharp(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     arms, answers = runs.asked("sharp", folder, say)
     found = {arm: [distance(r) for r in group] for arm, group in arms.items()}
     down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in found.items()}
-    return {"answer": answers[0].text, "down": down, "distances": found, "examine": {
-        arm: sorted({line for r in group for line in findings(r.folder)}) for arm, group in arms.items()}}  # fmt: skip
+    return {"answer": answers[0].text, "down": down, "distances": found, "examine": named(arms)}  # fmt: skip
 
 
 def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, float]:
