@@ -177,11 +177,27 @@ def test_video_films_the_recorded_episode(runs: Path, capsys: pytest.CaptureFixt
     assert frames == min(lengths), "for cartpole the worst episode is the shortest"
 
 
+def test_eval_and_video_take_another_environment(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", "one", "env.horizon=9", "--runs", str(runs), "--episodes", "5", "--json"]
+    found = json.loads(relab(*words, capsys=capsys)[0])
+    assert found["changes"] == ["env.horizon=9"]
+    assert max(e["length"] for e in found["episodes"]["det"]) <= 9
+    gif = tmp_path / "short.gif"
+    out, _ = relab("video", "one", "env.horizon=9", "--out", str(gif), "--runs", str(runs), capsys=capsys)
+    assert "fresh seeds" in out
+    assert gif.read_bytes()[:6] == b"GIF89a"
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
         (["video", "one", "--episode", "99"], "must be worst, best, median or 0..2"),
         (["video", "one", "--mode", "greedy"], "must be det or sampled"),
+        (["video", "one", "lr=1"], "only parameters of the environment (env.key=value)"),
+        (["eval", "one", "env.name=pendulum"], "the policy sees 4 numbers"),
+        (["eval", "one", "env.lenght=7"], "env.lenght"),
         (["eval", "one", "--checkpoint", "7"], "has no checkpoint 'step-000000000007'"),
         (["eval", "one", "--checkpoint", "../../x"], "has no checkpoint"),
     ],

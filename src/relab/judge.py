@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +10,17 @@ import numpy as np
 
 from relab import checkpoint, config, registry, rollout, stats
 from relab.configs.run import Run
-from relab.jsonl import RecordError, read_jsonl
+from relab.jsonl import read_jsonl
+from relab.media import Film
 from relab.record import append_event_to
 from relab.streams import world_seeds
 
 
-def load_agent(folder: Path, name: str) -> tuple[Run, Any, Any, int]:
-    """(config, environment, agent, step) of a run's checkpoint."""
+def load_agent(folder: Path, name: str, changes: Sequence[str] = ()) -> tuple[Run, Any, Any, int]:
+    """(config, environment, agent, step) of a run's checkpoint; `changes` are env.key=value words."""
     from relab.train import make_env, set_threads
 
-    cfg = config.from_dict(config.read_yaml(folder / "config.yaml"))
+    cfg = changed(config.from_dict(config.read_yaml(folder / "config.yaml")), changes)
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
     set_threads(cfg)
@@ -27,15 +29,32 @@ def load_agent(folder: Path, name: str) -> tuple[Run, Any, Any, int]:
     return cfg, env, agent, int(tree["counts"]["agent_steps"])
 
 
-def fresh(folder: Path, name: str, episodes: int, seed: int) -> dict[str, Any]:
+def changed(cfg: Run, words: Sequence[str]) -> Run:
+    """The config with another environment's parameters; what the policy sees and does must stay the same."""
+    wrong = [word for word in words if not word.startswith("env.")]
+    config.require(
+        not wrong, f"only parameters of the environment (env.key=value) can be changed here, but got {wrong}"
+    )
+    if not words:
+        return cfg
+    new = config.replace(cfg, config.parse_overrides(words))
+    before, after = (registry.env_class(each.env.name)(each.env).spec for each in (cfg, new))
+    same = (before.obs_dim, before.action) == (after.obs_dim, after.action)
+    config.require(same, f"the policy sees {before.obs_dim} numbers and acts by {before.action}, but with"
+                         f" {' '.join(words)} there are {after.obs_dim} and {after.action}")  # fmt: skip
+    return new
+
+
+def fresh(folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = ()) -> dict[str, Any]:
     """Evaluate on seeds that training and its evaluations never saw; the result is kept as an event of the run."""
-    cfg, env, agent, step = load_agent(folder, name)
+    cfg, env, agent, step = load_agent(folder, name, changes)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
     found = rollout.evaluate(env, agent, seeds)
     modes = {mode: describe(found, mode) for mode in found.episodes}
-    append_event_to(folder, "evaluation", step, checkpoint=name, seed=seed, modes=modes)
+    said = {"changes": list(changes)} if changes else {}
+    append_event_to(folder, "evaluation", step, checkpoint=name, seed=seed, modes=modes, **said)
     result = {"run": folder.name, "step": step, "checkpoint": name, "worlds": episodes, "modes": modes}
-    return result | {"selected": selection(folder, name, modes), "episodes": found.episodes}
+    return result | said | {"selected": selection(folder, name, modes), "episodes": found.episodes}
 
 
 def describe(found: rollout.Evaluation, mode: str) -> dict[str, Any]:
@@ -62,35 +81,36 @@ def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:
     )
 
 
-def film(folder: Path, which: str, name: str, mode: str, out: Path | None, fps: int) -> dict[str, Any]:
+def film(
+    folder: Path, which: str, name: str, mode: str, out: Path | None, fps: int, changes: Sequence[str] = ()
+) -> dict[str, Any]:
     """One episode as mp4 or gif. The whole evaluation runs again, so the episode is the recorded one to the bit."""
     config.require(mode in ("det", "sampled"), f"`--mode` must be det or sampled, but got {mode!r}")
-    cfg, env, agent, step = load_agent(folder, name)
+    cfg, env, agent, step = load_agent(folder, name, changes)
     if not env.spec.renders:
         raise config.ConfigError(
             f"{env.spec.env} cannot be filmed: it does not render (no `render`, spec.renders is false)"
         )
-    recorded = recorded_returns(folder, step, mode)
+    recorded = [] if changes else recorded_returns(folder, step, mode)
     seeds = world_seeds(cfg.seed, f"eval/{step}" if recorded else f"fresh/0/{step}", cfg.eval.episodes)
     again = rollout.evaluate(env, agent, seeds)
     row = choose(again.returns(mode), which)
     world = row // env.spec.agents + (len(seeds) if mode == "sampled" else 0)
-    frames: list[np.ndarray] = []
-
-    def keep(worlds: Any, waiting: np.ndarray) -> None:
-        if waiting[world].any():
-            frames.append(worlds.render(world))
-
-    episode = rollout.evaluate(env, agent, seeds, frames=keep).episodes[mode][row]
     path = out or folder / "media" / f"step-{step:012d}-{mode}-{which}.mp4"
-    write_frames(path, frames, fps)
+    with Film(path, fps) as reel:
+
+        def keep(worlds: Any, waiting: np.ndarray) -> None:
+            if waiting[world].any():
+                reel.add(worlds.render(world))
+
+        episode = rollout.evaluate(env, agent, seeds, frames=keep).episodes[mode][row]
     same = bool(recorded) and bool(np.isclose(recorded[row], episode["return"]))
     return episode | {
         "path": str(path),
         "n": len(again.episodes[mode]),
         "which": which,
         "recorded": same,
-        "frames": len(frames),
+        "frames": reel.frames,
     }
 
 
@@ -155,18 +175,3 @@ def choose(returns: np.ndarray, which: str) -> int:
     ok = which.isdecimal() and int(which) < len(returns)
     config.require(ok, f"`--episode` must be worst, best, median or 0..{len(returns) - 1}, but got {which!r}")
     return int(which)
-
-
-def write_frames(path: Path, frames: list[Any], fps: int) -> None:
-    import imageio.v2 as imageio
-
-    if not frames:
-        raise RecordError("the episode has no frames: it ended before its first step")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.suffix == ".gif":
-        imageio.mimsave(path, frames, duration=1000 / fps)
-        return
-    even = [
-        frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2] for frame in frames
-    ]  # the codec wants even sizes
-    imageio.mimsave(path, even, fps=fps, macro_block_size=2)

@@ -15,6 +15,7 @@ EXAMPLES = """
   relab eval brave-otter
   relab eval brave-otter --checkpoint best --episodes 1000
   relab eval brave-otter --checkpoint 65536 --json
+  relab eval brave-otter env.agents=96 --episodes 24    in larger schools than it was trained in
 """
 
 
@@ -24,6 +25,8 @@ class Eval:
 
     run: tyro.conf.Positional[str]
     """name, part of a name, id or folder of the run"""
+    changes: tyro.conf.Positional[tuple[str, ...]] = ()
+    """parameters of the environment to change for this (env.key=value)"""
     checkpoint: str = "best"
     """best, latest, or a step"""
     episodes: int = 100
@@ -41,7 +44,7 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     from relab import judge
 
-    found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed)
+    found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes)
     if args.json:
         from relab.jsonl import encode
 

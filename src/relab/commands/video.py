@@ -16,6 +16,7 @@ EXAMPLES = """
   relab video brave-otter --episode best --mode sampled
   relab video brave-otter --episode 3 --out third.mp4
   relab video brave-otter --multi 40 --episode worst   a world of the multi-evaluation at iteration 40
+  relab video brave-otter env.agents=48 --out school.gif    fresh seeds, in a larger school
 """
 
 
@@ -25,6 +26,8 @@ class Video:
 
     run: tyro.conf.Positional[str]
     """name, part of a name, id or folder of the run"""
+    changes: tyro.conf.Positional[tuple[str, ...]] = ()
+    """parameters of the environment to change for this (env.key=value)"""
     episode: str = "worst"
     """worst, best, median, or an index"""
     checkpoint: str = "best"
@@ -53,7 +56,7 @@ def main(words: Sequence[str]) -> int:
         which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
         print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
         return 0
-    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps)
+    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes)
     origin = "as recorded" if found["recorded"] else "fresh seeds"
     print(
         f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
