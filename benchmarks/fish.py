@@ -2,7 +2,8 @@
 
 Targets: 3 M fish-steps/s with 25 fish on 2 threads; films of 48 fish at 200 frames/s; 60 iterations of PPO with 128
 schools x 128 steps x 25 fish and 7 evaluations of 96 fish x 24 episodes in 5 minutes. The last is made of a few
-iterations and one evaluation, multiplied. Seconds of the processor stand beside wall time: on a busy machine only they can be trusted.
+iterations and one evaluation, multiplied. Seconds of the processor stand beside wall time: on a busy machine only they
+can be trusted.
 """
 
 from __future__ import annotations
