@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -216,9 +216,9 @@ def observe_rows(x, y, vx, vy, here, near, predator, leader, obs_NAD):
 
 
 class Fish:
-    name = "fish-v1"
-    Params = configs.Fish
-    stage_keys = STAGE_KEYS
+    name: ClassVar[str] = "fish-v1"
+    Params: ClassVar[type] = configs.Fish
+    stage_keys: ClassVar[tuple[str, ...]] = STAGE_KEYS
 
     def __init__(self, params: configs.Fish | None = None) -> None:
         self.params = params = params or configs.Fish()

@@ -21,7 +21,9 @@ from typing import Any
 from relab.config import require
 from relab.registry import nearest
 
-STUDIES: dict[str, str] = {}  # name -> module
+STUDIES: dict[str, str] = {
+    "fish": "relab.studies.fish",
+}  # name -> module
 Say = Callable[[str], None]
 
 
