@@ -11,7 +11,7 @@ import numpy as np
 from relab import checkpoint, config, registry, rollout, stats
 from relab.configs.run import Run
 from relab.jsonl import read_jsonl
-from relab.media import Film
+from relab.media import Film, write_film
 from relab.record import append_event_to
 from relab.streams import world_seeds
 
@@ -175,3 +175,7 @@ def choose(returns: np.ndarray, which: str) -> int:
     ok = which.isdecimal() and int(which) < len(returns)
     config.require(ok, f"`--episode` must be worst, best, median or 0..{len(returns) - 1}, but got {which!r}")
     return int(which)
+
+
+def write_frames(path: Path, frames: list[Any], fps: int) -> None:
+    write_film(path, frames, fps)
