@@ -37,6 +37,30 @@ def write(folder: Path, text: str) -> Path:
     return path
 
 
+SCHEDULED = """
+question: Does a tiny step learn less?
+metric: multi/return
+at: final
+smallest_effect: 5
+base:
+  env: cartpole
+  total_steps: 2560
+  algo: {envs: 8, steps: 16, epochs: 1, minibatches: 2}
+  eval.every: 0
+  schedule: {total: 20, every: 10, multi_eval: {episodes: 4}}
+vary: {lr: [1e-3, 1e-6]}
+seeds: 2
+"""
+
+
+def test_the_forecast_of_scheduled_runs_counts_their_evaluations(tmp_path: Path) -> None:
+    """The pilot is shorter than the schedule: it ends early, and still sees what an evaluation costs."""
+    asked = experiment.load(write(tmp_path, SCHEDULED))
+    cost = experiment.forecast(asked, experiment.prepare(asked, tmp_path / "x"), tmp_path / "x", workers=1)
+    alone = experiment.STARTUP_S + 20 * cost.pilot["row_s"] + cost.pilot["evals"] * cost.pilot["eval_s"]
+    assert cost.seconds_per_run > alone
+
+
 def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None:
     asked = experiment.load(write(tmp_path, TINY))
     assert list(asked.variants) == ["lr=0.001", "lr=1e-06"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
 from pathlib import Path
 
 import imageio.v2 as imageio
@@ -24,9 +26,14 @@ def pictures(n: int, size: int = 41) -> list[np.ndarray]:
 def read(path: Path) -> list[np.ndarray]:
     if path.suffix == ".gif":
         return [np.asarray(frame)[..., :3] for frame in imageio.mimread(path)]
-    reader = imageio_ffmpeg.read_frames(str(path))
-    width, height = next(reader)["size"]
-    return [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # imageio_ffmpeg's reader leaves a pipe to the collector
+        reader = imageio_ffmpeg.read_frames(str(path))
+        width, height = next(reader)["size"]
+        frames = [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader]
+        del reader
+        gc.collect()
+    return frames
 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".gif"])

@@ -11,7 +11,7 @@ import numpy as np
 from relab import checkpoint, config, registry, rollout, stats
 from relab.configs.run import Run
 from relab.jsonl import read_jsonl
-from relab.media import Film, write_film
+from relab.media import Film
 from relab.record import append_event_to
 from relab.streams import world_seeds
 
@@ -129,17 +129,16 @@ def film_multi(folder: Path, iteration: int, which: str, name: str, out: Path | 
         raise config.ConfigError(f"{judge.env.spec.env} cannot be filmed: it does not render (spec.renders is false)")
     row, _ = judge.play(agent, iteration)
     world = choose_world(row["episodes"], which)
-    frames: list[np.ndarray] = []
-
-    def keep(worlds: Any, waiting: np.ndarray) -> None:
-        if waiting[world].any():
-            frames.append(worlds.render(world))
-
-    judge.play(agent, iteration, keep)
     path = out or folder / "media" / f"step-{step:012d}-multi-{iteration}-{which}.mp4"
-    write_frames(path, frames, fps)
+    with Film(path, fps) as reel:
+
+        def keep(worlds: Any, waiting: np.ndarray) -> None:
+            if waiting[world].any():
+                reel.add(worlds.render(world))
+
+        judge.play(agent, iteration, keep)
     same = played[-1]["episodes"][world] == row["episodes"][world]
-    told = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": len(frames)}
+    told = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": reel.frames}
     return row["episodes"][world] | told | {"world": world, "step": step}
 
 
@@ -175,10 +174,6 @@ def choose(returns: np.ndarray, which: str) -> int:
     ok = which.isdecimal() and int(which) < len(returns)
     config.require(ok, f"`--episode` must be worst, best, median or 0..{len(returns) - 1}, but got {which!r}")
     return int(which)
-
-
-def write_frames(path: Path, frames: list[Any], fps: int) -> None:
-    write_film(path, frames, fps)
 
 
 def probe(folder: Path, name: str, asked: str, settings: dict[str, str]) -> list[dict[str, Any]]:

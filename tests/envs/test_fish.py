@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fish_oracle import Body, sight, step
 
-from relab import jit
+from relab import config, jit
 from relab.configs.base import ConfigError
 from relab.configs.envs import Fish as Params
 from relab.envs import fish as module
@@ -299,6 +299,15 @@ def test_shared_and_own_control_are_the_same_when_all_do_the_same():
     for t in range(60):
         a, b = own.step(np.full((3, 10), t % 5)), shared.step(np.full((3, 1), t % 5))
         assert b.reward[:, 0] == pytest.approx(a.reward.mean(1))
+
+
+def test_a_shared_school_is_one_row_of_the_batch():
+    words = {"env": "fish", "env.agents": 20, "envs": 8, "steps": 16, "minibatches": 4}
+    rows = {}
+    for control in ("own", "shared"):
+        run = config.resolve([config.Layer("words", {**words, "env.control": control})]).config
+        rows[control] = run.agents, run.batch
+    assert rows == {"own": (20, 2560), "shared": (1, 128)}
 
 
 # ---- the contract

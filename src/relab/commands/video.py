@@ -16,6 +16,7 @@ EXAMPLES = """
   relab video brave-otter --episode best --mode sampled
   relab video brave-otter --episode 3 --out third.mp4
   relab video brave-otter --multi 40 --episode worst   a world of the multi-evaluation at iteration 40
+  relab video brave-otter --curve                 how its curves grew, media/curve.gif
   relab video brave-otter env.agents=48 --out school.gif    fresh seeds, in a larger school
 """
 
@@ -36,6 +37,8 @@ class Video:
     """det or sampled"""
     multi: int | None = None
     """iteration of a schedule's multi-evaluation whose world is filmed, instead of an episode of the usual one"""
+    curve: bool = False
+    """the curves of training as a growing film, instead of an episode"""
     out: Path | None = None
     """file to write (.mp4 or .gif); default: media/ in the run folder"""
     fps: int = 30
@@ -47,6 +50,8 @@ class Video:
 def main(words: Sequence[str]) -> int:
     args = parse(Video, "video", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
+    if args.curve:
+        return film_curve(folder, args.out)
     from relab import judge
 
     if args.multi is not None:
@@ -62,4 +67,13 @@ def main(words: Sequence[str]) -> int:
         f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
         f" ended by {found['end']} ({found['which']} of {found['n']} {args.mode} episodes, {origin})"
     )
+    return 0
+
+
+def film_curve(folder: Path, out: Path | None) -> int:
+    from relab import history
+    from relab.report import growing
+
+    found = growing.film(history.load(folder), out or folder / "media" / "curve.gif")
+    print(f"{found['path']}: {', '.join(found['metrics'])} in {found['frames']} frames")
     return 0

@@ -20,6 +20,7 @@ from relab.experiment.question import Experiment
 from relab.importers import told
 
 STARTUP_S = 4.0  # process start and imports
+PILOT = 6  # iterations
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,18 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
 
 
 def pilot_job(cfg: Any, variant: Path, root: Path) -> local.Job:
-    settings = {"total_steps": min(cfg.total_steps, 6 * cfg.batch), "eval.stop_at": "null",
-                "eval.every": 2 * cfg.batch, "seed": 0}  # fmt: skip
+    settings = {"total_steps": min(cfg.total_steps, PILOT * cfg.batch), "eval.stop_at": "null",
+                "eval.every": 2 * cfg.batch, "seed": 0, **shortened(cfg)}  # fmt: skip
     words = [*(f"{key}={value}" for key, value in settings.items()), "--runs", str(root), "--name", "pilot", "--quiet"]
     done = Cell("", 0, root / "pilot")
     return local.Job("pilot", lambda: [*RELAB, "train", str(variant), *words], lambda: finished(done), root / "log")
+
+
+def shortened(cfg: Any) -> dict[str, Any]:
+    """A schedule ends with the pilot, and checks every other iteration of it: what an evaluation costs must be seen."""
+    if not cfg.schedule:
+        return {}
+    return {"schedule.total": min(cfg.iterations, PILOT)} | ({"schedule.every": 2} if "every" in cfg.schedule else {})
 
 
 def cost(run: history.History, cfg: Any, runs: int, workers: int) -> Forecast:
@@ -108,4 +116,7 @@ def cost(run: history.History, cfg: Any, runs: int, workers: int) -> Forecast:
     took = float(run.column("time/eval_s").values.max(initial=0.0))
     eval_s = took * max(1.0, horizon / max(float(lengths), 1.0))
     seconds = STARTUP_S + cfg.total_steps / cfg.batch * per_row + evals * eval_s
+    if cfg.schedule:
+        checks = cfg.iterations / float(cfg.schedule.get("every") or cfg.iterations)
+        seconds += checks * float(run.column("time/schedule_s").values.max(initial=0.0))
     return Forecast(runs, seconds, workers, {"row_s": per_row, "eval_s": eval_s, "evals": evals})

@@ -17,7 +17,7 @@ SUMMARY = "a school that learns to escape: own or shared control, curriculum, ga
 
 
 def plan(full: bool) -> list[Step]:
-    """Tier 1 takes a quarter of an hour of two cores; `full` asks the log's other questions too."""
+    """Tier 1 takes half an hour of one core; `full` asks the log's other questions too."""
     found = [
         Step("floor", "deaths in the first step that no policy prevents: exact and simulated", 30, steps.floor),
         Step("log", "what the log itself holds, where its folder is here (../shared/corpus/fish)", 5, steps.log),
@@ -26,10 +26,10 @@ def plan(full: bool) -> list[Step]:
         ),
         Step("control", "one action per fish against one for all; a gate that can open", 600, steps.ask("control")),
         Step("ne", "stages of north-east starts only against none", 600, steps.ask("ne")),
+        Step("step_one", "deaths in the first step after such stages and without", 600, steps.ask("step_one")),
     ]
     more = {
         "threshold": "bars above the floor and more episodes against the log's gate",
         "warning": "a warning at 0.68 with patience 2 against 0.65 with patience 3",
-        "step_one": "deaths in the first step after north-east stages and without",
     }
     return found + [Step(name, what, 600, steps.ask(name)) for name, what in more.items() if full]

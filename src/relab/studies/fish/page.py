@@ -53,7 +53,7 @@ def same_bytes(x: dict[str, Any]) -> str:
 
 def question(x: dict[str, Any]) -> str:
     lines = [f"## {x['question']}", ""]
-    lines += [f"**{each['verdict']}.** {each['text']}" for each in x["answers"]] + [""]
+    lines += [str(each["text"]) for each in x["answers"]] + [""]
     for name, runs in x["arms"].items():
         lines += arm(name, runs)
     return "\n".join(lines).rstrip()

@@ -17,6 +17,7 @@ import numpy as np
 
 from relab import config, experiment, stats
 from relab.history import History
+from relab.jsonl import read_jsonl
 from relab.record import DETERMINISTIC
 from relab.studies import Interrupted, Say
 
@@ -152,9 +153,9 @@ def same_bytes(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         if not (folder / name / "meta.json").exists():
             say(f"  {name}")
             train(folder, settings, name, kill=name == "killed")
-    resumed = iteration_of(folder / "killed") < TOTAL
-    if resumed:
+    if iteration_of(folder / "killed") < TOTAL:
         relab("resume", str(folder / "killed"))
+    resumed = any(row["kind"] == "resume" for row in read_jsonl(folder / "killed" / "events.jsonl")[0])
     found = {name: digest(folder / name) for name in ("first", "second", "killed")}
     return {"digests": found, "same": len(set(found.values())) == 1, "resumed": resumed}
 
@@ -180,8 +181,6 @@ def relab(*words: str) -> None:
 
 
 def iteration_of(run: Path) -> int:
-    from relab.jsonl import read_jsonl
-
     if not (run / "metrics.jsonl").exists():
         return 0
     rows, _ = read_jsonl(run / "metrics.jsonl")
