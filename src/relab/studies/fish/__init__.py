@@ -25,6 +25,7 @@ def plan(full: bool) -> list[Step]:
             "bytes", "same seed and command twice, and killed at iteration 44: the same bytes?", 180, steps.same_bytes
         ),
         Step("control", "one action per fish against one for all; a gate that can open", 600, steps.ask("control")),
+        Step("rows", "the same at as many rows: 6 schools against 128", 400, steps.ask("rows")),
         Step("ne", "stages of north-east starts only against none", 600, steps.ask("ne")),
         Step("step_one", "deaths in the first step after such stages and without", 600, steps.ask("step_one")),
     ]

@@ -77,5 +77,5 @@ def over_seeds(key: str, runs: list[dict[str, Any]]) -> str:
 
 
 PARTS = {"floor": floor, "log": log, "bytes": same_bytes} | dict.fromkeys(
-    ("control", "ne", "threshold", "warning", "step_one"), question
+    ("control", "rows", "ne", "threshold", "warning", "step_one"), question
 )
