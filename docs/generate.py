@@ -19,6 +19,7 @@ from relab import config, glossary, registry
 from relab.configs.base import field_docs, field_types, property_docs
 from relab.configs.coerce import describe
 from relab.configs.presets import PRESETS
+from relab.configs.probes import Probes
 from relab.configs.run import Eval, Run, Save
 from relab.configs.yaml_io import format_value
 from relab.health.rule import Rule, all_rules
@@ -41,10 +42,17 @@ def config_tables() -> str:
         keys_of(Run, "", "The run"),
         keys_of(Eval, "eval.", "Evaluation"),
         keys_of(Save, "save.", "Checkpoints"),
+        keys_of(Probes, "probes.", "Probes"),
+        *(keys_of(part, f"probes.{name}.", f"Probes: {name}") for name, part in sections_of(Probes)),
         *(keys_of(registry.algo_config_class(name), "algo.", f"algo={name}") for name in registry.algo_names()),
         *(keys_of(registry.env_params_class(name), "env.", f"env={name}") for name in env_names()),
         presets(),
     ])  # fmt: skip
+
+
+def sections_of(cls: Any) -> list[tuple[str, Any]]:
+    types = field_types(cls)
+    return [(item.name, types[item.name]) for item in dataclasses.fields(cls) if is_section(item, types)]
 
 
 def env_names() -> list[str]:
@@ -66,7 +74,7 @@ def summary(cls: Any) -> str:
 
 def is_section(item: Any, types: dict[str, Any]) -> bool:
     """Sections other than the two choices have a table of their own."""
-    return dataclasses.is_dataclass(types[item.name])
+    return config.section_class(types[item.name]) is not None
 
 
 def type_of(item: Any, types: dict[str, Any]) -> str:

@@ -32,7 +32,8 @@ class Interrupt(Silent):
 
 def resolve(**settings: str) -> config.Resolved:
     typed = {key.replace("__", "."): value for key, value in settings.items()}
-    return config.resolve([Layer("command line", SMALL | typed)])
+    small = {k: v for k, v in SMALL.items() if not k.startswith("algo.") or "algo" not in typed}  # PPO's
+    return config.resolve([Layer("command line", small | typed)])
 
 
 def run(folder: Path, screen: Any = None, **settings: str) -> train.Outcome:

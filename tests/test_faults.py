@@ -13,10 +13,16 @@ from relab import cli, history, streams, suite
 from relab.configs.run import Run
 from relab.faults import catalogue, hide, run, seams
 from relab.faults.catalogue import FAULTS, Fault
+from relab.health.examine import examine
 from relab.health.rule import all_rules
 from runs import SMALL, fingerprint
 
-TINY = {"cartpole": SMALL | {"total_steps": "1024"}, "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"}}
+TINY = {
+    "cartpole": SMALL | {"total_steps": "1024"},
+    "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"},
+    "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
+              "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -164,6 +170,20 @@ def test_several_runs_share_what_they_should_not(tmp_path, tiny):
     first = {path.name: history.load(path).meta["init"] for path in sorted((tmp_path / "arms").iterdir())}
     assert len(set(first.values())) == 4  # two seeds, and each begins apart in the two arms
     assert sorted(first) == ["a-s0", "a-s1", "b-s0", "b-s1"]
+
+
+def test_coupled_draws_move_the_critic_and_named_streams_do_not(tmp_path, tiny):
+    run.make("draws-coupled", "torus", 3, tmp_path / "coupled")
+    fault = FAULTS["draws-coupled"]
+    for name, settings in (("a-s0", TINY["torus"]), ("b-s0", fault.settings_on("torus"))):
+        run.one(run.Member("", TINY["torus"] | settings, 3), tmp_path / "named" / name, {}, "run")
+    parts = {way: [history.load(tmp_path / way / arm).meta["init_parts"] for arm in ("a-s0", "b-s0")]
+             for way in ("coupled", "named")}  # fmt: skip
+    moved = {way: {name for name in a if a[name] != b[name]} for way, (a, b) in parts.items()}
+    assert moved == {"coupled": {"w", "theta_mu"}, "named": {"theta_mu"}}
+    said = {way: {f.slug for f in examine(tmp_path / way).main} for way in parts}
+    assert "coupled-random-streams" in said["coupled"]
+    assert "coupled-random-streams" not in said["named"]
 
 
 def test_arms_of_one_seed_begin_alike_when_nothing_is_planted(tmp_path, tiny):

@@ -18,6 +18,13 @@ from relab.jsonl import read_jsonl
 from relab.record import read_meta
 from runs import Interrupt, fingerprint, run
 
+TRACKING = {
+    "env": "torus", "total_steps": "480", "algo__trajectories": "4", "algo__horizon": "10", "feature_dim": "40",
+    "actor_feature_dim": "12", "alpha_w": "5", "alpha_pi": "50", "theta_mu_offset_scale": "0.3", "probes__every": "2",
+    "probes__fixed_point__samples": "60", "probes__fixed_point__capped": "true", "probes__distribution__samples": "40",
+    "probes__plateau__enabled": "true", "probes__plateau__window": "3", "probes__plateau__min_iter": "3",
+    "probes__plateau__cooldown": "3",
+}  # fmt: skip
 DRIVER = Path(__file__).parent / "kill_driver.py"
 KINDS = {
     "discrete": {"algo__norm_obs": "true", "algo__norm_return": "true"},
@@ -33,6 +40,7 @@ KINDS = {
     "agents alone": {"env": "herd", "env__agent_reset": "alone"},
     "agents with world": {"env": "herd", "env__agent_reset": "with_world"},
     "gym": {"env": "gym:Acrobot-v1", "total_steps": "1024"},
+    "tracking with probes": {"algo": "tracking_ac"} | TRACKING,
 }
 
 

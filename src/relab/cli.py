@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "convert": ("write runs of any tool in another tool's format", "relab.commands.convert:main"),
     "note": ("write or renew the entry of a run or an experiment in a log", "relab.commands.note:main"),
     "faults": ("plant known faults, count how often the examiner names them", "relab.commands.faults:main"),
+    "probe": ("measure a checkpoint: fixed point, stability, distributions", "relab.commands.probe:main"),
     "study": ("a studied system: its runs, measured beside known answers", "relab.commands.study:main"),
     "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
     "next": ("propose the next run, as a change of settings with its reasons", "relab.commands.next:main"),
@@ -42,6 +43,7 @@ REST = (  # told by `relab help --all`
     "capture",
     "coverage",
     "faults",
+    "probe",
 )
 EXAMPLES = """\
 Examples

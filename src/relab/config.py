@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 from relab import registry
 from relab.configs.base import ConfigError, field_docs, field_types, require, require_range
 from relab.configs.coerce import coerce, is_null, place_of
-from relab.configs.presets import PRESETS
+from relab.configs.presets import HOME, PRESETS
 from relab.configs.run import Run
 from relab.configs.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.configs.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
@@ -101,13 +102,30 @@ def _leaves(cls: type, prefix: str, names: Mapping[str, str | None]) -> Iterator
     types = field_types(cls)
     for item in dataclasses.fields(cls):
         key, choice = prefix + item.name, item.metadata.get("choice")
-        sub = _choice_class(choice, names[choice]) if choice else types[item.name]
+        sub = _choice_class(choice, names[choice]) if choice else section_class(types[item.name])
         if choice and names[choice] is None:
             yield f"{key}.name", Leaf(str, dataclasses.MISSING)
-        elif dataclasses.is_dataclass(sub):
-            yield from _leaves(sub, f"{key}.", names)  # type: ignore[arg-type]
+        elif sub is not None:
+            yield from _leaves(sub, f"{key}.", names)
         else:
             yield key, Leaf(types[item.name], _default(item))
+
+
+def section_class(type_: Any) -> Any:
+    """The dataclass of a section, also of one that may be null (`Probes | None`); None where a key holds a value."""
+    inside = [part for part in typing.get_args(type_) if part is not type(None)] if is_optional(type_) else [type_]
+    return inside[0] if len(inside) == 1 and dataclasses.is_dataclass(inside[0]) else None
+
+
+def is_optional(type_: Any) -> bool:
+    return type(None) in typing.get_args(type_)
+
+
+@functools.cache
+def optional_sections() -> tuple[str, ...]:
+    """Sections of a run that are null until one of their keys is set."""
+    types = field_types(Run)
+    return tuple(name for name, type_ in types.items() if is_optional(type_) and section_class(type_))
 
 
 def _choice_class(choice: str, name: str | None) -> Any:
@@ -159,6 +177,7 @@ def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     names = [_chosen(layer) for layer in layers]
     final = {group: next((n[group] for n in reversed(names) if n.get(group)), None) for group in CHOICES}
     final["algo"] = final["algo"] or "ppo"
+    final["env"] = final["env"] or HOME.get(final["algo"] or "")
     require(final["env"] is not None, f"`env` must be chosen, e.g. env={_example_env()}, but no layer sets it")
     stack = _Stack(final)
     if presets:
@@ -211,6 +230,9 @@ class _Stack:
             if self.bound.get(group, name) != name:
                 self._drop_stale(group, self.bound[group], name, layer.name)
             self.bound[group] = name
+        for name in optional_sections():
+            if name in layer.values and is_null(layer.values[name]):
+                self.settings = {k: v for k, v in self.settings.items() if not k.startswith(f"{name}.")}
         names = self.final | self.bound
         leaves = schema(names["algo"], names["env"])
         given: dict[str, str] = {}
@@ -255,7 +277,9 @@ class _Stack:
         leaves = schema(self.final["algo"], self.final["env"])
         config = _build(Run, "", {k: v for k, (v, _) in self.settings.items()}, self.final)
         check(config)
-        provenance = {key: self.settings[key][1] if key in self.settings else "defaults" for key in leaves}
+        off = [name for name in optional_sections() if getattr(config, name) is None]
+        there = dict.fromkeys(next((name for name in off if key.startswith(f"{name}.")), key) for key in leaves)
+        provenance = {key: self.settings[key][1] if key in self.settings else "defaults" for key in there}
         return Resolved(config, provenance, self.dropped)
 
 
@@ -279,11 +303,13 @@ def _build(cls: type, prefix: str, values: Mapping[str, Any], names: Mapping[str
     types, given = field_types(cls), {}
     for item in dataclasses.fields(cls):
         key, choice = prefix + item.name, item.metadata.get("choice")
-        sub = _choice_class(choice, names[choice]) if choice else types[item.name]
+        sub = _choice_class(choice, names[choice]) if choice else section_class(types[item.name])
         if choice:
             given[item.name] = _build(sub, f"{key}.", {f"{key}.name": names[choice], **values}, names)
-        elif dataclasses.is_dataclass(sub):
-            given[item.name] = _build(sub, f"{key}.", values, names)  # type: ignore[arg-type]
+        elif sub is not None and is_optional(types[item.name]) and not any(k.startswith(f"{key}.") for k in values):
+            given[item.name] = None
+        elif sub is not None:
+            given[item.name] = _build(sub, f"{key}.", values, names)
         elif key in values:
             given[item.name] = values[key]
         else:

@@ -104,6 +104,19 @@ value/target_max     | return | -inf | inf | 0  | highest value target
 value/critic_loss    | return² | 0   | inf | -1 | Q-learning critics: mean loss of the temporal difference, as the tool weights it (squared or Huber, one critic or their sum)
 value/q_mean         | return | -inf | inf | 0  | mean Q of the actions in the batch
 value/td_error       | return | 0    | inf | -1 | mean absolute temporal difference of the batch
+value/td_loss        | return² | 0   | inf | -1 | mean squared temporal difference of the batch, without the factor 1/2
+value/w_norm         | -      | 0    | inf | 0  | linear critics: norm of the weights
+value/w_step         | -      | 0    | inf | 0  | linear critics: norm of the iteration's change of the weights
+value/teacher_error  | -      | 0    | inf | -1 | linear critics: |w - w_R|² / N, the distance to a teacher's weights; only at gamma = 0 is there a reason for it to reach 0
+policy/rho_mean      | ratio  | 0    | inf | 0  | mean importance ratio pi / mu of the batch; 1 but for sampling error
+policy/rho2_mean     | ratio² | 0    | inf | 0  | mean squared importance ratio
+policy/rho_min       | ratio  | 0    | inf | 0  | smallest importance ratio of the batch
+policy/rho_max       | ratio  | 0    | inf | 0  | largest importance ratio of the batch, after clipping
+policy/rho_clipped_share | share | 0 | 1   | 0  | share of the ratios that the clip did cut
+policy/ess_share     | share  | 0    | 1   | 0  | effective sample size of the batch over its size: (sum rho)² / (n sum rho²)
+policy/tracking_gap  | -      | 0    | inf | 0  | |theta_pi - theta_mu|² / P: how far the behaviour policy lags behind the target policy, in parameters
+policy/theta_step    | -      | 0    | inf | 0  | norm of the iteration's change of the target policy's parameters
+optim/step_scale     | -      | 0    | inf | 0  | what a sum over the batch is multiplied by in the critic's step
 optim/lr             | -      | 0    | inf | 0  | learning rate of this iteration
 optim/ent_coef       | -      | -inf | inf | 0  | weight of the entropy bonus in this iteration
 optim/temperature    | -      | 0    | inf | 0  | SAC: weight alpha of the entropy in the soft return, learned or fixed
@@ -125,6 +138,7 @@ time/update_s      | s        | 0    | inf | 0  | seconds of this row spent on u
 time/eval_s        | s        | 0    | inf | 0  | seconds of this row spent on evaluations
 time/save_s        | s        | 0    | inf | 0  | seconds of this row spent on checkpoints
 time/log_s         | s        | 0    | inf | 0  | seconds of this row spent on writing the record
+time/probes_s      | s        | 0    | inf | 0  | seconds of this row spent on probes
 time/cpu_share     | share    | 0    | inf | 0  | processor seconds per second and thread
 time/rss_mb        | MB       | 0    | inf | 0  | memory of the process
 time/load          | threads  | 0    | inf | 0  | load of the machine, mean of the last minute: threads that run or want to, this run's included; more than it has cores is a busy machine

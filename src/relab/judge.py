@@ -126,3 +126,23 @@ def write_frames(path: Path, frames: list[Any], fps: int) -> None:
         frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2] for frame in frames
     ]  # the codec wants even sizes
     imageio.mimsave(path, even, fps=fps, macro_block_size=2)
+
+
+def probe(folder: Path, name: str, asked: str, settings: dict[str, str]) -> list[dict[str, Any]]:
+    """What a probe says about a checkpoint: its rows, as training would have written them."""
+    from relab import probes
+    from relab.configs.probes import Probes
+    from relab.probes.round import Round
+    from relab.train import make_env, set_threads
+
+    own = config.from_dict(config.read_yaml(folder / "config.yaml"))
+    cfg = config.replace(own, settings) if settings else own
+    strange = [each.key for each in config.diff(own, cfg) if not each.key.startswith("probes")]
+    config.require(not strange, f"only settings of `probes` can be changed here, but got {', '.join(strange)}")
+    tree, _ = checkpoint.load(folder / "checkpoints", name)
+    env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
+    set_threads(cfg)
+    state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
+    state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
+    at = Round(env, state, cfg.probes or Probes())
+    return [found.row(at.step, at.iteration) for found in registry.load(probes.PROBES[asked][0])(at)]

@@ -19,6 +19,7 @@ from relab.configs.base import ConfigError
 # name -> (config class, module with init / act / update)
 ALGOS: dict[str, tuple[str, str]] = {
     "ppo": ("relab.configs.ppo:PPO", "relab.algos.ppo"),
+    "tracking_ac": ("relab.configs.tracking_ac:TrackingAC", "relab.algos.tracking_ac"),
 }
 GROUPS = {"env": "relab.envs", "algo": "relab.algos"}
 GYM = "gym:"  # env=gym:Acrobot-v1 is Gymnasium's environment of that id

@@ -69,7 +69,8 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS: dict[str, str] = {}  # setting of the run -> "module:make", called with the run's config and environment
+# setting of the run -> "module:make", called with the run's config and environment
+COMPANIONS: dict[str, str] = {"probes": "relab.probes.companion:make"}
 
 
 class DivergedError(Exception):
@@ -361,7 +362,9 @@ def start(
     if not compiled(forward_blocks):
         screen.note("  compiling kernels for this machine: about 15 s, the first time only")
     trainer = prepare(cfg, record, env, screen)
-    record.update_meta(init=checkpoint.fingerprint(trainer.state.to_tree()["params"]))
+    params = trainer.state.to_tree()["params"]
+    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
+    record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
     return trainer.run()
 
 

@@ -137,6 +137,30 @@ class Fish:
 
 
 @dataclass(frozen=True)
+class Torus:
+    """An adventurer on a torus picks goblets, good and bad, while a ghost chases him; it goes on for ever."""
+
+    name: str = "torus-v1"  # id with version
+    p_mix: float = 0.05  # chance per step that the whole state is drawn anew
+    clip_action: bool = False  # each component of the velocity is cut to +- v_max
+    v_max: float = 0.4  # largest velocity along an axis; used with clip_action alone
+    dt: float = 0.05  # seconds per step, on a torus of size 1
+    noise: float = 0.01  # standard deviation of a step's noise, of the adventurer and of the ghost
+    ghost_speed: float = 0.3  # of the ghost, per second
+    plus: float = 0.5  # chance that a goblet is a good one
+    horizon: int = 200  # steps after which an evaluation cuts an episode (a truncation); 0: never
+
+    def check(self) -> None:
+        require_range("p_mix", self.p_mix, 0.0, 1.0)
+        require_range("plus", self.plus, 0.0, 1.0)
+        for name in ("v_max", "dt"):
+            require_range(name, getattr(self, name), 0.0, open_="low")
+        require_range("noise", self.noise, 0.0)
+        require_range("ghost_speed", self.ghost_speed, 0.0)
+        require_range("horizon", self.horizon, 0)
+
+
+@dataclass(frozen=True)
 class Gym:
     """Any Gymnasium environment by its id: `env=gym:Acrobot-v1`."""
 
@@ -163,5 +187,6 @@ ENVS: dict[str, tuple[str, str]] = {
     "ladder-both-v1": ("relab.configs.envs:LadderBoth", "relab.envs.ladder:Both"),
     "herd-v1": ("relab.configs.envs:Herd", "relab.envs.herd:Herd"),
     "fish-v1": ("relab.configs.envs:Fish", "relab.envs.fish:Fish"),
+    "torus-v1": ("relab.configs.envs:Torus", "relab.envs.torus:Torus"),
 }
 GYM = ("relab.configs.envs:Gym", "relab.envs.gym_bridge:Gym")  # for every name that begins with "gym:"

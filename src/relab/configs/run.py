@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from relab.configs.base import require, require_range
 from relab.configs.ppo import PPO
+from relab.configs.probes import Probes
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Run:
     total_steps: int = 1_000_000  # agent steps to train for
     eval: Eval = field(default_factory=Eval)  # when and how the policy is evaluated
     save: Save = field(default_factory=Save)  # when checkpoints are written
+    probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
     device: str = "cpu"  # cpu, cuda, cuda:N or mps
     threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it
 

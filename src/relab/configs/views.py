@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from relab.configs.base import property_docs
 
+LATER = ("probes",)  # sections that came later: while null they are no part of the hash, so that older runs keep theirs
+
 
 def to_dict(config: Any) -> dict[str, Any]:
     """Nested plain values, ready for YAML and JSON; tuples become lists."""
@@ -48,6 +50,7 @@ def config_hash(config: Any, without: Sequence[str] = ("seed",)) -> str:
     """12 hex digits of the canonical JSON of a config; runs that differ in `without` only (the seed) share it."""
     gone = tuple(without)
     flat = {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
+    flat = {k: v for k, v in flat.items() if v is not None or k not in LATER}
     text = json.dumps(_canonical(flat), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
@@ -83,10 +86,21 @@ MISSING = _Missing()
 def diff(a: Any, b: Any) -> list[Change]:
     """Keys that differ, biggest first: names, changes of kind, numbers by |log2(b / a)|, the seed last."""
     flat_a, flat_b = flatten(a), flatten(b)
+    for section in LATER:
+        if (
+            flat_a.get(section, "") is None or flat_b.get(section, "") is None
+        ):  # one line for a section that is not there
+            flat_a, flat_b = _folded(flat_a, section), _folded(flat_b, section)
     keys = list(flat_a | flat_b)
     changes = [Change(k, x, y, change_size(k, x, y)) for k in keys
                if not _same(x := flat_a.get(k, MISSING), y := flat_b.get(k, MISSING))]  # fmt: skip
     return sorted(changes, key=lambda c: (not c.key.endswith("name"), -c.size, keys.index(c.key)))
+
+
+def _folded(flat: dict[str, Any], section: str) -> dict[str, Any]:
+    """A section as one key: null, or that it is set."""
+    inside = [key for key in flat if key.startswith(f"{section}.")]
+    return {k: v for k, v in flat.items() if k not in inside} | ({section: "set"} if inside else {})
 
 
 def _same(a: Any, b: Any) -> bool:

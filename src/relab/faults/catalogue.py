@@ -19,8 +19,9 @@ BASE: dict[str, dict[str, str]] = {
     "pendulum": {"env": "pendulum", "total_steps": "49152", "eval.every": "6144", "algo.lr": "0.001"},
     "acrobot": {"env": "gym:Acrobot-v1", "total_steps": "61440", "eval.every": "6144", "algo.lr": "0.001",
                 "algo.lr_schedule": "linear", "algo.target_kl": "null"},
+    "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "38400", "eval.episodes": "2"},
 }  # fmt: skip
-LR = {env: float(settings["algo.lr"]) for env, settings in BASE.items()}
+LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Fault:
     seams: dict[str, Replace] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)  # environment ("" for all) -> settings
     envs: tuple[str, ...] = ALL
+    both: bool = False  # arms: planted in both, not in the second alone
     kind: str = "run"  # run: one run; resume: stopped half-way, planted when it goes on; seeds, arms: several runs
 
     def settings_on(self, env: str) -> dict[str, str]:
@@ -102,4 +104,7 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           {"streams": put.one_seed_for_all}, kind="seeds"),
     Fault("arms-begin-apart", _slugs("coupled-random-streams"), "its own rule: one seed, two sets of first weights",
           {"weights": put.one_draw_more}, {"": {"algo.lam": "0.8"}}, kind="arms"),
+    Fault("draws-coupled", _slugs("coupled-random-streams"), "its own rule: an offset moved another part's draws",
+          {"first parameters": put.one_generator}, {"torus": {"algo.theta_mu_offset_scale": "0.2778"}}, envs=("torus",),
+          kind="arms", both=True),
 )}  # fmt: skip

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from relab.normalise import Running
+from relab.streams import generator
 
 HUGE = 1e4  # a sensor in other units than the rest
 STALE = 8  # iterations by which the acting policy lags behind
@@ -219,6 +220,20 @@ def one_draw_more(init: Callable[..., Any]) -> Callable[..., Any]:
         return init(net, rng, *rest)
 
     return later
+
+
+def one_generator(first_parameters: Callable[..., Any]) -> Callable[..., Any]:
+    """One generator for all first parameters; the offset is drawn only where it is not 0, and before the critic."""
+
+    def coupled(cfg: Any, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rng, shape = generator(seed, "everything"), (cfg.actor_feature_dim, 2)
+        theta = cfg.theta_init_scale * rng.standard_normal(shape)
+        mu = theta.copy()
+        if cfg.theta_mu_offset_scale > 0:
+            mu += cfg.theta_mu_offset_scale * rng.standard_normal(shape)
+        return cfg.w_init_scale * rng.standard_normal(cfg.feature_dim), theta, mu
+
+    return coupled
 
 
 def one_seed_for_all(seed_for: Callable[..., int]) -> Callable[..., int]:

@@ -49,7 +49,7 @@ def members(name: str | None, env: str, seed: int) -> list[Member]:
         return [Member(f"s{k}", settings, seed + k * SEEDS_APART) for k in range(3)]
     if fault.kind == "arms":
         seeds = [(k, seed + k * SEEDS_APART) for k in range(2)]
-        plain = [Member(f"a-s{k}", BASE[env], number, planted=False) for k, number in seeds]
+        plain = [Member(f"a-s{k}", BASE[env], number, planted=fault.both) for k, number in seeds]
         return plain + [Member(f"b-s{k}", settings, number) for k, number in seeds]
     return [Member("", settings, seed)]
 

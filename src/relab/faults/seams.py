@@ -25,6 +25,7 @@ SEAMS = {
     "minibatch": "relab.algos.ppo:take_step",  # one step of the optimiser
     "episode metrics": "relab.algos.ppo:episode_metrics",  # what the finished episodes earned
     "restore": "relab.algos.ppo:State.load",  # a checkpoint's state into the run's
+    "first parameters": "relab.algos.tracking_ac:first_parameters",  # of a critic and two policies
     "weights": "relab.nets:init",  # the weights a run begins with
     "streams": "relab.streams:seed_for",  # (seed, name): the seed of a random stream
     "evaluation seeds": "relab.train:world_seeds",  # the seeds that evaluation episodes begin from

@@ -15,7 +15,7 @@ from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes, shown
 from relab.importers.common import meaning
 
-QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
+QUIET = ("seed", "device", "threads", "save.", "eval.", "probes")  # settings that change no learning
 QUIET_WORD = re.compile(
     r"(^|[._])(wandb|track|device|log\w*|verbose|tensorboard\w*|project\w*|entity|tags?|compile\w*|\w*(path|dir)|save\w*|checkpoint\w*)$"
 )

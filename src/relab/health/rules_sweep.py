@@ -138,8 +138,9 @@ def _short(value: Any) -> str:
 @rule("F9", "coupled-random-streams", algos=(), scope="folder", severity="warning")
 def coupled_random_streams(groups: list[Group]) -> Finding | None:
     """
-    What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init),
-        or at step 0 some arms agree in a norm of the parameters to 0.01 % and another one is off by more than 0.1 %.
+    What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init;
+        for an offset or noise, those of more than the part it is added to), or at step 0 some arms agree in a norm of
+        the parameters to 0.01 % and another one is off by more than 0.1 %.
     Why: the setting moved the random draws, so that its arms differ in luck as well; the difference is not its effect.
     Known problems: a setting that shapes the network changes its start rightly; names that say so are left out.
     Refuted by: equal hashes of the initial parameters.
@@ -164,25 +165,29 @@ def coupled_random_streams(groups: list[Group]) -> Finding | None:
     return None
 
 
-def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, str]]]:
-    """Seed -> (arm's value, hash of its first parameters)."""
-    found: dict[str, list[tuple[Any, str]]] = {}
+def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, dict[str, Any]]]]:
+    """Seed -> (arm's value, hashes of its first parameters: by part, where they were kept so)."""
+    found: dict[str, list[tuple[Any, dict[str, Any]]]] = {}
     for arm in arms:
         for view in arm.views:
-            mark = view.meta.get("init")
-            if isinstance(mark, str) and mark and not view.meta.get("parent"):
+            whole, parts = view.meta.get("init"), view.meta.get("init_parts")
+            mark = {str(k): str(v) for k, v in parts.items()} if isinstance(parts, dict) else {"": whole}
+            if isinstance(whole, str) and whole and not view.meta.get("parent"):
                 found.setdefault(str(seed_of(view.history, view.name)), []).append((arm.value, mark))
     return found
 
 
-def _apart(key: str, hashed: dict[str, list[tuple[Any, str]]]) -> Finding | None:
+def _apart(key: str, hashed: dict[str, list[tuple[Any, dict[str, Any]]]]) -> Finding | None:
     for seed, found in hashed.items():
-        other = next((each for each in found[1:] if each[1] != found[0][1]), None)
-        if other is not None:
-            return Finding(f"seed {seed}: the first parameters differ between {plain_key(key)} = {found[0][0]} and"
-                           f" {other[0]}", float(len({mark for _, mark in found})), 0,
-                           [Evidence("meta.init", [0], [], f"{found[0][1]} and {other[1]}")],
-                           confidence="high")  # fmt: skip
+        for value, mark in found[1:]:
+            names = [name for name in mark if mark[name] != found[0][1].get(name)]
+            if not names or (_offset(key) and len(names) == 1 < len(mark)):
+                continue  # an offset changes the part that it is added to
+            which = f" ({', '.join(names[:3])})" if names != [""] and len(names) < len(mark) else ""
+            told = f"{found[0][1].get(names[0])} and {mark[names[0]]}"
+            where = f"{plain_key(key)} = {found[0][0]} and {value}"
+            return Finding(f"seed {seed}: the first parameters{which} differ between {where}", float(len(names)), 0,
+                           [Evidence("meta.init", [0], [], told)], confidence="high")  # fmt: skip
     return None
 
 

@@ -7,11 +7,12 @@ it is where to look when a finding or the curve asks for a reason.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from relab.health.rule import Missing
 from relab.health.view import View
+from relab.report import analytic
 from relab.report.gather import Run
 from relab.report.parts import section, table
 from relab.screen import number
@@ -43,6 +44,7 @@ def section_of(run: Run) -> dict[str, Any] | None:
             continue
         except Missing as missing:
             gone.append(f"{(check.__doc__ or '').strip().rstrip('.').lower()} ({missing})")
+    found += [known_number(row) for row in analytic.rows(run.history)] + list(true_step(view))
     if not found:
         return None
     off = sum(not each.ok for each in found)
@@ -163,6 +165,20 @@ def explained(view: View) -> Check:
     return Check(
         "explained variance", number(level), "0 to 1; under -0.2 it is worse than a constant", -0.2 <= level <= 1
     )
+
+
+def known_number(row: analytic.Row) -> Check:
+    """A number that a formula gives, within four standard errors of it."""
+    return Check(row.name, f"{row.measured:.6g}", f"{row.known:.6g} ± {row.error:.2g}: {row.how}", row.ok)
+
+
+def true_step(view: View) -> Iterator[Check]:
+    """The step scale that the stability probe measured by calling training's own code, beside the settings'."""
+    rows = [row for row in view.history.probes if isinstance(row.get("step_scale_ratio"), float)]
+    if rows:
+        last = rows[-1]
+        measured, told = f"{last['step_scale_measured']:.6g}", f"{last['step_scale']:.6g} by the settings"
+        yield Check("step scale of the critic", measured, told, abs(last["step_scale_ratio"] - 1.0) < 1e-4)
 
 
 CHECKS: tuple[Callable[[View], Check], ...] = (

@@ -17,9 +17,13 @@ from relab.stats import mean_interval, slope
 
 CORE = (
     "return/mean", "eval/return_det", "eval/return_sampled", "eval/success_det", "policy/entropy", "policy/kl",
-    "policy/clip_share", "policy/std_mean", "value/explained_variance", "value/loss", "optim/grad_norm", "optim/lr",
+    "policy/clip_share", "policy/std_mean", "value/explained_variance", "value/loss", "value/td_loss", "value/w_norm",
+    "value/teacher_error", "policy/rho2_mean", "policy/tracking_gap", "optim/grad_norm", "optim/lr",
 )  # fmt: skip
-SAMPLES = ("return/mean", "policy/entropy", "policy/kl", "value/explained_variance", "optim/grad_norm")
+SAMPLES = (
+    "return/mean", "policy/entropy", "policy/kl", "value/explained_variance", "value/td_loss", "value/teacher_error",
+    "policy/tracking_gap", "policy/rho2_mean", "value/w_norm", "optim/grad_norm",
+)  # fmt: skip
 INFO = (
     "name", "id", "intent", "parent", "seed", "status", "why", "created", "heartbeat", "config_hash", "commit",
     "threads", "deterministic",
@@ -242,7 +246,7 @@ def probes(run: Run) -> dict[str, Any] | None:
     for row in run.history.probes:
         step = row.get("step")
         for key, value in row.items():
-            if isinstance(step, int) and key != "step" and type(value) in (int, float):
+            if isinstance(step, int) and key != "step" and type(value) in (int, float, bool):  # a flag as 0 and 1
                 found.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
     made = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
             for name, parts in found.items()]  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 from relab.config import require
 from relab.registry import nearest
 
-STUDIES: dict[str, str] = {}  # name -> module
+STUDIES: dict[str, str] = {"torus": "relab.studies.torus"}  # name -> module
 Say = Callable[[str], None]
 
 

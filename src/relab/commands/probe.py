@@ -1,0 +1,96 @@
+"""relab probe: what does one measurement say about a checkpoint?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tyro
+
+from relab import config, names
+from relab.commands.parsing import parse
+
+EXAMPLES = """
+  relab probe brave-otter                          which probes this run's algorithm has
+  relab probe brave-otter fixed_point              where the critic goes, and how far that is
+  relab probe brave-otter stability --checkpoint 320000 --json
+  relab probe brave-otter fixed_point probes.fixed_point.samples=32768
+"""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """One measurement of a checkpoint, from random streams of its own: value, noise, n. Nothing is written."""
+
+    run: tyro.conf.Positional[str]
+    """name, part of a name, id or folder of the run"""
+    words: tyro.conf.Positional[tuple[str, ...]] = ()
+    """the probe; and settings of the section `probes` (key=value)"""
+    checkpoint: str = "latest"
+    """latest, best, or a step"""
+    runs: Path = Path("runs")
+    """folder that holds the run folders"""
+    json: bool = False
+    """print the rows as JSON lines"""
+
+
+def main(words: Sequence[str]) -> int:
+    args = parse(Probe, "probe", words, EXAMPLES)
+    folder = names.find(args.run, args.runs)
+    asked = [word for word in args.words if "=" not in word]
+    config.require(len(asked) <= 1, f"one probe is asked at a time, but got {', '.join(asked)}")
+    settings = config.parse_overrides([word for word in args.words if "=" in word])
+    from relab import probes
+    from relab.record import read_config
+
+    algo = str((read_config(folder).get("algo") or {}).get("name"))
+    if not asked:
+        show_list(algo, args.json)
+        return 0
+    from relab.judge import probe
+
+    rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings)
+    show(rows, folder.name, args.json)
+    return 0
+
+
+def show_list(algo: str, as_json: bool) -> None:
+    from relab import probes
+    from relab.jsonl import encode
+
+    known = {name: probes.PROBES[name][2] for name in probes.of(algo)}
+    if as_json:
+        print(encode(known).decode(), end="")
+        return
+    print("\n".join(f"{name:14} {text}" for name, text in known.items()) or f"{algo} has no probes")
+
+
+def show(rows: list[dict[str, Any]], name: str, as_json: bool) -> None:
+    from relab.jsonl import encode
+
+    for row in rows:
+        if as_json:
+            print(encode(row).decode(), end="")
+            continue
+        head = f"{row['probe']} of {name} at step {row['step']:,} (iteration {row['iteration']:,})"
+        noise = "" if math.isnan(row["noise"]) else f" ± {row['noise']:.2g} (standard error)"
+        print(f"{head}\n  {row['metric']} = {row['value']:.6g}{noise}, n = {row['n']:,}")
+        rest = {
+            k: v
+            for k, v in row.items()
+            if k not in ("step", "iteration", "probe", "metric", "value", "noise", "n", "unit")
+        }
+        print("\n".join(f"    {key:22} {told(value)}" for key, value in rest.items()))
+
+
+def told(value: Any) -> str:
+    """Six digits; a number within 1 % of 1 also as its distance to it, which six digits would hide."""
+    if not isinstance(value, float):
+        return "-" if value is None else str(value)
+    near = 0 < abs(value - 1.0) < 0.01
+    return f"{value:.6g}" + (
+        f" (1 - {1.0 - value:.3g})" if near and value < 1 else f" (1 + {value - 1.0:.3g})" if near else ""
+    )
