@@ -205,6 +205,14 @@ def test_a_program_that_outlived_a_killed_experiment_is_not_joined_by_a_second(a
     assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
 
 
+def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable[..., Path]) -> None:
+    asked = experiment.load(ask())
+    cells = experiment.prepare(asked, Path("experiments/clip"))
+    cells[0].folder.mkdir(parents=True)  # and then kill -9: the state file is not there yet
+    assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
+    assert told.read_state(cells[0].folder)["tries"] == 1
+
+
 def wait_for(what: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 30
     while not what():

@@ -49,6 +49,8 @@ def command(e: Experiment, cell: Cell) -> list[str]:
 def empty(folder: Path, ours: bool) -> None:
     """An empty folder for a first or repeated try; what somebody else put there is not touched."""
     there = folder.exists() or folder.is_symlink()
+    if there and folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
+        return  # a call that was killed right here had made it
     require(ours or not there, f"{folder} was not made by this experiment and is not deleted; move it away")
     if there:
         shutil.rmtree(folder)

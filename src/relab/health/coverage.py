@@ -26,8 +26,6 @@ ALSO: dict[str, tuple[str, ...]] = {
 ELSEWHERE: dict[str, str] = {
     "B3": "`relab compare`: which metric moved before the return fell (`comparison/leading.py`)",
     "F2": "`relab compare` and `relab experiment`: a difference has an interval, or cannot be told yet (`answer.py`)",
-    "F7": "`relab report` lists every setting in which variants differ (`report/changes.py`); `relab next` changes one",
-    "F21": "`relab experiment`: the cost is forecast before anything runs (`experiment/forecast.py`)",
     "F22": "`relab compare`: runs that differ in more than what is compared are kept apart (`comparison/key.py`)",
     "F24": "`relab examine --notes`: numbers in notes are held against the records (`health/notes_check.py`)",
     "F26": "the engine: a finding that the reference run has too is told as such (`health/engine.py`)",
@@ -35,7 +33,6 @@ ELSEWHERE: dict[str, str] = {
 REASONS: dict[str, str] = {
     "C8": "a ratio of a number with a copy of itself looks like a right one; only the program's source tells",
     "D8": "noise of the advantages is known only when the same state is rolled out again; no log holds that",
-    "F20": "what else ran on the machine is in no log; `relab doctor` looks while it runs, throughput-drop afterwards",
     "F27": "which agent's action the training wrapper applied is in its source, not in any number",
     "F30": "whether a fix has a test is in the repository; relab's own equations are held to known answers in its tests"
     " (of lambda-returns: a spike of V one step on moves them by gamma (1 - lambda), one at the same step does not)",

@@ -274,7 +274,7 @@ def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
     return " ".join(f"{plain_key(k)}={_short(point.get(k))}" for k in keys)
 
 
-@rule("F31", "incomplete-cells", algos=(), scope="folder")
+@rule("B12", "incomplete-cells", algos=(), scope="folder")
 def incomplete_cells(groups: list[Group]) -> Finding | None:
     """
     What: cells of a sweep have no run that came to its end: of the plan that lies beside the runs, else of the grid
