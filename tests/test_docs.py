@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import subprocess
 import sys
@@ -42,8 +43,10 @@ def plain(token: Token) -> str:
     return "".join(child.content for child in token.children or [])
 
 
-def anchors(text: str) -> set[str]:
+@functools.cache
+def anchors(page: Path) -> set[str]:
     """The anchors of a page as GitHub makes them, and explicit ones."""
+    text = read(page)
     found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
     seen: Counter[str] = Counter()
     for heading in headings(text):
@@ -68,7 +71,7 @@ def broken(link: str, page: Path) -> str | None:
     lines = re.fullmatch(r"L(\d+)(?:-L(\d+))?", anchor)
     if lines:
         return beyond(link, page, target, [int(number) for number in lines.groups() if number])
-    if anchor and anchor not in anchors(target.read_text(encoding="utf-8")):
+    if anchor and anchor not in anchors(target):
         return f"{page.name} links to {link}, but {target.name} has no heading for #{anchor}"
     return None
 

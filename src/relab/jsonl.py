@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,13 +125,17 @@ def check_regular(path: Path) -> None:
         raise RecordError(f"{path.name} must be a file, but is a folder, a pipe, a socket or a device")
 
 
-def write_atomic(path: str | os.PathLike[str], data: bytes, sync: bool = True, rename_later: bool = False) -> None:
+def write_atomic(
+    path: str | os.PathLike[str], data: bytes, sync: bool = True, rename_later: bool = False, several: bool = False
+) -> None:
     """Replace a file as a whole: a reader sees the old or the new content, never a part.
 
-    `rename_later`: another write to the same folder follows, and makes this rename durable as well.
+    `rename_later`: another write to the same folder follows, and makes this rename durable as well. `several`: other
+    processes, perhaps on other machines, may write the same file at the same time; the last one counts.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.tmp")
+    mine = f".{platform.node()}.{os.getpid()}" if several else ""
+    temporary = path.with_name(f".{path.name}{mine}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     fd = os.open(temporary, flags, 0o666)
     try:

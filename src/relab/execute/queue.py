@@ -159,12 +159,12 @@ class Queue:
 
     def pause(self, yes: bool) -> None:
         if yes:
-            write_atomic(self.folder / "PAUSED", encode({"since": now(), "by": processes.myself()}))
+            write_atomic(self.folder / "PAUSED", encode({"since": now(), "by": processes.myself()}), several=True)
         else:
             (self.folder / "PAUSED").unlink(missing_ok=True)
 
     def ask(self, item: Item, what: str) -> None:
-        write_atomic(self.folder / "asks" / item.id, encode({"ask": what, "at": now()}))
+        write_atomic(self.folder / "asks" / item.id, encode({"ask": what, "at": now()}), several=True)
 
     def asked(self) -> dict[str, str]:
         """Id -> cancel or pause."""
@@ -186,7 +186,7 @@ class Queue:
     def write_result(self, name: Name, how: str, **facts: Any) -> None:
         """how: done | failed | killed | lost (its worker was killed and nobody knows) | stopped | cancelled | paused"""
         body = {"schema": 1, "how": how, "worker": name.worker, "at": now(), **facts}
-        write_atomic(self.folder / "results" / f"{name.attempt}.json", encode(body))
+        write_atomic(self.folder / "results" / f"{name.attempt}.json", encode(body), several=True)
 
     def result(self, name: Name, tries: int | None = None) -> dict[str, Any]:
         """Of this try, or of another; empty where it has not ended."""
@@ -233,7 +233,7 @@ class Queue:
 
     def learn(self, kind: str, rss_mb: float) -> None:
         if rss_mb > (self.learned_mb(kind) or 0.0):
-            write_atomic(self._memory(kind), encode({"kind": kind[:500], "rss_mb": rss_mb}), sync=False)
+            write_atomic(self._memory(kind), encode({"kind": kind[:500], "rss_mb": rss_mb}), sync=False, several=True)
 
     def _memory(self, kind: str) -> Path:
         return self.folder / "memory" / f"{hashlib.sha256(kind.encode()).hexdigest()[:16]}.json"

@@ -89,7 +89,7 @@ def keep_question(folder: Path, e: Experiment) -> None:
 def keep_text(path: Path, text: str) -> None:
     """Written only where it differs: several processes may work on one experiment, each on a run of its own."""
     if not path.is_file() or path.read_bytes() != text.encode():
-        write_atomic(path, text.encode())
+        write_atomic(path, text.encode(), several=True)
 
 
 def check_same(
@@ -185,7 +185,7 @@ def run(
         {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
         for c in cells
     ]
-    write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True))
+    write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True), several=True)
     return result
 
 

@@ -111,7 +111,7 @@ def read(path: Path) -> Text:
         )
     text = parse(data[:MAX_BYTES].decode("utf-8-sig", errors="replace"))
     if len(data) > MAX_BYTES:
-        text.cut = f"only its first {MAX_BYTES // 1_000_000} MB were read"
+        text.cut = f"only its first {MAX_BYTES / 1_000_000:g} MB were read"
     return text
 
 
