@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relab import cli, experiment
+from relab.history import Column, History
 from relab.jsonl import RecordError
-from relab.notebook import fence, of_experiment
+from relab.notebook import fence, of_experiment, of_run
 from relab.notebook.words import words
 from relab.record import Record
 from runs import run as train_small
@@ -342,3 +344,17 @@ def test_an_experiment_without_an_answer_is_said(tmp_path: Path, capsys: pytest.
     folder = made_up(tmp_path)
     (folder / "answer.json").unlink()
     assert "has no answer.json: the experiment has not ended" in relab("note", str(folder), code=2, capsys=capsys)[1]
+
+
+def test_a_gates_conditions_are_told_with_their_values():
+    met = {"condition": "early <= 0.1", "value": 0.0629, "distance": 0.0371, "met": True}
+    row = {"kind": "gate", "step": 1000, "gate": "g", "decision": "advance", "success": [met, met | {"met": False}]}
+    told = of_run._event(row)
+    assert told == "1,000: gate gate g, decision advance, success: ✓ early <= 0.1 (0.0629); ✗ early <= 0.1 (0.0629)"
+
+
+def test_a_schedules_own_evaluations_become_a_table(tmp_path):
+    run = History(tmp_path)
+    values = {"multi/avg_final": [0.5, 0.9], "multi/death_p90": [1.0, 2.0], "eval/return_det": [1.0, 2.0]}
+    run.columns = {name: Column(np.array([5, 10]), np.array(x)) for name, x in values.items()}
+    assert of_run.multi_evaluations(run, words("en")) == [["step", "avg_final"], ["5", "0.5"], ["10", "0.9"]]

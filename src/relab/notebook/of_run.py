@@ -104,14 +104,15 @@ def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) ->
     run = groups[0].runs[0].history
     return Record(
         overview(groups, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
-        telemetry(run) if one else [], gates(run) if one else [], artefacts(run) if one else [],
+        multi_evaluations(run, w) if one else [], telemetry(run) if one else [], gates(run) if one else [],
+        artefacts(run) if one else [],
     )  # fmt: skip
 
 
 def clean_record(found: Record, clean: Any) -> Record:
     """What came from the run's own files is made safe to share; the tables are already."""
-    return Record(clean(found.overview), found.evidence, found.evaluations, clean(found.telemetry), clean(found.gates),
-                  clean(found.artefacts))  # fmt: skip
+    return Record(clean(found.overview), found.evidence, found.evaluations, found.multi, clean(found.telemetry),
+                  clean(found.gates), clean(found.artefacts))  # fmt: skip
 
 
 def overview(groups: list[Group], w: Words) -> list[str]:
@@ -191,6 +192,16 @@ def evaluations(run: History, w: Words) -> Table:
     return [head, *rows]
 
 
+def multi_evaluations(run: History, w: Words) -> Table:
+    """What a schedule's own evaluations gave, a row each; the names are the metrics' own."""
+    rest = ("_p25", "_p50", "_p75", "_p90")  # the report has them all
+    names = [name for name in run.columns if name.startswith("multi/") and not name.endswith(rest)]
+    steps = sorted({int(step) for name in names for step in run.columns[name].steps})[-EVENTS:]
+    by_step = {name: dict(zip(run.columns[name].steps.tolist(), run.columns[name].values.tolist())) for name in names}
+    rows = [[f"{step:,}", *(number(by_step[n][step]) if step in by_step[n] else "-" for n in names)] for step in steps]
+    return [[w.say("evaluations.step"), *(name.partition("/")[2] for name in names)], *rows] if rows else []
+
+
 def telemetry(run: History) -> list[str]:
     """A few metrics of training, at the start and at the end."""
     found = [(name, run.columns[name].values) for name in TELEMETRY if name in run.columns]
@@ -206,8 +217,21 @@ def gates(run: History) -> list[str]:
 def _event(row: dict[str, Any]) -> str:
     kind, step = row.get("kind") or row.get("event"), row.get("step")
     known = ("kind", "event", "step", "axis", "time")
-    told = ", ".join(f"{k} {v}" for k, v in row.items() if k not in known and not isinstance(v, dict))
+    told = ", ".join(_fact(k, v) for k, v in row.items() if k not in known and not isinstance(v, dict))
     return f"{step:,}: {kind} {told}".strip() if isinstance(step, int) else f"{kind} {told}".strip()
+
+
+def _fact(key: str, value: Any) -> str:
+    """A gate's conditions with their values, met or not; anything else as it is."""
+    if isinstance(value, list) and value and all(isinstance(x, dict) and "condition" in x for x in value):
+        return f"{key}: " + "; ".join(_condition(x) for x in value)
+    return f"{key} {value}"
+
+
+def _condition(x: dict[str, Any]) -> str:
+    found = x.get("value")
+    value = number(found) if isinstance(found, float) else str(found)
+    return f"{'✓' if x.get('met') else '✗'} {x['condition']} ({value})"
 
 
 def artefacts(run: History) -> list[str]:

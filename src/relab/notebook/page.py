@@ -27,6 +27,7 @@ class Record:
     overview: list[str] = field(default_factory=list)
     evidence: Table = field(default_factory=list)
     evaluations: Table = field(default_factory=list)
+    multi: Table = field(default_factory=list)  # a schedule's own evaluations
     telemetry: list[str] = field(default_factory=list)
     gates: list[str] = field(default_factory=list)
     artefacts: list[str] = field(default_factory=list)
@@ -82,6 +83,7 @@ class Entry:
             labelled(w, "overview", bullets(record.overview)),
             table(record.evidence) if len(record.evidence) > 1 else "",
             labelled(w, "evaluations", table(record.evaluations) if len(record.evaluations) > 1 else ""),
+            labelled(w, "multi", table(record.multi) if len(record.multi) > 1 else ""),
             labelled(w, "telemetry", bullets(record.telemetry)),
             labelled(w, "gates", bullets(record.gates)),
             labelled(w, "artefacts", bullets(record.artefacts)),
