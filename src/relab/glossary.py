@@ -179,6 +179,9 @@ multi/agents       | agents   | 0    | inf | 0  | agents in them together
 multi/return       | return   | -inf | inf | +1 | mean return, over episodes, of their agents' means
 """  # noqa: E501 - a table reads by its columns
 
+# What a run has earned, the best evidence first: the first of them that there is counts.
+RETURNS = ("eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100")
+
 # Names with a free part, declared by somebody else than relab: prefix -> meaning.
 FAMILIES = {
     "env/": "an info channel of the environment, reduced per episode as the environment declares, averaged over the"

@@ -16,8 +16,9 @@ from relab import stats
 from relab.advise.recipes import is_number
 from relab.configs.views import diff
 from relab.folders import group_key, seed_of
+from relab.glossary import RETURNS
 from relab.health.rule import Missing
-from relab.health.view import RETURNS, Evaluation, View
+from relab.health.view import Evaluation, View
 from relab.proposal import Cost, Predicted
 from relab.screen import number
 

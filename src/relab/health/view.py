@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.configs.views import flatten
+from relab.glossary import RETURNS
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.history import History
 
-RETURNS = ("eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100")  # the first there is counts
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {

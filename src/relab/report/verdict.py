@@ -14,16 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from relab import glossary
 from relab.history import History
 from relab.screen import number
 from relab.stats import Interval, mean_interval
 
 Z = 3.0
 FEW = 5  # points on a curve from which its own noise can be told
-RETURNS = (
-    "eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100", "eval/success_det",
-    "eval/success_sampled", "return/success",
-)  # fmt: skip
+RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
 RETURN_NAME = re.compile(
     r"(?i)(?:^|[^a-z])(?:return|returns|reward|rewards|rew|score|episodic_return)(?![a-z])(?!.*(?:std|min|max|loss|scale))"
 )
@@ -135,7 +133,7 @@ def _training_points(run: History) -> tuple[str, list[Point]]:
 def _column_points(run: History) -> tuple[str, list[Point]]:
     """Foreign runs: a return under relab's name, else one that is called so, else whatever comes first."""
     called = [name for name in run.columns if is_return(name)]
-    known = [name for name in RETURNS[:4] if name in run.columns]
+    known = [name for name in glossary.RETURNS if name in run.columns]
     rest = [name for name in run.columns if not name.startswith(("time/", "data/", "return/"))]
     names = [*known, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
     if not names:
@@ -235,7 +233,7 @@ def _numbers(v: Verdict) -> str:
         "training return "
         if v.metric.startswith("return/mean")
         else f"{v.metric} "
-        if v.metric in RETURNS[4:]
+        if v.metric in RETURNS and v.metric not in glossary.RETURNS
         else f"{v.metric[8:]} "
         if _named(v)
         else ""

@@ -17,6 +17,7 @@ import orjson
 
 from relab.configs.base import ConfigError
 from relab.configs.coerce import scalar
+from relab.glossary import RETURNS
 from relab.shelf import labels
 from relab.shelf.labels import Labels
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 TAIL, LONGEST = 1 << 13, 1 << 22  # bytes read from the end of a log at first, and at most
 LARGEST, PIECE = 1 << 25, 1 << 16  # bytes of a meta.json or config.yaml that are read, and at a time
 FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # no link, and no waiting for a pipe
-RETURNS = ("eval/return_det", "eval/return_sampled", "return/mean", "return/mean_100")  # the first there is counts
 LINE = re.compile(r"( *)([A-Za-z_][\w.-]*):(?: (.+))?")
 PLAIN = re.compile(r"[\w.+-][\w./+-]*(?::[\w./+-]+)*")  # no quote, no comment, nothing that YAML reads in two ways
 QUOTED = re.compile(r'"([^"\\]*)"')
