@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import torch
@@ -24,3 +25,13 @@ class Crew:
                 work(worker)
         else:
             list(self.pool.map(work, range(self.size)))
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """Inside, one call of BLAS or LAPACK has all threads: for work that cannot be cut into pieces."""
+        before = torch.get_num_threads()
+        torch.set_num_threads(self.size)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(before)

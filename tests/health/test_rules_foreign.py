@@ -83,6 +83,19 @@ def test_a_norm_of_gradients_is_no_norm_of_parameters():
     assert isinstance(asked("metric-frozen-at-init", made({"foreign/grad_norm": np.ones(50)})), engine.NotChecked)
 
 
+@pytest.mark.parametrize(("step", "expected"), [(1e-4, "warning"), (0.1, None)])
+def test_steps_of_relabs_own_runs_count_by_their_iterations(step: float, expected: str | None):
+    columns = {"value/w_norm": np.full(50, 4.4), "value/w_step": np.full(50, step), "data/iteration": np.arange(50.0)}
+    found = asked("metric-frozen-at-init", made(columns, axis="agent_steps"))
+    assert (found and found.severity) == expected
+
+
+@pytest.mark.parametrize(("norm", "expected"), [(4.38, "warning"), (4.9, "info")])
+def test_a_norm_may_be_off_its_expectation_by_the_luck_of_the_draw(norm: float, expected: str):
+    run = made({"value/w_norm": np.full(50, norm)}, {"algo": {"w_init_scale": 0.1, "feature_dim": 2048}})
+    assert asked("metric-frozen-at-init", run).severity == expected
+
+
 def test_a_probe_with_a_fixed_number_of_iterations_has_no_cap():
     rows = [{"step": i, "probe": "power", "num_iters": 20} for i in range(9)]
     assert isinstance(asked("probe-hit-cap", made({}, probes=rows)), engine.NotChecked)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from algos.tracking_small import iterate, make
 from relab import probes
@@ -20,7 +21,7 @@ from relab.probes.companion import stands_still
 from relab.probes.distribution import combine, distribution, members, mmd
 from relab.probes.fixed_point import fixed_point
 from relab.probes.q_kernel import q_kernel
-from relab.probes.round import Round
+from relab.probes.round import Room, Round
 from relab.probes.stability import stability
 from relab.stats.gauss_ratio import Pair
 from runs import run
@@ -243,3 +244,29 @@ def test_an_algorithm_without_probes_refuses_them(tmp_path: Path):
         run(tmp_path / "run", probes__every="5")
     with pytest.raises(ConfigError, match="made for tracking_ac"):
         probes.check("stability", "ppo")
+
+
+# ---- Threads
+
+
+def test_products_with_the_matrix_are_those_of_the_features():
+    system = at(make()).linear
+    v = np.random.default_rng(0).standard_normal(system.size)
+    assert system.steered(v) == pytest.approx(dense(system) @ v, abs=1e-6)
+    assert system.steered(v, turned=True) == pytest.approx(dense(system).T @ v, abs=1e-6)
+
+
+def test_rounds_in_one_room_find_what_rounds_in_rooms_of_their_own_find():
+    s, room = make(), Room()
+    for k in range(3):
+        s.counts.iteration = k
+        shared = Round(s.worlds.env, s, Probes(fixed_point=FixedPoint(samples=600)), None, room)
+        for probe in (fixed_point, stability):
+            assert [found.row(0, k) for found in probe(shared)] == [found.row(0, k) for found in probe(at(s))]
+
+
+def test_together_gives_all_threads_and_takes_them_back():
+    before = torch.get_num_threads()
+    with Crew(2).together():
+        assert torch.get_num_threads() == 2
+    assert torch.get_num_threads() == before

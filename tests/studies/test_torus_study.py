@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relab import config, experiment, history
+from relab import config, experiment, history, sweep
 from relab.history import Column, History
 from relab.importers import find
 from relab.report import analytic
 from relab.studies import module
 from relab.studies.torus import grid, runs, steps, write_up
+from relab.sweep import names
 from runs import run
 from test_resume import TRACKING
 
@@ -141,24 +142,51 @@ def test_a_distance_is_free_of_the_noise_of_the_fixed_point(small: None, tmp_pat
 # ---- Grid
 
 
-def test_ids_tell_the_settings():
-    point = grid.Point(0.005, 0.02, 0.2778, 0)
-    assert point.id.startswith("b0p005_aw0p02_tmos0p2778_s0_")
-    assert len({p.id for p in grid.points(3, (0, 1))}) == 54
+def test_the_grid_is_the_documents_and_its_ids_tell_the_settings(tmp_path: Path):
+    asked = sweep.load(runs.HERE / "grid.yaml")
+    assert [len(axis.levels()) for axis in asked.axes] == [10, 10, 10]
     assert grid.step().seconds == grid.SECONDS_PER_RUN * 3000
+    point = {"algo.beta": 0.005, "algo.alpha_w": 0.02, "algo.theta_mu_offset_scale": 0.2778}
+    assert names.run(point, asked.short, 0).startswith("b0p005_aw0p02_tmos0p2778_s0_")
 
 
 def test_a_grid_is_run_sorted_and_not_repeated(tmp_path: Path):
-    wild = grid.Point(0.005, 1e6, 0.0, 0)
-    calm = grid.Point(0.005, 0.02, 0.2778, 0)
     settings = {k: v for k, v in SMALL.items() if k != "alpha_w"}
-    told: list[str] = []
-    found = grid.summary(tmp_path, [wild, calm], told.append, settings)
-    assert found["buckets"] == {"instability": 1, "plateau": 1} or found["rows"][0]["bucket"] == "instability"
-    assert found["rows"][1]["off_policy"] > 1e-3
-    stamp = (tmp_path / calm.id / "metrics.jsonl").stat().st_mtime_ns
-    assert grid.summary(tmp_path, [wild, calm], told.append, settings) == found
-    assert (tmp_path / calm.id / "metrics.jsonl").stat().st_mtime_ns == stamp
+    file = tmp_path / "grid.yaml"
+    settings |= {"env": "torus", "algo.theta_mu_offset_scale": 0.1}
+    body = {"question": "what does the step do?", "base": settings,
+            "axes": {"algo.alpha_w": [0.02, 1e6]}, "metric": "value/td_loss", "direction": "lower", "seeds": [0],
+            "confirm": 0}  # fmt: skip
+    file.write_text(config.format_yaml(body))
+    step = grid.step(file)
+    found = step.run(tmp_path / "grid", 2, lambda text: None)
+    assert found["runs"] == 2
+    by = {row["algo.alpha_w"]: row for row in found["rows"]}
+    assert by[1e6]["bucket"] == "instability"
+    assert by[0.02]["bucket"] == "moving"  # few features: its loss has more noise than the document's limit
+    assert by[0.02]["off_policy"] > 1e-3
+    made = tmp_path / "grid" / "runs" / by[0.02]["id"] / "metrics.jsonl"
+    stamp = made.stat().st_mtime_ns
+    again = step.run(tmp_path / "grid", 2, lambda text: None)
+    assert (again["rows"], again["buckets"]) == (found["rows"], found["buckets"])
+    assert made.stat().st_mtime_ns == stamp
+    text = write_up.grid(found)
+    assert "| instability | 1 |" in text
+
+
+@pytest.mark.parametrize(
+    ("td", "w", "expected"),
+    [
+        (np.full(30, 2e-5), np.full(30, 4.5), "plateau"),
+        (np.linspace(1.0, 0.5, 30), np.full(30, 4.5), "moving"),
+        (np.full(30, 2e-5), np.linspace(4.5, 2e4, 30), "instability"),
+        (np.array([1.0, np.nan]), np.ones(2), "instability"),
+        (np.zeros(0), np.zeros(0), "instability"),
+    ],
+)
+def test_buckets_are_those_of_the_document(td: np.ndarray, w: np.ndarray, expected: str):
+    at = np.arange(len(td))
+    assert grid.bucket(History(Path("x"), {"value/td_loss": Column(at, td), "value/w_norm": Column(at, w)})) == expected
 
 
 # ---- The page

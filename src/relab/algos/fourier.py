@@ -188,9 +188,11 @@ def fill(obs_BD, action_BKA, weight_XF, bias_F, mean_BN):
             mean_BN[i, j] = np.float32(sum_N[j])
 
 
-def phi(critic: Critic, obs_BD: np.ndarray, action_BKA: np.ndarray, crew: Crew | None = None) -> np.ndarray:
-    """float32[B, N]: the critic's features, averaged over the K actions given for each row."""
-    found: np.ndarray = np.empty((len(obs_BD), critic.size), np.float32)
+def phi(
+    critic: Critic, obs_BD: np.ndarray, action_BKA: np.ndarray, crew: Crew | None = None, room: np.ndarray | None = None
+) -> np.ndarray:
+    """float32[B, N]: the critic's features, averaged over the K actions given for each row; in `room`, if given."""
+    found: np.ndarray = np.empty((len(obs_BD), critic.size), np.float32) if room is None else room
     rows = [np.ascontiguousarray(x, np.float32) for x in (obs_BD, action_BKA)]
     size = crew.size if crew else 1
     cut = np.linspace(0, len(found), size + 1).astype(int)

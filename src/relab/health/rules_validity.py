@@ -71,20 +71,34 @@ def _frozen(view: View, size: Curve) -> Finding | None:
 
 def _travelled(view: View, size: Curve) -> float | None:
     """The most that the logged steps, and those between the rows, can have moved the parameters together."""
-    own = re.escape(word(size.name))
-    steps = named(view, STEPS_OF.format(own, own), rows=3)
-    if not steps or view.history.axes.get(steps[0].name) not in ("iteration", "updates"):
-        return None  # how many updates lie between two rows is not known
-    return float(np.abs(steps[0].values).sum()) * max(float(np.median(np.diff(steps[0].steps))), 1.0)
+    own = word(size.name)
+    names = "|".join(re.escape(name) for name in (own, own.removesuffix("_norm")))
+    steps = named(view, STEPS_OF.format(f"({names})", f"({names})"), rows=3)
+    between = _updates_between(view, steps[0]) if steps else None
+    return None if between is None else float(np.abs(steps[0].values).sum()) * between
+
+
+def _updates_between(view: View, curve: Curve) -> float | None:
+    """Updates from one row to the next; None where that is not known."""
+    if view.history.axes.get(curve.name) in ("iteration", "updates"):
+        counts = curve.steps
+    elif view.has("data/iteration") and len(view.curve("data/iteration").values) == len(curve.values):
+        counts = view.curve("data/iteration").values
+    else:
+        return None
+    return max(float(np.median(np.diff(counts))), 1.0)
 
 
 def _analytic_start(view: View, first: float) -> str:
-    """`0.1 * sqrt(2048)` where an init scale and a size in the config give the first value."""
+    """`0.1 * sqrt(2048)` where an init scale and a size in the config give the first value, up to its luck.
+
+    The norm of n normal numbers has a relative standard deviation of 1 / sqrt(2 n).
+    """
     numbers = {k: v for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
     scales = [v for k, v in numbers.items() if re.search(r"init_(scale|std|sd)$|(scale|std)_init$", k) and v > 0]
     dims = [v for k, v in numbers.items() if re.search(r"(dim|size|features|width|hidden)$", k) and v >= 4]
     for scale, dim in itertools.product(scales, dims):
-        if abs(scale * math.sqrt(dim) / first - 1) < 0.02:
+        if abs(scale * math.sqrt(dim) / first - 1) < 3 / math.sqrt(2 * dim):
             return f"{scale:g} * sqrt({dim:g}) = {scale * math.sqrt(dim):.4g}"
     return ""
 

@@ -14,7 +14,7 @@ from relab.config import require
 from relab.configs.probes import Plateau
 from relab.configs.run import Run
 from relab.probes.result import ProbeResult
-from relab.probes.round import Round
+from relab.probes.round import Room, Round
 
 LOSS = "value/td_loss"
 
@@ -29,6 +29,7 @@ class ProbeCompanion:
         self.cfg, self.env, self.last = cfg.probes, env, cfg.iterations
         self.names = [name for name in known if getattr(cfg.probes, name).enabled]
         self.memory: dict[str, Any] = {}
+        self.room = Room()
         self.losses: list[float] = []
         self.asked = -self.cfg.plateau.cooldown  # iteration of the last round that a plateau asked for
 
@@ -39,7 +40,7 @@ class ProbeCompanion:
         self.losses = [*self.losses, metrics[LOSS]][-self.cfg.plateau.window :]
         why = self.due(iteration)
         if why:
-            at = Round(self.env, trainer.state, self.cfg, self.memory)
+            at = Round(self.env, trainer.state, self.cfg, self.memory, self.room)
             for found in ask(at, self.names):
                 trainer.record.append_probe(found.row(trainer.step, iteration) | {"asked_by": why})
 

@@ -51,8 +51,7 @@ def error_of_gap(system: Linear, found: Solution, gap: np.ndarray) -> float:
 def capped(at: Round, found: Solution) -> ProbeResult:
     """w <- w + alpha_w mean(rho delta phi), at most max_iters times: what it stops at is no fixed point."""
     system, cfg, agent = at.linear, at.cfg.fixed_point, at.state.agent
-    matrix = system.matrix.numpy()
-    stop = iterate_small(lambda v: matrix @ v, system.b, agent.w, at.state.cfg.alpha_w / math.sqrt(system.size),
+    stop = iterate_small(system.steered, system.b, agent.w, at.state.cfg.alpha_w / math.sqrt(system.size),
                          cfg.max_iters, cfg.capped_tol)  # fmt: skip
     more = {"converged": stop.converged, "num_iters": stop.steps, "max_iters": cfg.max_iters, "tol": cfg.capped_tol,
             "last_step": stop.last_step, "to_w_sharp": float(np.linalg.norm(stop.w - found.w))}  # fmt: skip

@@ -16,7 +16,7 @@ import numpy as np
 from relab.algos import tracking_ac as ac
 from relab.probes.linear import Linear, arnoldi, times
 from relab.probes.result import ProbeResult
-from relab.probes.round import Round
+from relab.probes.round import Room, Round
 from relab.streams import generator
 
 
@@ -56,14 +56,14 @@ def ratio(a: float, b: float) -> float:
 
 def outermost(system: Linear, start: np.ndarray, scale: float, size: int) -> tuple[Pair, np.ndarray]:
     """The eigenvalue of A with the largest |1 - s lambda|, and its left vector."""
-    matrix = system.matrix.numpy()
-    outer = lambda turned: pairs(lambda v: (matrix.T if turned else matrix) @ v, start, size)  # noqa: E731
+    outer = lambda turned: pairs(lambda v: system.steered(v, turned), start, size)  # noqa: E731
     inner = lambda turned: [  # noqa: E731
         p._replace(value=1.0 / p.value) for p in pairs(lambda v: system.backwards(v, turned), start, size) if p.value
     ]
     found = [(p, side) for side in (outer, inner) for p in side(False)]
     best, side = max(found, key=lambda each: abs(1.0 - scale * each[0].value))
-    rest = np.linalg.norm(matrix @ best.vector - best.value * best.vector) / max(abs(best.value), 1e-300)
+    image = system.steered(best.vector.real) + 1j * system.steered(best.vector.imag)
+    rest = np.linalg.norm(image - best.value * best.vector) / max(abs(best.value), 1e-300)
     left = min(side(True), key=lambda p: abs(p.value - best.value))
     return best._replace(residual=float(rest)), left.vector
 
@@ -98,10 +98,10 @@ def along(x_BN: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def power(system: Linear, v: np.ndarray, scale: float, steps: int) -> float:
     """Growth in the last of some steps of J from a random start: what a power iteration shows before it converges."""
-    matrix, growth = system.matrix.numpy(), 1.0
+    growth = 1.0
     for _ in range(steps):
         v = v / np.linalg.norm(v)
-        v = v - scale * (matrix @ v)
+        v = v - scale * system.steered(v)
         growth = float(np.linalg.norm(v))
     return growth
 
@@ -118,5 +118,5 @@ def step_scale(at: Round, push: np.ndarray) -> float:
         ac.judge(s, batch, w)
         after.append(ac.critic_step(w, batch.grad_N, s.cfg))
     moved = after[1] - after[0] - push
-    summed = -n * at.system_of(batch, batch.next_TBKA).apply(push) / math.sqrt(len(push))
+    summed = -n * at.system_of(batch, batch.next_TBKA, Room()).apply(push) / math.sqrt(len(push))
     return float(moved @ summed / max(float(summed @ summed), 1e-300))

@@ -25,9 +25,9 @@ def plan(full: bool) -> list[Step]:
              steps.sanity),
         Step("coupled", "draws that share one generator make an effect of the offset; named streams do not", 40,
              steps.coupled),
-        Step("learns", "5 seeds: without bootstrap the critic finds the teacher, with a step that is large enough", 130,
+        Step("learns", "5 seeds: without bootstrap the critic finds the teacher, with a step that is large enough", 180,
              steps.learns),
-        Step("sharp", "5 seeds: at gamma 0.99, target policy fixed, the critic goes to w_sharp", 110, steps.sharp),
-        Step("offset", "5 seeds x 4 offsets: the document's axis moves nothing", 60, steps.offset),
+        Step("sharp", "5 seeds: at gamma 0.99, target policy fixed, the critic goes to w_sharp", 150, steps.sharp),
+        Step("offset", "5 seeds x 4 offsets: the document's axis moves nothing", 260, steps.offset),
     ]  # fmt: skip
     return quick + ([grid.step()] if full else [])

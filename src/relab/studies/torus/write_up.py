@@ -129,14 +129,17 @@ def offset(found: dict[str, Any]) -> str:
     names = list(next(iter(found["table"].values())))
     rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in found["table"].items()]
     change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in found["change_percent"].items()]
-    title = "## The document's axis (5 seeds, the first 20 of the document's 200 iterations)\n"
+    title = "## The document's axis (5 seeds, all of the document's 200 iterations)\n"
     return "\n".join([title, table([["variant", *names], *rows]), "Against offset 0, in pairs of one seed:\n",
                       listed(change), listed(found["answers"]), said(found["examine"])])  # fmt: skip
 
 
 def grid(found: dict[str, Any]) -> str:
     rows = [[name, str(count)] for name, count in found["buckets"].items()]
-    return "\n".join([f"## The grid: {found['runs']} runs\n", table([["bucket", "runs"], *rows])])
+    scored = f"{found['off_policy']} of {found['runs']} runs have an off-policy score of 1e-3 or more."
+    effects = [f"{each['axis']}: {each['verdict']}" for each in found["effects"]]
+    return "\n".join([f"## The grid: {found['runs']} runs\n", table([["bucket", "runs"], *rows]), f"{scored}\n",
+                      listed(effects), f"{found['text']}\n"])  # fmt: skip
 
 
 SECTIONS = {
