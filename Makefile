@@ -59,7 +59,7 @@ bench: $(STAMP) $(PEER_STAMP)  ## all benchmarks, into benchmarks/results/*.json
 
 bench-peers: $(PEER_STAMP)  ## create .venv-sb3 with the library that relab is measured against
 
-docs: $(STAMP)  ## write the generated pages (docs/config.md, docs/metrics.md) anew
+docs: $(STAMP)  ## write the generated pages (docs/config.md, metrics.md, health.md, modules.md ...) anew
 	$(PY) docs/generate.py
 
 clean:  ## remove both venvs and all caches; runs/ stays
