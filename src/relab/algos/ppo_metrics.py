@@ -6,6 +6,7 @@ Most are sums that the loss needs anyway; the others cost a pass over the batch.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -109,7 +110,12 @@ def last_bias(net: Net) -> str:
 
 
 def learning_metrics(
-    cfg: PPO, head: Head, log_std: np.ndarray, seen: list[list[Step]], now: dict[str, float], counts: dict[str, float]
+    cfg: PPO,
+    head: Head,
+    log_std: np.ndarray,
+    seen: list[list[Step]],
+    now: Mapping[str, float],
+    counts: Mapping[str, float],
 ) -> dict[str, float]:
     """Means over the last epoch (where the policy is furthest from its start), extremes over all.
 
