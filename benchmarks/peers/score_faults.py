@@ -25,9 +25,9 @@ CAUSES: dict[str, set[str]] = {
     "no-target-network": {"no-target-network"},
     "target-never-updated": {"target-network-frozen"},
     "gamma-short": {"discount-out-of-range"},
-    "gamma-one": {"discount-out-of-range", "value-above-dataset"},
+    "gamma-one": {"discount-out-of-range", "value-above-dataset", "value-beyond-end"},  # offline ones mask no ends
     "reward-times-1000": {"critic-loss-blow-up"},  # errors beyond all values, and to scale rewards
-    "reward-negated": {"worse-than-random", "q-overestimation"},  # the first names a sign error first
+    "reward-negated": {"value-sign-turned", "worse-than-random"},  # the second names a sign error first
     "learning-starts-late": {"learning-never-started"},
     "buffer-tiny": {"replay-too-small"},
     "updates-rare": {"rows-hardly-used"},
@@ -38,7 +38,7 @@ CAUSES: dict[str, set[str]] = {
     "weights-uniform": {"weights-uniform"},
     "few-rows-decide": {"few-rows-decide"},
     "value-above-q": {"value-above-q", "advantage-one-sided"},  # an expectile near 1 puts V above all actions
-    "bootstrap-beyond-end": {"value-above-dataset", "value-above-bound"},
+    "bootstrap-beyond-end": {"value-beyond-end", "value-above-dataset", "value-above-bound"},
     "freebits": {"dynamics-never-trained"},
     "collapsed": {"posterior-collapsed"},
 }

@@ -138,6 +138,14 @@ def moved(view: View) -> float:
     return clear(course[-1].mean - course[0].mean, course[0], course[-1])
 
 
+def rose(view: View) -> bool:
+    """Whether the return went up from start to end, clear of noise; False where no return tells."""
+    try:
+        return moved(view) > 3
+    except Missing:
+        return False
+
+
 def best_beside(history: History) -> dict[str, Any]:
     """best.json next to the folder of the newest run of a loop, whose it is."""
     from relab.importers import loop_folder

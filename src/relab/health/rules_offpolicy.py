@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import q_estimate, setting, value_scale
+from relab.health.foreign import action_dim, q_estimate, setting, value_scale
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -165,18 +165,61 @@ def critic_expects_nothing(view: View) -> Finding | None:
     Refuted by: rewards that reach the learner in such a scale.
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
-    value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")
-    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
-        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    value, expected = q_estimate(view, rows=8), abs(amount(view))
     if view.has("data/updates") and view.curve("data/updates").last < 1000:
         raise Missing("1,000 updates")
-    returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
-    length = max(view.curve("return/length").median(), 1.0)
-    expected = abs(returns.median()) / length * (1 - gamma**length) / (1 - gamma)
-    level = abs(value.median(0.25))
-    bonus = view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
-    if expected <= 0 or level >= 0.05 * expected or bonus > expected:
+    returns, level = _returns(view), abs(value.median(0.25))
+    if expected <= 0 or level >= 0.05 * expected or (view.algo == "sac" and entropy_worth(view) > expected):
         return None
     return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
                    f" {expected:.3g}", level / expected, None,
                    [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip
+
+
+@rule("D1", "value-sign-turned", needs=("return/length",), algos=OFF_POLICY, severity="warning",
+      explains=("worse-than-random", "plateau", "peak-selection", "peak-then-collapse", "q-overestimation",
+                "value-up-return-down", "value-above-bound"))  # fmt: skip
+def value_sign_turned(view: View) -> Finding | None:
+    """
+    What: all returns that were logged have one sign, and over the last quarter the critic's mean value has the other;
+        its size is above 5 % of what the returns amount to and two nats of entropy per action dimension and step, and
+        not beyond all returns.
+    Why: a value is a mean of returns and has their sign; the learner is given the rewards with their sign turned.
+    Known problems: rewards that are centred for learning; a log that holds costs where the learner gets rewards.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
+    """
+    value, expected = q_estimate(view, rows=8), amount(view)
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    returns, level = _returns(view).values, value.median(0.25)
+    if not (returns.max() < 0 or returns.min() > 0) or level * expected >= 0:
+        return None
+    if not 0.05 * abs(expected) + entropy < abs(level) < 2 * value_scale(view):
+        return None
+    return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
+                   f" {expected:.3g}: the sign is turned", level / expected, None,
+                   [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
+                   severity="info" if _learned(view) else "warning")  # fmt: skip
+
+
+def _learned(view: View) -> bool:
+    last = view.standing()
+    return last is not None and view.well_above_random(last)
+
+
+def _returns(view: View) -> Curve:
+    return view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
+
+
+def amount(view: View) -> float:
+    """What the returns seen amount to as a value: their reward per step times (1 - gamma^length) / (1 - gamma)."""
+    gamma = view.number("algo.gamma")
+    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
+        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    length = max(view.curve("return/length").median(), 1.0)
+    return float(np.median(_returns(view).values)) / length * (1 - gamma**length) / (1 - gamma)
+
+
+def entropy_worth(view: View) -> float:
+    """What a nat of entropy per step is worth in a value of SAC."""
+    return view.curve("optim/temperature").median(0.25) / (1 - view.number("algo.gamma"))

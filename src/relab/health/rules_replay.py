@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import action_dim, first_setting, moved, setting
+from relab.health.foreign import action_dim, first_setting, rose, setting
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -19,12 +19,9 @@ RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "polic
 def learned(view: View) -> bool:
     """Whether the return is clear of random; where that is not known, whether it rose; False where nothing tells."""
     last = view.standing()
-    try:
-        if last is not None and view.spec.get("random"):
-            return view.well_above_random(last)
-        return last is not None and moved(view) > 3
-    except Missing:
-        return False
+    if last is not None and view.spec.get("random"):
+        return view.well_above_random(last)
+    return last is not None and rose(view)
 
 
 def judged(view: View) -> str:
@@ -219,7 +216,7 @@ def _per_step(count: Curve) -> float:
 def discount_out_of_range(view: View) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
-        episodes last ten times as long.
+        the longest episodes last ten times as long as it sees.
     Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
         the method cannot see what an action leads to.
     Known problems: short tasks whose episodes always end have finite values at 1; some tasks need no foresight.
@@ -227,7 +224,7 @@ def discount_out_of_range(view: View) -> Finding | None:
     Try: gamma 0.98 to 0.995, so that 1 / (1 - gamma) is about the time over which actions matter.
     """
     gamma = view.number("algo.gamma")
-    length = view.curve("return/length").median(0.5) if view.has("return/length") else math.nan
+    length = float(view.curve("return/length").values.max()) if view.has("return/length") else math.nan
     sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
     if gamma < 1 and not (sight < 5 and length > 10 * sight):
         return None
