@@ -32,7 +32,7 @@ def test_a_value_after_the_end_is_told_of_every_method_that_bootstraps(algo):
 
 # ---- Replay methods
 
-PENDULUM = {"spec": {"action": {"kind": "continuous", "dim": 1, "low": [-2.0], "high": [2.0]},
+PENDULUM = {"spec": {"action": {"kind": "continuous", "dim": 1, "low": [-2.0], "high": [2.0]}, "reward_high": 0.0,
                      "random": {"return_mean": -1231.0, "return_std": 287.0, "n": 1000}}}  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def believing(value, returns, **more):
     columns = {"policy/actor_loss": -value + noise, "return/mean": returns + 5 * noise,
                "return/length": np.full(30, 200.0)}  # fmt: skip
     columns |= {key.replace("__", "/"): np.full(30, level) for key, level in more.items()}
-    return made(columns, {"algo": {"name": name, "gamma": 0.98}}, PENDULUM)
+    return made(columns, {"algo": {"name": name, "gamma": 0.98}}, dict(PENDULUM))
 
 
 def test_a_critic_with_the_sign_of_the_returns_is_left_alone():
@@ -53,6 +53,12 @@ def test_a_critic_with_the_sign_of_the_returns_is_left_alone():
     assert asked("value-sign-turned", believing(9000.0, -1500.0)) is None  # diverged, which is q-overestimation
     assert asked("value-sign-turned", believing(120.0, np.linspace(-800.0, 200.0, 30))) is None
     assert asked("value-sign-turned", believing(120.0, -300.0)).severity == "info"  # it learned all the same
+
+
+def test_where_rewards_have_both_signs_a_value_may_have_another_one_than_the_return():
+    view = believing(120.0, -1500.0)
+    view.history.meta["spec"] = PENDULUM["spec"] | {"reward_high": 1.0}
+    assert "one sign" in asked("value-sign-turned", view).missing
 
 
 def test_a_value_that_entropy_can_explain_is_left_alone():

@@ -181,18 +181,18 @@ def critic_expects_nothing(view: View) -> Finding | None:
                 "value-up-return-down", "value-above-bound"))  # fmt: skip
 def value_sign_turned(view: View) -> Finding | None:
     """
-    What: all returns that were logged have one sign, and over the last quarter the critic's mean value has the other;
-        its size is above 5 % of what the returns amount to and two nats of entropy per action dimension and step, and
-        not beyond all returns.
-    Why: a value is a mean of returns and has their sign; the learner is given the rewards with their sign turned.
+    What: rewards have one sign, and so have all returns that were logged, but over the last quarter the critic's mean
+        value has the other; its size is above 5 % of what the returns amount to and two nats of entropy per action
+        dimension and step, and not beyond all returns.
+    Why: a value is a mean of rewards and has their sign; the learner is given the rewards with their sign turned.
     Known problems: rewards that are centred for learning; a log that holds costs where the learner gets rewards.
     Refuted by: the return rising clear of random; then it is told as a remark.
     Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
     """
-    value, expected = q_estimate(view, rows=8), amount(view)
+    value, expected, sign = q_estimate(view, rows=8), amount(view), reward_sign(view)
     entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
     returns, level = _returns(view).values, value.median(0.25)
-    if not (returns.max() < 0 or returns.min() > 0) or level * expected >= 0:
+    if (sign * returns <= 0).any() or sign * level >= 0:
         return None
     if not 0.05 * abs(expected) + entropy < abs(level) < 2 * value_scale(view):
         return None
@@ -200,6 +200,17 @@ def value_sign_turned(view: View) -> Finding | None:
                    f" {expected:.3g}: the sign is turned", level / expected, None,
                    [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
                    severity="info" if _learned(view) else "warning")  # fmt: skip
+
+
+def reward_sign(view: View) -> int:
+    """1 or -1 where the environment's rewards have one sign. Where they do not, a return may have another sign than
+    the discounted values: many small rewards, and one large punishment at the end."""
+    low, high = (view.spec.get(key) for key in ("reward_low", "reward_high"))
+    if isinstance(low, (int, float)) and low >= 0:
+        return 1
+    if isinstance(high, (int, float)) and high <= 0:
+        return -1
+    raise Missing("rewards of one sign (meta.spec.reward_low and reward_high)")
 
 
 def _learned(view: View) -> bool:
