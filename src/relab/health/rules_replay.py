@@ -211,7 +211,7 @@ def _per_step(count: Curve) -> float:
 # ---- What counts in the return
 
 
-@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE),
+@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
       explains=(*LOST, "critic-loss-blow-up", "q-overestimation"))  # fmt: skip
 def discount_out_of_range(view: View) -> Finding | None:
     """
@@ -219,8 +219,9 @@ def discount_out_of_range(view: View) -> Finding | None:
         the longest episodes last ten times as long as it sees.
     Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
         the method cannot see what an action leads to.
-    Known problems: short tasks whose episodes always end have finite values at 1; some tasks need no foresight.
-    Refuted by: the return rising; then it is told with less confidence.
+    Known problems: short tasks whose episodes always end have finite values at 1, and short trainings do not come to
+        grow; some tasks need no foresight. 1, and 0, which is meant so, are told as remarks.
+    Refuted by: the return rising; then it is told as a remark.
     Try: gamma 0.98 to 0.995, so that 1 / (1 - gamma) is about the time over which actions matter.
     """
     gamma = view.number("algo.gamma")
@@ -230,7 +231,8 @@ def discount_out_of_range(view: View) -> Finding | None:
         return None
     told = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
     return Finding(f"gamma is {gamma:g}: {told}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
-                   confidence="medium" if learned(view) else "high")  # fmt: skip
+                   confidence="medium" if learned(view) else "high",
+                   severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 
 
 @rule("D1", "target-entropy-unreachable", algos=("sac",), kind="continuous",
