@@ -27,7 +27,7 @@ CAUSES: dict[str, set[str]] = {
     "target-never-updated": {"target-network-frozen"},
     "gamma-short": {"discount-out-of-range"},
     "gamma-one": {"discount-out-of-range", "value-above-dataset", "value-beyond-end"},  # offline ones mask no ends
-    "reward-times-1000": {"critic-loss-blow-up"},  # errors beyond all values, and to scale rewards
+    "reward-times-1000": {"value-in-other-units", "critic-loss-blow-up"},  # the second says to scale rewards
     "reward-negated": {"value-sign-turned", "worse-than-random"},  # the second names a sign error first
     "learning-starts-late": {"learning-never-started"},
     "buffer-tiny": {"replay-too-small"},

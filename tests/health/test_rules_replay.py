@@ -66,6 +66,21 @@ def test_a_value_that_entropy_can_explain_is_left_alone():
     assert asked("value-sign-turned", believing(120.0, -1500.0, optim__temperature=1.5)) is None
 
 
+@pytest.mark.parametrize(
+    ("value", "loss", "told"),
+    [(-50_000.0, 6e6, "warning"), (-50_000.0, 2e9, None), (-9000.0, 1e4, None), (-300.0, 1.0, None)],
+)
+def test_another_scale_is_told_of_a_critic_that_fits_its_targets(value, loss, told):
+    found = asked("value-in-other-units", believing(value, -1500.0, value__critic_loss=loss))
+    assert (found and found.severity) == told
+
+
+def test_where_nothing_was_ever_earned_there_is_no_scale():
+    view = believing(0.5, np.zeros(30), value__critic_loss=1e-4)
+    view.history.columns["return/mean"].values[:] = 0
+    assert "other than 0" in asked("value-in-other-units", view).missing
+
+
 @pytest.mark.parametrize(("gamma", "longest", "told"), [(0.3, 60.0, True), (0.3, 12.0, False), (0.98, 500.0, False)])
 def test_a_short_sight_is_held_against_the_longest_episodes(gamma, longest, told):
     lengths = [longest, *np.full(20, 9.3)]  # what fails because of it ends early

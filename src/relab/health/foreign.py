@@ -146,6 +146,19 @@ def rose(view: View) -> bool:
         return False
 
 
+def learned(view: View) -> bool:
+    """Whether the return is clear of random; where that is not known, whether it rose; False where nothing tells."""
+    last = view.standing()
+    if last is not None and view.spec.get("random"):
+        return view.well_above_random(last)
+    return last is not None and rose(view)
+
+
+def judged(view: View) -> str:
+    """A setting is a warning where the run did not learn with it, and a remark where it did."""
+    return "info" if learned(view) else "warning"
+
+
 def best_beside(history: History) -> dict[str, Any]:
     """best.json next to the folder of the newest run of a loop, whose it is."""
     from relab.importers import loop_folder

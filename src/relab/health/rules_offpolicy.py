@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import action_dim, q_estimate, setting, value_scale
+from relab.health.foreign import action_dim, judged, q_estimate, setting, value_scale
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -38,12 +38,12 @@ def learning_never_started(view: View) -> Finding | None:
 
 
 @rule("D1", "exploration-never-ends", needs=("policy/exploration",), algos=("dqn",), severity="info",
-      explains=("plateau",))  # fmt: skip
+      explains=("plateau", "peak-then-collapse", "peak-selection"))  # fmt: skip
 def exploration_never_ends(view: View) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random.
-    Why: the returns in training are those of a half random policy, and states that need many right actions in a row
-        are never reached.
+    Why: the returns in training are those of a half random policy; states that need many right actions in a row are
+        never reached, and nothing corrects what the critic believes of them.
     Known problems: a constant share of random actions may be meant; then it is small.
     Refuted by: evaluations without exploration that are as good as they can be.
     Try: end exploration within the first tenth to half of the steps (`exploration_fraction`, `exploration_final_eps`).
@@ -199,7 +199,37 @@ def value_sign_turned(view: View) -> Finding | None:
     return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
                    f" {expected:.3g}: the sign is turned", level / expected, None,
                    [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
-                   severity="info" if _learned(view) else "warning")  # fmt: skip
+                   severity=judged(view))  # fmt: skip
+
+
+@rule("D1", "value-in-other-units", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning",
+      explains=("critic-loss-blow-up", "value-above-bound", "temperature-drowns-reward", "q-overestimation", "plateau",
+                "peak-selection", "peak-then-collapse", "worse-than-random"))  # fmt: skip
+def value_in_other_units(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is more than ten times in size what the returns seen allow, and
+        its errors are under a fifth of it: it predicts its targets well.
+    Why: a critic that diverges does not fit its targets; this one does, so its rewards are likely to have another scale
+        than those in the log. Learning rates, temperature and clips are meant for values of a moderate size.
+    Known problems: rewards that are scaled for learning on purpose; a critic that began with huge values (observations
+        in the thousands) and was hardly trained. Without any return but 0 there is no scale to compare with.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: divide the rewards by the factor given, or normalise them; compare a logged reward with one in the buffer.
+    """
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    value, scale = q_estimate(view, rows=8), value_scale(view)
+    if scale <= 0:
+        raise Missing("a return other than 0")
+    level, error = abs(value.median(0.25)), math.sqrt(max(view.curve("value/critic_loss", rows=8).median(0.25), 0.0))
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    times = level / scale
+    if level <= 10 * scale + entropy or error >= 0.2 * level:
+        return None
+    return Finding(f"the critic expects {value.median(0.25):.3g}, {times:.2g} times what the returns seen allow"
+                   f" ({scale:.3g}), and fits its targets: the rewards have another scale", times, None,
+                   [value.evidence(f"> 10 x {scale:.3g} in size")],
+                   severity=judged(view))  # fmt: skip
 
 
 def reward_sign(view: View) -> int:
@@ -211,11 +241,6 @@ def reward_sign(view: View) -> int:
     if isinstance(high, (int, float)) and high <= 0:
         return -1
     raise Missing("rewards of one sign (meta.spec.reward_low and reward_high)")
-
-
-def _learned(view: View) -> bool:
-    last = view.standing()
-    return last is not None and view.well_above_random(last)
 
 
 def _returns(view: View) -> Curve:
@@ -233,4 +258,7 @@ def amount(view: View) -> float:
 
 def entropy_worth(view: View) -> float:
     """What a nat of entropy per step is worth in a value of SAC."""
-    return view.curve("optim/temperature").median(0.25) / (1 - view.number("algo.gamma"))
+    gamma = view.number("algo.gamma")
+    if gamma >= 1:
+        raise Missing("gamma < 1")
+    return view.curve("optim/temperature").median(0.25) / (1 - gamma)
