@@ -5,7 +5,7 @@
 A folder is what sb3_faults.py, offline_runs.py or sheeprl wrote: FAULT/RUN, `healthy` among the faults. A fault counts
 as named when one of CAUSES is among the first three findings of its run, examined alone. CAUSES were written down from
 what a fault is, as in relab.faults.catalogue: a finding that says what is wrong, not that something is. A fault did no
-harm when the run ended clear of random all the same; where random is not known (offline runs), that cannot be told.
+harm when the run ended clear of random all the same; where the level of random is not known, that cannot be told.
 """
 
 from __future__ import annotations
