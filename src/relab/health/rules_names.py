@@ -16,6 +16,7 @@ from relab.health.view import Curve, View
 DERIVED = re.compile(
     r"(^|_)(min|max|std|var|sd|se|p\d+|q\d+|abs|rel|diff|ratio|share|rate|frac|fraction|count|n|num)(_|$)|2$"
 )
+GRADIENT = re.compile(r"(?i)(^|[/_])grad(s|ient|ients)?([/_]|$)")
 EPISODE_RETURN = r"(mean_|ep_|avg_|average_|episodic_|episode_)*(return|reward|rew)s?(_mean|_avg)?"
 COUNTED = re.compile(r"(num|n)_(agents|drones|envs|worlds|workers)$|\.envs$")
 LABEL = re.compile(r"(?i)(?:^|[_\-/,])([a-z][a-z_]*?)[=_]?(\d+(?:[.p]\d+)?(?:e-?\d+)?)(?=$|[_\-/,])")
@@ -35,6 +36,7 @@ def constant_ratio(view: View) -> Finding | None:
     """
     enough = [n for n, c in view.history.columns.items() if len(c.values) >= 5]
     own = {ours: name for name, ours in view.history.mapping.items()}
+    enough = [n for n in enough if not GRADIENT.search(own.get(n, n))]  # Grads/critic belongs to Loss/critic_loss
     words = {n: frozenset(w.split("_")) for n in enough if not DERIVED.search(w := word(own.get(n, n)))}
     short = [n for n in words if len(words[n]) >= 2]  # `td_loss_from_q` says more about the same as `td_loss`
     for a, b in itertools.product(words, short):
