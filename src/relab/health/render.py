@@ -37,7 +37,7 @@ def news(report: Report, changed: News) -> str:
     lines += [short(f"  new run: {name}") for name in changed.runs[:GROUPS]]
     lines += [f"  and {len(changed.runs) - GROUPS} more new runs"] * (len(changed.runs) > GROUPS)
     lines += [short(f"  {name}: {a} -> {b}{ended(report, name)}") for name, a, b in changed.states[:GROUPS]]
-    lines += [line for found in lead(changed.findings) for line in finding(found, report)]
+    lines += [line for found in lead(changed.findings) for line in finding(found, report.main)]
     lines += [short(f"  no longer: {slug} in {run}") for run, slug in changed.gone[:GROUPS]]
     return "\n".join(clean(line) for line in lines)
 
@@ -137,7 +137,7 @@ def outcome(view: View) -> str:
 
 def findings(report: Report, verbose: bool) -> list[str]:
     shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
-    lines = [line for found in shown for line in finding(found, report)]
+    lines = [line for found in shown for line in finding(found, [] if verbose else report.main)]
     more = [f for f in report.main if f not in shown]
     if more:
         names = Counter(f.slug for f in more)
@@ -154,11 +154,11 @@ def lead(found: list[Finding]) -> list[Finding]:
     return [f for f in first if f in kept]
 
 
-def finding(found: Finding, report: Report) -> list[str]:
-    """Four lines: what and where, the numbers, what it means, what to try."""
+def finding(found: Finding, others: list[Finding]) -> list[str]:
+    """Four lines: what and where, the numbers, what it means, what to try. `others` may hold the same of other runs."""
     where = found.run or f"group {found.group}"
-    same = [f for f in report.main if f.slug == found.slug]
-    also = f" (and {len(same) - 1} more runs)" if len(same) > 1 else ""
+    more = len({f.run or f.group for f in others if f.slug == found.slug} - {found.run or found.group})
+    also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
     since = "" if not found.onset else f", since step {found.onset:,}"
     because = f", explained by {found.explained_by}" if found.explained_by else ""
     status = "" if found.status == "fired" else f", {found.status}"
