@@ -200,8 +200,8 @@ def few(view: View, name: str) -> str:
 
 def findings(report: Report, verbose: bool) -> list[str]:
     shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
-    told = [line for found in shown for line in finding(found, [] if verbose else report.main)]
-    lines = told if verbose else [short(line) for line in told]
+    whole = [line for found in shown for line in finding(found, [] if verbose else report.main)]
+    lines = whole if verbose else [short(line) for line in whole]
     more = [f for f in report.main if f not in shown]
     if more:
         names = Counter(f.slug for f in more)

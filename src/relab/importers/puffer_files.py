@@ -67,10 +67,9 @@ def _is_run(listing: Listing, name: str) -> bool:
 def read(history: History, source: Source, file: Path) -> History:
     if file.stat().st_size > MAX_BYTES:
         raise RecordError(f"{file.name} has {file.stat().st_size} bytes; more than {MAX_BYTES} are not read")
-    if file.suffix == ".ini":
-        flat, metrics = parse_ini(file.read_text("utf-8", errors="replace"))
-    else:
-        flat, metrics = parse_json(file.read_bytes(), file.name)
+    data = file.read_bytes()
+    ini = file.suffix == ".ini"
+    flat, metrics = parse_ini(data.decode("utf-8", "replace")) if ini else parse_json(data, file.name)
     for rows in source.files[1:]:
         table.fill(history, jsonl_file.load(rows), NAMES)
     if not history.columns:
@@ -86,7 +85,7 @@ def parse_json(data: bytes, name: str) -> tuple[dict[str, Any], Mapping[str, Any
     return flatten(content.pop("args", content)), metrics if isinstance(metrics, Mapping) else {}
 
 
-def parse_ini(text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def parse_ini(text: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
     """The same of an INI file; keys of the section `base` stand alone, as those of the JSON do.
 
     >>> parse_ini("[base]\\nseed = 7\\n[train]\\ngamma = 0.9\\n[metrics]\\nSPS = 1,2.5\\n")
