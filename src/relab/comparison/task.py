@@ -257,7 +257,7 @@ def _notes(task: Task) -> list[str]:
     for arm in task.arms:
         gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
         notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
-        notes += [f"{arm.label}: {len(gone) - 2} more runs have no number"] if len(gone) > 2 else []
+        notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
     notes += _missing_seeds(task)
     spread = {key.facts_of(run, task.asked.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
     sources = {run.history.source for arm in task.arms for run in arm.runs}

@@ -190,7 +190,8 @@ def mixed_step_axes(view: View) -> Finding | None:
         axes.setdefault(view.history.axes.get(name, "?"), []).append(name)
     ends = [max(int(columns[name].steps[-1]) for name in names) for names in axes.values()]
     if len(axes) > 1 and max(ends) > 1.1 * min(ends):  # one agent's steps are the environment's: the same numbers
-        told = ", ".join(f"{axis} ({len(names)} metrics, e.g. {names[0]})" for axis, names in axes.items())
+        counted = {axis: f"{len(names)} metric{'s' * (len(names) > 1)}" for axis, names in axes.items()}
+        told = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
         return Finding(f"steps count {told}", float(len(axes)), confidence="high")
     short = [n for n, c in columns.items() if c.steps[-1] < 0.01 * view.last_step
              and c.steps[-1] - c.steps[0] < 1000 and np.diff(c.steps).min() > 0]  # fmt: skip
