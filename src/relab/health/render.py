@@ -9,6 +9,7 @@ from typing import Any
 
 from relab import glossary
 from relab.folders import seed_of
+from relab.glossary import RETURNS
 from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
@@ -132,7 +133,8 @@ def outcome(view: View) -> str:
     if last is None:
         return f"no return logged{state}"
     error = "" if math.isnan(last.error) else f" ± {last.error:.2g}"
-    return f"{last.mean:.4g}{error}{'' if view.has_evals(view.by) else ' in training'}{state}"
+    judged = view.has_evals(view.by) or any(view.has(name) for name in RETURNS if name.startswith("eval/"))
+    return f"{last.mean:.4g}{error}{'' if judged else ' in training'}{state}"
 
 
 def findings(report: Report, verbose: bool) -> list[str]:

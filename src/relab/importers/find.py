@@ -29,6 +29,7 @@ FORMATS: dict[str, str] = {
     "relab": "relab.importers.relab_folder",
     "sb3": "relab.importers.sb3",
     "rllib": "relab.importers.rllib",
+    "d3rlpy": "relab.importers.d3rlpy_folder",
     "optuna": "relab.importers.optuna_store",
     "loop": "relab.importers.loop_folder",
     "swarm": "relab.importers.swarm_folder",
