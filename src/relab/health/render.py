@@ -9,7 +9,6 @@ from typing import Any
 
 from relab import glossary
 from relab.folders import seed_of
-from relab.glossary import RETURNS
 from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
@@ -133,7 +132,7 @@ def outcome(view: View) -> str:
     if last is None:
         return f"no return logged{state}"
     error = "" if math.isnan(last.error) else f" ± {last.error:.2g}"
-    judged = view.has_evals(view.by) or any(view.has(name) for name in RETURNS if name.startswith("eval/"))
+    judged = view.has_evals(view.by) or view.earned.startswith("eval/")
     return f"{last.mean:.4g}{error}{'' if judged else ' in training'}{state}"
 
 

@@ -50,7 +50,9 @@ def read(history: History, path: Path, width: int) -> Points:
     read = [(number, _point(line, width)) for number, line in enumerate(lines, 1) if line.strip()]
     bad = [number for number, point in read if point is None]
     if bad:
-        problem(history, path, f"{len(bad)} lines are not {width} numbers with a whole step; they were left out", bad[0])
+        problem(
+            history, path, f"{len(bad)} lines are not {width} numbers with a whole step; they were left out", bad[0]
+        )
     return _ordered(history, path, [point for _, point in read if point is not None])
 
 
