@@ -1,10 +1,10 @@
 """Where do the logs of training libraries come from? The libraries write them, in tiny runs; by hand, seldom.
 
     python -m venv /tmp/l && /tmp/l/bin/pip install rsl-rl-lib skrl tianshou torchrl tensorboardX tensorboard
-    /tmp/l/bin/python tests/importers/make_library_fixtures.py rsl_rl skrl tianshou torchrl sample_factory spinup
+    /tmp/l/bin/python tests/importers/make_library_fixtures.py rsl_rl skrl tianshou torchrl sample_factory spinup acme
 
-rsl_rl, skrl and Tianshou train with their own loops; TorchRL's logger is given numbers. Sample Factory and Spinning Up,
-which need processes or MPI, are written with the tags, columns and settings that their code logs.
+rsl_rl, skrl and Tianshou train with their own loops; TorchRL's logger is given numbers. Sample Factory, Spinning Up and
+Acme, which need processes, MPI or TensorFlow, are written with the tags, columns and settings that their code logs.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def torchrl() -> None:
     versions("torchrl")
 
 
-# ---- Sample Factory, Spinning Up
+# ---- Sample Factory, Spinning Up, Acme
 
 
 def sample_factory() -> None:
@@ -230,6 +230,30 @@ def _spin(folder: Path, rows: list[dict[str, float]], settings: dict[str, object
     (folder / "config.json").write_text(text)
 
 
+def acme() -> None:
+    """As its CSVLogger writes them: a folder a label, sorted fields, lines that end as those of Python's csv."""
+    import csv
+
+    folder = fresh("acme") / "20260101-000000" / "logs"
+    for label in ("train", "evaluator", "learner"):
+        (folder / label).mkdir(parents=True)
+        rows = [_acme_row(label, i) for i in range(1, 13)]
+        with open(folder / label / "logs.csv", "a") as file:
+            writer = csv.DictWriter(file, fieldnames=sorted(rows[0]), extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def _acme_row(label: str, i: int) -> dict[str, float]:
+    shared = {"actor_steps": 200 * i, "actor_episodes": i, "learner_steps": 150 * i, "learner_walltime": 3.5 * i}
+    if label == "learner":
+        return {**shared, "critic_loss": 4.0 / i, "policy_loss": -2.0 * i}
+    episode = {"episode_length": 200, "episode_return": 10.0 * i + (label == "evaluator"), "steps_per_second": 800.0}
+    return {**shared, **episode} | (
+        {"evaluator_steps": 200 * i, "evaluator_episodes": i} if label == "evaluator" else {}
+    )
+
+
 def _returns(i: int, seed: int) -> dict[str, float]:
     mean = 20.0 * (i + 1) + math.sin(i + seed)
     return {"AverageEpRet": mean, "StdEpRet": 5.0, "MaxEpRet": mean + 9, "MinEpRet": mean - 9}
@@ -253,6 +277,6 @@ def _sac_row(i: int, seed: int) -> dict[str, float]:
 
 if __name__ == "__main__":
     makers = {"rsl_rl": rsl_rl, "skrl": skrl, "tianshou": tianshou, "torchrl": torchrl,
-              "sample_factory": sample_factory, "spinup": spinup}  # fmt: skip
+              "sample_factory": sample_factory, "spinup": spinup, "acme": acme}  # fmt: skip
     for name in sys.argv[1:]:
         makers[name]()

@@ -1,4 +1,4 @@
-"""Is a folder of d3rlpy one run, with its steps, losses and settings under the right names? Fixtures by d3rlpy itself."""
+"""Is a folder of d3rlpy one run, with its steps, losses and settings under the right names? d3rlpy wrote them."""
 
 from __future__ import annotations
 

@@ -81,8 +81,8 @@ def test_rsl_rl_repeats_its_returns_over_seconds_which_are_no_steps():
 
 def test_rsl_rl_settings_as_isaaclab_keeps_them():
     history = only(BOARDS / "rsl_rl")
-    told = {"name": "ppo", "lr": 0.001, "gamma": 0.95, "lam": 0.9, "clip": 0.2, "epochs": 4, "minibatches": 2, "steps": 16,
-            "ent_coef": 0.005, "value_coef": 1.0, "max_grad_norm": 1.0}  # fmt: skip
+    told = {"name": "ppo", "lr": 0.001, "gamma": 0.95, "lam": 0.9, "clip": 0.2, "epochs": 4, "minibatches": 2,
+            "steps": 16, "ent_coef": 0.005, "value_coef": 1.0, "max_grad_norm": 1.0}  # fmt: skip
     assert history.config["algo"] == told
     assert (history.meta["seed"], history.config["foreign"]["max_iterations"]) == (42, 30)
 
@@ -207,6 +207,18 @@ def test_addresses_in_spinning_ups_settings_do_not_split_its_seeds():
     assert runs["ppo_s0"].config["foreign"] == runs["ppo_s1"].config["foreign"]
     assert not any("0x" in f"{key}{value}" for key, value in runs["ppo_s0"].config["foreign"].items())
     assert (runs["ppo_s0"].meta["seed"], runs["ppo_s1"].meta["seed"]) == (0, 1)
+
+
+def test_the_parts_of_an_acme_run_are_one_run_over_the_actors_steps():
+    runs = load(FIXTURES / "acme")
+    assert list(runs) == ["20260101-000000/logs"]
+    history = runs["20260101-000000/logs"]
+    assert history.problems == []
+    assert set(history.axes.values()) == {"env_steps"}
+    assert history.column("return/mean").steps.tolist() == [200 * i for i in range(1, 13)]
+    assert history.column("eval/return_det").values[0] == history.column("return/mean").values[0] + 1
+    assert history.column("data/updates").values[-1] == 1800.0
+    assert history.mapping["policy_loss"] == "policy/actor_loss"  # beside a critic's
 
 
 def test_dopamine_counts_iterations_but_for_its_losses():

@@ -199,7 +199,7 @@ class View:
 
     @property
     def earned(self) -> str:
-        """Which column says what the run earned: the best evidence with four rows, else the best; "" where none does."""
+        """The column that says what the run earned: the best evidence with four rows, else the best; "" without."""
         there = [name for name in RETURNS if self.has(name)]
         return next((name for name in there if len(self.history.columns[name].steps) >= 4), (*there, "")[0])
 

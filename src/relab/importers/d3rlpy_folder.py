@@ -41,13 +41,11 @@ DQN: Names = {"loss": ("value/critic_loss", 1.0)}
 # type of the config, without `discrete_` -> what its losses are; an algorithm that is not here keeps its own names
 LOSSES: dict[str, Names] = {
     **dict.fromkeys(("dqn", "double_dqn", "nfq", "fqe"), DQN),
-    **dict.fromkeys(("td3", "ddpg", "plas", "plas_with_perturbation"), {**CRITIC, **ACTOR}),
+    **{name: {**CRITIC, **ACTOR} for name in ("td3", "ddpg", "plas", "plas_with_perturbation", "bcq")},
     **dict.fromkeys(("td3_plus_bc", "rebrac", "prdc", "awac", "crr"), CRITIC),  # their actors imitate as well
     "sac": {**CRITIC, **ACTOR, **TEMPERATURE},
     "bear": {**CRITIC, **TEMPERATURE},
-    "bcq": {**CRITIC, **ACTOR},
-    "cql": TEMPERATURE,
-    "cal_ql": TEMPERATURE,
+    **dict.fromkeys(("cql", "cal_ql"), TEMPERATURE),
     "iql": {"q_loss": ("value/critic_loss", 1.0)},
 }
 DISCRETE = ("dqn", "double_dqn", "nfq")

@@ -33,6 +33,7 @@ FORMATS: dict[str, str] = {
     "spinup": "relab.importers.spinup",
     "sample_factory": "relab.importers.sample_factory",
     "torchrl": "relab.importers.torchrl_csv",
+    "acme": "relab.importers.acme_logs",
     "optuna": "relab.importers.optuna_store",
     "loop": "relab.importers.loop_folder",
     "swarm": "relab.importers.swarm_folder",

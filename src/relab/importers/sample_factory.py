@@ -1,7 +1,7 @@
 """Sample Factory's experiments: config.json (cfg.json of version 1) beside the hidden folder .summary/POLICY of events.
 
-Its names are in libraries.py. Two of its settings decide what they mean: `stats_avg`, over how many episodes returns are
-averaged, and `value_loss_coeff`, by which the value's loss is multiplied before it is logged.
+Its names are in libraries.py. Two of its settings decide what they mean: `stats_avg`, over how many episodes
+returns are averaged, and `value_loss_coeff`, by which the value's loss is multiplied before it is logged.
 """
 
 from __future__ import annotations

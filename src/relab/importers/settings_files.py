@@ -47,7 +47,8 @@ total_steps        | total_timesteps total_steps max_timesteps total_env_steps n
 PLACES = {"logdir", "log_dir", "output_dir", "out_dir", "save_dir", "save_path", "save_folder", "work_dir", "workdir",
           "run_dir", "run_name", "run_id", "exp_name", "experiment_name", "timestamp", "datetime", "hostname", "host",
           "pid", "uuid", "log_path", "checkpoint_path", "job_id", "slurm_job_id", "monitor_dir", "tensorboard_log",
-          "wandb_id", "cwd", "commit", "git_commit", "git_hash", "git_repo_name", "train_dir", "command_line", "user"}  # fmt: skip
+          "wandb_id", "cwd", "commit", "git_commit", "git_hash", "git_repo_name", "train_dir", "command_line",
+          "user"}  # fmt: skip
 PLACES_ALONE = {"name", "id", "date", "time", "path"}  # only as a whole key: `env.name` is a setting
 
 

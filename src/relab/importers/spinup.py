@@ -1,8 +1,9 @@
 """Spinning Up's folders: progress.txt, tabs below a header, and config.json; pickles and models are not opened.
 
-Traps: the value's loss has no factor 1/2; `KL` is the mean of minus the log-ratio; `LossPi` is the surrogate in PPO, TRPO
-and VPG, but minus Q in SAC, TD3 and DDPG; `TotalEnvInteracts` is the step, `Epoch` counts from 0 or 1. Nothing names
-the algorithm or the environment: the columns tell the one, config.json may hold a function's address for the other.
+Traps: the value's loss has no factor 1/2; `KL` is the mean of minus the log-ratio; `LossPi` is the surrogate in PPO,
+TRPO and VPG, but minus Q in SAC, TD3 and DDPG; `TotalEnvInteracts` is the step, `Epoch` counts from 0 or 1. Nothing
+names the algorithm or the environment: the columns tell the one, config.json may hold a function's address for the
+other.
 """
 
 from __future__ import annotations
