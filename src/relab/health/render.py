@@ -179,7 +179,7 @@ def told_seed(view: View) -> str:
 def outcome(view: View) -> str:
     """The last evaluation (else the last training returns) with its standard error, and the state if not finished."""
     state = "" if view.state in ("finished", "ended") else f" ({view.state})"
-    name = next((name for name in glossary.RETURNS if view.has(name)), "")
+    name = view.earned
     where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
     last = view.standing()
     if last is None:

@@ -165,6 +165,8 @@ def _end_to_end(view: View) -> float:
         if not isinstance(seconds, (int, float)) or seconds <= 0:
             raise Missing("time/elapsed_s")
         return view.last_step / float(seconds)
+    if view.history.axes.get("time/elapsed_s") in ("iteration", "updates", "episodes"):
+        raise Missing("time/elapsed_s by steps of the environment")
     spent = view.curve("time/elapsed_s", rows=3)
     whole = spent.steps[-1] - (spent.steps[0] if spent.values[0] < 0.2 * spent.last else 0)
     time = spent.last - (spent.values[0] if spent.values[0] < 0.2 * spent.last else 0)

@@ -13,7 +13,8 @@ from relab.health.view import Curve, View
 OFF_POLICY = ("sac", "td3", "dqn")
 OFFLINE = ("awr", "iql")
 LOST = ("plateau", "worse-than-random", "peak-selection", "peak-then-collapse", "critic-expects-nothing")
-RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr")
+RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
+         "actor_learning_rate")  # fmt: skip
 
 
 def _rates(view: View) -> dict[str, float]:
