@@ -4,7 +4,8 @@
         optuna trackio swanlab hydra-core pyyaml
     RELAB_TOOLS_PYTHON=V/bin/python make test-all
 
-`pip install d3rlpy rsl-rl-lib skrl tianshou torchrl` adds the training libraries. For Stable-Baselines3 and RL-Zoo, `make bench-peers` or RELAB_TOOLS_PYTHON of a venv with rl_zoo3.
+`pip install d3rlpy rsl-rl-lib skrl tianshou torchrl` adds the training libraries. For Stable-Baselines3 and RL-Zoo,
+`make bench-peers` or RELAB_TOOLS_PYTHON of a venv with rl_zoo3.
 """
 
 from __future__ import annotations
