@@ -21,9 +21,9 @@ from relab.history import History
 from relab.importers import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
 from relab.importers.find import look
 from relab.importers.source import Listing, Names, Source, problem, put, start
+from relab.importers.tfevents import MARK
 
 DEEP = True
-MARK = "tfevents"
 PARTS = ("train", "training", "eval", "evaluation", "test", "val", "validation")
 TIME_NAME = re.compile(r"^\d{9,11}(\.\d+)?$")
 NUMBERED = re.compile(r"^(?P<stem>.+)_(?P<number>\d+)$")
