@@ -10,6 +10,10 @@ import numpy as np
 import pytest
 
 from relab import glossary
+from relab.health.examine import examine
+from relab.health.render import outcome
+from relab.health.rule import all_rules
+from relab.health.view import View
 from relab.history import History
 from relab.importers import find, libraries, tfevents
 from relab.importers.source import FOREIGN
@@ -50,6 +54,25 @@ def test_libraries_do_not_take_each_others_logs():
             assert told is not None
             assert told.library.name == library.name
     assert libraries.told(["charts/episodic_return", "rollout/ep_rew_mean", "train/loss", "eval/reward"]) is None
+
+
+HEALTHY = ("boards", "d3rlpy", "torchrl", "spinup", "sample_factory", "acme")
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_is_not_called_sick_because_of_its_names(name):
+    """rsl_rl's speed is of steps and its axis of iterations; Tianshou's two axes are told, and rightly."""
+    found = {finding.slug for finding in examine(FIXTURES / name).findings if not all_rules()[finding.slug].footer}
+    assert found <= {"mixed-step-axes"}
+
+
+def test_few_evaluations_do_not_hide_the_returns_in_training():
+    run = View(load(FIXTURES / "torchrl")["ppo_0"], "ppo_0")
+    assert len(run.curve("eval/return_det")) == 3
+    assert run.earned == "return/mean"
+    assert outcome(run).startswith("115")
+    assert " in training" in outcome(run)
+    assert " in training" not in outcome(View(load(FIXTURES / "spinup")["sac_s0"], "sac_s0"))
 
 
 # ---- rsl_rl

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from relab.importers.source import Listing, Source
+from relab.importers.tfevents import MARK
 
 MANY = 200  # that are listed one by one
 NAMES = (".wandb", ".swanlab", ".db", ".sqlite", ".sqlite3", ".csv", ".tsv", ".jsonl", ".ndjson", ".jsonlines",
          "progress.json", "metrics.json", "result.json")  # fmt: skip
-EVENTS = "tfevents"  # in the middle of a name
 
 
 class Unread(NamedTuple):
@@ -79,7 +79,7 @@ def _leads_out(link: Path, root: Path) -> bool:
 
 def _reason(listing: Listing, name: str, formats: str) -> str:
     """Why a file was passed over; `formats` are those in which other files of the folder were read."""
-    if not name.endswith(NAMES) and EVENTS not in name:
+    if not name.endswith(NAMES) and MARK not in name:
         return ""
     from relab.importers.no_log import is_log, reason  # needs the importers themselves, which most folders do not
 
