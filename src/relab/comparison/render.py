@@ -53,11 +53,11 @@ def _one(task: Task, result: Result) -> list[str]:
 
 
 def _several(result: Result) -> list[str]:
-    """The best two of each task."""
-    lines = []
-    for task in result.tasks[:TASKS]:
+    """The best two of each task, of as many tasks as fit on the screen."""
+    lines, shown = [], TASKS if len(result.tasks) <= TASKS else TASKS - 1
+    for task in result.tasks[:shown]:
         lines += [*_task(task, 2, brief=True), *_ceiling(task)]
-    lines += [f"and {len(result.tasks) - TASKS} more tasks (-v)"] if len(result.tasks) > TASKS else []
+    lines += [f"and {len(result.tasks) - shown} more tasks (-v)"] if len(result.tasks) > shown else []
     return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
 
 
