@@ -17,7 +17,9 @@ PYTHON ?= python3.11 python3
 # One thread per test process: on few cores more threads make small tests slower. Numba may go up to 2, because relab
 # asks for 1 by itself, and the tests that compare 1 thread with 2 would compare 1 with 1 under a lower limit.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=2
-PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS)) $(PYTEST_ARGS)
+# Work stealing: each process begins with tests that stand together and share what a file sets up; who is done first
+# takes over some of the others', so that none waits at the end.
+PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist worksteal) $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -57,7 +59,7 @@ bench: $(STAMP) $(PEER_STAMP)  ## all benchmarks, into benchmarks/results/*.json
 
 bench-peers: $(PEER_STAMP)  ## create .venv-sb3 with the library that relab is measured against
 
-docs: $(STAMP)  ## write the generated pages (docs/config.md, docs/metrics.md) anew
+docs: $(STAMP)  ## write the generated pages (docs/config.md, metrics.md, health.md, modules.md ...) anew
 	$(PY) docs/generate.py
 
 clean:  ## remove both venvs and all caches; runs/ stays

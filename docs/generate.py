@@ -1,5 +1,5 @@
 """Do the documents list every config key, metric, event and rule? Writes docs/config.md's tables, docs/metrics.md,
-docs/health.md, docs/rules-coverage.md, and the line numbers of links into the code.
+docs/health.md, docs/rules-coverage.md, docs/modules.md, and the line numbers of links into the code.
 
 python docs/generate.py           rewrite them
 python docs/generate.py --check   exit 1 and name the pages that are not current; write nothing
@@ -7,6 +7,7 @@ python docs/generate.py --check   exit 1 and name the pages that are not current
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import math
 import re
@@ -224,6 +225,33 @@ def line_of(module: str, name: str) -> int:
 # ---- Pages
 
 
+# ---- Modules
+
+
+def modules_page() -> str:
+    """Every file of src/relab and the question it answers, by folder."""
+    root = DOCS.parent / "src" / "relab"
+    folders: dict[Path, list[list[str]]] = {}
+    for path in sorted(root.rglob("*.py"), key=lambda path: (path.parent, path.name)):
+        if path.name != "__init__.py":
+            link = f"[{path.name}](../src/relab/{path.relative_to(root)})"
+            folders.setdefault(path.parent, []).append([link, question_of(path)])
+    text = (
+        "# Modules\n\nWhich question each file answers: the first sentences of its docstring. Written by `make docs`.\n"
+    )
+    for folder, rows in folders.items():
+        name = "/".join(["relab", *folder.relative_to(root).parts])
+        about = question_of(folder / "__init__.py") if folder != root else ""
+        text += f"\n## {name}\n\n{about + chr(10) * 2 if about else ''}{table(['file', 'question'], rows)}"
+    return text
+
+
+def question_of(path: Path) -> str:
+    """The first paragraph of a module's docstring, on one line."""
+    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    return " ".join(docstring.split("\n\n")[0].split())
+
+
 def pages() -> dict[Path, str]:
     """Each page as it should be."""
     path = DOCS / "config.md"
@@ -232,6 +260,7 @@ def pages() -> dict[Path, str]:
     written = {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
     written[DOCS / "health.md"] = health_page()
     written[DOCS / "rules-coverage.md"] = coverage_page()
+    written[DOCS / "modules.md"] = modules_page()
     by_hand = {page: page.read_text(encoding="utf-8") for page in DOCS.rglob("*.md") if page not in written}
     return {page: with_lines(text) for page, text in (written | by_hand).items()}
 

@@ -8,19 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import kernels
+
 PACKAGE = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 
-def drop_stale_kernels() -> None:
-    """Numba's cache watches only the file a kernel stands in, not those it calls into: after an edit, compile anew."""
-    newest = max(path.stat().st_mtime for path in PACKAGE.rglob("*.py"))
-    for path in PACKAGE.rglob("*.nbi"):
-        if path.stat().st_mtime < newest:
-            path.unlink(missing_ok=True)
-
-
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    drop_stale_kernels()
+    for index in kernels.stale(PACKAGE):
+        index.unlink(missing_ok=True)  # compiled anew by whoever calls it
 
 
 @pytest.fixture(autouse=True, scope="session")

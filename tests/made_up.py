@@ -32,6 +32,22 @@ def run(folder: Path, value: float | Sequence[float], meta: Mapping[str, Any] | 
     return folder
 
 
+def question(folder: Path, text: str) -> Path:
+    """An experiment's file."""
+    path = folder / "question.yaml"
+    path.write_text(text)
+    return path
+
+
+def cell(cell: experiment.Cell, value: float) -> None:
+    """A finished run of an experiment that was evaluated once."""
+    record = Record.create(cell.folder, {"env": {"name": "none"}, "seed": cell.seed}, {}, {"seed": cell.seed})
+    episode = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
+    record.append_eval({"step": 0, "mode": "det", "noise": 0.0, "episodes": [episode]})
+    record.update_meta(status="finished")
+    record.close()
+
+
 def proposal(diff: Mapping[str, Any], delta: float | None, low: float | None, high: float | None) -> dict[str, Any]:
     """What `relab train next_config.yaml` keeps in a run's meta."""
     predicted = {"metric": "eval/return_det", "delta": delta, "low": low, "high": high, "how": "test"}

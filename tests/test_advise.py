@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -259,7 +261,13 @@ def test_improving_is_a_slope_beyond_its_noise(folder):
 
 def experiment(root: Path, folder: Path, shift: float, seeds: int, smallest: float = 1.0) -> Path:
     """An experiment's folder with real files: control lr 0.3, variant lr 0.003 whose returns are shifted."""
-    home = root / "experiments" / "lr"
+    return Path(shutil.copytree(answered(folder, shift, seeds, smallest), root / "experiments" / "lr"))
+
+
+@functools.cache
+def answered(folder: Path, shift: float, seeds: int, smallest: float) -> Path:
+    """The same, made once for all tests that ask for it."""
+    home = Path(tempfile.mkdtemp(dir=folder.parent)) / "lr"
     (home / "runs").mkdir(parents=True)
     (home / "variants").mkdir()
     arms = []

@@ -56,7 +56,7 @@ def test_a_screen_with_every_seed_and_no_verdict_where_nothing_was_declared(two,
     assert lines[2].split()[:3] == ["high", "5", "200"], "best first"
     assert sum("∙•●".index(c) + 1 for line in lines[2:4] for c in line if c in "∙•●") <= 10
     assert "P(better) 0.00 [0.00, 0.36]" in lines[3]
-    assert "exploratory: low against high -100 [-109" in text
+    assert "exploratory: low against high: -100 [-109" in text
     assert "Yes" not in text
     assert "differ, in this order: algo.lr 0.01 | 0.001" in text
 
@@ -108,7 +108,7 @@ def test_all_at_the_ceiling_offers_the_time_to_a_level(tmp_path, capsys):
     assert "--at first_step_reaching --level" in text
     text = told(capsys, tmp_path, "--at", "first_step_reaching", "--level", 475)
     assert text.splitlines()[2].split()[:3] == ["fast", "5", "1,000,"]
-    assert "exploratory: slow against fast -2,000" in text
+    assert "exploratory: slow against fast: -2,000" in text
 
 
 def test_a_level_never_reached_is_censored_and_worse_than_any_time(tmp_path, capsys):
@@ -347,5 +347,5 @@ def test_several_folders_on_one_page(tmp_path, capsys):
     assert cli.main(["report", str(tmp_path / "old"), str(tmp_path / "new"), "--out", str(page)]) == 0
     for text in (page.read_text(), page.with_suffix(".md").read_text()):
         assert "Comparison" in text
-        assert "exploratory: slow against fast -100" in text
+        assert "exploratory: slow against fast: -100" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["both.html", "both.md", "new", "old"]

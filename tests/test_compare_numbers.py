@@ -127,8 +127,8 @@ def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
     assert found[0].rho > 0.5
     assert found[0].adjusted <= 0.01
     false = [leading.leading([series(rng, None) for _ in range(2)], "eval/return_det", reps=99)[0].p <= 0.05
-             for _ in range(100)]  # fmt: skip
-    assert np.mean(false) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
+             for _ in range(50)]  # fmt: skip
+    assert np.mean(false) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 50)
 
 
 def test_a_profile_weighs_tasks_alike_and_has_no_interval_under_five_runs():

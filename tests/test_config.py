@@ -246,6 +246,15 @@ TRICKY = {
 }  # fmt: skip
 
 
+def test_what_was_read_belongs_to_the_reader(tmp_path):
+    """What was parsed is remembered, and still nobody sees what another did to it, or an older file."""
+    path = write(tmp_path, "a: {b: [1, 2]}\n")
+    config.read_yaml(path)["a"]["b"].append(3)
+    assert config.read_yaml(path) == {"a": {"b": [1, 2]}}
+    write(tmp_path, "a: {b: [1, 4]}\n")
+    assert config.read_yaml(path) == {"a": {"b": [1, 4]}}
+
+
 def test_yaml_round_trip_keeps_values_and_types(tmp_path):
     config.write_yaml(tmp_path / "t.yaml", TRICKY)
     back = config.read_yaml(tmp_path / "t.yaml")

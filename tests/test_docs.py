@@ -141,10 +141,19 @@ def test_readme_shows_the_first_commands():
     assert [word for word in ("pip install", "make demo", "make test") if word not in text] == []
 
 
-def test_readme_lists_every_module():
+def test_readme_lists_every_module_and_package():
     tree = read(ROOT / "README.md").split("\nsrc/relab/\n")[1].split("```")[0]
-    modules = [path.name for path in (ROOT / "src" / "relab").rglob("*.py") if path.name != "__init__.py"]
-    assert sorted(name for name in modules if not re.search(rf"(?<![\w]){re.escape(name)}", tree)) == []
+    listed = re.findall(r"^  (\S+)", tree, re.M)
+    below = (ROOT / "src" / "relab").iterdir()
+    there = [path.name if path.suffix else f"{path.name}/" for path in below if path.suffix == ".py" or path.is_dir()]
+    assert sorted(listed) == sorted(name for name in there if not name.startswith("__"))
+
+
+def test_every_module_says_which_question_it_answers():
+    page = read(ROOT / "docs" / "modules.md")
+    modules = [path for path in (ROOT / "src" / "relab").rglob("*.py") if path.name != "__init__.py"]
+    assert [path.name for path in modules if f"{path.relative_to(ROOT / 'src' / 'relab')})" not in page] == []
+    assert [line for line in page.splitlines() if line.endswith("|  |")] == [], "a file without a docstring"
 
 
 # The helpers, on made-up pages.

@@ -12,10 +12,10 @@ from threading import Timer
 
 import pytest
 
+import made_up
 from relab import experiment
 from relab.config import ConfigError
 from relab.execute import local
-from relab.record import Record
 
 TINY = """
 question: Does a tiny step learn less?
@@ -29,12 +29,6 @@ base:
 vary: {lr: [1e-3, 1e-6]}
 seeds: 2
 """
-
-
-def write(folder: Path, text: str) -> Path:
-    path = folder / "question.yaml"
-    path.write_text(text)
-    return path
 
 
 SCHEDULED = """
@@ -55,46 +49,46 @@ seeds: 2
 
 def test_the_forecast_of_scheduled_runs_counts_their_evaluations(tmp_path: Path) -> None:
     """The pilot is shorter than the schedule: it ends early, and still sees what an evaluation costs."""
-    asked = experiment.load(write(tmp_path, SCHEDULED))
-    cost = experiment.forecast(asked, experiment.prepare(asked, tmp_path / "x"), tmp_path / "x", workers=1)
+    asked = experiment.load(made_up.question(tmp_path, SCHEDULED))
+    cost = experiment.forecast(asked, experiment.prepare(asked, tmp_path / "x"), tmp_path / "x", workers=2)
     alone = experiment.STARTUP_S + 20 * cost.pilot["row_s"] + cost.pilot["evals"] * cost.pilot["eval_s"]
     assert cost.seconds_per_run > alone
+    assert (cost.runs, cost.seconds) == (4, 2 * cost.seconds_per_run)
 
 
 def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None:
-    asked = experiment.load(write(tmp_path, TINY))
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 1")))
     assert list(asked.variants) == ["lr=0.001", "lr=1e-06"]
     cells = experiment.prepare(asked, tmp_path / "x")
-    assert [cell.folder.name for cell in cells] == ["lr=0.001-s0", "lr=1e-06-s0", "lr=0.001-s1", "lr=1e-06-s1"]
-    cost = experiment.forecast(asked, cells, tmp_path / "x", workers=2)
-    assert cost.runs == 4
-    assert cost.seconds == 2 * cost.seconds_per_run > 2 * experiment.STARTUP_S
     seen = []
     done = experiment.run(asked, tmp_path / "x", cells, workers=2, watch=lambda n, of: seen.append((n, of)))
     assert (sorted(done.finished), done.failed, done.interrupted) == (sorted(c.folder.name for c in cells), [], False)
-    assert seen[-1] == (4, 4)
-    runs = experiment.histories(cells)
-    assert [[h.meta["seed"] for h in group] for group in runs.values()] == [[0, 1], [0, 1]]
-    assert runs["lr=1e-06"][0].config["algo"]["lr"] == 1e-6
+    assert seen[-1] == (2, 2)
     written = [(cell.folder / "events.jsonl").read_bytes() for cell in cells]
     again = experiment.run(asked, tmp_path / "x", cells, workers=2)
-    assert len(again.finished) == 4
+    assert len(again.finished) == 2
     assert written == [(cell.folder / "events.jsonl").read_bytes() for cell in cells], "nothing ran twice"
     assert experiment.forecast(asked, cells, tmp_path / "x", workers=2).seconds == 0
-    more = experiment.load(write(tmp_path, TINY.replace("seeds: 2", "seeds: 3")))
-    assert len(experiment.prepare(more, tmp_path / "x")) == 6, "seeds may be added"
+    more = experiment.prepare(experiment.load(made_up.question(tmp_path, TINY)), tmp_path / "x")
+    assert [cell.folder.name for cell in more] == ["lr=0.001-s0", "lr=1e-06-s0", "lr=0.001-s1", "lr=1e-06-s1"]
+    for cell in more[2:]:
+        made_up.cell(cell, value=1.0)
+    runs = experiment.histories(more)
+    assert [[h.meta["seed"] for h in group] for group in runs.values()] == [[0, 1], [0, 1]]
+    assert runs["lr=1e-06"][0].config["algo"]["lr"] == 1e-6
+    other = experiment.load(made_up.question(tmp_path, TINY.replace("effect: 5", "effect: 6")))
     with pytest.raises(ConfigError, match="another experiment"):
-        experiment.prepare(experiment.load(write(tmp_path, TINY.replace("effect: 5", "effect: 6"))), tmp_path / "x")
-    with pytest.raises(ConfigError, match=r"not taken away.*\[2\]"):
+        experiment.prepare(other, tmp_path / "x")
+    with pytest.raises(ConfigError, match=r"not taken away.*\[1\]"):
         experiment.prepare(asked, tmp_path / "x")
 
 
 def test_the_answer_is_kept_with_the_looks_it_took(tmp_path: Path) -> None:
     """Five seeds of made-up finished runs; no training needed to conclude."""
-    asked = experiment.load(write(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
     cells = experiment.prepare(asked, tmp_path / "x")
     for cell in cells:
-        pretend(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed)
+        made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed)
     (found,) = experiment.conclude(asked, tmp_path / "x", cells)
     assert (found.verdict, found.names, found.n) == ("no", ("lr=0.001", "lr=1e-06"), (5, 5))
     assert found.delta == pytest.approx(-80)
@@ -103,14 +97,6 @@ def test_the_answer_is_kept_with_the_looks_it_took(tmp_path: Path) -> None:
     assert kept["answers"][0]["text"] == found.text
     again = experiment.conclude(asked, tmp_path / "x", cells[:-2])  # one seed less each: never an answer
     assert again[0].verdict == "cannot tell yet"
-
-
-def pretend(cell: experiment.Cell, value: float) -> None:
-    record = Record.create(cell.folder, {"env": {"name": "none"}, "seed": cell.seed}, {}, {"seed": cell.seed})
-    episode = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
-    record.append_eval({"step": 0, "mode": "det", "noise": 0.0, "episodes": [episode]})
-    record.update_meta(status="finished")
-    record.close()
 
 
 @pytest.mark.parametrize(
@@ -127,11 +113,11 @@ def pretend(cell: experiment.Cell, value: float) -> None:
 )
 def test_a_question_that_cannot_be_asked(text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=says):
-        experiment.load(write(tmp_path, text))
+        experiment.load(made_up.question(tmp_path, text))
 
 
 def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> None:
-    asked = experiment.load(write(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
     with pytest.raises(ConfigError, match="unknown key `learning_rat`"):
         experiment.prepare(asked, tmp_path / "x")
 
@@ -147,7 +133,7 @@ def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> 
     ],
 )
 def test_budget_and_pairs_are_checked(base: str, says: str | None, tmp_path: Path) -> None:
-    path = write(tmp_path, TINY + base)
+    path = made_up.question(tmp_path, TINY + base)
     if says is None:
         assert experiment.load(path).budget == 512
         return
@@ -157,12 +143,12 @@ def test_budget_and_pairs_are_checked(base: str, says: str | None, tmp_path: Pat
 
 def test_a_budget_is_the_trainers_total_steps(tmp_path: Path) -> None:
     text = TINY.replace("  total_steps: 512\n", "") + "budget: 768\n"
-    experiment.prepare(experiment.load(write(tmp_path, text)), tmp_path / "x")
+    experiment.prepare(experiment.load(made_up.question(tmp_path, text)), tmp_path / "x")
     assert "total_steps: 768" in (tmp_path / "x" / "variants" / "lr=0.001.yaml").read_text()
 
 
 def test_the_question_that_was_kept_can_be_asked_again(tmp_path: Path) -> None:
-    asked = experiment.load(write(tmp_path, TINY + "paired: true\nbudget: 512\n"))
+    asked = experiment.load(made_up.question(tmp_path, TINY + "paired: true\nbudget: 512\n"))
     experiment.prepare(asked, tmp_path / "x")
     assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
 
@@ -173,10 +159,10 @@ def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
         .replace("seeds: 2", "seeds: 5")
         .replace("final", "mean_last_m")
     )
-    asked = experiment.load(write(tmp_path, text + "paired: true\nlast: 1\n"))
+    asked = experiment.load(made_up.question(tmp_path, text + "paired: true\nlast: 1\n"))
     cells = experiment.prepare(asked, tmp_path / "x")
     for cell in cells:
-        pretend(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed**2)
+        made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed**2)
     first, second = experiment.conclude(asked, tmp_path / "x", cells)
     assert [x.names[1] for x in (first, second)] == ["lr=1e-06", "lr=1e-05"]
     assert first.level == second.level == 1 - 0.05 / 2 / 2  # the first look's half, shared by two
@@ -185,10 +171,10 @@ def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
 
 
 def test_a_metric_that_no_run_has_is_an_error_that_lists_what_there_is(tmp_path: Path) -> None:
-    asked = experiment.load(write(tmp_path, TINY + "metric: eval/retrun_det\n"))
+    asked = experiment.load(made_up.question(tmp_path, TINY + "metric: eval/retrun_det\n"))
     cells = experiment.prepare(asked, tmp_path / "x")
     for cell in cells:
-        pretend(cell, value=1.0)
+        made_up.cell(cell, value=1.0)
     with pytest.raises(ConfigError, match=r"has no such column; it has eval/episodes, .*eval/return_det"):
         experiment.conclude(asked, tmp_path / "x", cells)
 

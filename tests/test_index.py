@@ -390,11 +390,9 @@ def test_a_run_by_its_name_its_id_or_a_pattern(three):
 def test_states_are_those_of_the_other_commands(tmp_path, status, format, quiet, expected):
     import datetime
 
-    from relab.folders import STALE_S, state_of
+    from relab.folders import state_of
     from relab.history import History
-    from relab.listing import STALE_S as OURS
 
     beat = datetime.datetime.fromtimestamp(NOW - quiet, datetime.UTC).isoformat()
     history = History(tmp_path, meta={"heartbeat": beat} | ({"status": status} if status else {}), source=format)
-    assert OURS == STALE_S
     assert state(status, NOW - quiet, format, NOW) == expected == state_of(history, NOW)

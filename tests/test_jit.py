@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import kernels
 from relab import jit
 from relab.envs import cartpole, pendulum
 from relab.envs.check_moving import threads
@@ -87,3 +90,17 @@ def test_parallel_twins_give_the_same_bytes(module, args, count):
         module.step_rows_wide(*wide)
     assert [a.tobytes() for a in serial] == [a.tobytes() for a in wide]
     assert serial[0].tobytes() != args(1001)[0].tobytes()  # it did move
+
+
+@pytest.mark.parametrize(("edited", "stale"), [("deep", ["step"]), ("step", ["step"]), ("other", [])])
+def test_a_kernel_is_stale_when_what_it_calls_into_was_edited(edited: str, stale: list[str], tmp_path: Path):
+    package = tmp_path / "relab"
+    (package / "envs" / "__pycache__").mkdir(parents=True)
+    files = {"envs/step.py": "from relab import mid\n", "mid.py": "def f():\n    from relab.deep import g\n",
+             "deep.py": "", "other.py": "import relab.envs.step\n", "__init__.py": "", "envs/__init__.py": "",
+             "envs/__pycache__/step.rows-3.py311.nbi": ""}  # fmt: skip
+    for name, text in files.items():
+        (package / name).write_text(text, encoding="utf-8")
+        late = Path(name).stem == edited
+        os.utime(package / name, (2000.0, 2000.0) if late else (1000.0, 1000.0))
+    assert [path.name.partition(".")[0] for path in kernels.stale(package)] == stale

@@ -7,6 +7,7 @@ cycle; the reading half never reaches torch, numba, mujoco or gymnasium, directl
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,13 +20,13 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types places processes width names streams glossary levels logger jsonl provenance configs registry"
-    " config record",
+    0: "__init__ types places processes width names streams glossary levels logger jsonl interrupts provenance configs"
+    " registry config record",
     1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses"
     " nets fastmlp envs",
     2: "rollout replay baseline",
     3: "algos",
-    4: "probes checkpoint steering",
+    4: "probes checkpoint evaluation steering",
     5: "media screen train judge faults",
     6: "importers exporters shelf index listing checkup",
     7: "health",
@@ -147,6 +148,15 @@ def is_module(path: Path) -> bool:
 
 
 def read_tree(src: Path) -> dict[str, list[Import]]:
+    return read_once() if src == SRC else parsed(src)
+
+
+@functools.cache
+def read_once() -> dict[str, list[Import]]:
+    return parsed(SRC)
+
+
+def parsed(src: Path) -> dict[str, list[Import]]:
     return {module_name(file, src): imports_of(file, src) for file in sorted(src.rglob("*.py"))}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import re
+import shutil
 import string
 from pathlib import Path
 
@@ -27,11 +28,11 @@ def relab(*words_: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> st
     return capsys.readouterr().out
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base, a child from a proposal, a child of two changes, one with another net; an answered experiment."""
-    monkeypatch.chdir(tmp_path)
-    runs = tmp_path / "runs"
+    root = tmp_path_factory.mktemp("made")
+    runs = root / "runs"
     for seed in range(3):
         made_up.run(runs / f"base-s{seed}", 99.0 + seed, seed=seed, algo__lr=0.003)
     diff = {"algo.lr": {"from": 0.003, "to": 0.01}}
@@ -40,8 +41,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     append_event_to(runs / "child", "gate", 1024, decision="hold", value=0.115)
     made_up.run(runs / "both", 80.0, {"parent": "base-s0"}, algo__lr=0.01, algo__clip=0.4)
     made_up.run(runs / "net", 90.0, {"parent": "base-s0"}, algo__lr=0.003, algo__hidden=[32])
-    made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
-    return tmp_path
+    made_up.answered(root / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
+    return root
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Stand in a copy of it."""
+    monkeypatch.chdir(tmp_path)
+    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
 
 
 # ---- Languages

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import made_up
-from relab import cli, tried
+from relab import cli, experiment, tried
 from relab.advise import propose
 from relab.health.examine import examine
 from relab.notebook import log
@@ -96,16 +96,15 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("small")
     train_small(root / "runs" / "base", algo__lr="0.001", total_steps="256", eval__every="128")
     train_small(root / "runs" / "lr100", algo__lr="0.3")
+    made_up.answered(root / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
     return root
 
 
 @pytest.fixture
 def here(small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Real runs, and an experiment whose answer was no."""
-    shutil.copytree(small / "runs", tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
-    made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
-    return tmp_path
+    return Path(shutil.copytree(small, tmp_path, dirs_exist_ok=True))
 
 
 def train(*words: str) -> list[str]:
@@ -144,21 +143,34 @@ seeds: {seeds}
 """
 
 
-def test_an_experiment_says_it_before_the_forecast(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (here / "again.yaml").write_text(ASK.format(variants="{low: {lr: 0.001}, high: {lr: 0.003}}", seeds="[0]"))
-    assert cli.main(["experiment", "again.yaml", "--yes"]) == 0
+def ask(here: Path, name: str, variants: str, finished: bool) -> str:
+    """A question's file; with runs that were never trained where `finished`."""
+    path = here / f"{name}.yaml"
+    path.write_text(ASK.format(variants=variants, seeds="[0]"))
+    for cell in experiment.prepare(experiment.load(path), here / "experiments" / name) if finished else ():
+        made_up.cell(cell, 1.0)
+    return path.name
+
+
+def test_an_experiment_says_it_before_the_forecast(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: "n")
+    again = "{low: {lr: 0.001}, high: {lr: 0.003}}"
+    assert cli.main(["experiment", ask(here, "again", again, finished=False)]) == 0
     out = capsys.readouterr().out
     assert out.index("tried before on 2026-11-16, answered no: algo.lr 0.001 -> 0.003") < out.index("forecast:")
     assert "total_steps 2048 then, 256 now" in out
-    assert cli.main(["experiment", "again.yaml", "--json"]) == 0
+    assert cli.main(["experiment", ask(here, "again", again, finished=True), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["tried"]
     assert (row["variant"], row["change"], row["tried"][0]["verdict"]) == ("high", UP, "no")
-    (here / "back.yaml").write_text(ASK.format(variants="{high: {lr: 0.003}, low: {lr: 0.001}}", seeds="[0]"))
-    assert cli.main(["experiment", "back.yaml", "--yes"]) == 0
+    back = ask(here, "back", "{high: {lr: 0.003}, low: {lr: 0.001}}", finished=True)
+    assert cli.main(["experiment", back, "--yes"]) == 0
     assert "tried before" not in capsys.readouterr().out, "the opposite direction is another question"
-    (here / "third.yaml").write_text(ASK.format(variants="{l: {lr: 0.001}, h: {lr: 0.003}}", seeds="[7]"))
     shutil.rmtree(here / "experiments" / "lr")
-    assert cli.main(["experiment", "third.yaml", "--yes"]) == 0
+    third = ask(here, "third", "{l: {lr: 0.001}, h: {lr: 0.003}}", finished=True)
+    assert cli.main(["experiment", third, "--yes"]) == 0
     assert "not answered (cannot tell yet with 1 and 1 seeds)" in capsys.readouterr().out
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import made_up
 from relab import cli, experiment
 from relab.config import ConfigError
 from relab.execute.local import Pace
 from relab.experiment import watcher
 from relab.experiment.watcher import Watcher
 from relab.health.examine import examine
-from relab.record import Record
 
 HISTORIES = Path(__file__).resolve().parent / "health" / "histories"
 HOT = """
@@ -35,32 +35,18 @@ look_every: 0.3
 """
 
 
-def write(folder: Path, text: str) -> Path:
-    path = folder / "question.yaml"
-    path.write_text(text)
-    return path
-
-
-def pretend(cell: experiment.Cell, value: float) -> None:
-    record = Record.create(cell.folder, {"env": {"name": "none"}, "seed": cell.seed}, {}, {"seed": cell.seed})
-    episode = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
-    record.append_eval({"step": 0, "mode": "det", "noise": 0.0, "episodes": [episode]})
-    record.update_meta(status="finished")
-    record.close()
-
-
 def test_a_diverging_run_is_stopped_and_the_answer_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One real run that would take an hour; the other nine are made up."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "experiments" / "question"
-    asked = experiment.load(write(tmp_path, HOT))
+    asked = experiment.load(made_up.question(tmp_path, HOT))
     cells = experiment.prepare(asked, folder)
     hot = next(cell for cell in cells if cell.folder.name == "lr=1.0-s0")
     for cell in cells:
         if cell != hot:
-            pretend(cell, value=(100 if cell.variant == "lr=0.001" else 10) + cell.seed)
+            made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 10) + cell.seed)
     assert cli.main(["experiment", "question.yaml", "--only", "lr=1.0-s0"]) == 0
     assert "lr=1.0-s0: stopped" in capsys.readouterr().out
     why = watcher.stopped(hot.folder)
@@ -114,7 +100,7 @@ def test_a_foreign_program_is_stopped_as_well(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "program.py").write_text(PROGRAM)
-    path = write(tmp_path, FOREIGN)
+    path = made_up.question(tmp_path, FOREIGN)
     assert cli.main(["experiment", str(path), "--yes", "--no-log", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["failed"] == []
@@ -162,18 +148,19 @@ def test_a_run_that_is_not_there_yet_and_a_healthy_one_go_on(tmp_path: Path) -> 
 def test_a_stop_that_cannot_be_asked_for(stop_on: str, says: str, tmp_path: Path) -> None:
     text = HOT.replace("stop_on: [diverged]\nlook_every: 0.3", f"stop_on: {stop_on}")
     with pytest.raises(ConfigError, match=says):
-        experiment.load(write(tmp_path, text))
+        experiment.load(made_up.question(tmp_path, text))
 
 
 def test_it_is_part_of_the_question_and_the_pace_is_not(tmp_path: Path) -> None:
-    asked = experiment.load(write(tmp_path, HOT))
+    asked = experiment.load(made_up.question(tmp_path, HOT))
     experiment.prepare(asked, tmp_path / "x")
     assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
-    experiment.prepare(experiment.load(write(tmp_path, HOT.replace("0.3", "5"))), tmp_path / "x")
+    experiment.prepare(experiment.load(made_up.question(tmp_path, HOT.replace("0.3", "5"))), tmp_path / "x")
+    other = experiment.load(made_up.question(tmp_path, HOT.replace("[diverged]", "error")))
     with pytest.raises(ConfigError, match="another 'stop_on'"):
-        experiment.prepare(experiment.load(write(tmp_path, HOT.replace("[diverged]", "error"))), tmp_path / "x")
+        experiment.prepare(other, tmp_path / "x")
     plain = HOT.replace("stop_on: [diverged]\nlook_every: 0.3\n", "")
-    experiment.prepare(experiment.load(write(tmp_path, plain)), tmp_path / "y")
+    experiment.prepare(experiment.load(made_up.question(tmp_path, plain)), tmp_path / "y")
     assert "stop_on" not in (tmp_path / "y" / "experiment.yaml").read_text()
 
 
@@ -192,7 +179,7 @@ def test_the_runs_of_an_experiment_go_through_a_queue(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RELAB_QUEUE", str(tmp_path / "line"))
     (tmp_path / "program.py").write_text(PROGRAM.replace("10_000", "40").replace("nan", "7"))
-    path = write(tmp_path, FOREIGN)
+    path = made_up.question(tmp_path, FOREIGN)
     assert cli.main(["experiment", str(path), "--queue"]) == 0
     assert "2 of 2 runs added to " in capsys.readouterr().out
     assert cli.main(["experiment", str(path), "--queue", "--json"]) == 0

@@ -134,7 +134,8 @@ class Learner:
         self.descend("v", v_loss)
         goes_on = 1 - d.ended[i] if self.cfg.get("mask_ends", True) else 1.0
         with torch.no_grad():
-            target = d.reward[i] + self.cfg["gamma"] * goes_on * self.v(d.following[i]).squeeze(1)
+            after = goes_on * self.v(d.following[i]).squeeze(1)
+            target = d.reward[i] + self.cfg["gamma"] * after
         q = self.q(d.obs[i]).gather(1, d.action[i, None]).squeeze(1)
         q_loss = (q - target).square().mean()
         self.descend("q", q_loss)
@@ -143,7 +144,8 @@ class Learner:
                 slow.lerp_(fast, self.cfg["tau"])
         found = {"value_loss": v_loss.item(), "q_loss": q_loss.item(), "value/mean": v.mean().item(),
                  "value/q_mean": q_slow.mean().item()}  # fmt: skip
-        return found, gap.detach()
+        ends = d.ended[i] > 0
+        return found | ({"value/after_end": after[ends].mean().item()} if ends.any() else {}), gap.detach()
 
     def descend(self, name: str, loss: torch.Tensor) -> None:
         self.adams[name].zero_grad()

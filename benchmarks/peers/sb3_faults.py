@@ -67,7 +67,7 @@ def _always(**settings: Any) -> Change:
 
 
 def _no_target(algo: str, base: dict[str, Any]) -> dict[str, Any]:
-    return dict(tau=1.0, target_update_interval=1)
+    return dict(tau=1.0) if algo == "td3" else dict(tau=1.0, target_update_interval=1)  # TD3 has no interval
 
 
 def _frozen_target(algo: str, base: dict[str, Any]) -> dict[str, Any]:

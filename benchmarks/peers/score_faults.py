@@ -4,7 +4,8 @@
 
 A folder is what sb3_faults.py, offline_runs.py or sheeprl wrote: FAULT/RUN, `healthy` among the faults. A fault counts
 as named when one of CAUSES is among the first three findings of its run, examined alone. CAUSES were written down from
-what a fault is, as in relab.faults.catalogue: a finding that says what is wrong, not that something is.
+what a fault is, as in relab.faults.catalogue: a finding that says what is wrong, not that something is. A fault did no
+harm when the run ended clear of random all the same; where the level of random is not known, that cannot be told.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ CAUSES: dict[str, set[str]] = {
     "no-target-network": {"no-target-network"},
     "target-never-updated": {"target-network-frozen"},
     "gamma-short": {"discount-out-of-range"},
-    "gamma-one": {"discount-out-of-range", "value-above-dataset"},
-    "reward-times-1000": {"critic-loss-blow-up"},  # errors beyond all values, and to scale rewards
-    "reward-negated": {"worse-than-random", "q-overestimation"},  # the first names a sign error first
+    "gamma-one": {"discount-out-of-range", "value-above-dataset", "value-beyond-end"},  # offline ones mask no ends
+    "reward-times-1000": {"value-in-other-units", "critic-loss-blow-up"},  # the second says to scale rewards
+    "reward-negated": {"value-sign-turned", "worse-than-random"},  # the second names a sign error first
     "learning-starts-late": {"learning-never-started"},
     "buffer-tiny": {"replay-too-small"},
     "updates-rare": {"rows-hardly-used"},
@@ -38,7 +39,7 @@ CAUSES: dict[str, set[str]] = {
     "weights-uniform": {"weights-uniform"},
     "few-rows-decide": {"few-rows-decide"},
     "value-above-q": {"value-above-q", "advantage-one-sided"},  # an expectile near 1 puts V above all actions
-    "bootstrap-beyond-end": {"value-above-dataset", "value-above-bound"},
+    "bootstrap-beyond-end": {"value-beyond-end", "value-above-dataset", "value-above-bound"},
     "freebits": {"dynamics-never-trained"},
     "collapsed": {"posterior-collapsed"},
 }
@@ -86,15 +87,31 @@ def share(hits: int, n: int) -> str:
 
 
 def table(scores: list[Scored]) -> list[str]:
-    lines = ["| fault | algorithm | named | findings of the first run |", "| --- | --- | --- | --- |"]
+    lines = ["| fault | algorithm | named | warned | did no harm | findings of the first run |",
+             "| --- | --- | --- | --- | --- | --- |"]  # fmt: skip
     cells: dict[tuple[str, str], list[Scored]] = {}
     for each in scores:
         if each.fault != "healthy":
             cells.setdefault((each.fault, each.algo), []).append(each)
     for (fault, algo), group in sorted(cells.items()):
-        said = ", ".join(group[0].first) or "none"
-        lines.append(f"| {fault} | {algo} | {sum(s.named for s in group)} of {len(group)} | {said} |")
+        said, n = ", ".join(group[0].first) or "none", len(group)
+        counts = [sum(s.named for s in group), sum(bool(s.loud) for s in group), sum(s.learned for s in group)]
+        lines.append(f"| {fault} | {algo} | {' | '.join(f'{k} of {n}' for k in counts)} | {said} |")
     return lines
+
+
+def by_algorithm(scores: list[Scored]) -> list[str]:
+    """What was named, and what healthy runs were warned about, of each method by itself."""
+    lines = ["| algorithm | faulty runs named | healthy runs warned about |", "| --- | --- | --- |"]
+    for algo in sorted({s.algo for s in scores}):
+        faulty, healthy = split([s for s in scores if s.algo == algo])
+        said = share(sum(s.named for s in faulty), len(faulty)), share(sum(bool(s.loud) for s in healthy), len(healthy))
+        lines.append(f"| {algo} | {said[0]} | {said[1]} |")
+    return lines
+
+
+def split(scores: list[Scored]) -> tuple[list[Scored], list[Scored]]:
+    return [s for s in scores if s.fault != "healthy"], [s for s in scores if s.fault == "healthy"]
 
 
 def main() -> None:
@@ -103,8 +120,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     scores = [each for folder in args.folders for each in all_scores(folder)]
-    faulty, healthy = ([s for s in scores if (s.fault == "healthy") == calm] for calm in (False, True))
-    print("\n".join(table(scores)))
+    faulty, healthy = split(scores)
+    print("\n".join([*table(scores), "", *by_algorithm(scores)]))
     print(f"\ncause among the first three: {share(sum(s.named for s in faulty), len(faulty))}")
     alarmed = [s for s in healthy if s.loud]
     print(f"healthy settings with a warning or an error: {share(len(alarmed), len(healthy))};"

@@ -5,26 +5,20 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import time
 from typing import Any
 
 from relab.configs.views import config_hash
 from relab.history import History
-from relab.places import STALE_S
+from relab.places import run_state
 
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 
 def state_of(run: History, now: float | None = None) -> str:
-    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped.
-
-    A foreign run that says nothing is running while its files change, else ended (in whatever way).
-    """
-    status = run.meta.get("status")
-    if status != "running" and (isinstance(status, str) or run.source == "relab"):
-        return status if isinstance(status, str) else "unknown"
-    now = datetime.datetime.now(datetime.UTC).timestamp() if now is None else now
-    alive = now - _last_sign(run) <= STALE_S
-    return "running" if alive else "stale" if status == "running" else "ended"
+    """finished, interrupted, failed, running, stale, ended or unknown: see places.run_state."""
+    status, at = run.meta.get("status"), time.time() if now is None else now
+    return run_state(status if isinstance(status, str) else "", run.source == "relab", lambda: at - _last_sign(run))
 
 
 def _last_sign(run: History) -> float:

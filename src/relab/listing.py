@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from relab.configs.base import ConfigError, require
 from relab.configs.coerce import scalar
 from relab.index import NAMES, Index
-from relab.places import STALE_S
+from relab.places import run_state
 from relab.registry import nearest
 
 STATES = ("running", "finished", "interrupted", "failed", "stale", "ended", "unknown")
@@ -95,10 +95,8 @@ def number(text: str) -> float:
 
 def state(status: str, sign: float, format: str, now: float | None = None) -> str:
     """As folders.state_of has it, from what the index keeps."""
-    if status != "running" and (status or format == "relab"):
-        return status or "unknown"
-    alive = (time.time() if now is None else now) - sign <= STALE_S
-    return "running" if alive else "stale" if status == "running" else "ended"
+    at = time.time() if now is None else now
+    return run_state(status, format == "relab", lambda: at - sign)
 
 
 # ---- Selecting

@@ -74,7 +74,8 @@ def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
         if matches:
             some = ", ".join(f.name for f in matches[:5]) + (" ..." if len(matches) > 5 else "")
             raise LookupError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
-    raise LookupError(f"no run `{word}` below {root} ({len(folders)} runs there){_nearest(word, folders)}")
+    gone = f"{word} does not exist, and there is " if os.sep in word and not path.exists() else ""
+    raise LookupError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(word, folders)}")
 
 
 def _nearest(word: str, folders: list[Path]) -> str:

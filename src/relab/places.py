@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
@@ -15,6 +16,18 @@ def printable(text: str) -> str:
     'a?[31mb'
     """
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def run_state(status: str, own: bool, quiet_s: Callable[[], float]) -> str:
+    """finished, interrupted or failed as recorded; a run that says it is running is stale when its heart stopped.
+
+    A foreign run that says nothing is running while its files change, else ended (in whatever way). `quiet_s` tells for
+    how long there was no sign of life; it is asked only where that decides.
+    """
+    if status != "running" and (status or own):
+        return status or "unknown"
+    alive = quiet_s() <= STALE_S
+    return "running" if alive else "stale" if status == "running" else "ended"
 
 
 def cache_folder() -> Path:

@@ -12,34 +12,19 @@ from __future__ import annotations
 import math
 import os
 import resource
-import signal
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any, Protocol
 
-import numpy as np
-
-from relab import checkpoint, config, registry, rollout
+from relab import checkpoint, config, registry
 from relab.baseline import random_baseline
 from relab.configs.run import Run
-from relab.envs.base import Worlds
+from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
+from relab.interrupts import Interrupts
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record
 from relab.screen import Screen, Silent
-from relab.streams import world_seeds
-
-
-@dataclass
-class Progress:
-    """What the loop must remember beside the algorithm's state; part of every checkpoint."""
-
-    next_eval: int = 0
-    next_save: int = 0
-    eval_steps: int = 0  # world steps spent on evaluations
-    last_eval: int = -1  # step of the last evaluation
-    best: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -89,12 +74,11 @@ class Trainer:
     algo: Any  # the algorithm's module: init, collect, update
     state: Any
     screen: Screen
+    evaluator: Evaluator
     companions: dict[str, Companion] = field(default_factory=dict)
-    eval_env: Any = None  # where a schedule changes `env`: the environment as configured, for evaluations
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
-    eval_worlds: Worlds | None = None
     earned: float | None = None  # mean return of the last 100 episodes, for the screen
     pace: float | None = None  # recent agent-steps per second, for the screen
 
@@ -109,7 +93,7 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Outcome:
-        with Signals() as signals:
+        with Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
             except DivergedError as error:
@@ -124,7 +108,7 @@ class Trainer:
                 raise
         return self.end(status, why)
 
-    def loop(self, signals: Signals) -> tuple[str, str]:
+    def loop(self, signals: Interrupts) -> tuple[str, str]:
         """Train until something ends it: (status, why)."""
         if self.progress.last_eval < 0:
             self.evaluate()  # the level before any learning, and it may already be enough
@@ -134,10 +118,10 @@ class Trainer:
                 self.save()
                 self.record.append_event("interrupt", self.step, signal=signals.caught)
                 return "interrupted", f"{signals.caught} received"
-            if self.reached_goal():
+            if self.evaluator.reached_goal(self.step, self.progress):
                 self.record.append_event("stop", self.step, reason="eval.stop_at", best=self.progress.best)
                 self.save()
-                return "finished", f"{self.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
+                return "finished", f"{self.evaluator.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
             if self.over:
                 break
             self.iterate()
@@ -236,46 +220,16 @@ class Trainer:
 
     # ---- Judging
 
-    @property
-    def metric(self) -> str:
-        return f"eval/return_{self.cfg.eval.by}"
-
-    def reached_goal(self) -> bool:
-        goal, best = self.cfg.eval.stop_at, self.progress.best
-        return goal is not None and best is not None and best["step"] == self.step and best["value"] >= goal
-
     def evaluate(self) -> None:
-        """Fixed first episodes, deterministic and sampled, from a stream of their own; counted apart from training."""
-        cfg, p, step = self.cfg.eval, self.progress, self.step
-        if self.eval_worlds is None:
-            self.eval_worlds = Worlds(self.eval_env or self.env, 2 * cfg.episodes)
-        seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
-        found = rollout.evaluate(self.eval_worlds.env, self.state.agent, seeds, worlds=self.eval_worlds)
-        p.eval_steps += found.sim_steps
-        p.last_eval = step
-        p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
-        modes = {}
-        for mode, episodes in found.episodes.items():
-            mean, noise = summary(found.world_means(mode))
-            modes[mode] = {"mean": mean, "noise": noise}
-            self.record.append_eval({"step": step, "mode": mode, "noise": noise, "episodes": episodes})
-        best = self.note_best(modes[cfg.by], len(found.episodes[cfg.by]))
-        self.screen.evaluation({"step": step, "n": cfg.episodes, "modes": modes, "best": best})
+        played = self.evaluator.play(self.state.agent, self.step, self.progress)
+        for row in played.rows:
+            self.record.append_eval(row)
+        best = note_best(self.progress, self.candidate(played))
+        self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": played.modes, "best": best})
 
-    def note_best(self, found: dict[str, float], n: int) -> bool:
-        p = self.progress
-        if not math.isfinite(found["mean"]) or (p.best is not None and found["mean"] <= p.best["value"]):
-            return False
-        protocol = f"first episodes, {self.cfg.eval.by}, seeds of stream eval/{self.step}"
-        p.best = {
-            "step": self.step,
-            "metric": self.metric,
-            "value": found["mean"],
-            "noise": found["noise"],
-            "n": n,
-            "protocol": protocol,
-        }
-        return True
+    def candidate(self, played: Played) -> dict[str, Any]:
+        """What is held against the best so far: the evaluation, never a number of training."""
+        return self.evaluator.candidate(played, self.step)
 
     # ---- Keeping
 
@@ -304,46 +258,6 @@ class Trainer:
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.record.close()
         return Outcome(run, status, why, self.step, self.progress.best)
-
-
-def point_to_best(root: Path, progress: Progress) -> None:
-    """best.json points to the folder of the best evaluation, with the evidence for it."""
-    best = progress.best
-    if best is not None:
-        name = f"step-{best['step']:012d}"
-        if (root / name).is_dir():
-            checkpoint.point(root, "best", name, **best)
-
-
-def summary(per_world: np.ndarray) -> tuple[float, float]:
-    """Mean return and its standard error over worlds: agents of one world share an episode and count as one sample."""
-    noise = per_world.std(ddof=1) / math.sqrt(len(per_world)) if len(per_world) > 1 else math.nan
-    return float(per_world.mean()), float(noise)
-
-
-class Signals:
-    """SIGINT and SIGTERM end the run after the current row; a second one ends it at once."""
-
-    def __init__(self) -> None:
-        self.caught = ""
-        self.old: dict[int, Any] = {}
-
-    def __enter__(self) -> Signals:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            try:
-                self.old[number] = signal.signal(number, self.catch)
-            except ValueError:  # not the main thread: whoever started us handles signals
-                break
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.old.items():
-            signal.signal(number, handler)
-
-    def catch(self, number: int, frame: FrameType | None) -> None:
-        if self.caught:
-            raise KeyboardInterrupt
-        self.caught = signal.Signals(number).name
 
 
 # ---- Starting and going on
@@ -436,8 +350,8 @@ def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
     companions = companions_of(cfg, env)  # first: a schedule sets the stage that the worlds begin in
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
     (record.folder / "checkpoints").mkdir(exist_ok=True)
-    apart = make_env(cfg) if cfg.schedule is not None else None
-    return Trainer(cfg, record, env, algo, state, screen, companions, apart)
+    apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
+    return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), companions)
 
 
 def companions_of(cfg: Run, env: Any) -> dict[str, Companion]:

@@ -44,6 +44,13 @@ def test_squashed_actions_solve_pendulum_too() -> None:
     assert np.abs(state.agent.to_env(raw)).max() <= 2
 
 
+def test_learns_in_an_environment_of_gymnasium() -> None:
+    """About 22 without learning, and as fast as in relab's own CartPole at first."""
+    state = make("gym:CartPole-v1", envs=16, steps=32, epochs=8, minibatches=4, lr=3e-3, gamma=0.98, lam=0.9)
+    assert until(state, goal=120, every=4, most=40) >= 120
+
+
+@pytest.mark.slow
 def test_solves_acrobot() -> None:
     assert until(preset("gym:Acrobot-v1"), goal=-100, every=8, most=80) >= -100
 

@@ -17,8 +17,14 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("rung", RUNGS)
+SLOW = {(rung, "gru") for rung in ("ladder-value", "ladder-backprop", "ladder-policy")}  # both others need these parts
+
+
+@pytest.mark.parametrize(
+    ("rung", "kind"),
+    [pytest.param(rung, kind, marks=[pytest.mark.slow] if (rung, kind) in SLOW else [])
+     for rung in RUNGS for kind in KINDS],
+)  # fmt: skip
 def test_known_values_and_actions(rung: str, kind: str) -> None:
     gamma = 0.9
     cfg = {

@@ -125,7 +125,8 @@ def test_wandb_sync_uploads_every_row(server, tmp_path):
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WANDB_API_KEY": "0" * 40,
            "WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_ERROR_REPORTING": "false"}  # fmt: skip
     folders = [str(tmp_path / "out" / row["as"]) for row in done.runs]
-    told = subprocess.run([wandb, "sync", *folders], env=env, capture_output=True, text=True, timeout=300, check=True)
+    told = subprocess.run([wandb, "sync", *folders], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300,
+                          check=True)  # fmt: skip
     assert "Skipped" not in told.stdout + told.stderr
     for run, row in zip(find.load_all(SOURCES["sb3"]).runs, done.runs, strict=True):
         (path,) = (tmp_path / "out" / row["as"]).glob("*.wandb")

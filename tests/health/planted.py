@@ -346,8 +346,10 @@ def sparse(copy: Copy) -> None:
 
 
 def leaving(copy: Copy) -> None:
-    """The data's actions become less likely in every row."""
-    copy("awr-cartpole", "").change("policy/data_logprob", lambda i, x: x - 0.3 * i)
+    """The data's actions become less likely in every row, and nothing is gained by it."""
+    run = copy("awr-cartpole", "")
+    run.change("policy/data_logprob", lambda i, x: x - 0.3 * i)
+    run.change("eval/return_det", lambda i, x: 20.0 + i % 2)
 
 
 def swinging(copy: Copy) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from relab import cli
 from relab.configs.base import ConfigError
-from relab.folders import STALE_S, state_of
+from relab.folders import state_of
 from relab.health.examine import examine, load_view
 from relab.health.render import text
 from relab.importers.find import find
 from relab.jsonl import RecordError
+from relab.places import STALE_S
 
 ROOT = Path(__file__).resolve().parent / "histories"
 HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"

@@ -31,6 +31,8 @@ HEALTHY = {
 FAULTY = {
     "steps-too-small": "lr-over-1000/dqn-CartPole-v1-s0", "steps-too-large": "lr-times-100/sac-Pendulum-v1-s0",
     "critic-expects-nothing": "lr-over-1000/sac-Pendulum-v1-s0",
+    "value-sign-turned": "reward-negated/sac-Pendulum-v1-s0",
+    "value-in-other-units": "reward-times-1000/td3-Pendulum-v1-s0",
     "replay-too-small": "buffer-tiny/sac-Pendulum-v1-s0", "rows-hardly-used": "updates-rare/dqn-CartPole-v1-s0",
     "temperature-drowns-reward": "temperature-huge/sac-Pendulum-v1-s0",
     "target-network-frozen": "target-never-updated/sac-Pendulum-v1-s0",

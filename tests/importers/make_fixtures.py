@@ -4,6 +4,7 @@
     python -m venv /tmp/o && /tmp/o/bin/pip install optuna pyyaml hydra-core && /tmp/o/bin/python tests/importers/make_fixtures.py optuna zoo hydra
     python -m venv /tmp/z && /tmp/z/bin/pip install rl_zoo3 && /tmp/z/bin/python tests/importers/make_fixtures.py zoo_run
     python -m venv /tmp/r && /tmp/r/bin/pip install 'ray[rllib]' torch pillow && /tmp/r/bin/python tests/importers/make_fixtures.py rllib
+    python -m venv /tmp/d && /tmp/d/bin/pip install d3rlpy && /tmp/d/bin/python tests/importers/make_fixtures.py d3rlpy
 
 `sb3` before `zoo` and `zoo_run`, `plain` before `hydra`, which add cases to it. Weights are cut out of the model zips, and host names out of the rest. The
 fixtures of csv and jsonl are small enough to be written by hand; `plain` writes them. VERSIONS.json says what wrote them.
@@ -156,6 +157,59 @@ def _keep(trial: Path, folder: Path, with_params: bool) -> None:
         shutil.copy(trial / "params.json", folder)
 
 
+# ---- d3rlpy
+
+
+def d3rlpy() -> None:
+    """Two offline runs and an online one, of networks of eight units; the models are not kept."""
+    import d3rlpy as library
+    import torch
+
+    torch.set_num_threads(1)
+    folder = fresh("d3rlpy")
+    tiny = library.models.VectorEncoderFactory(hidden_units=[8])
+    cql = library.algos.DiscreteCQLConfig(batch_size=32, encoder_factory=tiny)
+    iql = library.algos.IQLConfig(batch_size=32, n_critics=1, actor_encoder_factory=tiny, critic_encoder_factory=tiny,
+                                  value_encoder_factory=tiny)  # fmt: skip
+    _offline(folder, "cql_20260101000000", cql, "CartPole-v1")
+    _offline(folder, "iql_20260101000100", iql, "Pendulum-v1")
+    _online(folder, "dqn_20260101000200", library.algos.DQNConfig(batch_size=8, encoder_factory=tiny), "CartPole-v1")
+    versions("d3rlpy")
+
+
+def _adapter(folder: Path):
+    import d3rlpy as library
+
+    return library.logging.FileAdapterFactory(root_dir=str(folder))
+
+
+def _offline(folder: Path, name: str, config, env: str) -> None:
+    import d3rlpy as library
+    import gymnasium
+
+    library.seed(0)
+    world = gymnasium.make(env, max_episode_steps=40)
+    buffer = library.dataset.create_fifo_replay_buffer(limit=2000, env=world)
+    random = library.algos.DiscreteRandomPolicyConfig() if "CartPole" in env else library.algos.RandomPolicyConfig()
+    random.create().collect(world, buffer=buffer, n_steps=1000, show_progress=False)
+    judge = library.metrics.EnvironmentEvaluator(world, n_trials=2)
+    judges = {"environment": judge, "td_error": library.metrics.TDErrorEvaluator()}
+    config.create(device=False).fit(
+        buffer, n_steps=500, n_steps_per_epoch=50, experiment_name=name, with_timestamp=False, show_progress=False,
+        save_interval=1000, evaluators=judges, logger_adapter=_adapter(folder))  # fmt: skip
+
+
+def _online(folder: Path, name: str, config, env: str) -> None:
+    import d3rlpy as library
+    import gymnasium
+
+    library.seed(0)
+    worlds = [gymnasium.make(env, max_episode_steps=40) for _ in range(2)]
+    config.create(device=False).fit_online(
+        worlds[0], eval_env=worlds[1], n_steps=400, n_steps_per_epoch=100, eval_n_trials=2, save_interval=1000,
+        experiment_name=name, with_timestamp=False, show_progress=False, logger_adapter=_adapter(folder))  # fmt: skip
+
+
 # ---- Optuna
 
 
@@ -261,7 +315,7 @@ def _write(path: Path, rows: list[dict[str, float]], mark: str = ",") -> None:
 
 
 if __name__ == "__main__":
+    makers = {"sb3": sb3, "zoo": zoo, "zoo_run": zoo_run, "rllib": rllib, "d3rlpy": d3rlpy, "optuna": optuna,
+              "plain": plain, "hydra": hydra}  # fmt: skip
     for name in sys.argv[1:]:
-        {"sb3": sb3, "zoo": zoo, "zoo_run": zoo_run, "rllib": rllib, "optuna": optuna, "plain": plain, "hydra": hydra}[
-            name
-        ]()
+        makers[name]()

@@ -80,11 +80,77 @@ def pufferlib() -> None:
     folder = fresh("pufferlib")
     (folder / "v3").mkdir()
     (folder / "v3" / "train.log").write_text(puffer_log(70))
-    (folder / "v4").mkdir()
-    metrics = {"agent_steps": [0, 1000, 2000], "env/episode_return": [0.0, 1.0, 2.0], "loss/entropy": [1.5, 1.25, 1.0],
-               "perf/rollout": [0.1, 0.1, 0.1], "SPS": [9000, 9100, 9200]}  # fmt: skip
-    args = {"env_name": "puffer_toy", "train": {"learning_rate": 0.01, "seed": 7, "gamma": 0.98}, "metrics": metrics}
-    write_json(folder / "v4" / "1700000000.json", args)
+    logs = folder / "v4" / "puffer_toy"
+    logs.mkdir(parents=True)
+    (logs / "1700000000000.json").write_text(json.dumps({**PUFFER_ARGS, "metrics": puffer_metrics(NATIVE)}))
+    slowly = {**PUFFER_ARGS, "slowly": True, "gpu_id": 1, "metrics": puffer_metrics(TORCH)}
+    (logs / "1700000100000.json").write_text(json.dumps(slowly))
+    logs = folder / "v5" / "puffer_toy"
+    logs.mkdir(parents=True)
+    (logs / "1700000200000.ini").write_text(puffer_ini())
+    (logs / "1700000300000.ini").write_text(puffer_ini())
+    (logs / "1700000300000.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in puffer_rows(NATIVE))
+        + '{"agent_steps": 819200, "eval/score": 30, "eval/n": 10010}\n'
+    )
+
+
+# As PufferLib 4.0 writes them: all arguments, those of the section `base` at the top, then the metrics, in one line.
+PUFFER_ARGS: dict[str, Any] = {
+    **{"load_model_path": None, "load_id": None, "render_mode": "auto", "wandb": False, "wandb_project": "puffer4"},
+    **{"wandb_group": "debug", "tag": None, "slowly": False, "env_name": "puffer_toy", "rank": 0, "world_size": 1},
+    **{"gpu_id": 0, "profile": False, "checkpoint_dir": "checkpoints", "log_dir": "logs", "checkpoint_interval": 200},
+    **{"eval_episodes": 10000, "cudagraphs": 10, "seed": 73, "reset_state": True},
+    "vec": {"total_agents": 128, "num_buffers": 2, "num_threads": 16},
+    "env": {"frameskip": 4, "width": 576},
+    "policy": {"hidden_size": 128, "num_layers": 4, "expansion_factor": 1},
+    "torch": {"network": "MinGRU", "encoder": "DefaultEncoder", "decoder": "DefaultDecoder"},
+    "train": {"gpus": 1, "seed": 42, "total_timesteps": 819200, "learning_rate": 0.015, "anneal_lr": 1, "gamma": 0.995,
+              "gae_lambda": 0.9, "replay_ratio": 1.0, "clip_coef": 0.2, "vf_coef": 2.0, "max_grad_norm": 1.5,
+              "ent_coef": 0.001, "minibatch_size": 8192, "horizon": 64},
+    "sweep": {"metric": "score", "goal": "maximize", "downsample": 5,
+              "train": {"learning_rate": {"distribution": "log_normal", "min": 1e-05, "max": 0.1, "scale": 0.5}}},
+}  # fmt: skip
+NATIVE = {"policy": -0.01, "value": 0.3, "entropy": 1.5, "total": 0.6, "old_kl": 0.001, "kl": 0.01, "clipfrac": 0.15}
+TORCH = {"policy_loss": -0.01, "value_loss": 0.3, "entropy": 1.5, "old_approx_kl": 0.001, "approx_kl": 0.01,
+         "clipfrac": 0.15, "importance": 1.0, "explained_variance": 0.5}  # fmt: skip
+
+
+def puffer_rows(losses: dict[str, float]) -> list[dict[str, float]]:
+    """What the trainer logs, here after every epoch of 128 agents and 64 steps."""
+    rows = []
+    for epoch in range(1, 101):
+        row = {"SPS": 90000 + epoch, "agent_steps": 8192 * epoch, "uptime": 0.6 * epoch, "epoch": epoch}
+        row |= {"env/score": 0.25 * epoch, "env/perf": 0.01 * epoch, "env/episode_return": 0.5 * epoch}
+        row |= {"env/episode_length": 100.0, "env/n": 40.0}
+        row |= {f"loss/{name}": round(value * (1 - 0.002 * epoch), 6) for name, value in losses.items()}
+        row |= {"perf/rollout": 0.25, "perf/eval_gpu": 0.125, "perf/train": 0.25, "util/gpu_percent": 80.0}
+        rows.append(row)
+    return rows
+
+
+def puffer_metrics(losses: dict[str, float], points: int = 5) -> dict[str, list[float]]:
+    """Means over equal parts of the steps, then the last row, whose env/ values are those of the evaluation."""
+    rows = puffer_rows(losses)
+    last = {**rows[-1], "env/score": 30.0, "env/episode_return": 60.0, "env/n": 10010.0}
+    found: dict[str, list[float]] = {name: [] for name in rows[0]}
+    size = len(rows) // (points - 1)
+    for part in range(points - 1):
+        for name, values in found.items():
+            values.append(sum(row[name] for row in rows[part * size : (part + 1) * size]) / size)
+    for name, values in found.items():
+        values.append(last[name])
+    return found
+
+
+def puffer_ini() -> str:
+    """As PufferLib 5.0 writes the same: sections, no losses."""
+    sections = {"base": {k: v for k, v in PUFFER_ARGS.items() if not isinstance(v, dict)}}
+    sections |= {name: PUFFER_ARGS[name] for name in ("vec", "env", "policy", "train")}
+    metrics = {name: values for name, values in puffer_metrics(NATIVE).items() if not name.startswith("loss/")}
+    sections["metrics"] = {name: ",".join(f"{v:.17g}" for v in values) for name, values in metrics.items()}
+    parts = [f"\n[{name}]\n" + "".join(f"{k} = {v}\n" for k, v in rows.items()) for name, rows in sections.items()]
+    return "# PufferLib log v1\n" + "".join(parts)
 
 
 # ---- A loop that writes its own next config

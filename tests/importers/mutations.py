@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -179,15 +179,21 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 def events(data: bytes, rng: Random) -> bytes:
     """A TensorBoard file whose checksums are right and whose messages are not."""
-    scan = tfrecords.Scan()
-    found = [p for block in tfrecords.blocks(io.BytesIO(data), scan) for p in block.payloads] or [b""]
-    return b"".join(tfrecords.pack(payload) for payload in _records(found, rng))
+    return b"".join(tfrecords.pack(payload) for payload in _records(payloads(io.BytesIO(data)) or [b""], rng))
+
+
+def payloads(file: BinaryIO) -> list[bytes]:
+    return [payload for block in tfrecords.blocks(file, tfrecords.Scan()) for payload in block.payloads]
 
 
 def wandb(data: bytes, rng: Random) -> bytes:
-    found = list(wandb_file.records(data, [])) or [b""]
-    out = bytearray(data[: wandb_file.HEADER.size])
-    for payload in _records(found, rng):
+    return framed(data, _records(list(wandb_file.records(data, [])) or [b""], rng))
+
+
+def framed(header: bytes, found: list[bytes]) -> bytes:
+    """A W&B or SwanLab file of these records, behind the header of another one."""
+    out = bytearray(header[: wandb_file.HEADER.size])
+    for payload in found:
         _frame(out, payload)
     return bytes(out)
 

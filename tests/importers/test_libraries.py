@@ -4,7 +4,8 @@
         optuna trackio swanlab hydra-core pyyaml
     RELAB_TOOLS_PYTHON=V/bin/python make test-all
 
-For Stable-Baselines3 and RL-Zoo, `make bench-peers` or RELAB_TOOLS_PYTHON of a venv with rl_zoo3.
+`pip install d3rlpy rsl-rl-lib skrl tianshou torchrl` adds the training libraries. For Stable-Baselines3 and RL-Zoo,
+`make bench-peers` or RELAB_TOOLS_PYTHON of a venv with rl_zoo3.
 """
 
 from __future__ import annotations
@@ -31,6 +32,11 @@ MADE = {
     "swanlab": ("make_binary_fixtures.py", "swanlab", "swanlab", "swanlab"),
     "optuna": ("make_fixtures.py", "optuna", "optuna sqlalchemy", "optuna"),
     "hydra": ("make_fixtures.py", "csv", "hydra", "csv/hydra"),
+    "d3rlpy": ("make_fixtures.py", "d3rlpy", "d3rlpy", "d3rlpy"),
+    "rsl_rl": ("make_library_fixtures.py", "tensorboard", "rsl_rl tensorboard", "boards/rsl_rl"),
+    "skrl": ("make_library_fixtures.py", "tensorboard", "skrl gymnasium", "boards/skrl"),
+    "tianshou": ("make_library_fixtures.py", "tensorboard", "tianshou tensorboard", "boards/tianshou"),
+    "torchrl": ("make_library_fixtures.py", "torchrl", "torchrl", "torchrl"),
     "zoo_run": ("make_fixtures.py", "sb3", "rl_zoo3", "sb3/zoo_run"),
 }
 pytestmark = pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -50,12 +51,77 @@ def test_a_frame_drawn_again_counts_once() -> None:
     assert len(pufferlib.frames(again)) == len(pufferlib.frames(text)) == 4
 
 
+V4, V5 = FIXTURES / "v4" / "puffer_toy", FIXTURES / "v5" / "puffer_toy"
+LOSSES = {"policy/loss", "value/loss", "policy/entropy", "policy/kl", "policy/kl_k1", "policy/clip_share"}
+
+
 def test_the_json_of_version_4() -> None:
-    run = only(FIXTURES / "v4")
-    assert run.column("return/mean").steps.tolist() == [0, 1000, 2000]
-    assert run.column("policy/entropy").values.tolist() == [1.5, 1.25, 1.0]
-    assert run.config == {"env": {"name": "puffer_toy"}, "algo": {"lr": 0.01, "gamma": 0.98}, "seed": 7}
-    assert "foreign/perf/rollout" in run.columns
+    run = only(V4 / "1700000000000.json")
+    assert run.column("return/mean").steps.tolist() == [106496, 311296, 516096, 720896, 819200]  # means, as the values
+    assert run.column("return/mean").values.tolist() == [6.5, 19.0, 31.5, 44.0, 60.0]  # the last: after training
+    assert run.column("policy/kl").values[-1] == pytest.approx(0.008)
+    assert set(run.columns) >= LOSSES | {"time/sps", "time/elapsed_s", "data/iteration", "foreign/perf/rollout"}
+    assert run.config["algo"]["lr"] == 0.015
+    assert (run.meta["seed"], run.meta["spec"]["env"]) == (73, "puffer_toy")  # not the seed of the section `train`
+    assert run.meta["status"] == "finished"
+    assert not run.problems
+
+
+def test_the_losses_of_the_trainer_of_pytorch_have_other_names() -> None:
+    native, slowly = only(V4 / "1700000000000.json"), only(V4 / "1700000100000.json")
+    assert set(slowly.columns) >= LOSSES
+    assert native.mapping["loss/kl"] == slowly.mapping["loss/approx_kl"] == "policy/kl"
+
+
+def test_the_gpu_and_the_folders_of_a_run_are_no_settings() -> None:
+    found = [run.history for run in find.load_all(V4).runs]
+    flat = [{**run.config["foreign"], "slowly": None} for run in found]
+    assert len(flat) == 2
+    assert flat[0] == flat[1]
+    assert not {"gpu_id", "checkpoint_dir", "log_dir"} & set(flat[0])
+
+
+def test_the_plan_of_several_gpus_is_that_of_all(tmp_path: Path) -> None:
+    args = {**maker.PUFFER_ARGS, "world_size": 2, "metrics": {"agent_steps": [10], "env/score": [1.0]}}
+    (tmp_path / "1.json").write_text(json.dumps(args))
+    assert only(tmp_path / "1.json").config["total_steps"] == 2 * 819200
+
+
+def test_a_run_that_has_not_ended_says_so(tmp_path: Path) -> None:
+    (tmp_path / "1.json").write_text(json.dumps({**maker.PUFFER_ARGS, "metrics": {}}))
+    (problem,) = only(tmp_path / "1.json").problems
+    assert "when a run has ended" in problem.message
+
+
+def test_the_ini_of_version_5() -> None:
+    run = only(V5 / "1700000200000.ini")
+    json_run = only(V4 / "1700000000000.json")
+    assert run.column("return/mean").values.tolist() == json_run.column("return/mean").values.tolist()
+    assert run.config["algo"] == json_run.config["algo"]
+    assert run.meta["seed"] == 73
+    assert not LOSSES & set(run.columns)
+
+
+def test_the_rows_beside_an_ini_are_read_instead() -> None:
+    runs = {run.name: run.history for run in find.load_all(V5).runs}
+    assert set(runs) == {"1700000200000.ini", "1700000300000.ini"}
+    run = runs["1700000300000.ini"]
+    assert len(run.column("return/mean").steps) == 100
+    assert set(run.columns) >= LOSSES
+    assert set(run.axes.values()) == {"agent_steps"}
+
+
+def test_times_below_a_second_are_not_minutes() -> None:
+    text = maker.frame(1, "8.2K", {}, []).replace("0m 1s", "640ms")
+    assert pufferlib.frames(text)[0].numbers["uptime"] == pytest.approx(0.64)
+
+
+def test_frames_of_version_4_have_shorter_names() -> None:
+    losses = {"policy": "0.100", "value": "0.200", "entropy": "0.300", "total": "0.4", "old_kl": "0.5", "kl": "0.600"}
+    found = pufferlib.frames(maker.frame(1, "8.2K", losses, []))[0].numbers
+    assert [pufferlib.NAMES[f"losses/{name}"][0] for name in losses if name != "total"] == [
+        "policy/loss", "value/loss", "policy/entropy", "policy/kl_k1", "policy/kl"]  # fmt: skip
+    assert found["losses/kl"] == 0.6
 
 
 def test_torn_logs_never_raise(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mutations import framed
 
 from relab.folders import group_key
 from relab.history import History
@@ -85,3 +87,49 @@ def test_settings_that_lead_out_are_not_read(folder, tmp_path):
     run = runs(folder)["ppo-0"]
     assert "algo" not in run.config
     assert any("must lie inside" in p.message for p in run.problems)
+
+
+# ---- Files of version 1: SwanLab 0.6 and 0.7
+
+
+def old_record(kind: str, **data) -> bytes:
+    return json.dumps({"model_type": kind, "data": data}).encode()
+
+
+def old_log(folder: Path, *more: bytes) -> Path:
+    """As the backup of a run was written: a header, what it belongs to, scalars, a footer."""
+    folder.mkdir(parents=True)
+    made = [old_record("Header", create_time="2025-07-01T00:00:00", backup_type="DEFAULT", version="0.6.5"),
+            old_record("Project", name="relab", workspace="me", public=False),
+            old_record("Experiment", name="ppo-7", description="old", tags=[])]  # fmt: skip
+    for i in range(40):
+        metric = {"index": str(i), "data": "NaN" if i == 3 else i / 2, "create_time": "2025-07-01T00:00:01"}
+        made.append(old_record("Scalar", metric=metric, key="train/ep_rew_mean", step=128 * i, epoch=i + 1))
+    path = folder / "backup.swanlab"
+    path.write_bytes(framed(wandb_file.HEADER.pack(b":SWL", 0xE1D6, 1), [*made, *more]))
+    return path
+
+
+def test_the_json_records_of_older_files(tmp_path):
+    old_log(tmp_path / "run-20250701_000000-abc", old_record("Footer", create_time="2025-07-01", success=True))
+    (tmp_path / "run-20250701_000000-abc" / "files").mkdir()
+    settings = "lr:\n  desc: ''\n  sort: 0\n  value: 0.001\n"
+    (tmp_path / "run-20250701_000000-abc" / "files" / "config.yaml").write_text(settings)
+    run = runs(tmp_path)["ppo-7"]
+    steps, values = run.column("return/mean_100")
+    assert steps.tolist() == [128 * i for i in range(40)]
+    assert np.isnan(values).nonzero()[0].tolist() == [3]
+    assert (run.meta["status"], run.meta["swanlab"]["project"]) == ("finished", "relab")
+    assert run.config["algo"] == {"lr": 0.001}
+    assert run.problems == []
+
+
+def test_an_older_file_without_its_end_or_with_odd_records(tmp_path):
+    scalar = {"key": "x", "step": 1}
+    odd = [b'{"model_type": "Scalar"}', b"{", old_record("Scalar", metric={"data": 10**400}, **scalar)]
+    odd += [old_record("Scalar", metric=3, **scalar), old_record("Scalar", metric={"data": "x"}, **scalar)]
+    old_log(tmp_path / "run-1", *odd)
+    run = runs(tmp_path)["ppo-7"]
+    assert len(run.column("return/mean_100").steps) == 40
+    assert run.meta["status"] == "running"
+    assert len(run.problems) == 4

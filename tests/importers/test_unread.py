@@ -48,6 +48,9 @@ def passed(root: Path) -> dict[str, str]:
         ("a.csv", GOOD.encode("utf-16-le"), "byte 1 is 0: binary, or UTF-16 without its mark"),
         ("a.csv", b"1,2\n3,4\n", "its first line must name the columns"),
         ("a.csv", b"colour,taste\nred,sweet\n", "its first line names no step and no metric"),
+        ("a.csv", ",".join(f"c{i}" for i in range(21_000)).encode() + b"\n", "names 21,000 columns; a table"),
+        ("a.csv", ",".join(f"c{i}" for i in range(90_000)).encode() + b"\n", "names at least 39,"),
+        ("a.csv", b"x" * 300_000 + b"\n1\n", "its first line has more than 262,144 bytes"),
         ("a.wandb", b":W&", "byte 0 on is b':W&', not b':W&B'"),
         ("a.wandb", b"", "empty"),
         ("a.swanlab", b"<html>", "byte 0 on is b'<htm', not b':SWL'"),
@@ -72,6 +75,21 @@ def test_a_base_of_another_kind_names_its_tables(root):
         base.execute("CREATE TABLE weather (day)")
     base.close()
     assert "tables of no format that relab reads: weather" in passed(root)["other.db"]
+
+
+def test_a_log_beside_those_of_another_format_is_named(tmp_path):
+    """Two loggers in one folder, most often of one run: the second is not read as another, but it is said."""
+    events = next((FIXTURES / "tensorboard" / "rewound").glob("*tfevents*"))
+    write(tmp_path / "two" / "progress_a.csv", GOOD)
+    shutil.copy(events, tmp_path / "two")
+    write(tmp_path / "base" / "good.csv", GOOD)
+    write(tmp_path / "base" / "rows.jsonl", '{"step": 1, "return": 2}\n')
+    shutil.copy(FIXTURES / "mlflow" / "mlflow.db", tmp_path / "base")
+    found = {gone.where: gone.why for gone in find.load_all(tmp_path).unread}
+    assert list(found) == ["base/good.csv", "base/rows.jsonl", f"two/{events.name}"]
+    assert "the folder was read as mlflow; give this file by its name" in found["base/good.csv"]
+    assert "the folder was read as csv" in found[f"two/{events.name}"]
+    assert len(find.load_all(tmp_path / "two" / events.name).runs) == 1
 
 
 def test_files_in_the_folder_of_a_run_are_the_runs(tmp_path):
@@ -161,7 +179,7 @@ def test_examine_says_it_in_its_footer_all_of_it_with_v_and_in_json(mixed, capsy
     assert cli.main(["examine", str(mixed)]) == 0
     assert "not read: odd/a.csv (empty: whatever opened it wrote nothing) and 1 more" in capsys.readouterr().out
     assert cli.main(["examine", str(mixed), "-v"]) == 0
-    assert "not checked: ? (odd/b.wandb): empty" in capsys.readouterr().out
+    assert "not read (odd/b.wandb): empty" in capsys.readouterr().out
     assert cli.main(["examine", str(mixed), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["not_checked"]
     assert [row["run"] for row in told if row["slug"] == "?"] == ["odd/a.csv", "odd/b.wandb"]
@@ -193,6 +211,21 @@ def test_python_has_it(mixed):
     runs = api.load(mixed)
     assert [gone.where for gone in runs.unread] == ["odd/a.csv", "odd/b.wandb"]
     assert "odd/b.wandb" in runs._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("empty", "the folder is empty"), ("a.txt", "the file is not of a format that relab reads")]
+)
+def test_an_empty_folder_and_a_file_of_no_format_are_called_so(tmp_path, name, said):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "a.txt").write_text("hello\n")
+    with pytest.raises(RecordError, match=said):
+        find.load_all(tmp_path / name)
+
+
+def test_a_path_that_is_not_there_is_called_so(tmp_path, capsys):
+    assert cli.main(["examine", str(tmp_path / "gone")]) == 2
+    assert f"{tmp_path / 'gone'} does not exist" in capsys.readouterr().err
 
 
 def test_where_no_run_is_left_the_files_are_named(tmp_path, capsys):

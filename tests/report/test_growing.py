@@ -20,7 +20,9 @@ def made() -> History:
     return History(Path("school"), columns=columns, events=[{"kind": "gate", "step": 16000}])
 
 
-def test_the_curve_grows_from_left_to_right(tmp_path: Path) -> None:
+def test_the_curve_grows_from_left_to_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "FRAMES", 9)
+    monkeypatch.setattr(growing, "HOLD", 3)
     found = growing.film(made(), tmp_path / "curve.gif")
     assert found["metrics"] == ["multi/avg_final", "return/mean_100"]
     frames = [np.asarray(frame)[..., :3].astype(int) for frame in imageio.mimread(tmp_path / "curve.gif")]
@@ -29,7 +31,7 @@ def test_the_curve_grows_from_left_to_right(tmp_path: Path) -> None:
         for frame in (frames[0], frames[len(frames) // 2], frames[-1])
     ]
     assert blue[0] < blue[1] < blue[2]
-    assert found["frames"] == growing.FRAMES + growing.HOLD
+    assert found["frames"] == 9 + 3
 
 
 def test_metrics_that_are_not_there_are_named(tmp_path: Path) -> None:

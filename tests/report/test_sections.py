@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import runs
+from relab import cli
 from relab.jsonl import RecordError, encode
 from relab.report import course, sections
 from relab.report.share import Cleaner
@@ -42,6 +43,23 @@ def test_above_random_is_required(tmp_path):
     """From 5 to 19 is a gain over the start, but not over a random policy."""
     data = sections.build(made(tmp_path / "run", (5.0, 12.0, 19.0), spread=0.1))
     assert data["sentence"].startswith("Did not learn: 5 → 19 (random 20)")
+
+
+def test_a_log_that_begins_after_the_start_is_held_against_random():
+    """Stable-Baselines3 evaluates first when it has learned for a while: no gain since then is not nothing learned."""
+    folder = Path(__file__).parents[1] / "importers" / "fixtures" / "sb3" / "ppo_cartpole_seed0"
+    told = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
+    assert sections.build(folder)["sentence"].startswith(told)
+
+
+def test_rows_of_training_are_not_called_episodes(tmp_path, capsys):
+    rows = "".join(f"{i * 10},{i}\n" for i in range(50))
+    (tmp_path / "a.csv").write_text("global_step,return\n" + rows)
+    (tmp_path / "a.json").write_text('{"zeta": 1, "lr": 0.1}')
+    assert cli.main(["note", str(tmp_path / "a.csv")]) == 0
+    shown = capsys.readouterr().out
+    assert "| 1 | - | return/mean" in shown
+    assert shown.index("| algo.lr | 0.1 |") < shown.index("| foreign.zeta | 1 |")
 
 
 def test_solved_is_told_with_its_bias(tmp_path):

@@ -18,6 +18,7 @@ from relab.schedules import change, evaluated
 from relab.schedules.evaluated import Episode
 from relab.schedules.gate import ScheduleError
 from relab.schedules.sources import read_starts
+from relab.streams import generator
 
 FISH = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "fish"
 needs_fish = pytest.mark.skipif(not FISH.is_dir(), reason="the fish records are not in ../shared/corpus")
@@ -61,6 +62,18 @@ def test_intervals_count_episodes_not_agents():
     assert hits >= 88
     assert naive < 65
     assert np.median(worth) < 250  # of 1,152
+
+
+def test_the_interval_of_a_percentile_is_that_of_drawn_episodes():
+    """Of episodes alike in size and not: the 10 % point of each of the resamples, one by one."""
+    rng = np.random.default_rng(5)
+    for sizes in ([20] * 6, [20, 20, 20, 20, 20, 19]):
+        steps = [np.sort(rng.integers(1, 300, n)).astype(float) for n in sizes]
+        draw = generator(0, "multi_eval_percentile").integers(0, 6, (evaluated.RESAMPLES, 6))
+        each = [np.percentile(np.concatenate([steps[i] for i in row]), 10) for row in draw]
+        episodes = [Episode(i, n, tuple(int(x) for x in row)) for i, (n, row) in enumerate(zip(sizes, steps))]
+        found = evaluated.summarise(episodes, 300, (100,)).ends["death_p10"]
+        assert found == (np.std(each, ddof=1), np.percentile(each, 2.5), np.percentile(each, 97.5))
 
 
 def test_sectors_are_what_they_say():

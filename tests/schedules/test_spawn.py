@@ -13,7 +13,7 @@ from relab.envs.fish import Fish
 from relab.envs.fish_moves import KEEP
 from relab.schedules.spawn import covered, floor_after_moves, step_one_floor
 
-N = 4000  # schools of 25: 100,000 fish
+N = 2000  # schools of 25: 50,000 fish
 
 
 def test_at_the_centre_it_is_reach_over_spawn():
@@ -27,7 +27,7 @@ def test_further_out_it_falls_like_one_over_the_distance(rho):
 
 @pytest.mark.parametrize("rho", [0.3, 0.699, 0.701, 1.0, 4.0, 7.5, 8.6])
 def test_the_integral_is_exact(rho):
-    r = 8 * (np.arange(4_000_000) + 0.5) / 4_000_000
+    r = 8 * (np.arange(1_000_000) + 0.5) / 1_000_000
     assert step_one_floor(rho) == pytest.approx(covered(r, rho).mean(), abs=1e-7)
 
 

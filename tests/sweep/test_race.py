@@ -65,11 +65,11 @@ def test_a_trial_does_not_win_by_failing():
 def test_alike_trials_are_hardly_ever_dropped():
     """Six trials that are all the same, looked at three times: any drop is an error, at most 5 % of races."""
     rng, wrong = np.random.default_rng(0), 0
-    for _ in range(200):
+    for _ in range(100):
         rows, looks = rng.normal(size=(6, 15)), []
         gone = [race.drop(made(), outcomes(rows[:, :n]), looks, 6) for n in (5, 8, 12)]
         wrong += any(gone)
-    assert wrong / 200 <= 0.05
+    assert wrong / 100 <= 0.05
 
 
 def test_the_winner_of_many_alike_is_flattered():

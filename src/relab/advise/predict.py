@@ -16,7 +16,6 @@ from relab import stats
 from relab.advise.recipes import is_number
 from relab.configs.views import diff
 from relab.folders import group_key, seed_of
-from relab.glossary import RETURNS
 from relab.health.rule import Missing
 from relab.health.view import Evaluation, View
 from relab.proposal import Cost, Predicted
@@ -90,7 +89,7 @@ def metric_of(view: View) -> str:
     """The name of what View.standing() measures."""
     if view.has_evals(view.by):
         return f"eval/return_{view.by}"
-    return next((name for name in RETURNS if view.has(name)), "")
+    return view.earned
 
 
 # ---- Which runs speak about it

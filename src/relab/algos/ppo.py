@@ -8,22 +8,23 @@ evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 
 from __future__ import annotations
 
-import functools
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from relab import blas, fastmlp, nets, returns, rollout
-from relab.algos.ppo_learner import FastLearner, Gradient, SequenceLearner, TorchLearner
+from relab.algos import ppo_metrics
+from relab.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
+from relab.algos.ppo_metrics import Step
 from relab.configs.ppo import PPO
 from relab.crew import Crew
 from relab.envs.account import TIME_LIMIT
 from relab.envs.base import Env, Worlds
 from relab.heads import Head
-from relab.losses import STATS, Batch, Coefs
+from relab.losses import Batch, Coefs
 from relab.nets import Net
 from relab.normalise import Running, discounted_sums
 from relab.optim import Adam, clip_norm
@@ -209,7 +210,7 @@ def update(s: State) -> dict[str, float]:
     metrics = count(s)
     batch, found = judge(s)
     before = s.agent.params.flat.clone()
-    metrics |= found | learn(s, batch, lr, ent_coef) | step_size(s, before)
+    metrics |= found | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
     if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw
         obs = s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1])
         s.agent.scale.update(obs[s.traj.alive_TB.reshape(-1)])
@@ -269,10 +270,12 @@ def judge(s: State) -> tuple[Batch, dict[str, float]]:
     r_TB = scaled_rewards(s) if cfg.norm_return else traj.reward_TB
     adv_TB = advantages(s, r_TB, vn_TB)
     target_TB, alive = adv_TB + traj.value_TB, traj.alive_TB
-    found = batch_metrics(s, adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
+    found = ppo_metrics.batch_metrics(adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
+    found |= ppo_metrics.saturation(agent.head, traj) | ppo_metrics.scale_metrics(cfg, s.reward_scale, agent.scale)
     if cfg.norm_adv:
         adv_TB = standardised(adv_TB, alive)
-    found |= end_metrics(traj, vn_TB) | surprise_metrics(traj, adv_TB, r_TB + cfg.gamma * vn_TB - traj.value_TB)
+    delta_TB = r_TB + cfg.gamma * vn_TB - traj.value_TB
+    found |= ppo_metrics.end_metrics(traj, vn_TB) | ppo_metrics.surprise_metrics(traj, adv_TB, delta_TB)
     return Batch(traj.action_TBK, traj.logp_TB, adv_TB, target_TB, traj.value_TB, alive.astype(np.float32)), found
 
 
@@ -287,22 +290,6 @@ def advantages(s: State, r_TB: np.ndarray, vn_TB: np.ndarray) -> np.ndarray:
 def standardised(adv_TB: np.ndarray, alive: np.ndarray) -> np.ndarray:
     """Mean 0 and standard deviation 1 over the batch's living rows."""
     return (adv_TB - adv_TB[alive].mean()) / (adv_TB[alive].std() + 1e-8)
-
-
-def end_metrics(traj: Trajectory, vn_TB: np.ndarray) -> dict[str, float]:
-    """What the targets take for the value beyond an episode's end: 0 after termination, V(final s) after a cut."""
-    ends = {"value/after_end": traj.terminated_TB, "value/after_cut": traj.truncated_TB}
-    return {name: float(vn_TB[rows].mean()) for name, rows in ends.items() if rows.any()}
-
-
-def surprise_metrics(traj: Trajectory, adv_TB: np.ndarray, delta_TB: np.ndarray) -> dict[str, float]:
-    """Does the advantage in the loss contain its own step's TD error, and more of it than of the next step's?"""
-    alive = traj.alive_TB
-    on = alive[:-1] & alive[1:] & ~traj.ended_TB[:-1]  # the next row is the next step of the same episode
-    own = returns.correlation(adv_TB[alive], delta_TB[alive])
-    then = returns.correlation(adv_TB[:-1][on], delta_TB[1:][on])
-    found = {"data/advantage_td": own, "data/advantage_td_next": then}
-    return {name: x for name, x in found.items() if np.isfinite(x)}
 
 
 def successor_values(s: State) -> np.ndarray:
@@ -326,23 +313,6 @@ def scaled_rewards(s: State) -> np.ndarray:
     return np.clip(traj.reward_TB / np.sqrt(s.reward_scale.var[0] + 1e-8), -10, 10).astype(np.float32)
 
 
-def batch_metrics(s: State, adv: np.ndarray, target: np.ndarray, v: np.ndarray, r: np.ndarray) -> dict[str, float]:
-    """The batch as the learner will see it: advantages before normalisation, value targets, what V explains."""
-    found = {"value/explained_variance": returns.explained_variance(v, target), "value/mean": v.mean(dtype=np.float64)}
-    for name, x in (("data/advantage", adv), ("value/target", target), ("data/reward", r)):
-        found |= {f"{name}_mean": x.mean(dtype=np.float64), f"{name}_std": x.std(dtype=np.float64)}
-        found |= {f"{name}_min": x.min(), f"{name}_max": x.max()}
-    if s.agent.head.gaussian:
-        raw = s.traj.action_TBK[s.traj.alive_TB]
-        found["policy/saturated_share"] = (np.abs(raw) > 1).mean()
-    if s.cfg.norm_return:
-        found["data/reward_scale"] = np.sqrt(s.reward_scale.var[0] + 1e-8)
-        found["data/reward_seen"] = s.reward_scale.count[0]
-    if s.cfg.norm_obs:
-        found["data/obs_seen"] = s.agent.scale.count[0]
-    return {name: float(x) for name, x in found.items()}
-
-
 def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float]:
     """Epochs of minibatch steps on one batch, ended early when the policy has moved past target_kl."""
     cfg, (n, obs_max) = s.cfg, load_batch(s, batch)
@@ -356,7 +326,10 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
                 break
         if seen[-1][-1].stopped:
             break
-    metrics = learning_metrics(s, seen, lr, ent_coef) | {"data/obs_max": obs_max}
+    now = {"optim/lr": lr, "optim/ent_coef": ent_coef}
+    counts = {"data/updates": s.counts.updates, "optim/adam_steps": s.adam.updates}
+    metrics = ppo_metrics.learning_metrics(cfg, s.agent.head, s.agent.log_std, seen, now, counts)
+    metrics["data/obs_max"] = obs_max
     if cfg.lr_schedule == "adaptive_kl":
         s.lr = adapted(lr, metrics["policy/kl"], cfg.target_kl or 0.01)
     return metrics
@@ -367,39 +340,20 @@ def load_batch(s: State, batch: Batch) -> tuple[int, float]:
     traj, obs = s.traj, s.agent.normalised(s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1]))
     if s.agent.memory_dim:
         s.learner.load(batch, obs.reshape(traj.obs_TBD.shape), traj.memory_TBM, traj.fresh_TB)
-        return batch.adv.size // s.cfg.bptt, largest(obs[traj.alive_TB.reshape(-1)])
+        return batch.adv.size // s.cfg.bptt, ppo_metrics.largest(obs[traj.alive_TB.reshape(-1)])
     alive = traj.alive_TB.reshape(-1)
     keep = slice(None) if alive.all() else alive
     flat, obs = Batch(*(np.ascontiguousarray(x.reshape(-1, *x.shape[2:])[keep]) for x in batch)), obs[keep]
     s.learner.load(flat, np.ascontiguousarray(obs), traj.memory_TBM, traj.fresh_TB)
-    return len(flat.adv), largest(obs)
-
-
-def largest(x: np.ndarray) -> float:
-    """max |x|, NaN where one is; two passes that allocate nothing."""
-    return float(np.maximum(x.max(), -x.min())) if x.size else 0.0
-
-
-class Step(NamedTuple):
-    """One minibatch: sums over rows, gradient norm before clipping, pull of the entropy bonus, gradient on the critic's
-    output bias, did KL forbid it."""
-
-    found: Gradient
-    norm: float
-    push: float
-    bias: float
-    stopped: bool
-
-    @property
-    def kl(self) -> float:
-        return float(self.found.sums[3] / max(self.found.sums[7], 1))
+    return len(flat.adv), ppo_metrics.largest(obs)
 
 
 def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float) -> Step:
     params, cfg = s.agent.params, s.cfg
     weight = segment_rows(batch, rows, cfg.bptt) if s.agent.memory_dim else len(rows)
     found = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
-    push, bias = entropy_push(s, found, coefs.ent_coef), critic_bias(s)
+    push = ppo_metrics.entropy_push(s.agent.head, params, found, coefs.ent_coef)
+    bias = ppo_metrics.critic_bias(s.agent.net, params, cfg.value_coef)
     norm = clip_norm(params.grad, cfg.max_grad_norm)
     step = Step(found, norm, push, bias, stopped=False)
     if cfg.target_kl is not None and step.kl > 1.5 * cfg.target_kl:
@@ -415,63 +369,6 @@ def segment_rows(batch: Batch, rows: np.ndarray, bptt: int) -> float:
     """How many of the steps in these segments were acted by a living agent."""
     B = batch.mask.shape[1]
     return float(batch.mask.reshape(-1, bptt, B).sum(1).reshape(-1)[rows].sum())
-
-
-def entropy_push(s: State, found: Gradient, ent_coef: float) -> float:
-    """How hard the entropy bonus pulls against the surrogate: |ent_coef dH| / |dL_pg|, on log_std or on the logits."""
-    if not s.agent.head.gaussian:
-        pg, ent = found.sums[8] ** 0.5, found.sums[9] ** 0.5
-    else:
-        pg = float((s.agent.params.grads["log_std"] + ent_coef).norm())
-        ent = ent_coef * s.agent.head.dim**0.5
-    return ent / pg if pg > 0 else 0.0 if ent == 0 else np.inf
-
-
-def critic_bias(s: State) -> float:
-    """What the value loss does to the critic's output as a whole: dL/db is mean(V - target) where targets are fixed."""
-    return float(s.agent.params.grads[last_bias(s.agent.net)]) / s.cfg.value_coef if s.cfg.value_coef else 0.0
-
-
-@functools.cache
-def last_bias(net: Net) -> str:
-    return f"critic/{nets.depth(net, 'critic')}/bias"
-
-
-def learning_metrics(s: State, seen: list[list[Step]], lr: float, ent_coef: float) -> dict[str, float]:
-    """Means over the last epoch (where the policy is furthest from its start), extremes over all."""
-    every, last = [x for epoch in seen for x in epoch], seen[-1]
-    total = np.sum([x.found.sums for x in last], 0)
-    mean = dict(zip(STATS, total / max(total[7], 1)))
-    norms = np.array([x.norm for x in every])
-    head = s.agent.head
-    found = {
-        "policy/loss": mean["policy_loss"], "policy/entropy": mean["entropy"], "policy/kl": mean["kl"],
-        "policy/kl_k1": mean["kl_k1"], "policy/kl_max": max(x.kl for x in every), "policy/kl_start": every[0].kl,
-        "policy/clip_share": mean["clipped"], "policy/ratio_max": max(x.found.ratio_max for x in every),
-        "policy/entropy_push": float(np.mean([x.push for x in every])),
-        "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"], "value/bias_slope": every[0].bias,
-        "optim/lr": lr, "optim/ent_coef": ent_coef, "optim/epochs": len(seen), "optim/kl_stop": float(last[-1].stopped),
-        "optim/grad_norm": norms.mean(), "optim/grad_norm_max": norms.max(),
-        "optim/grad_clipped_share": (norms > s.cfg.max_grad_norm).mean(), "data/updates": s.counts.updates,
-        "optim/adam_steps": s.adam.updates,
-    }  # fmt: skip
-    if head.gaussian:
-        std = np.exp(s.agent.log_std.astype(np.float64))
-        found |= {"policy/std_mean": std.mean(), "policy/std_max": std.max()}
-    else:
-        found["policy/entropy_share"] = mean["entropy"] / head.max_entropy if head.max_entropy > 0 else np.nan
-    if s.cfg.clip_value is None:
-        del found["value/clip_share"]
-    return {name: float(x) for name, x in found.items()}
-
-
-def step_size(s: State, before: torch.Tensor) -> dict[str, float]:
-    """How far the parameters went in this iteration, against how large they are."""
-    change = s.agent.params.flat - before
-    return {
-        "optim/step_rms": float(change.square().mean().sqrt()), "optim/step_max": float(change.abs().max()),
-        "optim/param_norm": float(s.agent.params.flat.norm()),
-    }  # fmt: skip
 
 
 def adapted(lr: float, kl: float, target: float) -> float:

@@ -8,6 +8,7 @@ SequenceLearner   recurrent nets: truncated back-propagation through segments of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -94,10 +95,7 @@ class TorchLearner:
         self.obs = torch.from_numpy(obs).to(self.params.flat.device)
 
     def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
-        self.params.grad.zero_()
-        index = torch.from_numpy(rows).to(self.obs.device)
-        found = [self.piece(index[i : i + self.chunk], c) for i in range(0, len(rows), self.chunk)]
-        return Gradient(np.sum([f.sums for f in found], 0), max(f.ratio_max for f in found))
+        return in_pieces(self.params, rows, self.chunk, lambda index: self.piece(index, c))
 
     def piece(self, index: Tensor, c: Coefs) -> Gradient:
         obs, rows = self.obs[index], {name: column[index] for name, column in self.rows.items()}
@@ -119,15 +117,20 @@ class SequenceLearner:
         self.memory = cut(memory)[0].to(device)
 
     def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
-        self.params.grad.zero_()
-        index = torch.from_numpy(rows).to(self.obs.device)
-        found = [self.piece(index[i : i + self.chunk], c) for i in range(0, len(rows), self.chunk)]
-        return Gradient(np.sum([f.sums for f in found], 0), max(f.ratio_max for f in found))
+        return in_pieces(self.params, rows, self.chunk, lambda index: self.piece(index, c))
 
     def piece(self, index: Tensor, c: Coefs) -> Gradient:
         rows = {name: column[:, index] for name, column in self.rows.items()}
         out, v, _ = nets.unroll(self.net, self.params, self.obs[:, index], self.memory[index], self.fresh[:, index])
         return backward(self.head, self.params, out, v, rows, c)
+
+
+def in_pieces(params: Params, rows: np.ndarray, chunk: int, piece: Callable[[Tensor], Gradient]) -> Gradient:
+    """The gradient over all rows, `chunk` at a time: what autograd keeps of one piece stays small."""
+    params.grad.zero_()
+    index = torch.from_numpy(rows).to(params.flat.device)
+    found = [piece(index[i : i + chunk]) for i in range(0, len(rows), chunk)]
+    return Gradient(np.sum([f.sums for f in found], 0), max(f.ratio_max for f in found))
 
 
 def backward(head: Head, params: Params, out: Tensor, v: Tensor, rows: dict[str, Tensor], c: Coefs) -> Gradient:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from relab.suite import Alarm, Score
 
 EXAMPLES = """
-  relab faults                                        every fault, seeds 0 to 2: about an hour of one core
+  relab faults                                        every fault, seeds 0 to 2: about a quarter of an hour of one core
   relab faults --only gradient-clip-1e-6 --seeds 0 1  one fault
   relab faults --healthy runs/ other/logs             count false alarms on your own healthy runs too
   relab faults --list                                 the faults, and which findings count as naming each

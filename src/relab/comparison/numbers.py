@@ -128,7 +128,12 @@ def interval(outcomes: Sequence[answers.Outcome], asked: Asked, ceiling: float =
         trials = np.array([x.episodes for x in good], np.float64)
         return stats.clustered_rate(np.round(values * trials), trials)
     low, high = means.widened(means.one_sample(values), 0.95)
-    return stats.Interval(mid, float(low), min(float(high), max(ceiling, mid)), len(values), 0.95)
+    return stats.Interval(mid, float(low), capped(float(high), mid, ceiling), len(values), 0.95)
+
+
+def capped(high: float, mid: float, ceiling: float) -> float:
+    """The upper end of an interval, cut at the highest value there can be; never under what was measured."""
+    return min(high, max(ceiling, mid))
 
 
 def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], asked: Asked) -> stats.Interval | None:

@@ -53,11 +53,11 @@ def _one(task: Task, result: Result) -> list[str]:
 
 
 def _several(result: Result) -> list[str]:
-    """The best two of each task."""
-    lines = []
-    for task in result.tasks[:TASKS]:
+    """The best two of each task, of as many tasks as fit on the screen."""
+    lines, shown = [], TASKS if len(result.tasks) <= TASKS else TASKS - 1
+    for task in result.tasks[:shown]:
         lines += [*_task(task, 2, brief=True), *_ceiling(task)]
-    lines += [f"and {len(result.tasks) - TASKS} more tasks (-v)"] if len(result.tasks) > TASKS else []
+    lines += [f"and {len(result.tasks) - shown} more tasks (-v)"] if len(result.tasks) > shown else []
     return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
 
 
@@ -163,7 +163,8 @@ def _settings(task: Task, verbose: bool) -> list[str]:
     if not keys or (len(task.rows) > ROWS and not verbose):
         return []
     said = [f"{k} {' | '.join(setting(row['settings'][k]) for row in task.rows)}" for k in keys]
-    more = f"; {len(task.keys) - len(keys)} more keys" if len(task.keys) > len(keys) else ""
+    left = len(task.keys) - len(keys)
+    more = f"; {left} more key{'s' * (left > 1)}" if left > 0 else ""
     return ["differ, in this order: " + "; ".join(said) + more]
 
 
@@ -193,9 +194,9 @@ def _explored(pair: Pair) -> str:
     x = pair.answer
     seeds = f"; {pair.needed[0]} to {pair.needed[1]} seeds a variant should tell" if pair.needed else ""
     if min(x.n) < LEAST:
-        return (f"exploratory: {short(pair.b)} against {short(pair.a)} {_signed(x.delta)}, too few seeds to tell"
+        return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, too few seeds to tell"
                 f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip
-    return (f"exploratory: {short(pair.b)} against {short(pair.a)} {_signed(x.delta)}"
+    return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}"
             f" [{_signed(x.low)}, {_signed(x.high)}] (95 %, + is better){seeds}")  # fmt: skip
 
 
@@ -233,13 +234,14 @@ def _peaks(task: Task) -> list[str]:
     rows = [row for row in task.rows if row["peak"]]
     if not rows:
         return []
-    said = [f"{short(row['label'])} {number(p['peak'])} (by chance +{_chance(p)}) / {number(p['final'])} /"
+    said = [f"{short(row['label'])} {number(p['peak'])}{_chance(p)} / {number(p['final'])} /"
             f" {number(p['last'])}" for row in rows[:3] if (p := row["peak"])]  # fmt: skip
     return [f"peak / final / mean of last 5: {', '.join(said)}"]
 
 
 def _chance(p: Mapping[str, Any]) -> str:
-    return f"{p['bias']:.2g}" if math.isfinite(p["bias"]) else "?"
+    """How much of a peak is luck, where that is known."""
+    return f" (by chance +{p['bias']:.2g})" if math.isfinite(p["bias"]) else ""
 
 
 def _noises(task: Task) -> list[str]:
@@ -288,7 +290,8 @@ def _interval(s: Mapping[str, float]) -> str:
 def _notes(notes: Sequence[str], verbose: bool, tasks: int) -> list[str]:
     kept = list(dict.fromkeys(notes))
     some = kept if verbose else kept[: NOTES if tasks == 1 else 1]
-    more = [f"and {len(kept) - len(some)} more notes (-v)"] if len(kept) > len(some) else []
+    left = len(kept) - len(some)
+    more = [f"and {left} more note{'s' * (left > 1)} (-v)"] if left else []
     return [f"note: {note}" for note in some] + more
 
 

@@ -17,6 +17,7 @@ from relab.comparison.numbers import Asked
 from relab.configs.base import require
 from relab.configs.views import MISSING, flatten
 from relab.health.view import View
+from relab.history import History
 from relab.importers.source import FOREIGN
 from relab.report.gather import Group, Run
 from relab.report.verdict import RETURNS, is_return
@@ -94,7 +95,7 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     for arm in arms:
         outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
     task = Task(_env(runs[0]), asked, step, beyond, arms, outcomes, level=level)
-    task.ceiling = ceiling_of(runs, asked)
+    task.ceiling = ceiling_of(runs[0].history, asked.at, asked.metric)
     task.arms = sorted(arms, key=lambda arm: _rank(task, arm))
     task.outcomes = {arm.label: outcomes[arm.label] for arm in task.arms}
     task.keys = differing([arm.config for arm in task.arms])
@@ -163,12 +164,14 @@ def _most_way(arms: Sequence[Arm], metric: str) -> tuple[float, str] | None:
     return float(f"{base + MOST_WAY * (max(ends) - base):.3g}"), "90 % of the way to the best mean"
 
 
-def ceiling_of(runs: Sequence[Run], asked: Asked) -> float:
-    """The highest value there can be: 1 of a rate, the best reward at each step of a return."""
-    if asked.at == "success_rate" or "success" in asked.metric:
+def ceiling_of(history: History, at: str, metric: str) -> float:
+    """The highest value there can be: 1 of a rate, the best reward at each step of a return; none is known of steps."""
+    if at == "first_step_reaching":
+        return math.inf
+    if at == "success_rate" or "success" in metric:
         return 1.0
-    view = View(runs[0].history, runs[0].name)
-    return view.ceiling() if is_return(asked.metric) and view.knows_ceiling else math.inf
+    view = View(history, history.folder.name)
+    return view.ceiling() if is_return(metric) and view.knows_ceiling else math.inf
 
 
 def _rank(task: Task, arm: Arm) -> tuple[bool, float]:
@@ -254,7 +257,7 @@ def _notes(task: Task) -> list[str]:
     for arm in task.arms:
         gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
         notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
-        notes += [f"{arm.label}: {len(gone) - 2} more runs have no number"] if len(gone) > 2 else []
+        notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
     notes += _missing_seeds(task)
     spread = {key.facts_of(run, task.asked.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
     sources = {run.history.source for arm in task.arms for run in arm.runs}

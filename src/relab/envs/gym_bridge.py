@@ -164,7 +164,9 @@ class Gym:
     def save(self, state: State) -> dict[str, np.ndarray]:
         longest = int(state.acted.max())
         arrays = {"acted": state.acted, "seed": state.seed, "obs": state.obs, "rng": state.rng}
-        return arrays | {"actions": state.trail.actions[:, :longest]}
+        actions = state.trail.actions[:, :longest].copy()
+        actions[np.arange(longest) >= state.acted[:, None]] = 0  # an earlier episode's: a resumed run has none
+        return arrays | {"actions": actions}
 
     def load(self, state: State, parts: dict[str, np.ndarray], rows: np.ndarray) -> None:
         for row, i in enumerate(rows):

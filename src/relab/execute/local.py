@@ -7,7 +7,6 @@ checkpoint and leaves the rest for the next call. Jobs are commands, never a she
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -15,14 +14,14 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from relab import processes
 from relab.config import require
 from relab.execute.executor import Ended, Needs, Seen, Work
 from relab.execute.slots import Slots, cores, machine_mb
+from relab.interrupts import Interrupts
 
-__all__ = ["Job", "Local", "Result", "Slots", "Stop", "cores", "machine_mb", "run"]
+__all__ = ["Job", "Local", "Result", "Slots", "cores", "machine_mb", "run"]
 
 TRIES = 3
 NOT_STARTED = 127  # exit code of a program that is not there, as shells give it
@@ -219,9 +218,9 @@ def run(
     going = _Going({job.name: job for job in jobs}, [job for job in jobs if not job.done()])
     known = any(job.needs.memory_mb is not None for job in jobs)  # else the number of workers is all there is to go by
     at, looked = Local(Slots(workers, machine_mb() if known else None)), Pace(every_s)
-    with Stop() as stop:
+    with Interrupts() as stop:
         try:
-            while (going.waiting or at.running) and not stop.asked:
+            while (going.waiting or at.running) and not stop.caught:
                 going.begin(at)
                 at.watch()
                 if look is not None and at.running and looked.due():
@@ -234,7 +233,7 @@ def run(
             at.close()
             for ended in at.collect():
                 going.jobs[ended.id].end(ended)
-    return Result([job.name for job in jobs if job.done()], going.failed, stop.asked, going.stopped)
+    return Result([job.name for job in jobs if job.done()], going.failed, bool(stop.caught), going.stopped)
 
 
 @dataclass
@@ -291,24 +290,3 @@ class Pace:
     def __exit__(self, *_: object) -> None:
         now = time.monotonic()
         self.next = now + max(self.every_s, 20 * (now - self.since))
-
-
-class Stop:
-    """SIGINT and SIGTERM set `asked`; whoever loops looks at it."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.old: dict[int, Any] = {}
-
-    def __enter__(self) -> Stop:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(ValueError):  # not the main thread: whoever started us handles signals
-                self.old[number] = signal.signal(number, self.ask)
-        return self
-
-    def ask(self, *_: object) -> None:
-        self.asked = True
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.old.items():
-            signal.signal(number, handler)

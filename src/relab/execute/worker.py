@@ -22,8 +22,9 @@ from relab import processes
 from relab.config import ConfigError
 from relab.execute.entry import Entry, Name
 from relab.execute.executor import Ended, Needs, Work
-from relab.execute.local import POLL_S, TRIES, Local, Slots, Stop, cores, machine_mb
+from relab.execute.local import POLL_S, TRIES, Local, Slots, cores, machine_mb
 from relab.execute.queue import ASKS, Item, Queue
+from relab.interrupts import Interrupts
 from relab.jsonl import RecordError
 from relab.places import STALE_S
 from relab.record import read_meta
@@ -71,15 +72,15 @@ class Worker:
 
     def run(self, stay: bool = False) -> Summary:
         """Until nothing waits (or, if it is to stay, until it is told to end)."""
-        with Stop() as stop:
+        with Interrupts() as stop:
             try:
-                while not stop.asked and (self.step() or stay):
+                while not stop.caught and (self.step() or stay):
                     time.sleep(POLL_S if time.monotonic() - self.busy < CALM_S else CALM_POLL_S)
             finally:
                 self.asked |= {attempt: "stop" for attempt in self.mine if attempt not in self.asked}
                 self.local.close()
                 self.settle()
-        self.summary.interrupted = stop.asked
+        self.summary.interrupted = bool(stop.caught)
         self.summary.paused = self.queue.paused and bool(self.queue.names("waiting"))
         return self.summary
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -246,15 +247,12 @@ def training_streams(world_seeds: Callable[..., np.ndarray]) -> Callable[..., np
     return lambda seed, name, n: world_seeds(seed, "env", n)
 
 
-def best_in_training(note_best: Callable[..., bool]) -> Callable[..., bool]:
+def best_in_training(candidate: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
     """The best checkpoint is the one of the best training return."""
 
-    def noted(trainer: Any, found: dict[str, float], n: int) -> bool:
-        p, value = trainer.progress, trainer.earned
-        if value is None or (p.best is not None and value <= p.best["value"]):
-            return False
-        p.best = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
-        p.best["protocol"] = "episodes of training"
-        return True
+    def earned(trainer: Any, played: Any) -> dict[str, Any]:
+        value = math.nan if trainer.earned is None else trainer.earned
+        found = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
+        return found | {"protocol": "episodes of training"}
 
-    return noted
+    return earned

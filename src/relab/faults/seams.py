@@ -28,8 +28,8 @@ SEAMS = {
     "first parameters": "relab.algos.tracking_ac:first_parameters",  # of a critic and two policies
     "weights": "relab.nets:init",  # the weights a run begins with
     "streams": "relab.streams:seed_for",  # (seed, name): the seed of a random stream
-    "evaluation seeds": "relab.train:world_seeds",  # the seeds that evaluation episodes begin from
-    "best": "relab.train:Trainer.note_best",  # which evaluation the best checkpoint is chosen by
+    "evaluation seeds": "relab.evaluation:world_seeds",  # the seeds that evaluation episodes begin from
+    "best": "relab.train:Trainer.candidate",  # (trainer, evaluation): the number that the best checkpoint is chosen by
 }
 
 

@@ -138,6 +138,27 @@ def moved(view: View) -> float:
     return clear(course[-1].mean - course[0].mean, course[0], course[-1])
 
 
+def rose(view: View) -> bool:
+    """Whether the return went up from start to end, clear of noise; False where no return tells."""
+    try:
+        return moved(view) > 3
+    except Missing:
+        return False
+
+
+def learned(view: View) -> bool:
+    """Whether the return is clear of random; where that is not known, whether it rose; False where nothing tells."""
+    last = view.standing()
+    if last is not None and view.spec.get("random"):
+        return view.well_above_random(last)
+    return last is not None and rose(view)
+
+
+def judged(view: View) -> str:
+    """A setting is a warning where the run did not learn with it, and a remark where it did."""
+    return "info" if learned(view) else "warning"
+
+
 def best_beside(history: History) -> dict[str, Any]:
     """best.json next to the folder of the newest run of a loop, whose it is."""
     from relab.importers import loop_folder

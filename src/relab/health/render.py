@@ -7,6 +7,8 @@ import math
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from relab import glossary
 from relab.folders import seed_of
 from relab.health.applied import applied
@@ -22,11 +24,35 @@ MARKS = {"!": "unreadable", "?": "not read", "*": "read with a remark"}  # runs,
 
 def text(report: Report, verbose: bool = False) -> str:
     """Everything that is printed; a healthy folder takes at most ten lines, `verbose` shows all of it."""
-    lines = [head(report), *groups(report, verbose), *findings(report, verbose), footer(report)]
+    lines = [head(report), *groups(report, verbose), *findings(report, verbose), footer(report, verbose)]
     if verbose:
-        lines += [f"  not checked: {g.slug} ({g.run}): {g.missing}" for g in report.not_checked]
+        lines += unchecked(report)
         lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
     return "\n".join(clean(line) for line in lines if line)
+
+
+def unchecked(report: Report) -> list[str]:
+    """Why a rule was not asked, once for all runs with the same reason; what could not be read run by run."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for gone in report.not_checked:
+        found.setdefault((gone.slug, gone.missing), []).append(gone.run)
+    lines = []
+    for (slug, missing), names in found.items():
+        told = MARKS.get(slug, f"not checked: {slug}")
+        each = [[name] for name in names] if slug in MARKS else [names]
+        lines += [f"  {told} ({who(some, len(report.runs))}): {missing}" for some in each]
+    return lines
+
+
+def who(names: list[str], of: int) -> str:
+    """A run by its name, several by their number.
+
+    >>> who(["a"], 3), who(["a", "b"], 3), who(["a", "b", "c"], 3)
+    ('a', 'a and 1 more', 'all 3 runs')
+    """
+    if len(names) == 1:
+        return names[0]
+    return f"all {of} runs" if len(names) == of else f"{names[0]} and {len(names) - 1} more"
 
 
 def news(report: Report, changed: News) -> str:
@@ -37,7 +63,7 @@ def news(report: Report, changed: News) -> str:
     lines += [short(f"  new run: {name}") for name in changed.runs[:GROUPS]]
     lines += [f"  and {len(changed.runs) - GROUPS} more new runs"] * (len(changed.runs) > GROUPS)
     lines += [short(f"  {name}: {a} -> {b}{ended(report, name)}") for name, a, b in changed.states[:GROUPS]]
-    lines += [line for found in lead(changed.findings) for line in finding(found, report)]
+    lines += [short(line) for found in lead(changed.findings) for line in finding(found, report.main)]
     lines += [short(f"  no longer: {slug} in {run}") for run, slug in changed.gone[:GROUPS]]
     return "\n".join(clean(line) for line in lines)
 
@@ -61,8 +87,18 @@ def local_time(utc: str) -> str:
         return utc
 
 
-def short(line: str) -> str:
-    return line if len(line) <= WIDTH else line[: WIDTH - 3] + "..."
+def short(line: str, width: int = WIDTH) -> str:
+    return line if len(line) <= width else line[: width - 3] + "..."
+
+
+def figure(value: float, digits: int = 3) -> str:
+    """A number of a few digits; powers of ten only where digits alone would mislead or take long.
+
+    >>> figure(1715.8), figure(110.4, 2), figure(0.04299), figure(2.5e-7), figure(3e12), figure(-0.0)
+    ('1,716', '110', '0.043', '2.5e-07', '3e+12', '0')
+    """
+    told = f"{value + 0.0:.{digits}g}"
+    return f"{value:,.0f}" if "e" in told and 10 <= abs(value) < 1e9 else told
 
 
 def head(report: Report) -> str:
@@ -77,8 +113,9 @@ def groups(report: Report, verbose: bool) -> list[str]:
     """A line per group; runs that are alike but for the seed stand together."""
     shown = report.groups if verbose else report.groups[:GROUPS]
     more = len(report.groups) - len(shown)
-    lines = [short(f"  {group_line(*pair)}") for pair in zip(shown, apart(report.groups))]
-    return lines + ([f"  and {more} more groups (-v shows all)"] if more else [])
+    lines = [f"  {group_line(*pair)}" for pair in zip(shown, apart(report.groups))]
+    told = [f"  and {more} more {'group' if more == 1 else 'groups'} (-v shows all)"] if more else []
+    return [line if verbose else short(line) for line in lines] + told
 
 
 def group_line(group: Group, apart: str) -> str:
@@ -90,14 +127,19 @@ def group_line(group: Group, apart: str) -> str:
 
 def outcomes(group: Group) -> str:
     if len(group.views) <= MANY:
-        return ", ".join(f"seed {told_seed(view)}: {outcome(view)}" for view in group.views)
+        named = [(told_seed(view), outcome(view)) for view in group.views]
+        if len({told for _, told in named}) == 1 < len(named) and {seed for seed, _ in named} == {"?"}:
+            return f"{len(named)} runs: {named[0][1]}"
+        return ", ".join(f"seed {seed}: {told}" for seed, told in named)
     ends = [view.standing() for view in group.views]
-    values = ", ".join("-" if end is None else f"{end.mean:.4g}" for end in ends[:10])
+    values = ", ".join("-" if end is None else figure(end.mean, 4) for end in ends[:10])
     more = f" and {len(ends) - 10} more" if len(ends) > 10 else ""
     noise = max((end.error for end in ends if end is not None and not math.isnan(end.error)), default=0.0)
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
-    odd = "".join(f", {n} {state}" for state, n in states.items())
-    return f"{len(ends)} runs: {values}{more} (± {noise:.2g} at most{odd})"
+    notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
+    told = "no return logged" if not any(ends) else f"{values}{more}"
+    beside = f" ({', '.join(notes)})" if notes else ""
+    return f"{len(ends)} runs: {told}{beside}"
 
 
 def apart(groups: list[Group]) -> list[str]:
@@ -108,9 +150,18 @@ def apart(groups: list[Group]) -> list[str]:
         others = [g.views[0].config for g, other in zip(groups, task) if other == mine]
         keys = dict.fromkeys(k for flat in others for k in flat if k != "seed")
         odd = [k for k in keys if len({repr(flat.get(k)) for flat in others}) > 1]
-        told = ", ".join(f"{k.rpartition('.')[2]} {group.views[0].config.get(k)}" for k in odd[:3])
+        told = ", ".join(f"{k.rpartition('.')[2]} {setting(k, group, others)}" for k in odd[:3])
         found.append(told if len(others) > 1 and 0 < len(odd) <= 3 else group.title if len(others) > 1 else "")
     return found
+
+
+def setting(key: str, group: Group, others: list[dict[str, Any]]) -> str:
+    """A group's value of a setting: of six digits where these tell the groups apart as well."""
+    values = [flat.get(key) for flat in others]
+    short = [f"{value:.6g}" if isinstance(value, float) else repr(value) for value in values]
+    mine = group.views[0].config.get(key)
+    same = len(set(short)) == len({repr(value) for value in values})
+    return f"{mine:.6g}" if isinstance(mine, float) and same else str(mine)
 
 
 def kind(view: View) -> str:
@@ -128,16 +179,29 @@ def told_seed(view: View) -> str:
 def outcome(view: View) -> str:
     """The last evaluation (else the last training returns) with its standard error, and the state if not finished."""
     state = "" if view.state in ("finished", "ended") else f" ({view.state})"
+    name = view.earned
+    where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
     last = view.standing()
     if last is None:
-        return f"no return logged{state}"
-    error = "" if math.isnan(last.error) else f" ± {last.error:.2g}"
-    return f"{last.mean:.4g}{error}{'' if view.has_evals(view.by) else ' in training'}{state}"
+        return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
+    error = f" ± {figure(last.error, 2)}" if last.error > (-1 if view.has_evals(view.by) else 0) else ""
+    return f"{figure(last.mean, 4)}{error}{where}{state}"
+
+
+def finite(view: View, name: str) -> bool:
+    return view.has(name) and bool(np.isfinite(view.history.columns[name].values).any())
+
+
+def few(view: View, name: str) -> str:
+    """The end of a curve that is too short for a mean."""
+    values = view.curve(name).values
+    return f"{figure(values[-1], 4)} in the last of {len(values)} row{'s' * (len(values) > 1)}"
 
 
 def findings(report: Report, verbose: bool) -> list[str]:
     shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
-    lines = [line for found in shown for line in finding(found, report)]
+    whole = [line for found in shown for line in finding(found, [] if verbose else report.main)]
+    lines = whole if verbose else [short(line) for line in whole]
     more = [f for f in report.main if f not in shown]
     if more:
         names = Counter(f.slug for f in more)
@@ -154,35 +218,36 @@ def lead(found: list[Finding]) -> list[Finding]:
     return [f for f in first if f in kept]
 
 
-def finding(found: Finding, report: Report) -> list[str]:
-    """Four lines: what and where, the numbers, what it means, what to try."""
+def finding(found: Finding, others: list[Finding]) -> list[str]:
+    """Four lines: what and where, the numbers, what it means, what to try. `others` may hold the same of other runs."""
     where = found.run or f"group {found.group}"
-    same = [f for f in report.main if f.slug == found.slug]
-    also = f" (and {len(same) - 1} more runs)" if len(same) > 1 else ""
+    more = len({f.run or f.group for f in others if f.slug == found.slug} - {found.run or found.group})
+    also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
     since = "" if not found.onset else f", since step {found.onset:,}"
     because = f", explained by {found.explained_by}" if found.explained_by else ""
     status = "" if found.status == "fired" else f", {found.status}"
     lines = [f"{found.severity}: {found.slug} in {where}{also}{since}{because}{status}", f"  {found.message}"]
     lines.append("  " + numbers(found) if found.evidence else f"  why: {found.meaning}")
-    lines.append(f"  try: {'; '.join(tried(item) for item in found.suggest)}")
-    return [short(line) for line in lines]
+    return [*lines, f"  try: {'; '.join(tried(item) for item in found.suggest)}"]
 
 
 def numbers(found: Finding) -> str:
     """The evidence, ready to be checked by hand, and the reference's value."""
     first = found.evidence[0]
-    values = " ".join(f"{v:.3g}" for v in first.values)
+    values = " ".join(figure(value) for value in first.values)
     reference = found.reference
-    other = f"; {reference['run']}: {reference['value']:.3g}" if reference and reference["value"] is not None else ""
-    formula = f" ({first.formula})" if first.formula else ""
-    return f"{first.metric}: {values}{formula}{other}"
+    other = (
+        f"; {reference['run']}: {figure(reference['value'])}" if reference and reference["value"] is not None else ""
+    )
+    formula = f"({first.formula})" if values and first.formula else first.formula
+    return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}"
 
 
 def tried(item: Any) -> str:
     return f"{item['key']} {item['from']} -> {item['to']}" if isinstance(item, dict) else str(item)
 
 
-def footer(report: Report) -> str:
+def footer(report: Report, verbose: bool = False) -> str:
     """One line of limits: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
     parts = [seeds(report), episodes(report), busy(report)]
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
@@ -191,14 +256,14 @@ def footer(report: Report) -> str:
     parts += [unread(report, *pair) for pair in MARKS.items()]
     parts.append(unasked(report))
     line = "limits: " + "; ".join(part for part in parts if part)
-    return line if len(line) <= 2 * WIDTH else line[: 2 * WIDTH - 3] + "..."
+    return line if verbose else short(line, 2 * WIDTH)
 
 
 def unread(report: Report, mark: str, word: str) -> str:
     """What could not be read at all, or was read with something to say about it."""
     found = [gone for gone in report.not_checked if gone.slug == mark]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{word}: {found[0].run} ({found[0].missing[:60]}){more}" if found else ""
+    return f"{word}: {found[0].run} ({short(found[0].missing, 60)}){more}" if found else ""
 
 
 def seeds(report: Report) -> str:

@@ -144,8 +144,9 @@ def untrusted_best(view: View) -> Finding | None:
     why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
     step = best.get("step")
     where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
+    told = "" if n is None else f"{n} episodes"
     return Finding(f"{where} was chosen on {why}", float(n or 0), None,
-                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], f"n = {n}")],
+                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], told)],
                    confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from relab.streams import world_seeds
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
 OUTCOME = re.compile(r"return|reward|success|survival|score")
 CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
+BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
 SPOILT = ("worse-than-random", "plateau", "peak-then-collapse", "peak-selection", "critic-not-learning",
           "advantage-off-centre", "value-up-return-down", "entropy-collapse", "policy-not-moving",
           "no-policy-signal")  # fmt: skip
@@ -56,8 +57,8 @@ def advantage_misaligned(view: View) -> Finding | None:
                    [lead.evidence("> 0.2")], confidence="high")  # fmt: skip
 
 
-@rule("C14", "value-beyond-end", needs=("value/after_end",), algos=("ppo", "a2c"), severity="warning",
-      explains=("value-above-bound", *SPOILT))  # fmt: skip
+@rule("C14", "value-beyond-end", needs=("value/after_end",), algos=BOOTSTRAPS, severity="warning",
+      explains=("value-above-bound", "value-above-dataset", "q-overestimation", *SPOILT))  # fmt: skip
 def value_beyond_end(view: View) -> Finding | None:
     """
     What: the targets expect something after a terminated episode: the successor's value there is not 0.

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from relab.health.foreign import first_setting, moved, named
+from relab.health.foreign import first_setting, named, rose
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -242,17 +242,10 @@ def rank_falls(view: View) -> Finding | None:
     """
     rank = view.curve("optim/effective_rank", rows=8)
     early, late = float(np.median(rank.head(0.2).values)), rank.median(0.25)
-    if early <= 0 or late >= 0.5 * early or _rises(view):
+    if early <= 0 or late >= 0.5 * early or rose(view):
         return None
     return Finding(f"the effective rank fell from {early:.3g} to {late:.3g}", late / early,
                    rank.first_below(0.5 * early), [rank.evidence("late / early < 0.5")])  # fmt: skip
-
-
-def _rises(view: View) -> bool:
-    try:
-        return moved(view) > 3
-    except Missing:
-        return False
 
 
 @rule("E10", "padding-waste", needs=("data/padding",), algos=())

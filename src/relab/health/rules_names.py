@@ -16,6 +16,7 @@ from relab.health.view import Curve, View
 DERIVED = re.compile(
     r"(^|_)(min|max|std|var|sd|se|p\d+|q\d+|abs|rel|diff|ratio|share|rate|frac|fraction|count|n|num)(_|$)|2$"
 )
+GRADIENT = re.compile(r"(?i)(^|[/_])grad(s|ient|ients)?([/_]|$)")
 EPISODE_RETURN = r"(mean_|ep_|avg_|average_|episodic_|episode_)*(return|reward|rew)s?(_mean|_avg)?"
 COUNTED = re.compile(r"(num|n)_(agents|drones|envs|worlds|workers)$|\.envs$")
 LABEL = re.compile(r"(?i)(?:^|[_\-/,])([a-z][a-z_]*?)[=_]?(\d+(?:[.p]\d+)?(?:e-?\d+)?)(?=$|[_\-/,])")
@@ -35,6 +36,7 @@ def constant_ratio(view: View) -> Finding | None:
     """
     enough = [n for n, c in view.history.columns.items() if len(c.values) >= 5]
     own = {ours: name for name, ours in view.history.mapping.items()}
+    enough = [n for n in enough if not GRADIENT.search(own.get(n, n))]  # Grads/critic belongs to Loss/critic_loss
     words = {n: frozenset(w.split("_")) for n in enough if not DERIVED.search(w := word(own.get(n, n)))}
     short = [n for n in words if len(words[n]) >= 2]  # `td_loss_from_q` says more about the same as `td_loss`
     for a, b in itertools.product(words, short):
@@ -163,6 +165,8 @@ def _end_to_end(view: View) -> float:
         if not isinstance(seconds, (int, float)) or seconds <= 0:
             raise Missing("time/elapsed_s")
         return view.last_step / float(seconds)
+    if view.history.axes.get("time/elapsed_s") in ("iteration", "updates", "episodes"):
+        raise Missing("time/elapsed_s by steps of the environment")
     spent = view.curve("time/elapsed_s", rows=3)
     whole = spent.steps[-1] - (spent.steps[0] if spent.values[0] < 0.2 * spent.last else 0)
     time = spent.last - (spent.values[0] if spent.values[0] < 0.2 * spent.last else 0)
@@ -188,7 +192,8 @@ def mixed_step_axes(view: View) -> Finding | None:
         axes.setdefault(view.history.axes.get(name, "?"), []).append(name)
     ends = [max(int(columns[name].steps[-1]) for name in names) for names in axes.values()]
     if len(axes) > 1 and max(ends) > 1.1 * min(ends):  # one agent's steps are the environment's: the same numbers
-        told = ", ".join(f"{axis} ({len(names)} metrics, e.g. {names[0]})" for axis, names in axes.items())
+        counted = {axis: f"{len(names)} metric{'s' * (len(names) > 1)}" for axis, names in axes.items()}
+        told = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
         return Finding(f"steps count {told}", float(len(axes)), confidence="high")
     short = [n for n, c in columns.items() if c.steps[-1] < 0.01 * view.last_step
              and c.steps[-1] - c.steps[0] < 1000 and np.diff(c.steps).min() > 0]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import first_setting, named
+from relab.health.foreign import first_setting, named, rose
 from relab.health.rule import Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -129,7 +129,8 @@ def _below(z: float) -> float:
 # ---- Advantages and values
 
 
-@rule("D9", "advantage-one-sided", needs=("data/advantage_positive",), algos=OFFLINE)
+@rule("D9", "advantage-one-sided", needs=("data/advantage_positive",), algos=OFFLINE,
+      explains=("policy-left-the-data",))  # fmt: skip
 def advantage_one_sided(view: View) -> Finding | None:
     """
     What: over the last half fewer than a tenth, or more than nine tenths, of the advantages are above 0.
@@ -205,15 +206,16 @@ def reward_hardly_there(view: View) -> Finding | None:
 def policy_left_the_data(view: View) -> Finding | None:
     """
     What: the policy gives the dataset's actions a log-probability lower by more than 1 nat than at the start, falling
-        over the last half.
+        over the last half, and the return does not rise.
     Why: values of actions that the data does not hold were never checked against anything.
-    Known problems: a narrow Gaussian gives every action but its mean a low density.
+    Known problems: a narrow Gaussian gives every action but its mean a low density. A dataset of mostly bad actions
+        must be left to do better; hence the return.
     Refuted by: the evaluations rising with it.
     Try: a larger beta, a floor on the standard deviation, a weight on imitation.
     """
     logp = view.curve("policy/data_logprob", rows=8)
     fall = float(np.median(logp.head(0.1).values)) - logp.median(0.25)
-    if fall <= 1 or logp.tail(0.5).slope().significance > -3:
+    if fall <= 1 or logp.tail(0.5).slope().significance > -3 or rose(view):
         return None
     return Finding(f"the data's actions became e^{fall:.2g} times less likely under the policy", fall,
                    logp.first_below(float(logp.values[0]) - 1), [logp.evidence("falls by > 1 nat")])  # fmt: skip

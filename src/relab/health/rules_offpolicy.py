@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import q_estimate, setting, value_scale
+from relab.health.foreign import action_dim, judged, q_estimate, setting, value_scale
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -38,12 +38,12 @@ def learning_never_started(view: View) -> Finding | None:
 
 
 @rule("D1", "exploration-never-ends", needs=("policy/exploration",), algos=("dqn",), severity="info",
-      explains=("plateau",))  # fmt: skip
+      explains=("plateau", "peak-then-collapse", "peak-selection"))  # fmt: skip
 def exploration_never_ends(view: View) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random.
-    Why: the returns in training are those of a half random policy, and states that need many right actions in a row
-        are never reached.
+    Why: the returns in training are those of a half random policy; states that need many right actions in a row are
+        never reached, and nothing corrects what the critic believes of them.
     Known problems: a constant share of random actions may be meant; then it is small.
     Refuted by: evaluations without exploration that are as good as they can be.
     Try: end exploration within the first tenth to half of the steps (`exploration_fraction`, `exploration_final_eps`).
@@ -165,18 +165,100 @@ def critic_expects_nothing(view: View) -> Finding | None:
     Refuted by: rewards that reach the learner in such a scale.
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
-    value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")
-    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
-        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    value, expected = q_estimate(view, rows=8), abs(amount(view))
     if view.has("data/updates") and view.curve("data/updates").last < 1000:
         raise Missing("1,000 updates")
-    returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
-    length = max(view.curve("return/length").median(), 1.0)
-    expected = abs(returns.median()) / length * (1 - gamma**length) / (1 - gamma)
-    level = abs(value.median(0.25))
-    bonus = view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
-    if expected <= 0 or level >= 0.05 * expected or bonus > expected:
+    returns, level = _returns(view), abs(value.median(0.25))
+    if expected <= 0 or level >= 0.05 * expected or (view.algo == "sac" and entropy_worth(view) > expected):
         return None
     return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
                    f" {expected:.3g}", level / expected, None,
                    [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip
+
+
+@rule("D1", "value-sign-turned", needs=("return/length",), algos=OFF_POLICY, severity="warning",
+      explains=("worse-than-random", "plateau", "peak-selection", "peak-then-collapse", "q-overestimation",
+                "value-up-return-down", "value-above-bound"))  # fmt: skip
+def value_sign_turned(view: View) -> Finding | None:
+    """
+    What: rewards have one sign, and so have all returns that were logged, but over the last quarter the critic's mean
+        value has the other; its size is above 5 % of what the returns amount to and two nats of entropy per action
+        dimension and step, and not beyond all returns.
+    Why: a value is a mean of rewards and has their sign; the learner is given the rewards with their sign turned.
+    Known problems: rewards that are centred for learning; a log that holds costs where the learner gets rewards.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
+    """
+    value, expected, sign = q_estimate(view, rows=8), amount(view), reward_sign(view)
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    returns, level = _returns(view).values, value.median(0.25)
+    if (sign * returns <= 0).any() or sign * level >= 0:
+        return None
+    if not 0.05 * abs(expected) + entropy < abs(level) < 2 * value_scale(view):
+        return None
+    return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
+                   f" {expected:.3g}: the sign is turned", level / expected, None,
+                   [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
+                   severity=judged(view))  # fmt: skip
+
+
+@rule("D1", "value-in-other-units", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning",
+      explains=("critic-loss-blow-up", "value-above-bound", "temperature-drowns-reward", "q-overestimation", "plateau",
+                "peak-selection", "peak-then-collapse", "worse-than-random"))  # fmt: skip
+def value_in_other_units(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is more than ten times in size what the returns seen allow, and
+        its errors are under a fifth of it: it predicts its targets well.
+    Why: a critic that diverges does not fit its targets; this one does, so its rewards are likely to have another scale
+        than those in the log. Learning rates, temperature and clips are meant for values of a moderate size.
+    Known problems: rewards that are scaled for learning on purpose; a critic that began with huge values (observations
+        in the thousands) and was hardly trained. Without any return but 0 there is no scale to compare with.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: divide the rewards by the factor given, or normalise them; compare a logged reward with one in the buffer.
+    """
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    value, scale = q_estimate(view, rows=8), value_scale(view)
+    if scale <= 0:
+        raise Missing("a return other than 0")
+    level, error = abs(value.median(0.25)), math.sqrt(max(view.curve("value/critic_loss", rows=8).median(0.25), 0.0))
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    times = level / scale
+    if level <= 10 * scale + entropy or error >= 0.2 * level:
+        return None
+    return Finding(f"the critic expects {value.median(0.25):.3g}, {times:.2g} times what the returns seen allow"
+                   f" ({scale:.3g}), and fits its targets: the rewards have another scale", times, None,
+                   [value.evidence(f"> 10 x {scale:.3g} in size")],
+                   severity=judged(view))  # fmt: skip
+
+
+def reward_sign(view: View) -> int:
+    """1 or -1 where the environment's rewards have one sign. Where they do not, a return may have another sign than
+    the discounted values: many small rewards, and one large punishment at the end."""
+    low, high = (view.spec.get(key) for key in ("reward_low", "reward_high"))
+    if isinstance(low, (int, float)) and low >= 0:
+        return 1
+    if isinstance(high, (int, float)) and high <= 0:
+        return -1
+    raise Missing("rewards of one sign (meta.spec.reward_low and reward_high)")
+
+
+def _returns(view: View) -> Curve:
+    return view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
+
+
+def amount(view: View) -> float:
+    """What the returns seen amount to as a value: their reward per step times (1 - gamma^length) / (1 - gamma)."""
+    gamma = view.number("algo.gamma")
+    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
+        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    length = max(view.curve("return/length").median(), 1.0)
+    return float(np.median(_returns(view).values)) / length * (1 - gamma**length) / (1 - gamma)
+
+
+def entropy_worth(view: View) -> float:
+    """What a nat of entropy per step is worth in a value of SAC."""
+    gamma = view.number("algo.gamma")
+    if gamma >= 1:
+        raise Missing("gamma < 1")
+    return view.curve("optim/temperature").median(0.25) / (1 - gamma)

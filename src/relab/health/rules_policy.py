@@ -147,7 +147,7 @@ def policy_not_moving(view: View) -> Finding | None:
         return None
     if not still or kl.values[0] >= 1e-4:
         return _ends_still(view, kl)
-    return Finding(f"the policy hardly moves: KL {kl.median():.1e}, clip share {clipped.median():.1e}", kl.median(),
+    return Finding(f"the policy hardly moves: KL {kl.median():.2g}, clip share {clipped.median():.2g}", kl.median(),
                    kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4"), clipped.evidence("< 0.001")])  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
         return None
     other = view.reference
     shared = other is not None and _still_at_end(other)
-    found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.1e}", kl.median(0.1),
+    found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
                     kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4")], confidence="low")  # fmt: skip
     found.status = "also-in-reference" if shared else "fired"
     return found

@@ -6,30 +6,15 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import action_dim, first_setting, moved, setting
+from relab.health.foreign import action_dim, first_setting, judged, learned, setting
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
 OFF_POLICY = ("sac", "td3", "dqn")
 OFFLINE = ("awr", "iql")
 LOST = ("plateau", "worse-than-random", "peak-selection", "peak-then-collapse", "critic-expects-nothing")
-RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr")
-
-
-def learned(view: View) -> bool:
-    """Whether the return is clear of random; where that is not known, whether it rose; False where nothing tells."""
-    last = view.standing()
-    try:
-        if last is not None and view.spec.get("random"):
-            return view.well_above_random(last)
-        return last is not None and moved(view) > 3
-    except Missing:
-        return False
-
-
-def judged(view: View) -> str:
-    """A setting is a warning where the run did not learn with it, and a remark where it did."""
-    return "info" if learned(view) else "warning"
+RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
+         "actor_learning_rate")  # fmt: skip
 
 
 def _rates(view: View) -> dict[str, float]:
@@ -118,20 +103,22 @@ def target_network_frozen(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("D1", "no-target-network", algos=OFF_POLICY, explains=("critic-loss-blow-up", "q-overestimation", *LOST))
+@rule("D1", "no-target-network", algos=OFF_POLICY, severity="warning",
+      explains=("critic-loss-blow-up", "q-overestimation", *LOST))  # fmt: skip
 def no_target_network(view: View) -> Finding | None:
     """
     What: the target network takes half or more of the critic at every update (tau of 0.5 or more, interval 1).
     Why: the critic chases itself; errors feed on themselves where the network generalises across states.
     Known problems: methods that normalise features (CrossQ) need no target network; small tasks bear it.
-    Refuted by: the return rising and the critic's values staying in bounds.
+    Refuted by: the return rising; then it is told as a remark.
     Try: `tau` 0.005, or a full copy every 100 to 10,000 steps.
     """
     tau, every, _ = _copied(view)
     if tau < 0.5 or every > 1 or "crossq" in str(view.config.get("algo.name", "")).lower():
         return None
     return Finding(f"there is no target network: tau {tau:g} at every update", tau, 0,
-                   [Evidence("tau", [0], [tau], ">= 0.5, every update")], confidence="medium")  # fmt: skip
+                   [Evidence("tau", [0], [tau], ">= 0.5, every update")], confidence="medium",
+                   severity=judged(view))  # fmt: skip
 
 
 # ---- Data: how much is kept, how often it is used
@@ -214,29 +201,31 @@ def _per_step(count: Curve) -> float:
 # ---- What counts in the return
 
 
-@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE),
+@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
       explains=(*LOST, "critic-loss-blow-up", "q-overestimation"))  # fmt: skip
 def discount_out_of_range(view: View) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
-        episodes last ten times as long.
+        the longest episodes last ten times as long as it sees.
     Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
         the method cannot see what an action leads to.
-    Known problems: short tasks whose episodes always end have finite values at 1; some tasks need no foresight.
-    Refuted by: the return rising; then it is told with less confidence.
+    Known problems: short tasks whose episodes always end have finite values at 1, and short trainings do not come to
+        grow; some tasks need no foresight. 1, and 0, which is meant so, are told as remarks.
+    Refuted by: the return rising; then it is told as a remark.
     Try: gamma 0.98 to 0.995, so that 1 / (1 - gamma) is about the time over which actions matter.
     """
     gamma = view.number("algo.gamma")
-    length = view.curve("return/length").median(0.5) if view.has("return/length") else math.nan
+    length = float(view.curve("return/length").values.max()) if view.has("return/length") else math.nan
     sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
     if gamma < 1 and not (sight < 5 and length > 10 * sight):
         return None
     told = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
     return Finding(f"gamma is {gamma:g}: {told}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
-                   confidence="medium" if learned(view) else "high")  # fmt: skip
+                   confidence="medium" if learned(view) else "high",
+                   severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 
 
-@rule("D1", "target-entropy-unreachable", algos=("sac",), kind="continuous",
+@rule("D1", "target-entropy-unreachable", algos=("sac",), kind="continuous", severity="warning",
       explains=("temperature-runaway", "temperature-drowns-reward", *LOST))  # fmt: skip
 def target_entropy_unreachable(view: View) -> Finding | None:
     """
@@ -244,7 +233,7 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     Why: the temperature is raised until that entropy is reached, which never happens; the reward stops counting.
     Known problems: an entropy that is measured before squashing, or in the units of the action range, has another
         maximum: ln of the range's width per dimension.
-    Refuted by: the temperature settling.
+    Refuted by: the temperature settling; where the return rises it is told as a remark.
     Try: `target_entropy` of minus the number of action dimensions.
     """
     target, most = setting(view, "target_entropy"), action_dim(view) * math.log(2)
@@ -255,7 +244,8 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     if target <= most:
         return None
     return Finding(f"target_entropy is {target:g}, but these actions have {most:.3g} nats at most", target, 0,
-                   [Evidence("target_entropy", [0], [target], f"> {most:.3g}")], confidence="high")  # fmt: skip
+                   [Evidence("target_entropy", [0], [target], f"> {most:.3g}")], confidence="high",
+                   severity=judged(view))  # fmt: skip
 
 
 @rule("D1", "temperature-drowns-reward", needs=("optim/temperature", "return/length"), algos=("sac",),

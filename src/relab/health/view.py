@@ -197,13 +197,18 @@ class View:
         name = next(n for n in RETURNS if self.has(n))
         return Evidence(name, [e.step for e in course], [e.mean for e in course], f"means of {course[-1].n} rows each")
 
+    @property
+    def earned(self) -> str:
+        """The column that says what the run earned: the best evidence with four rows, else the best; "" without."""
+        there = [name for name in RETURNS if self.has(name)]
+        return next((name for name in there if len(self.history.columns[name].steps) >= 4), (*there, "")[0])
+
     def standing(self) -> Evaluation | None:
         """How good the run is at its end: its last evaluation, else its last training returns."""
         if self.has_evals(self.by):
             return self.evals()[-1]
-        name = next((n for n in RETURNS if self.has(n)), None)
         try:
-            end = self.curve(name or "", 4).tail(0.1)
+            end = self.curve(self.earned, 4).tail(0.1)
         except Missing:
             return None
         late = self.curve(end.name).values

@@ -72,9 +72,9 @@ time/sps             | sps fps steps_per_second env_steps_per_second
 time/elapsed_s       | time_elapsed elapsed_time elapsed elapsed_s time_total_s
 data/env_steps       | global_step total_timesteps num_timesteps env_steps total_env_steps num_env_steps totalenvinteracts
 data/agent_steps     | agent_steps total_agent_steps
-data/updates         | n_updates updates num_updates gradient_steps
+data/updates         | n_updates updates num_updates gradient_steps learner_steps
 data/iteration       | iteration iterations training_iteration
-data/episodes        | episodes num_episodes total_episodes episodes_total
+data/episodes        | episodes num_episodes total_episodes episodes_total actor_episodes
 data/replay_size     | replay_size buffer_size replay_buffer_size
 """  # noqa: E501 - a table reads by its columns
 
@@ -100,10 +100,10 @@ JUDGED |= {"return/std": "eval/std_det", "return/success": "eval/success_det", "
 # What steps count, in the order in which a column is preferred as the step of a row.
 STEPS = """
 env_steps   | global_step total_timesteps num_timesteps timesteps_total timesteps timestep env_steps env_step total_env_steps total_steps
-env_steps   | num_env_steps totalenvinteracts num_env_steps_sampled_lifetime environment_steps frames frame num_frames total_frames
+env_steps   | num_env_steps totalenvinteracts num_env_steps_sampled_lifetime environment_steps frames frame num_frames total_frames actor_steps
 agent_steps | agent_steps agent_step total_agent_steps
 env_steps   | step steps _step
-updates     | update updates gradient_step gradient_steps n_updates num_updates opt_step optimizer_step train_step
+updates     | update updates gradient_step gradient_steps n_updates num_updates opt_step optimizer_step train_step learner_steps
 iteration   | iteration iterations iter training_iteration itr epoch epochs
 episodes    | episode episodes num_episodes episode_number episode_idx ep
 """  # noqa: E501

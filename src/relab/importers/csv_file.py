@@ -31,10 +31,10 @@ LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # io.StringIO would take 
 
 
 def sniff(listing: Listing) -> bool:
-    return any(_is_log(listing, name) for name in listing.ending(*ENDS))
+    return any(is_log(listing, name) for name in listing.ending(*ENDS))
 
 
-def _is_log(listing: Listing, name: str) -> bool:
+def is_log(listing: Listing, name: str) -> bool:
     """A header with a step or a metric in it; above numbers, any header will do for a file that is there alone."""
     begin = listing.start_of(name, HEAD_BYTES)
     header = header_of(begin)
@@ -87,7 +87,7 @@ def delimiter(line: str) -> str:
 
 
 def sources(listing: Listing) -> list[Source]:
-    return tabular.runs(listing, [name for name in listing.ending(*ENDS) if _is_log(listing, name)], load)
+    return tabular.runs(listing, [name for name in listing.ending(*ENDS) if is_log(listing, name)], load)
 
 
 def read(source: Source) -> History:

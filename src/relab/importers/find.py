@@ -29,6 +29,11 @@ FORMATS: dict[str, str] = {
     "relab": "relab.importers.relab_folder",
     "sb3": "relab.importers.sb3",
     "rllib": "relab.importers.rllib",
+    "d3rlpy": "relab.importers.d3rlpy_folder",
+    "spinup": "relab.importers.spinup",
+    "sample_factory": "relab.importers.sample_factory",
+    "torchrl": "relab.importers.torchrl_csv",
+    "acme": "relab.importers.acme_logs",
     "optuna": "relab.importers.optuna_store",
     "loop": "relab.importers.loop_folder",
     "swarm": "relab.importers.swarm_folder",
@@ -86,8 +91,16 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
 
 def nothing(root: str | os.PathLike[str], passed: list[Unread]) -> RecordError:
     """What to say where there is no run: the files that could have been one, else the formats."""
-    why = unread.summary(passed, 3) or f"no folder there is of a format that relab reads ({known()})"
-    return RecordError(f"no runs at or below {root}: {why}")
+    what = "the file is not" if Path(root).is_file() else "no folder there is"
+    formats = "the folder is empty" if _is_empty(Path(root)) else f"{what} of a format that relab reads ({known()})"
+    return RecordError(f"no runs at or below {root}: {unread.summary(passed, 3) or formats}")
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
 
 
 def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:

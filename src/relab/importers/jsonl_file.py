@@ -27,14 +27,14 @@ MAX_NESTING = 8
 
 
 def sniff(listing: Listing) -> bool:
-    return any(_is_log(listing, name) for name in _candidates(listing))
+    return any(is_log(listing, name) for name in candidates(listing))
 
 
-def _candidates(listing: Listing) -> list[str]:
+def candidates(listing: Listing) -> list[str]:
     return [name for name in listing.files if name.endswith(ENDS) or name in LINES_IN_JSON]
 
 
-def _is_log(listing: Listing, name: str) -> bool:
+def is_log(listing: Listing, name: str) -> bool:
     """An object in the first line that can be read, with a step or a metric in it; any will do for a file alone."""
     row = _first(_head(listing, name))
     told = any(common.step_axis(key) or common.meaning(key) for key in row)
@@ -85,7 +85,7 @@ def flatten(row: Mapping[str, Any], prefix: str = "", depth: int = 0) -> Iterato
 
 
 def sources(listing: Listing) -> list[Source]:
-    return tabular.runs(listing, [name for name in _candidates(listing) if _is_log(listing, name)], load)
+    return tabular.runs(listing, [name for name in candidates(listing) if is_log(listing, name)], load)
 
 
 def read(source: Source) -> History:

@@ -5,15 +5,26 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from relab.importers import csv_file, jsonl_file
 from relab.importers.csv_file import ENDS as TABLES
-from relab.importers.csv_file import header_of
+from relab.importers.csv_file import MAX_COLUMNS, delimiter, header_of, text_of
 from relab.importers.jsonl_file import HEAD_BYTES, LINE_BYTES, decode
 from relab.importers.optuna_store import BROKEN, DATABASES, SQLITE, connect
 from relab.importers.source import Listing
 from relab.importers.swanlab_file import END as SWANLAB
+from relab.importers.tfevents import MARK as EVENT_FILES
 from relab.importers.wandb_file import END as WANDB
 
 TO_UTF8 = "convert it, as with `iconv -t utf-8`"
+
+
+def is_log(listing: Listing, name: str) -> bool:
+    """Could the file be read, if another format had not been first?"""
+    if EVENT_FILES in name:
+        return True
+    if name.endswith(TABLES):
+        return csv_file.is_log(listing, name)
+    return name in jsonl_file.candidates(listing) and jsonl_file.is_log(listing, name)
 
 
 def reason(listing: Listing, name: str) -> str:
@@ -59,11 +70,21 @@ def _no_database(path: Path, begin: bytes) -> str:
 
 
 def _no_table(path: Path, begin: bytes) -> str:
-    return _no_text(begin, wide=True) or (
-        "its first line names no step and no metric that relab knows (docs/importers.md lists the names)"
-        if header_of(begin)
-        else "its first line must name the columns, but does not"
-    )
+    if told := _no_text(begin, wide=True) or _too_wide(begin):
+        return told
+    if header_of(begin):
+        return "its first line names no step and no metric that relab knows (docs/importers.md lists the names)"
+    return "its first line must name the columns, but does not"
+
+
+def _too_wide(begin: bytes) -> str:
+    line = (text_of(begin).splitlines() or [""])[0]
+    cut = len(begin) >= HEAD_BYTES and len(line) == len(text_of(begin))
+    columns = line.count(delimiter(line)) + 1
+    if columns > MAX_COLUMNS:
+        at_least = "at least " if cut else ""
+        return f"its first line names {at_least}{columns:,} columns; a table of more than {MAX_COLUMNS:,} is not read"
+    return f"its first line has more than {HEAD_BYTES:,} bytes" if cut else ""
 
 
 def _no_lines(path: Path, begin: bytes) -> str:
@@ -72,7 +93,7 @@ def _no_lines(path: Path, begin: bytes) -> str:
     with open(path, "rb") as file:
         line = file.readline(LINE_BYTES)
     if len(line) == LINE_BYTES:
-        return f"its first line has more than {LINE_BYTES} bytes, and no more are looked at"
+        return f"its first line has more than {LINE_BYTES:,} bytes, and no more are looked at"
     known = "holds no step or metric that relab knows" if decode(line) else "is no JSON object, or nested too deeply"
     return f"line 1 {known}"
 

@@ -1,4 +1,4 @@
-"""PufferLib: the frames of its terminal dashboard in a log (3.0 has no metric file), and the JSON files of 4.0.
+"""PufferLib: the frames of its terminal dashboard in a log (3.0 has no metric file), and the files of 4.0 and 5.0.
 
 A frame prints rounded numbers: three decimals, steps as 28.7K. Steps are sharpened by the epoch: all frames together
 tell how many steps an epoch has, far more exactly than any one of them.
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.history import History
-from relab.importers import puffer_json, settings_files
+from relab.importers import puffer_files, settings_files
 from relab.importers.source import Listing, Names, Source, problem, put, start
 from relab.jsonl import read_start
 
@@ -22,7 +22,7 @@ LOOK = 1 << 18  # warnings of many workers come before the first frame
 MAX_BYTES = 1 << 28
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
-SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 
 NAMES: Names = {
     "environment/episode_return": ("return/mean", 1),
@@ -34,6 +34,10 @@ NAMES: Names = {
     "losses/old_approx_kl": ("policy/kl_k1", 1),
     "losses/clipfrac": ("policy/clip_share", 1),
     "losses/explained_variance": ("value/explained_variance", 1),
+    "losses/policy": ("policy/loss", 1),  # from here on the names of 4.0
+    "losses/value": ("value/loss", 1),
+    "losses/kl": ("policy/kl", 1),
+    "losses/old_kl": ("policy/kl_k1", 1),
     "SPS": ("time/sps", 1),
     "uptime": ("time/elapsed_s", 1),
     "epoch": ("data/iteration", 1),
@@ -42,7 +46,7 @@ LOSSES = [name.partition("/")[2] for name in NAMES if name.startswith("losses/")
 
 
 def sniff(listing: Listing) -> bool:
-    return bool(logs(listing)) or bool(puffer_json.files(listing))
+    return bool(logs(listing)) or bool(puffer_files.sources(listing))
 
 
 def logs(listing: Listing) -> list[str]:
@@ -58,13 +62,13 @@ def sources(listing: Listing) -> list[Source]:
     found = logs(listing)
     place = listing.folder if len(found) == 1 else None
     mine = [Source("pufferlib", place or listing.folder / name, (listing.folder / name,)) for name in found]
-    return mine + [Source("pufferlib", path, (path,)) for path in puffer_json.files(listing)]
+    return mine + puffer_files.sources(listing)
 
 
 def read(source: Source) -> History:
-    history, (file,) = start(source), source.files
-    if file.suffix == ".json":
-        return puffer_json.read(history, source, file)
+    history, file = start(source), source.files[0]
+    if file.suffix in (".json", ".ini"):
+        return puffer_files.read(history, source, file)
     flat = settings_files.beside(history, source)
     read_log(history, file, flat)
     settings_files.use(history, source, flat)
@@ -183,10 +187,10 @@ def abbreviated(text: str) -> tuple[float, float] | None:
 def duration(text: str) -> float | None:
     """Seconds of a printed time.
 
-    >>> duration("3m 46s"), duration("1h 2m 3s"), duration("A hair past")
-    (226.0, 3723.0, None)
+    >>> duration("3m 46s"), duration("1h 2m 3s"), duration("640ms"), duration("A hair past")
+    (226.0, 3723.0, 0.64, None)
     """
-    parts = re.findall(r"([0-9]{1,18})([dhms])", text)
+    parts = re.findall(r"([0-9]{1,18})(ms|[dhms])", text)
     return float(sum(int(n) * SECONDS[unit] for n, unit in parts)) if parts else None
 
 

@@ -21,33 +21,34 @@ from relab.jsonl import RecordError, check_regular, inside, revive
 MAX_BYTES = 4_000_000
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
          "hyperparameters.json", "args.json", "args.yaml", "flags.json", "variant.json",
-         ".hydra/config.yaml")  # fmt: skip
+         ".hydra/config.yaml", "params/agent.yaml")  # fmt: skip
 
 # relab's key | what others call it, as the last part of a dotted key
 SETTINGS = """
 algo.lr            | lr learning_rate
 algo.gamma         | gamma discount discount_factor
 algo.lam           | gae_lambda lam lambda_
-algo.clip          | clip clip_range clip_coef clip_param clip_ratio clip_eps
-algo.ent_coef      | ent_coef entropy_coef entropy_coeff entropy_coefficient
-algo.value_coef    | vf_coef value_coef vf_loss_coeff value_loss_coef
+algo.clip          | clip clip_range clip_coef clip_param clip_ratio clip_eps ppo_clip_ratio
+algo.ent_coef      | ent_coef entropy_coef entropy_coeff entropy_coefficient exploration_loss_coeff
+algo.value_coef    | vf_coef value_coef vf_loss_coeff value_loss_coef value_loss_coeff
 algo.max_grad_norm | max_grad_norm
-algo.epochs        | n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs
-algo.minibatches   | num_minibatches n_minibatches num_mini_batch
+algo.epochs        | n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs num_learning_epochs
+algo.minibatches   | num_minibatches n_minibatches num_mini_batch num_mini_batches num_batches_per_epoch
 algo.envs          | num_envs n_envs num_processes
-algo.steps         | num_steps n_steps rollout_length
+algo.steps         | num_steps n_steps rollout_length num_steps_per_env rollout
 algo.target_kl     | target_kl
 algo.norm_adv      | norm_adv normalize_advantage
-algo.name          | algo algorithm algo_name algo.name algorithm.name agent.name
+algo.name          | algo algorithm algo_name algo.name algorithm.name agent.name algorithm.class_name
 env.name           | env env_id env_name task task_name env.name env.id task.name
 seed               | seed
-total_steps        | total_timesteps total_steps max_timesteps total_env_steps num_env_steps
+total_steps        | total_timesteps total_steps max_timesteps total_env_steps num_env_steps train_for_env_steps
 """
 # Where a run was written and when: not a setting, and it would put every run into a group of its own.
 PLACES = {"logdir", "log_dir", "output_dir", "out_dir", "save_dir", "save_path", "save_folder", "work_dir", "workdir",
           "run_dir", "run_name", "run_id", "exp_name", "experiment_name", "timestamp", "datetime", "hostname", "host",
           "pid", "uuid", "log_path", "checkpoint_path", "job_id", "slurm_job_id", "monitor_dir", "tensorboard_log",
-          "wandb_id", "cwd", "commit", "git_commit", "user"}  # fmt: skip
+          "wandb_id", "cwd", "commit", "git_commit", "git_hash", "git_repo_name", "train_dir", "command_line",
+          "user", "checkpoint_dir", "gpu_id"}  # fmt: skip
 PLACES_ALONE = {"name", "id", "date", "time", "path"}  # only as a whole key: `env.name` is a setting
 
 

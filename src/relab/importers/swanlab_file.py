@@ -1,7 +1,8 @@
 """SwanLab: run-ID/run-ID.swanlab, a log of protobuf records framed as W&B's; swanlab is not needed.
 
-Scalars and the run's name come from the log, settings from files/config.yaml beside it. The JSON files that the mode
-`local` adds in logs/ say the same under numbers instead of names, and are left alone.
+Scalars and the run's name come from the log, settings from files/config.yaml beside it. SwanLab 0.6
+and 0.7 call the file backup.swanlab, and its records are JSON. The JSON files that the mode `local` adds in logs/ say
+the same under numbers instead of names, and are left alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from relab.configs.views import flatten
 from relab.history import History
 from relab.importers import protobuf as pb
 from relab.importers import settings_files, wandb_file
+from relab.importers.jsonl_file import decode
 from relab.importers.source import Listing, Source, problem, start
 from relab.jsonl import RecordError, inside, read_start
 
@@ -87,10 +89,29 @@ def read_file(path: Path) -> Found:
         return found
     for payload in wandb_file.records(data, found.notes):
         try:
-            _record(payload, found)
-        except (pb.MalformedError, ValueError) as error:
+            _old_record(payload, found) if payload.startswith(b"{") else _record(payload, found)
+        except (pb.MalformedError, ValueError, OverflowError) as error:
             found.notes.append(f"a record could not be read: {error}")
     return found
+
+
+def _old_record(payload: bytes, found: Found) -> None:
+    """{"model_type": "Scalar", "data": {"key", "step", "metric": {"data"}}}; no message of protobuf begins like it."""
+    row = decode(payload) or {}
+    kind, data = str(row.get("model_type", "")).lower(), row.get("data")
+    if not isinstance(data, dict):
+        raise ValueError("it is neither a message nor a JSON object with data")
+    if kind == "scalar":
+        metric, step = data.get("metric"), data.get("step")
+        value = metric.get("data") if isinstance(metric, dict) else None
+        if type(step) is int and isinstance(value, (int, float, str)):
+            found.rows.setdefault(step, {})[str(data.get("key"))] = float(value)  # NaN and INF are words
+    elif kind in ("project", "experiment"):
+        told = {"project": {"name": "project", "workspace": "workspace"},
+                "experiment": {"name": "name", "description": "description", "id": "id"}}[kind]  # fmt: skip
+        found.facts |= {ours: data[key] for key, ours in told.items() if isinstance(data.get(key), str)}
+    elif kind == "footer":
+        found.status = "finished" if data.get("success") is True else "failed"
 
 
 def _record(payload: bytes, found: Found) -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from relab.history import History
-from relab.importers import cleanrl, sb3, settings_files, table, tb_config, tb_merge, tfevents
+from relab.importers import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
 from relab.importers.find import look
 from relab.importers.source import Listing, Names, Source, problem, put, start
+from relab.importers.tfevents import MARK
 
 DEEP = True
-MARK = "tfevents"
 PARTS = ("train", "training", "eval", "evaluation", "test", "val", "validation")
 TIME_NAME = re.compile(r"^\d{9,11}(\.\d+)?$")
 NUMBERED = re.compile(r"^(?P<stem>.+)_(?P<number>\d+)$")
@@ -126,7 +126,7 @@ def read(source: Source) -> History:
     history = start(source)
     found = read_into(history, list(source.files), source.path)
     flat = settings_files.beside(history, source) | found
-    facts = cleanrl.name_parts(source.path.resolve().name)
+    facts = {**library_facts(history, source.path.resolve().name), **cleanrl.name_parts(source.path.resolve().name)}
     settings_files.use(history, source, flat, {key: value for key, value in facts.items() if key not in flat})
     if not history.columns:
         problem(history, source.path, "the event files hold no scalar: a writer was opened, and nothing was logged")
@@ -143,18 +143,40 @@ def read_into(history: History, files: list[Path], folder: Path, prefix: str = "
         if name := _series(file, folder, events.scalars):
             events.scalars = {f"{tag}/{name}": series for tag, series in events.scalars.items()}
         found.append((events, prefix + _prefix(file, folder)))
+    told = libraries.told(head + tag for events, head in found for tag in events.scalars)
+    again = _drop(found, told.again if told is not None else frozenset())
     merged = tb_merge.merge(found)
-    _put_columns(history, merged)
+    _put_columns(history, merged, told)
     _say_restarts(history, merged, found)
-    skipped = sorted({tag for events, _ in found for tag in events.skipped})
+    skipped = sorted({tag for events, _ in found for tag in events.skipped} | again)
     if skipped:
         history.meta["not_read"] = skipped
     return tb_config.settings_in(history, [events for events, _ in found])
 
 
-def names_of(tags: Iterable[str]) -> Names:
-    """CleanRL's names as it means them, and SB3's where it was SB3 that wrote; other tags go by their common names."""
+def _drop(found: list[tuple[tfevents.Events, str]], tags: frozenset[str]) -> set[str]:
+    """Leave tags out; returns those that were there."""
+    gone = {prefix + tag for events, prefix in found for tag in events.scalars} & tags
+    for events, prefix in found:
+        events.scalars = {tag: series for tag, series in events.scalars.items() if prefix + tag not in gone}
+    return gone
+
+
+def library_facts(history: History, run: str) -> dict[str, Any]:
+    """What the library that logged a history's names says about the run itself."""
+    told = libraries.told(history.mapping)
+    algo = libraries.algo_of(told, run) if told is not None else ""
+    return {"algo": algo} if algo else {}
+
+
+def names_of(tags: Iterable[str], told: libraries.Told | None = None) -> Names:
+    """A library's names as it means them: the one that is told, else CleanRL's, and SB3's where it was SB3 that wrote.
+
+    Other tags go by their common names.
+    """
     tags = set(tags)
+    if told is not None:
+        return told.names
     names = {**cleanrl.NAMES, **(sb3.NAMES if SB3_SIGNS & tags else {})}
     if "train/clip_fraction" in tags:  # SB3's PPO counts passes over the batch here, not steps
         names["train/n_updates"] = ("foreign/train/n_updates", 1.0)
@@ -166,11 +188,11 @@ def _prefix(file: Path, folder: Path) -> str:
     return f"{file.parent.name}/" if file.parent != folder and file.parent.name in PARTS else ""
 
 
-def _put_columns(history: History, merged: tb_merge.Merged) -> None:
-    axes, names = tb_merge.axes(merged.tags), names_of(merged.tags)
+def _put_columns(history: History, merged: tb_merge.Merged, told: libraries.Told | None) -> None:
+    axes, names = told.axes if told is not None else tb_merge.axes(merged.tags), names_of(merged.tags, told)
     for tag, part in merged.tags.items():
         put(history, tag, part.steps, part.values, axes[tag], table.translation(tag, part.values, names))
-    slow = [tag for tag, axis in axes.items() if axis == "iteration"]
+    slow = [tag for tag, axis in axes.items() if axis == "iteration" and told is None]
     if slow:
         what = f"{len(slow)} of {len(axes)} tags, `{slow[0]}` first, count another kind of step than the rest"
         last = max(int(merged.tags[tag].steps.max()) for tag in slow)
@@ -181,12 +203,13 @@ def _put_columns(history: History, merged: tb_merge.Merged) -> None:
 
 def _put_clock(history: History, merged: tb_merge.Merged, axes: dict[str, str]) -> None:
     """Seconds since the start, from the times of the tag with the most points."""
-    main = [part for tag, part in merged.tags.items() if axes[tag] == "env_steps" and part.walls.min() > 0]
+    axis = "env_steps" if any(axes[tag] == "env_steps" for tag in merged.tags) else "iteration"
+    main = [part for tag, part in merged.tags.items() if axes[tag] == axis and part.walls.min() > 0]
     if not main or "time/elapsed_s" in history.columns:
         return
     part = max(main, key=lambda p: len(p.steps))
     begin = min(float(p.walls.min()) for p in main)
-    put(history, "wall_time", part.steps, part.walls - begin, "env_steps", {"wall_time": ("time/elapsed_s", 1)})
+    put(history, "wall_time", part.steps, part.walls - begin, axis, {"wall_time": ("time/elapsed_s", 1)})
     history.meta.setdefault("started", tb_config.iso(begin))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from relab.importers.source import Listing, Source
+from relab.importers.tfevents import MARK
 
 MANY = 200  # that are listed one by one
 NAMES = (".wandb", ".swanlab", ".db", ".sqlite", ".sqlite3", ".csv", ".tsv", ".jsonl", ".ndjson", ".jsonlines",
@@ -54,8 +55,9 @@ def of_folder(listing: Listing, claimed: Iterable[Source], root: Path) -> Iterat
     if any(source.path == listing.folder for source in mine):
         return  # whatever else lies in the folder of a run is the run's
     taken = {path.name for source in mine for path in (source.path, *source.files)}
+    formats = ", ".join(dict.fromkeys(source.format for source in mine))
     for name in listing.files:
-        if name not in taken and (why := _reason(listing, name)):
+        if name not in taken and (why := _reason(listing, name, formats)):
             yield Unread(_join(where, name), why)
 
 
@@ -75,11 +77,14 @@ def _leads_out(link: Path, root: Path) -> bool:
         return False
 
 
-def _reason(listing: Listing, name: str) -> str:
-    if not name.endswith(NAMES):
+def _reason(listing: Listing, name: str, formats: str) -> str:
+    """Why a file was passed over; `formats` are those in which other files of the folder were read."""
+    if not name.endswith(NAMES) and MARK not in name:
         return ""
-    from relab.importers.no_log import reason  # needs the importers themselves, which most folders do not
+    from relab.importers.no_log import is_log, reason  # needs the importers themselves, which most folders do not
 
+    if formats and is_log(listing, name):
+        return f"the folder was read as {formats}; give this file by its name to read it too"
     return reason(listing, name)
 
 

@@ -18,7 +18,7 @@ import orjson
 
 from relab.configs.views import flatten
 from relab.history import History
-from relab.importers import jsonl_file, settings_files, table
+from relab.importers import jsonl_file, libraries, settings_files, table
 from relab.importers import protobuf as pb
 from relab.importers.source import Listing, Source, problem, start
 from relab.jsonl import read_start, revive
@@ -85,9 +85,13 @@ def columns(history: History, file: str, found: list[dict[str, Any]]) -> None:
         else:
             continue
         break
-    if rows.lines and table.find_steps(rows).column != "_step":
+    counted = table.find_steps(rows).column if rows.lines else ""
+    if counted != "_step":
         rows.cells.pop("_step", None)
-    table.fill(history, rows)
+    told = libraries.told(rows.cells)
+    table.fill(history, rows, told.names if told is not None else None)
+    if told is not None and counted == "_step" and len(told.library.axes) == 1:  # what the library gave as the step
+        history.axes |= {ours: told.axes[name] for name, ours in history.mapping.items() if name in told.axes}
 
 
 def _facts(history: History, found: Found) -> None:

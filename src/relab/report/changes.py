@@ -101,7 +101,8 @@ def _set_keys(run: History) -> dict[str, Any]:
     """What somebody chose, where there is nothing to hold it against."""
     flat = flatten(run.config)
     if not run.provenance:
-        rows = [[key, shown(value)] for key, value in flat.items() if key not in QUIET_KEYS]
+        ordered = sorted(flat.items(), key=lambda item: item[0].startswith("foreign."))  # what relab knows comes first
+        rows = [[key, shown(value)] for key, value in ordered if key not in QUIET_KEYS]
         return {"against": "Config", "head": ["key", "value"], "rows": rows}
     made = ("defaults", "preset")
     chosen = {k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in made and k not in QUIET_KEYS}

@@ -32,7 +32,7 @@ from relab.screen import count, duration, number
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
 TOP = 3  # findings on the first screen
-UNWELL = ("part", "lost", "not", "worse", "broken")  # verdicts that ask for a cause
+UNWELL = ("part", "lost", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 
 
 def build(
@@ -278,7 +278,7 @@ def outcome(group: Group) -> dict[str, Any]:
     return {
         "label": group.label,
         "seeds": len(runs),
-        "episodes": sizes or "0",
+        "episodes": (sizes or "0") if unit == "episodes" else "-",
         "size": f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
         "metric": metric,
         "value": interval_text(found) if found.n else "none",

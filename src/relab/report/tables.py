@@ -49,7 +49,7 @@ def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[di
     for run in runs[:DETAILED]:
         found += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
     if len(runs) > DETAILED:
-        found.append(section("Other runs", lines=[f"{len(runs) - DETAILED} more runs have no sections here"]))
+        found.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
     return found
 
 

@@ -80,7 +80,9 @@ def _kind(points: list[Point], good: list[Point], best: Point, random: Point | N
         return "learned" if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "lost"
     if above(best, base) and above(best, last):
         return "lost"
-    return "worse" if random and above(random, last) and above(first, last) else "not"
+    if random and above(random, last) and above(first, last):
+        return "worse"
+    return "flat" if random and first.step > 0 and above(last, random) else "not"  # what came before was not logged
 
 
 def above(a: Point, b: Point) -> bool:
@@ -217,6 +219,7 @@ _HEADS = {
     "learned": "Learned: ",
     "part": "Learned, then lost part of it after {step} steps (best {best}): ",
     "lost": "Learned, then lost it after {step} steps (best {best}): ",
+    "flat": "Better than random, but no gain since the first value: ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",
     "short": "Too short to tell: ",
@@ -278,8 +281,8 @@ def many_sentence(verdicts: list[Verdict], configs: int) -> str:
 
 _COUNTED = {
     "learned": "learned", "part": "learned and lost part of it", "lost": "learned and lost it", "not": "did not learn",
-    "worse": "worse than random", "broken": "broke", "short": "too short to tell", "unjudged": "not judged",
-    "none": "no result",
+    "flat": "better than random without a gain", "worse": "worse than random", "broken": "broke",
+    "short": "too short to tell", "unjudged": "not judged", "none": "no result",
 }  # fmt: skip
 
 

@@ -94,7 +94,10 @@ def _percentile(steps: Sequence[np.ndarray], q: int = 10) -> tuple[float, float,
     """Bootstrap over episodes, from a stream of its own."""
     rng = generator(0, "multi_eval_percentile")
     rows = rng.integers(0, len(steps), (RESAMPLES, len(steps)))
-    drawn = np.array([np.percentile(np.concatenate([steps[i] for i in row]), q) for row in rows])
+    if len({len(x) for x in steps}) == 1:  # the same numbers at once: as many agents in every episode
+        drawn = np.percentile(np.stack(steps)[rows].reshape(RESAMPLES, -1), q, axis=1)
+    else:
+        drawn = np.array([np.percentile(np.concatenate([steps[i] for i in row]), q) for row in rows])
     return float(drawn.std(ddof=1)), float(np.percentile(drawn, 2.5)), float(np.percentile(drawn, 97.5))
 
 

@@ -28,12 +28,13 @@ def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
     found = trials.outcomes(s, s.ledger.points, s.plan.seeds)
     cells = cells_of(s, found)
     of_seeds, small = s.plan.method == "grid", s.plan.smallest_effect
+    highest = max(s.ceilings.values(), default=math.inf)
     body = {
         "schema": SCHEMA, "question": s.plan.question, "metric": s.plan.metric, "at": s.plan.at,
         "direction": s.plan.direction, "smallest_effect": small, "method": s.plan.method,
         "axes": {each.key: list(each.values) or [each.low, each.high] for each in s.plan.axes},
         "seeds": list(s.plan.seeds), "trials": [row(s, trial, found[trial]) for trial in found],
-        "effects": [effect(each, small) for each in axes.effects(cells, small, of_seeds=of_seeds)],
+        "effects": [effect(each, small, highest) for each in axes.effects(cells, small, of_seeds=of_seeds)],
         "interactions": [crossing(each) for each in axes.interactions(cells, small, of_seeds=of_seeds)],
         "binned": sorted(cells.binned), "incomplete": incomplete(s, found), "failed": dict(s.ledger.failed),
         "differ": differ(s, found, winner), "winner": confirmed(s, found, winner),
@@ -60,7 +61,7 @@ def cells_of(s: Sweeping, found: Outcomes) -> axes.Cells:
 
 
 def row(s: Sweeping, trial: str, found: list[answer.Outcome]) -> dict[str, Any]:
-    mid, low, high, n, _ = numbers.interval(found, asked(s.plan))
+    mid, low, high, n, _ = numbers.interval(found, asked(s.plan), s.ceilings.get(trial, math.inf))
     return {
         "trial": trial, "point": s.ledger.points[trial], "n": n, "planned": len(s.plan.seeds), "mean": mid, "low": low,
         "high": high, "values": [each(x) for x in found], "dropped": s.ledger.dropped.get(trial),
@@ -85,12 +86,11 @@ def incomplete(s: Sweeping, found: Outcomes) -> list[dict[str, Any]]:
 # ---- Axes
 
 
-def effect(found: axes.Effect, smallest: float) -> dict[str, Any]:
+def effect(found: axes.Effect, smallest: float, ceiling: float) -> dict[str, Any]:
     widest = found.widest and {"from": found.widest.a, "to": found.widest.b, "delta": found.widest.mid,
                                "low": found.widest.low, "high": found.widest.high}  # fmt: skip
-    means = [
-        {"level": level, "mean": m.mid, "low": m.low, "high": m.high} for level, m in zip(found.levels, found.means)
-    ]
+    means = [{"level": level, "mean": m.mid, "low": m.low, "high": numbers.capped(m.high, m.mid, ceiling)}
+             for level, m in zip(found.levels, found.means)]  # fmt: skip
     return {"axis": found.axis, "levels": means, "widest": widest, "most": found.most, "noise": found.noise,
             "noise_from": found.source, "bound": smallest or found.noise, "verdict": found.verdict}  # fmt: skip
 

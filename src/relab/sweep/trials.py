@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from relab import answer
+from relab.comparison.task import ceiling_of
 from relab.experiment import cells as runs
 from relab.experiment.cells import Cell
-from relab.experiment.conclude import check_metric, outcome
+from relab.experiment.conclude import check_metric, find_column, outcome
 from relab.experiment.question import Experiment
 from relab.jsonl import RecordError, encode, read_json, write_atomic
 from relab.sweep import names
@@ -50,6 +51,7 @@ class Sweeping:
     folder: Path
     ledger: Ledger
     known: dict[str, answer.Outcome] = field(default_factory=dict)  # run -> its number: a finished run changes no more
+    ceilings: dict[str, float] = field(default_factory=dict)  # trial -> the highest number that its runs can have
 
     @property
     def experiment(self) -> Experiment:
@@ -115,6 +117,8 @@ def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[s
         if name not in s.known and runs.finished(cell):
             read.append(runs.read(cell))
             s.known[name] = replace(outcome(e, read[-1]), seed=cell.seed, run=name)
+            if cell.variant not in s.ceilings:
+                s.ceilings[cell.variant] = ceiling_of(read[-1], e.at, find_column(read[-1], e.metric) or e.metric)
         if name in s.known:
             found[cell.variant].append(s.known[name])
         elif name in s.ledger.failed:

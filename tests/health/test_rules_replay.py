@@ -1,0 +1,97 @@
+"""Do the rules about replay and offline methods keep to their limits: what heals a finding, what must not raise one?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_rules_foreign import asked, made
+
+IQL = {"algo": {"name": "iql"}}
+
+
+# ---- Offline methods
+
+
+def leaving(returns):
+    logp = np.concatenate([np.full(10, -0.7), np.linspace(-0.7, -2.5, 30)])
+    return made({"policy/data_logprob": logp, "eval/return_det": returns}, IQL)
+
+
+def test_a_policy_that_leaves_bad_data_and_does_better_is_left_alone():
+    noise = np.random.default_rng(0).normal(size=12)
+    assert asked("policy-left-the-data", leaving(10 + noise)).value > 1
+    assert asked("policy-left-the-data", leaving(np.linspace(10, 200, 12) + noise)) is None
+
+
+@pytest.mark.parametrize("algo", ["iql", "dqn", "sac", "td3"])
+def test_a_value_after_the_end_is_told_of_every_method_that_bootstraps(algo):
+    config = {"algo": {"name": algo}}
+    assert asked("value-beyond-end", made({"value/after_end": np.linspace(0, 8, 20)}, config)).severity == "warning"
+    assert asked("value-beyond-end", made({"value/after_end": np.zeros(20)}, config)) is None
+
+
+# ---- Replay methods
+
+PENDULUM = {"spec": {"action": {"kind": "continuous", "dim": 1, "low": [-2.0], "high": [2.0]}, "reward_high": 0.0,
+                     "random": {"return_mean": -1231.0, "return_std": 287.0, "n": 1000}}}  # fmt: skip
+
+
+def believing(value, returns, **more):
+    """A run of TD3 or, with a temperature, of SAC: the actor's loss is minus the critic's value."""
+    name = "sac" if "optim__temperature" in more else "td3"
+    noise = np.random.default_rng(0).normal(size=30)
+    columns = {"policy/actor_loss": -value + noise, "return/mean": returns + 5 * noise,
+               "return/length": np.full(30, 200.0)}  # fmt: skip
+    columns |= {key.replace("__", "/"): np.full(30, level) for key, level in more.items()}
+    return made(columns, {"algo": {"name": name, "gamma": 0.98}}, dict(PENDULUM))
+
+
+def test_a_critic_with_the_sign_of_the_returns_is_left_alone():
+    assert asked("value-sign-turned", believing(120.0, -1500.0)).severity == "warning"
+    assert asked("value-sign-turned", believing(-120.0, -1500.0)) is None
+    assert asked("value-sign-turned", believing(10.0, -1500.0)) is None  # noise of a critic that knows nothing yet
+    assert asked("value-sign-turned", believing(9000.0, -1500.0)) is None  # diverged, which is q-overestimation
+    assert asked("value-sign-turned", believing(120.0, np.linspace(-800.0, 200.0, 30))) is None
+    assert asked("value-sign-turned", believing(120.0, -300.0)).severity == "info"  # it learned all the same
+
+
+def test_where_rewards_have_both_signs_a_value_may_have_another_one_than_the_return():
+    view = believing(120.0, -1500.0)
+    view.history.meta["spec"] = PENDULUM["spec"] | {"reward_high": 1.0}
+    assert "one sign" in asked("value-sign-turned", view).missing
+
+
+def test_a_value_that_entropy_can_explain_is_left_alone():
+    assert asked("value-sign-turned", believing(120.0, -1500.0, optim__temperature=0.2)).value < 0
+    assert asked("value-sign-turned", believing(120.0, -1500.0, optim__temperature=1.5)) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "loss", "told"),
+    [(-50_000.0, 6e6, "warning"), (-50_000.0, 2e9, None), (-9000.0, 1e4, None), (-300.0, 1.0, None)],
+)
+def test_another_scale_is_told_of_a_critic_that_fits_its_targets(value, loss, told):
+    found = asked("value-in-other-units", believing(value, -1500.0, value__critic_loss=loss))
+    assert (found and found.severity) == told
+
+
+def test_where_nothing_was_ever_earned_there_is_no_scale():
+    view = believing(0.5, np.zeros(30), value__critic_loss=1e-4)
+    view.history.columns["return/mean"].values[:] = 0
+    assert "other than 0" in asked("value-in-other-units", view).missing
+
+
+@pytest.mark.parametrize(("gamma", "longest", "told"), [(0.3, 60.0, True), (0.3, 12.0, False), (0.98, 500.0, False)])
+def test_a_short_sight_is_held_against_the_longest_episodes(gamma, longest, told):
+    lengths = [longest, *np.full(20, 9.3)]  # what fails because of it ends early
+    view = made({"return/length": lengths}, {"algo": {"name": "dqn", "gamma": gamma}})
+    assert bool(asked("discount-out-of-range", view)) == told
+
+
+# ---- Names
+
+
+def test_a_norm_of_gradients_is_no_convention_of_a_loss():
+    x = np.linspace(1, 3, 30)
+    view = made({"foreign/Loss/world_model_loss": x, "foreign/Grads/world_model": 2 * x})
+    assert asked("constant-ratio", view) is None

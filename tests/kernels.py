@@ -1,0 +1,41 @@
+"""Which compiled kernels no longer match their source? Numba watches the file that a kernel stands in, but not those
+that it calls into."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+
+def stale(package: Path) -> list[Path]:
+    """Numba's index files that are older than a module which their kernel's module imports, at any depth."""
+    found, newest = [], {}
+    for index in sorted(package.rglob("*.nbi")):
+        source = index.parent.parent / f"{index.name.partition('.')[0]}.py"
+        if source not in newest:
+            newest[source] = max((path.stat().st_mtime for path in reached(source, package)), default=float("inf"))
+        if index.stat().st_mtime < newest[source]:
+            found.append(index)
+    return found
+
+
+def reached(source: Path, package: Path) -> set[Path]:
+    """A module of the package and all that it imports, at any depth."""
+    found, waiting = set(), [source] if source.is_file() else []
+    while waiting:
+        here = waiting.pop()
+        found.add(here)
+        waiting += imported(here, package) - found
+    return found
+
+
+def imported(source: Path, package: Path) -> set[Path]:
+    """The package's files that a module's import statements name."""
+    names = set()
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    places = (package.parent.joinpath(*name.split(".")) for name in names if name.split(".")[0] == package.name)
+    return {file for place in places for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file()}
