@@ -358,3 +358,12 @@ def test_a_schedules_own_evaluations_become_a_table(tmp_path):
     values = {"multi/avg_final": [0.5, 0.9], "multi/death_p90": [1.0, 2.0], "eval/return_det": [1.0, 2.0]}
     run.columns = {name: Column(np.array([5, 10]), np.array(x)) for name, x in values.items()}
     assert of_run.multi_evaluations(run, words("en")) == [["step", "avg_final"], ["5", "0.5"], ["10", "0.9"]]
+
+
+def test_a_log_that_never_rests_is_left_alone_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "LOG.md"
+    log.write_text(PERSON)
+    monkeypatch.setattr(fence, "PATIENCE_S", 0.0)
+    with pytest.raises(RecordError, match="kept changing for 0 s"):
+        fence.write(log, "a.1", "## 1")
+    assert log.read_text() == PERSON

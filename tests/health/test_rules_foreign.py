@@ -273,3 +273,24 @@ def test_a_log_that_stops_short_is_incomplete_and_one_row_before_the_end_is_not(
     config = {"total_steps": 100_000}
     assert "59%" in asked("run-incomplete", made({"return/mean": np.ones(60)}, config, state="ended")).message
     assert asked("run-incomplete", made({"return/mean": np.ones(98)}, config, state="ended")) is None
+
+
+# ---- Levels and spreads
+
+
+@pytest.mark.parametrize(("spread", "fires"), [(1e-6, False), (0.5, True)])
+def test_targets_that_are_all_alike_have_no_variance_to_explain(spread: float, fires: bool):
+    columns = {"value/explained_variance": np.full(20, -0.8), "value/mean": np.ones(20),
+               "value/target_mean": np.ones(20), "value/target_std": np.full(20, spread)}  # fmt: skip
+    found = asked("critic-not-learning", made(columns, {"algo": {"name": "ppo"}}))
+    assert isinstance(found, engine.Finding) == fires
+
+
+@pytest.mark.parametrize(("lucky", "fires"), [((400.0,), False), ((400.0, 400.0, 400.0), True)])
+def test_one_lucky_evaluation_is_no_level_that_was_lost(lucky: tuple[float, ...], fires: bool):
+    returns = [*lucky, *([20.0] * 10)]
+    rows = [{"step": 1000 * i, "mode": "det", "episodes": [{"return": r + k % 3, "length": 9} for k in range(10)]}
+            for i, r in enumerate([20.0, *returns])]  # fmt: skip
+    history = History(Path("/nowhere"), source="csv", config={"algo": {"name": "ppo"}}, evals=rows)
+    found = asked("peak-then-collapse", View(history, "run", state="finished"))
+    assert isinstance(found, engine.Finding) == fires

@@ -148,3 +148,16 @@ def test_a_second_fit_into_the_same_folder_supersedes_the_first(tmp_path):
 
 def _copy(tmp_path: Path, name: str) -> Path:
     return Path(shutil.copytree(FIXTURES / name, tmp_path / name))
+
+
+@pytest.mark.parametrize("step", ["inf", "nan", "1e300", "0.5"])
+def test_gradients_at_a_step_that_is_none_are_left_out(tmp_path: Path, step: str):
+    shutil.copytree(FIXTURES / CQL, tmp_path / CQL)
+    file = next((tmp_path / CQL).glob("*_fc.bias_grad.csv"))
+    lines = file.read_text().splitlines()
+    cells = lines[1].split(",")
+    file.write_text("\n".join([lines[0], ",".join([cells[0], step, *cells[2:]]), *lines[2:]]) + "\n")
+    (history,) = load(tmp_path).values()
+    mine = [c for name, c in history.columns.items() if "_fc.bias_grad" in name]
+    assert mine
+    assert all(len(c.values) == len(lines) - 2 for c in mine)

@@ -92,7 +92,7 @@ def peak_then_collapse(view: View) -> Finding | None:
     found = view.course(at_least=5)
     floor = view.floor(found)
     means = [e.mean for e in found]
-    smooth = [sorted(means[max(0, i - 1) : i + 2])[len(means[max(0, i - 1) : i + 2]) // 2] for i in range(len(means))]
+    smooth = in_a_row(means)
     top = max(range(len(smooth)), key=lambda i: smooth[i])
     k = max(2, min(3, len(found) // 3), len(found) // 10)
     last = found[-k:]
@@ -108,6 +108,16 @@ def peak_then_collapse(view: View) -> Finding | None:
     rose = f"{smooth[top]:.4g} (median of three in a row)"
     return Finding(f"the return rose to {rose} and fell to {means[-1]:.4g}", min(lost), onset,
                    [view.evidence(found)], confidence="high")  # fmt: skip
+
+
+def in_a_row(means: list[float]) -> list[float]:
+    """The level that three in a row have: their median; at both ends the lower of two, so that one alone is no level.
+
+    >>> in_a_row([9.0, 1.0, 2.0, 3.0])
+    [1.0, 2.0, 2.0, 2.0]
+    """
+    parts = [sorted(means[max(0, i - 1) : i + 2]) for i in range(len(means))]
+    return [part[(len(part) - 1) // 2] for part in parts]
 
 
 @rule("B5", "plateau", algos=())

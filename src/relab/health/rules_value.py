@@ -9,6 +9,7 @@ from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Curve, View, clear
 
 ON_POLICY = ("ppo", "a2c")
+ALIKE = 0.01  # spread of targets over their size under which they are one number
 
 
 @rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
@@ -18,7 +19,8 @@ def critic_not_learning(view: View) -> Finding | None:
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by
         more than its targets' standard deviation. Where the targets are not logged, the return must not rise either.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
-    Known problems: where nothing can be predicted from a state, zero is right; hence the offset.
+    Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
+        alike, a share of their variance means nothing; hence their spread.
     Refuted by: targets that are all alike, or the reference run being as low and learning.
     Try: raise `value_coef` or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
     """
@@ -26,10 +28,12 @@ def critic_not_learning(view: View) -> Finding | None:
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
         return _explains_nothing(view, ev)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
-    spread = max(view.curve("value/target_std").median(0.5), 0.1 * abs(target.median(0.5)), 1e-9)
+    apart, size = view.curve("value/target_std").median(0.5), abs(target.median(0.5))
+    spread = max(apart, 0.1 * size, 1e-9)
     off = abs(mean.median(0.5) - target.median(0.5)) / spread
     level = ev.median(0.5)
-    if not (level < -0.2 or (level < 0.1 and off > 1)):
+    alike = apart < ALIKE * size
+    if not ((level < -0.2 and not alike) or (level < 0.1 and off > 1)):
         return None
     return Finding(f"the critic explains {level:.2f} of the variance of its targets and is off by {off:.2g} standard"
                    " deviations", level, ev.onset(ev.values < 0.1),

@@ -123,7 +123,7 @@ def _put_gradients(history: History, cells: table.Table, name: str, axis: str) -
     """Of each parameter the least, largest and mean gradient and their spread, at the last update of an epoch."""
     history.problems += cells.problems
     step = table.numbers(cells.cells.get("step", []))
-    whole = (step.values % 1 == 0) & (np.abs(step.values) < MAX_STEP)
+    whole = (np.abs(step.values) < MAX_STEP) & (step.values == np.floor(step.values))
     at, steps = step.at[whole], step.values[whole].astype(np.int64)
     for column in ("min", "max", "mean", "std"):
         read = table.numbers(cells.cells.get(column, []))

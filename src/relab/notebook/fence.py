@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ MARK = re.compile(rb"<!-- relab:(begin|end) ([\w.=+-]+)(?: sha256=([0-9a-f]{12})
 LIKE_MARK = re.compile(rb"\s*<!--\s*relab:(begin|end)")
 # What an entry itself may hold: where a number comes from, and what programs must know of it. Neither can hold a mark.
 OWN = r"relab:run=[^\s<>]+(?: [a-z]+=[^\s<>]+)*-->| relab:facts \{[^\n<>]*\} -->"
-ATTEMPTS = 20
+PATIENCE_S = 30.0  # each time that it fails another writer has got through, so that only time can be short
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,8 @@ def write(path: Path, id_: str, body: str, force: bool = False) -> str:
 def rewrite(path: Path, change: Callable[[bytes], bytes]) -> tuple[bytes, bytes]:
     """Replace the file by what `change` makes of it -> (before, after); nothing is written where it changes nothing."""
     path = path.resolve()  # a link stays a link: its target is replaced
-    for _ in range(ATTEMPTS):
+    until = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until:
         with locked(path) as fd:
             before = read(path)
             if fd is not None and not _same_file(fd, path):
@@ -176,7 +178,8 @@ def rewrite(path: Path, change: Callable[[bytes], bytes]) -> tuple[bytes, bytes]
                 continue  # an editor has saved in between
             _replace(path, after)
             return before, after
-    raise RecordError(f"{path} changed {ATTEMPTS} times while the entry was written; try again when others are done")
+    raise RecordError(f"{path} kept changing for {PATIENCE_S:.0f} s while the entry was written; try again when others"
+                      " are done")  # fmt: skip
 
 
 def read(path: Path) -> bytes:
