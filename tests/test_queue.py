@@ -100,7 +100,7 @@ def test_a_process_that_ends_after_its_worker_is_settled_by_the_next(queue: Queu
     """Its exit code was seen by nobody, but it has written it down."""
     shell(queue, "while [ ! -e go ]; do sleep 0.02; done; echo x >> out; exit 3")
     worker = worker_process()
-    wait_for(lambda: processes.ours() and queue.names("running"))
+    wait_for(lambda: {each.job for each in processes.ours()} & {name.attempt for name in queue.names("running")})
     worker.kill()
     worker.wait()
     (orphan,) = [each for each in processes.orphans() if each.job == queue.names("running")[0].attempt]

@@ -11,6 +11,7 @@ import pytest
 
 from relab.health import engine
 from relab.health.examine import examine, load_view
+from relab.health.render import lead
 from relab.health.rule import all_rules
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
@@ -138,3 +139,9 @@ def test_with_the_action_range_the_standard_deviation_is_known():
     assert isinstance(engine.ask(rule, view), engine.NotChecked)
     view.spec["action"] = {"kind": "continuous", "dim": 4, "low": [-1.0] * 4, "high": [1.0] * 4}
     assert engine.ask(rule, view).value == pytest.approx(866, rel=0.01)
+
+
+def test_the_first_screen_of_the_lost_run_shows_the_change_and_the_entropy():
+    shown = [f.slug for f in lead(examine(CORPUS / "drones" / RUN).main)]
+    assert shown[:2] == ["unmentioned-config-change", "entropy-runaway"]
+    assert "policy-not-moving" not in shown

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from relab.health.examine import examine
-from relab.health.render import WIDTH, text
+from relab.health.render import WIDTH, lead, text
+from relab.health.rule import Finding
 
 HISTORIES = Path(__file__).resolve().parent / "histories"
 FIXTURES = Path(__file__).resolve().parents[1] / "importers" / "fixtures"
@@ -71,3 +72,10 @@ def test_settings_that_tell_groups_apart_are_short():
 
 def test_trials_without_seeds_and_returns_are_counted():
     assert "2 runs: no return logged" in text(examine(FIXTURES / "optuna"))
+
+
+def test_a_loud_symptom_comes_before_a_quiet_finding_and_after_its_cause():
+    cause = Finding("x", slug="cause", run="r", severity="info")
+    symptom = Finding("x", slug="symptom", run="r", severity="warning", explained_by="cause")
+    quiet = [Finding("x", slug=f"quiet-{k}", run="r", severity="info") for k in range(3)]
+    assert [f.slug for f in lead([*quiet, cause, symptom])] == ["quiet-0", "cause", "symptom"]

@@ -14,7 +14,7 @@ from relab.folders import seed_of
 from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
-from relab.health.rule import Finding, all_rules
+from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import Group, View
 from relab.places import printable as clean
 
@@ -211,11 +211,17 @@ def findings(report: Report, verbose: bool) -> list[str]:
 
 
 def lead(found: list[Finding]) -> list[Finding]:
-    """Three of different rules: causes before symptoms, which fill what room is left."""
+    """Three of different rules: causes before symptoms, which fill what room is left, but before what is less loud."""
     seen: set[str] = set()
     first = [f for f in found if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
-    kept = sorted(first, key=lambda f: f.explained_by is not None)[:FINDINGS]
+    kept = sorted(first, key=lambda f: (-loudness(f, found), f.explained_by is not None))[:FINDINGS]
     return [f for f in first if f in kept]
+
+
+def loudness(found: Finding, others: list[Finding]) -> int:
+    """A cause is as loud as the loudest of what it explains."""
+    mine = [f for f in others if f.explained_by == found.slug and f.run == found.run]
+    return max(SEVERITIES.index(f.severity or "info") for f in (found, *mine))
 
 
 def finding(found: Finding, others: list[Finding]) -> list[str]:
