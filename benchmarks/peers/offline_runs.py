@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +21,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everyone calls it
+
+from benchmarks.peers.once import once
 
 ROWS, UPDATES, LOG, EVAL, BATCH = 12_000, 1_440, 30, 240, 256
 BASE: dict[str, dict[str, Any]] = {
@@ -197,13 +199,8 @@ def main() -> None:
     for seed in args.seeds:
         for fault in args.only:
             for algo in FAULTS[fault][0]:
-                folder = args.out / fault / f"{algo}-s{seed}"
-                if (folder / "log.jsonl").exists():
-                    continue
-                began = time.perf_counter()
-                folder.mkdir(parents=True, exist_ok=True)
-                make(fault, algo, seed, folder)
-                print(f"{fault}/{folder.name}: {time.perf_counter() - began:.0f} s", flush=True)
+                name = f"{fault}/{algo}-s{seed}"
+                once(args.out / name, "log.jsonl", partial(make, fault, algo, seed), name)
 
 
 if __name__ == "__main__":

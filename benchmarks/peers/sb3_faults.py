@@ -13,8 +13,8 @@ from __future__ import annotations
 import argparse
 import copy
 import math
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.noise import NormalActionNoise
+
+from benchmarks.peers.once import once
 
 ALGOS = {"dqn": DQN, "sac": SAC, "td3": TD3}
 EVALUATIONS = 6
@@ -128,14 +130,8 @@ def main() -> None:
     for seed in args.seeds:
         for fault in args.only:
             for pair in [p for p in args.pairs if p.partition("-")[0] in FAULTS[fault][0]]:
-                folder = args.out / fault / f"{pair}-s{seed}"
-                if (folder / "model.zip").exists():
-                    continue
-                began = time.perf_counter()
-                folder.mkdir(parents=True, exist_ok=True)
-                make(fault, pair, seed, folder)
-                spent += time.perf_counter() - began
-                print(f"{fault}/{folder.name}: {time.perf_counter() - began:.0f} s", flush=True)
+                name = f"{fault}/{pair}-s{seed}"
+                spent += once(args.out / name, "model.zip", partial(make, fault, pair, seed), name)
     print(f"{math.ceil(spent / 60)} minutes")
 
 

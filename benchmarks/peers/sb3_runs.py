@@ -11,8 +11,8 @@ the model's zip. A folder that is complete is not made again.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.vec_env import VecNormalize
+
+from benchmarks.peers.once import once
 
 ALGOS = {"ppo": PPO, "a2c": A2C, "dqn": DQN, "sac": SAC, "td3": TD3}
 
@@ -90,13 +92,7 @@ def main() -> None:
     torch.set_num_threads(1)
     for seed in args.seeds:
         for pair in args.only:
-            folder = args.out / f"{pair}-s{seed}"
-            if (folder / "model.zip").exists():
-                continue
-            began = time.perf_counter()
-            folder.mkdir(parents=True, exist_ok=True)
-            make(pair, seed, folder)
-            print(f"{folder.name}: {time.perf_counter() - began:.0f} s", flush=True)
+            once(args.out / f"{pair}-s{seed}", "model.zip", partial(make, pair, seed))
 
 
 if __name__ == "__main__":

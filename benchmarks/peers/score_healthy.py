@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.peers.score_faults import share
 from relab.history import History
 from relab.importers import find
 from relab.jsonl import RecordError
-from relab.stats.rates import wilson
 from relab.suite import Alarm, alarms
 
 # What a run must reach in its last evaluation to count as healthy: Gymnasium's own thresholds where it has them.
@@ -73,13 +73,6 @@ def examined(runs: list[Run], room: Path) -> list[Alarm]:
             shutil.copytree(run.folder, folder / f"{run.folder.parent.name}_{run.folder.name}")
         found.append(alarms(folder, task))
     return found
-
-
-def share(hits: int, n: int) -> str:
-    if not n:
-        return "0 of 0"
-    interval = wilson(hits, n)
-    return f"{hits} of {n} ({hits / n:.0%}, {interval.low:.0%} to {interval.high:.0%})"
 
 
 def lines(found: list[Alarm]) -> list[str]:
