@@ -10,9 +10,8 @@ from relab.importers.csv_file import ENDS as TABLES
 from relab.importers.csv_file import MAX_COLUMNS, delimiter, header_of, text_of
 from relab.importers.jsonl_file import HEAD_BYTES, LINE_BYTES, decode
 from relab.importers.optuna_store import BROKEN, DATABASES, SQLITE, connect
-from relab.importers.source import Listing
+from relab.importers.source import EVENT_FILES, Listing
 from relab.importers.swanlab_file import END as SWANLAB
-from relab.importers.tfevents import MARK as EVENT_FILES
 from relab.importers.wandb_file import END as WANDB
 
 TO_UTF8 = "convert it, as with `iconv -t utf-8`"

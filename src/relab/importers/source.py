@@ -26,6 +26,7 @@ from relab.history import MAX_STEP, Column, History
 from relab.jsonl import Problem
 
 FOREIGN = "foreign/"
+EVENT_FILES = "tfevents"  # in the middle of the names of TensorBoard's files
 HUGE = 2**1023  # integers below are doubles
 Names = Mapping[str, tuple[str, float]]  # the tool's name -> (relab's name, factor)
 

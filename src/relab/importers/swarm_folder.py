@@ -19,9 +19,9 @@ from typing import Any
 
 from relab.configs.views import flatten
 from relab.history import History
-from relab.importers import cleanrl, settings_files, tb_config, tensorboard, tfevents
+from relab.importers import cleanrl, settings_files, tb_config, tensorboard
 from relab.importers.find import look
-from relab.importers.source import Listing, Source, problem, put, start
+from relab.importers.source import EVENT_FILES, Listing, Source, problem, put, start
 from relab.jsonl import RecordError, read_jsonl
 from relab.schedules.evaluated import PROBE, velocity
 
@@ -80,7 +80,7 @@ def _tries(files: list[Path]) -> list[tuple[float, list[Path]]]:
 def read(source: Source) -> History:
     history, files = start(source), {path.name: path for path in source.files}
     window = _window(source)
-    boards = [path for path in source.files if tfevents.MARK in path.name]
+    boards = [path for path in source.files if EVENT_FILES in path.name]
     if boards:
         tensorboard.read_into(history, boards, source.path / TB)
     evaluations, starts = (_rows(history, files.get(name), window) for name in (EVALS, STARTS))

@@ -20,8 +20,7 @@ from typing import Any
 from relab.history import History
 from relab.importers import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
 from relab.importers.find import look
-from relab.importers.source import Listing, Names, Source, problem, put, start
-from relab.importers.tfevents import MARK
+from relab.importers.source import EVENT_FILES, Listing, Names, Source, problem, put, start
 
 DEEP = True
 PARTS = ("train", "training", "eval", "evaluation", "test", "val", "validation")
@@ -33,7 +32,7 @@ SB3_SIGNS = {"rollout/ep_rew_mean", "rollout/ep_len_mean", "time/fps"}
 
 
 def sniff(listing: Listing) -> bool:
-    if any(MARK in name for name in listing.files):
+    if any(EVENT_FILES in name for name in listing.files):
         return True
     parts = [name for name in listing.folders if name in PARTS]
     return any(event_files(listing.folder / name) for name in parts) or bool(_chains(listing))
@@ -41,7 +40,7 @@ def sniff(listing: Listing) -> bool:
 
 def sources(listing: Listing) -> list[Source]:
     folder = listing.folder
-    own = [folder / name for name in listing.files if MARK in name]
+    own = [folder / name for name in listing.files if EVENT_FILES in name]
     joined = _extras(folder) if own else [folder / name for name in listing.folders if name in PARTS]
     files = own + [file for place in joined for file in event_files(place)]
     found = [Source("tensorboard", folder, tuple(files))] if files else []
@@ -84,7 +83,7 @@ def event_files(folder: Path) -> list[Path]:
     if folder.is_symlink():
         return []
     try:
-        return sorted(p for p in folder.iterdir() if MARK in p.name and p.is_file() and not p.is_symlink())
+        return sorted(p for p in folder.iterdir() if EVENT_FILES in p.name and p.is_file() and not p.is_symlink())
     except OSError:
         return []
 

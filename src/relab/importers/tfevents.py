@@ -22,8 +22,6 @@ from relab.importers.tfrecords import Scan, blocks, check, pack
 
 # ---- What is found
 
-MARK = "tfevents"  # in the middle of a file's name
-
 
 class Other(NamedTuple):
     """A value that is no scalar: text, or what a plug-in stored."""

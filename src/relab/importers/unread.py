@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from relab.importers.source import Listing, Source
-from relab.importers.tfevents import MARK
+from relab.importers.source import EVENT_FILES, Listing, Source
 
 MANY = 200  # that are listed one by one
 NAMES = (".wandb", ".swanlab", ".db", ".sqlite", ".sqlite3", ".csv", ".tsv", ".jsonl", ".ndjson", ".jsonlines",
@@ -79,7 +78,7 @@ def _leads_out(link: Path, root: Path) -> bool:
 
 def _reason(listing: Listing, name: str, formats: str) -> str:
     """Why a file was passed over; `formats` are those in which other files of the folder were read."""
-    if not name.endswith(NAMES) and MARK not in name:
+    if not name.endswith(NAMES) and EVENT_FILES not in name:
         return ""
     from relab.importers.no_log import is_log, reason  # needs the importers themselves, which most folders do not
 
