@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +314,52 @@ def test_clean_removes_what_was_left_and_what_lies_ahead(root):
     assert kept(root) == [10, 20, 30]
     checkpoint.clean(root, -1)
     assert kept(root) == []
+
+
+def test_clean_at_step_0_keeps_the_checkpoint_of_step_0(tmp_path):
+    name = checkpoint.save(tmp_path, 0, {"params": {}, "step": 0}, {})
+    checkpoint.point(tmp_path, "latest", name, 0)
+    checkpoint.clean(tmp_path, 0)
+    assert kept(tmp_path) == [0]
+    checkpoint.clean(tmp_path, -1)
+    assert kept_names(tmp_path) == []
+
+
+def test_clean_leaves_no_pointer_to_what_is_gone(root):
+    shutil.rmtree(root / "step-000000000020")
+    checkpoint.clean(root, 50)
+    assert checkpoint.read_pointer(root, "best") is None
+    assert checkpoint.read_pointer(root, "latest")["step"] == 50
+    checkpoint.clean(root, 30)
+    assert checkpoint.read_pointer(root, "latest") is None
+
+
+def test_the_last_checkpoint_is_that_of_latest_or_the_newest_before_it(root):
+    checkpoint.save(root, 60, {"params": {}}, {})  # not yet pointed to
+    assert checkpoint.last(root) == "step-000000000050"
+    shutil.rmtree(root / "step-000000000050")
+    assert checkpoint.last(root) == "step-000000000040"
+    for name in checkpoint.steps(root)[:-1]:
+        shutil.rmtree(root / name)
+    assert checkpoint.last(root) is None
+    (root / "latest.json").unlink()
+    assert checkpoint.last(root) is None
+
+
+@pytest.mark.parametrize("verb", [lambda root: checkpoint.prune(root, 1), lambda root: checkpoint.clean(root, 0)])
+def test_a_half_deleted_folder_is_no_checkpoint(root, monkeypatch, verb):
+    def killed(path, *_):
+        (path / "state.json").unlink()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        verb(root)
+    monkeypatch.undo()
+    for name in checkpoint.steps(root):
+        checkpoint.load(root, name)
+    checkpoint.clean(root, 50)
+    assert not list(root.glob(".*"))
 
 
 def test_clean_leaves_files_of_others_alone(root):

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from relab import glossary, train
+from relab import checkpoint, cli, glossary, train
 from relab.jsonl import read_jsonl
-from relab.record import read_meta
+from relab.record import Record, read_meta
 from runs import Interrupt, fingerprint, run
 
 TRACKING = {
@@ -109,6 +111,84 @@ def test_companions_go_along_and_are_resumed(tmp_path: Path, monkeypatch: pytest
     assert [row["value"] for row in rows] == [2 * (k + 1) for k in range(len(rows))]
     timing, _ = read_jsonl(tmp_path / "whole" / "timing.jsonl")
     assert all(row["time/counter_s"] > 0 for row in timing)
+
+
+class Stop(Interrupt):
+    """Ends the process's work at the k-th iteration as a kill would: nothing more is written."""
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+
+class Killed(BaseException):
+    pass
+
+
+def cut(folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, go_on: bool = False) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "update_meta", lambda *_, **__: None)
+        with pytest.raises(Killed):
+            train.resume(folder, Stop(at)) if go_on else run(folder, Stop(at))
+
+
+def test_cut_short_many_times_before_the_second_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(tmp_path / "whole")
+    cut(tmp_path / "parts", monkeypatch, at=1)
+    root = tmp_path / "parts" / "checkpoints"
+    for _ in range(3):
+        cut(tmp_path / "parts", monkeypatch, at=1, go_on=True)
+        assert checkpoint.steps(root) == ["step-000000000000"]
+        for pointer in ("latest", "best"):
+            checkpoint.load(root, pointer)
+    assert train.resume(tmp_path / "parts").status == "finished"
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    assert read_meta(tmp_path / "parts")["init"] == read_meta(tmp_path / "whole")["init"]
+
+
+@pytest.mark.parametrize("lost", [1, 99])
+def test_a_run_whose_last_checkpoints_were_deleted_goes_on_from_an_earlier_one(lost: int, tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    run(tmp_path / "parts", Interrupt(at=12))
+    root = tmp_path / "parts" / "checkpoints"
+    for name in checkpoint.steps(root)[-lost:]:
+        shutil.rmtree(root / name)
+    assert train.resume(tmp_path / "parts").status == "finished"
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("there", [(), ("config.yaml",), ("config.yaml", "provenance.json", ".meta.json.tmp")])
+def test_killed_before_there_was_a_record_both_commands_say_what_to_do(
+    there: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "early").mkdir()
+    for name in there:
+        (tmp_path / "early" / name).write_text("seed: 1")
+    for word in (str(tmp_path / "early"), "early"):
+        assert cli.main(["resume", word, "--runs", str(tmp_path)]) == 2
+        err = capsys.readouterr().err
+        assert f"{tmp_path / 'early'} holds no run yet: a training was killed there before it had begun" in err
+        assert "delete that folder and call `relab train` again" in err
+    assert cli.main(["train", "ppo", "env=cartpole", "--runs", str(tmp_path), "--name", "early"]) == 64
+    assert "delete it (it holds no run yet)" in capsys.readouterr().err
+    (tmp_path / "early" / "thesis.md").write_text("mine")
+    assert cli.main(["resume", "early", "--runs", str(tmp_path)]) == 2
+    assert "delete" not in capsys.readouterr().err
+
+
+def test_killed_right_after_meta_json_a_run_begins_from_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        patch.setattr(Record, "__init__", lambda *_: (_ for _ in ()).throw(Killed))
+        with pytest.raises(Killed):
+            run(tmp_path / "parts")
+    assert sorted(os.listdir(tmp_path / "parts")) == ["config.yaml", "meta.json", "provenance.json"]
+    assert train.resume(tmp_path / "parts").status == "finished"
+    assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
+    assert read_meta(tmp_path / "parts")["init"] == read_meta(tmp_path / "whole")["init"]
 
 
 def test_resume_of_a_complete_run_changes_nothing(tmp_path: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import shutil
 import signal
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from relab import checkpoint, glossary, history, jit, train
-from relab.jsonl import read_jsonl
+from relab import checkpoint, cli, glossary, history, jit, rollout, train
+from relab.jsonl import RecordError, read_jsonl
 from relab.record import read_meta
-from runs import Interrupt, fingerprint, resolve, run
+from relab.screen import Silent
+from runs import SMALL, Interrupt, fingerprint, resolve, run
 
 
 def test_same_seed_same_bytes_twice_in_a_row(tmp_path: Path) -> None:
@@ -137,6 +140,142 @@ def test_a_signal_finishes_the_row_saves_and_says_so(tmp_path: Path) -> None:
     rows, problems = read_jsonl(tmp_path / "run" / "metrics.jsonl")
     assert rows[-1]["step"] == 640
     assert not problems
+
+
+def test_a_dropped_line_saves_and_stops_and_its_echo_changes_nothing(tmp_path: Path) -> None:
+    class Dropped(Interrupt):
+        def iteration(self, row: Mapping[str, Any]) -> None:
+            self.left -= 1
+            if self.left == 0:  # once by the kernel, once by the shell
+                signal.raise_signal(signal.SIGHUP)
+                signal.raise_signal(signal.SIGHUP)
+
+    outcome = run(tmp_path / "run", Dropped(at=5))
+    assert (outcome.status, outcome.step, outcome.why) == ("interrupted", 5 * 128, "SIGHUP received")
+    assert checkpoint.read_pointer(tmp_path / "run" / "checkpoints", "latest")["step"] == 640  # type: ignore[index]
+
+
+def test_under_nohup_a_dropped_line_means_nothing(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert run(tmp_path / "run", Interrupt(at=5, number=signal.SIGHUP)).status == "finished"
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class Act(Silent):
+    """Does something at the k-th iteration."""
+
+    def __init__(self, at: int, deed: Callable[[], object]):
+        self.left, self.deed = at, deed
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.deed()
+
+
+@pytest.mark.parametrize("at", [2, 15, 16])
+def test_a_run_whose_folder_is_deleted_fails_and_names_it(at: int, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with pytest.raises(RecordError, match=r"/run was deleted or moved while its run was writing there"):
+        run(folder, Act(at, lambda: shutil.rmtree(folder)))
+
+
+@pytest.mark.parametrize("gone", ["metrics.jsonl", "events.jsonl"])
+def test_a_run_whose_file_is_deleted_fails_and_names_it(gone: str, tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match=rf"gone: {gone}"):
+        run(tmp_path / "run", Act(2, (tmp_path / "run" / gone).unlink))
+    assert read_meta(tmp_path / "run")["status"] == "running", "nothing is claimed of what nobody can vouch for"
+
+
+def test_a_run_that_was_moved_goes_on_where_it_is_now(tmp_path: Path) -> None:
+    run(tmp_path / "whole")
+    with pytest.raises(RecordError, match="where it was moved to, `relab resume` goes on"):
+        run(tmp_path / "run", Act(6, lambda: (tmp_path / "run").rename(tmp_path / "there")))
+    assert train.resume(tmp_path / "there").status == "finished"
+    assert fingerprint(tmp_path / "there") == fingerprint(tmp_path / "whole")
+
+
+def test_the_command_fails_when_the_folder_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from relab import screen
+
+    act = Act(3, lambda: shutil.rmtree(tmp_path / "run"))
+    monkeypatch.setattr(screen, "choose", lambda *_: act)
+    words = [f"{key}={value}" for key, value in SMALL.items()]
+    assert cli.main(["train", "ppo", *words, "--runs", str(tmp_path), "--name", "run"]) == 2
+    assert f"{tmp_path / 'run'} was deleted or moved" in capsys.readouterr().err
+
+
+# ---- Environments that end the program
+
+
+QUITTERS = {
+    "step": "def step(self, *given): raise SystemExit(0)",
+    "reset": "def reset(self, *given): raise SystemExit(0)",
+}
+OURS = """
+from relab.envs.cartpole import CartPole
+class Quitter(CartPole):
+    {deed}
+"""
+GYMS = """
+import gymnasium
+from gymnasium.envs.classic_control import CartPoleEnv
+class Quitter(CartPoleEnv):
+    {deed}
+gymnasium.register("Quitter-{part}-v0", entry_point=Quitter, max_episode_steps=50)
+"""
+
+
+@pytest.mark.parametrize("part", QUITTERS)
+@pytest.mark.parametrize("source", ["ours", "gym"])
+def test_an_environment_that_exits_with_0_before_there_is_a_run_fails(
+    source: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"quitter_{source}_{part}"
+    text = {"ours": OURS, "gym": GYMS}[source].format(deed=QUITTERS[part].replace("given", "a, **k"), part=part)
+    (tmp_path / f"{name}.py").write_text(text)
+    env = f"{name}:Quitter" if source == "ours" else f"gym:{name}:Quitter-{part}-v0"
+    with pytest.raises(train.ExitError, match=r"SystemExit\(0\)"):
+        cli.main(["train", "ppo", f"env={env}", "total_steps=256", "--runs", str(tmp_path / "runs")])
+
+
+@pytest.mark.parametrize("where", ["collect", "evaluation", "beginning"])
+def test_code_of_a_run_that_exits_with_0_is_a_failed_run(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from relab.algos import ppo
+
+    def leave(*_: Any, **__: Any) -> None:
+        raise SystemExit(0)
+
+    owner, name = {"collect": (ppo, "collect"), "evaluation": (rollout, "evaluate"), "beginning": (ppo, "init")}[where]
+    monkeypatch.setattr(owner, name, leave)
+    with pytest.raises(train.ExitError, match=r"SystemExit\(0\)"):
+        run(tmp_path / "run")
+    meta = read_meta(tmp_path / "run")
+    assert (meta["status"], meta["why"]) == ("failed", "SystemExit: 0")
+    with pytest.raises(train.ExitError):
+        train.resume(tmp_path / "run")
+    assert read_meta(tmp_path / "run")["status"] == "failed"
+
+
+def test_no_command_passes_foreign_code_that_exits_for_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from relab.commands import doctor
+
+    monkeypatch.setattr(doctor, "main", lambda words: sys.exit(0))
+    assert cli.main(["doctor"]) == 1
+    assert "`relab doctor` was ended by code that it ran, which raised SystemExit(0)" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert cli.main(["doctor", "--help"]) == 0
+    assert cli.main(["doctor", "--no-such-flag"]) == 64
 
 
 def test_a_second_signal_ends_the_run_at_once_and_it_can_be_resumed(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
         raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
         what = f"{type(error).__name__}: {error}"
-        raise CheckpointError(f"{folder} cannot be read ({what}); try --checkpoint with another step") from error
+        then = "try --checkpoint with another step, or delete it, and `relab resume` goes on from an earlier one"
+        raise CheckpointError(f"{folder} cannot be read ({what}); {then}") from error
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -106,7 +107,7 @@ def steps(root: Path) -> list[str]:
     found = [
         path.name for path in root.glob("step-*") if re.fullmatch(r"step-[0-9]{12,15}", path.name) and path.is_dir()
     ]
-    return sorted(found, key=lambda name: int(name.removeprefix("step-")))
+    return sorted(found, key=step_of)
 
 
 def prune(root: Path, keep: int) -> None:
@@ -114,16 +115,41 @@ def prune(root: Path, keep: int) -> None:
     pointed = {pointer["folder"] for name in ("latest", "best") if (pointer := read_pointer(root, name))}
     for name in steps(root)[: -keep or None]:
         if name not in pointed:
-            shutil.rmtree(root / name)
+            remove(root, name)
+
+
+def last(root: Path) -> str | None:
+    """The folder to go on from: that of `latest`, or where somebody deleted it the newest before it; None without."""
+    pointer = read_pointer(root, "latest")
+    if pointer is None:
+        return None
+    there = steps(root)
+    older = [name for name in there if step_of(name) <= int(pointer.get("step", 0))]
+    return pointer["folder"] if pointer["folder"] in there else older[-1] if older else None
 
 
 def clean(root: Path, step: int) -> None:
-    """Before going on from `step`: remove what a killed process left half-written or not yet pointed to."""
+    """Before going on from `step` (-1: from the start): remove what a killed process left, and what points nowhere."""
     for path in root.glob(".*"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for name in ("latest", "best"):
+        pointer = read_pointer(root, name)
+        if pointer is not None and (pointer["folder"] not in steps(root) or step_of(pointer["folder"]) > step):
+            (root / f"{name}.json").unlink()
     for name in steps(root):
-        if int(name.removeprefix("step-")) > step:
-            shutil.rmtree(root / name)
+        if step_of(name) > step:
+            remove(root, name)
+
+
+def remove(root: Path, name: str) -> None:
+    """Delete a folder: out of sight first, so that a kill in between leaves no half of a checkpoint under its name."""
+    hidden = root / f".going-{name}"
+    os.rename(root / name, hidden)
+    shutil.rmtree(hidden)
+
+
+def step_of(name: str) -> int:
+    return int(name.removeprefix("step-"))
 
 
 def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:

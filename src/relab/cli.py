@@ -90,8 +90,8 @@ def call(name: str, words: list[str]) -> int:
 
     try:
         return load(COMMANDS[name][1])(words)
-    except SystemExit as stop:  # the parser has said what was wrong, or printed help
-        return USAGE if stop.code == 2 else int(stop.code or 0)
+    except SystemExit as stop:
+        return exit_code(name, stop)
     except ConfigError as error:
         return fail(str(error), USAGE)
     except BrokenPipeError:
@@ -107,6 +107,15 @@ def call(name: str, words: list[str]) -> int:
         if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
             return fail(str(error), UNREADABLE)
         raise
+
+
+def exit_code(name: str, stop: SystemExit) -> int:
+    """Of a parser that has said all, or of foreign code (an environment, say) that must not pass for success."""
+    from relab.commands.parsing import Answered
+
+    if isinstance(stop, Answered):
+        return USAGE if stop.code == 2 else int(stop.code or 0)
+    return fail(f"`relab {name}` was ended by code that it ran, which raised {stop!r}; let it raise an error", 1)
 
 
 def fail(text: str, code: int) -> int:

@@ -1,4 +1,4 @@
-"""Has someone asked this process to stop? SIGINT and SIGTERM as a word that a loop looks at when it can stop."""
+"""Has someone asked this process to stop? Ctrl-C, kill and a dropped line as a word that a loop looks at in time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ import signal
 from types import FrameType
 from typing import Any
 
+STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
 
 class Interrupts:
-    """Inside `with`, the first signal is only noted in `caught`; a second one ends the loop at once, where asked."""
+    """Inside `with`, the first signal is only noted in `caught`; a second one ends the loop at once, where asked.
+
+    A dropped line says so twice, once by the kernel and once by the shell: a second SIGHUP means nothing new. Under
+    nohup it means nothing at all.
+    """
 
     def __init__(self, second_raises: bool = False) -> None:
         self.caught = ""
@@ -16,7 +22,9 @@ class Interrupts:
         self.old: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in STOPS:
+            if is_drop(number) and signal.getsignal(number) == signal.SIG_IGN:  # nohup
+                continue
             try:
                 self.old[number] = signal.signal(number, self.catch)
             except ValueError:  # not the main thread: whoever started us handles signals
@@ -28,6 +36,11 @@ class Interrupts:
             signal.signal(number, handler)
 
     def catch(self, number: int, frame: FrameType | None) -> None:
-        if self.caught and self.second_raises:
+        if self.caught and self.second_raises and not is_drop(number):
             raise KeyboardInterrupt
         self.caught = signal.Signals(number).name
+
+
+def is_drop(number: int) -> bool:
+    """Whether a signal says that the terminal is gone."""
+    return signal.Signals(number).name == "SIGHUP"

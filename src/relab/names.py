@@ -24,6 +24,8 @@ ox panda panther parrot partridge penguin perch pheasant pigeon pike plover pole
 raven robin rook salmon seal shark shrew skink skua skylark sloth snail sparrow squid squirrel stag starling stoat
 stork swan swift tapir teal tern thrush tiger toad trout turtle viper vole wasp weasel whale wolf wombat wren zebra
 """.split()
+BEFORE = ("config.yaml", "provenance.json")  # what a training writes before meta.json, with which a run begins
+TEMPORARY = tuple(f".{name}.tmp" for name in (*BEFORE, "meta.json"))
 
 
 def new_id() -> str:
@@ -74,8 +76,19 @@ def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
         if matches:
             some = ", ".join(f.name for f in matches[:5]) + (" ..." if len(matches) > 5 else "")
             raise LookupError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
+    for folder in (path, Path(root) / word):
+        if is_unborn(folder):
+            raise LookupError(f"{folder} holds no run yet: a training was killed there before it had begun, and nothing"
+                              " is lost; delete that folder and call `relab train` again")  # fmt: skip
     gone = f"{word} does not exist, and there is " if os.sep in word and not path.exists() else ""
     raise LookupError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(word, folders)}")
+
+
+def is_unborn(folder: Path) -> bool:
+    """Whether this is what a training leaves that is killed before there is a record; anything else is somebody's."""
+    if not folder.is_dir() or folder.is_symlink():
+        return False
+    return all(name in BEFORE or name in TEMPORARY for name in os.listdir(folder))
 
 
 def _nearest(word: str, folders: list[Path]) -> str:

@@ -72,6 +72,7 @@ class Record:
         self._known: set[str] = set()  # metric names that were looked up already
         self._fds = {name: open_append(folder, name) for name in FILES}
         self._beat = time.monotonic()
+        self._linked = {name for name, fd in self._fds.items() if os.fstat(fd).st_nlink}  # some mounts always say 0
         self._lock()
 
     @classmethod
@@ -167,8 +168,17 @@ class Record:
 
     # -- Resume
 
+    def check_there(self) -> None:
+        """Rows written to deleted files vanish without an error: a run whose folder is gone must not seem to go on."""
+        gone = [name for name, fd in self._fds.items() if name in self._linked and not os.fstat(fd).st_nlink]
+        gone = gone or [name for name in self._fds if not (self.folder / name).exists()]
+        if gone:
+            raise RecordError(f"{self.folder} was deleted or moved while its run was writing there (gone:"
+                              f" {', '.join(gone)}); where it was moved to, `relab resume` goes on")  # fmt: skip
+
     def lengths(self, sync: bool = True) -> dict[str, int]:
         """Bytes of the files that resume cuts, for a checkpoint; on disk before it is (sync)."""
+        self.check_there()
         if sync:
             for name in DETERMINISTIC:
                 os.fsync(self._fds[name])
@@ -215,6 +225,7 @@ class Record:
     def _write_meta(self, values: Mapping[str, Any], sync: bool) -> None:
         if values.get("status", "running") not in STATUSES:
             raise RecordError(f"`status` must be one of {', '.join(STATUSES)}, but got {values['status']!r}")
+        self.check_there()
         self.meta = {**self.meta, **values, "heartbeat": now()}
         self._beat = time.monotonic()
         write_atomic(self.folder / "meta.json", encode(self.meta, indent=True), sync)

@@ -9,10 +9,12 @@ Nothing that decides what happens next looks at the clock, so a run that was kil
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import resource
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,7 +25,7 @@ from relab.configs.run import Run
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.interrupts import Interrupts
 from relab.provenance import usable_cores
-from relab.record import DETERMINISTIC, Record
+from relab.record import DETERMINISTIC, Record, RecordError
 from relab.screen import Screen, Silent
 
 
@@ -60,6 +62,10 @@ COMPANIONS = {  # setting of the run -> "module:make", called with the run's con
 }
 
 
+class ExitError(Exception):
+    """Code of the environment or the algorithm asked the whole program to end, which no part of a run may do."""
+
+
 class DivergedError(Exception):
     """Parameters or losses are no longer numbers; nothing after this could mean anything."""
 
@@ -93,19 +99,12 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Outcome:
-        with Interrupts(second_raises=True) as signals:
+        with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
             except DivergedError as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
-            except BaseException as error:
-                what = f"{type(error).__name__}: {error}"
-                self.record.append_event("error", self.step, message=what)
-                stopped = isinstance(error, KeyboardInterrupt)
-                self.record.update_meta(status="interrupted" if stopped else "failed", why=what)
-                self.record.close()
-                raise
         return self.end(status, why)
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
@@ -263,10 +262,36 @@ class Trainer:
 # ---- Starting and going on
 
 
+@contextlib.contextmanager
+def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
+    """Whatever ends a run from within is written into its record, as far as there still is one, and raised."""
+    try:
+        yield
+    except BaseException as error:
+        what = f"{type(error).__name__}: {error}"
+        stopped = isinstance(error, KeyboardInterrupt)
+        with contextlib.suppress(RecordError, OSError):  # the folder itself may be what failed
+            record.append_event("error", step(), message=what)
+            record.update_meta(status="interrupted" if stopped else "failed", why=what)
+        record.close()
+        raise
+
+
+@contextlib.contextmanager
+def exits_are_errors() -> Iterator[None]:
+    """An environment that calls sys.exit() would end the whole program, with code 0 as if all had gone well."""
+    try:
+        yield
+    except SystemExit as error:
+        raise ExitError(f"the run failed: its environment or its algorithm raised {error!r}, which would have ended the"
+                        " whole program; let it raise another error") from error  # fmt: skip
+
+
 def make_env(cfg: Run) -> Any:
     return registry.env_class(cfg.env.name)(cfg.env)
 
 
+@exits_are_errors()
 def start(
     cfg: Run,
     folder: Path,
@@ -281,20 +306,20 @@ def start(
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, config.to_dict(cfg), provenance, facts | meta)
-    record.append_event("start", 0, pid=os.getpid())
-    screen.start(head_facts(cfg, record))
-    from relab.fastmlp import forward_blocks  # and with it torch
-    from relab.jit import compiled
+    with failures_told(record):
+        record.append_event("start", 0, pid=os.getpid())
+        screen.start(head_facts(cfg, record))
+        from relab.fastmlp import forward_blocks  # and with it torch
+        from relab.jit import compiled
 
-    if not compiled(forward_blocks):
-        screen.note("  compiling kernels for this machine: about 15 s, the first time only")
-    trainer = prepare(cfg, record, env, screen)
-    params = trainer.state.to_tree()["params"]
-    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
-    record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
+        if not compiled(forward_blocks):
+            screen.note("  compiling kernels for this machine: about 15 s, the first time only")
+        trainer = prepare(cfg, record, env, screen)
+        note_beginning(trainer)
     return trainer.run()
 
 
+@exits_are_errors()
 def resume(folder: Path, screen: Screen | None = None) -> Outcome:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written."""
     screen, root = screen or Silent(), folder / "checkpoints"
@@ -303,35 +328,46 @@ def resume(folder: Path, screen: Screen | None = None) -> Outcome:
         step = int(record.meta.get("step", 0))
         record.close()
         return Outcome(folder, "finished", "nothing to do, the run is complete", step)
-    cfg = config.from_dict(config.read_yaml(folder / "config.yaml"))
-    env = make_env(cfg)
-    trainer = prepare(cfg, record, env, screen)
-    step = restore(trainer, root)
-    record.update_meta(status="running", why=None)
-    record.append_event("resume", step, pid=os.getpid())
-    screen.start(head_facts(cfg, record))
-    screen.note(f"  resumed at step {step:,}")
+    with failures_told(record):
+        cfg = config.from_dict(config.read_yaml(folder / "config.yaml"))
+        trainer = prepare(cfg, record, make_env(cfg), screen)
+        step = restore(trainer, root)
+        if step == 0:
+            note_beginning(trainer)  # a run that was killed early may not have come to it
+        record.update_meta(status="running", why=None)
+        record.append_event("resume", step, pid=os.getpid())
+        screen.start(head_facts(cfg, record))
+        screen.note(f"  resumed at step {step:,}")
     return trainer.run()
 
 
+def note_beginning(trainer: Trainer) -> None:
+    """Fingerprints of the weights before any learning: runs that begin alike have the same."""
+    params = trainer.state.to_tree()["params"]
+    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
+    trainer.record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
+
+
 def restore(trainer: Trainer, root: Path) -> int:
-    """Load `latest` (or begin anew where there is none yet), cut the record back to it; returns the step."""
+    """Load the last checkpoint (or begin anew where there is none yet), cut the record back to it; returns the step."""
     root.mkdir(exist_ok=True)
-    step = 0
+    step = -1  # before the first checkpoint, which is that of step 0
     lengths = dict.fromkeys(DETERMINISTIC, 0)
-    if checkpoint.read_pointer(root, "latest") is not None:
-        tree, progress = checkpoint.load(root, "latest")
+    name = checkpoint.last(root)
+    if name is not None:
+        tree, progress = checkpoint.load(root, name)
         lengths = progress.pop("lengths")
-        for name, companion in trainer.companions.items():
-            companion.load(tree.pop(WITH + name))
+        for companion_name, companion in trainer.companions.items():
+            companion.load(tree.pop(WITH + companion_name))
         trainer.state.load(tree)
         trainer.progress = Progress(**progress)
         step = trainer.step
+        checkpoint.point(root, "latest", name, step)
         point_to_best(root, trainer.progress)
-    checkpoint.clean(root, step if step else -1)
+    checkpoint.clean(root, step)
     trainer.record.truncate(lengths)
-    trainer.began_step = step
-    return step
+    trainer.began_step = max(step, 0)
+    return trainer.began_step
 
 
 def check_device(device: str) -> None:

@@ -187,7 +187,8 @@ def claim(runs: Path, name: str | None) -> tuple[str, Path]:
         Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder"
     )
     folder = runs / name
-    config.require(not folder.exists(), f"`--name` must be new, but {folder} exists; resume it, or choose another name")
+    then = "delete it (it holds no run yet)" if names.is_unborn(folder) else "resume it"
+    config.require(not folder.exists(), f"`--name` must be new, but {folder} exists; {then}, or choose another name")
     folder.mkdir(parents=True)
     return names.new_id(), folder
 

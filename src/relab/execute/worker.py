@@ -18,7 +18,7 @@ from dataclasses import replace as with_values
 from pathlib import Path
 from typing import Any
 
-from relab import processes
+from relab import names, processes
 from relab.config import ConfigError
 from relab.execute.entry import Entry, Name
 from relab.execute.executor import Ended, Needs, Work
@@ -37,7 +37,6 @@ KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
 REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
 GRACE_S = 1.0  # a process that was being started when its worker was killed shows whose it is a moment later
 CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then
-BEFORE = ("config.yaml", "provenance.json")  # what a training writes before there is a record
 Tell = Callable[[str, Item, str], None]  # what happened (started, done, ...), the entry, more
 
 
@@ -282,7 +281,7 @@ def command(entry: Entry) -> tuple[str, ...]:
     if entry.words[0] == "train" and entry.run is not None and os.path.isdir(entry.run):
         if record_status(entry) is not None:
             return (*RELAB, "resume", entry.run, "--quiet")
-        if all(name in BEFORE or name.startswith(".") for name in os.listdir(entry.run)):
+        if names.is_unborn(Path(entry.run)):
             shutil.rmtree(entry.run)  # a try that was killed before there was a record; anything else is not ours
     return (*RELAB, *entry.words)
 
