@@ -51,6 +51,15 @@ smallest_effect: 20
 vary: {{clip: [0.1, 0.3]}}
 seeds: {seeds}
 """
+SWEEP = """
+question: Which clip?
+command: {python} program.py {{clip}} {{seed}} {{run}} hang
+metric: episode_reward
+smallest_effect: 20
+axes: {{clip: [0.1, 0.3]}}
+seeds: 2
+confirm: 0
+"""
 
 
 @pytest.fixture
@@ -200,9 +209,105 @@ def test_a_program_that_outlived_a_killed_experiment_is_not_joined_by_a_second(a
     cells = experiment.prepare(asked, Path("experiments/clip"))
     with pytest.raises(ConfigError, match=f"process {pid} of an earlier call still runs clip=0.1-s0"):
         foreign.command(asked, cells[0])
-    os.kill(pid, signal.SIGKILL)
+    os.kill(pid, signal.SIGKILL)  # what keeps its exit code: the program itself still writes
     wait_for(lambda: foreign.birth(pid) is None)
+    with pytest.raises(ConfigError, match=f"process {pid} of an earlier call still runs clip=0.1-s0"):
+        foreign.command(asked, cells[0])
+    os.killpg(pid, signal.SIGKILL)
+    wait_for(lambda: foreign.alive(cells[0]) is None)
     assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
+
+
+def orphaned(words: list[str], began: Callable[[], bool]) -> None:
+    """Start relab, kill it once a program of its runs, and let that program end by itself."""
+    process = subprocess.Popen([sys.executable, "-m", "relab.cli", *words], stdout=subprocess.DEVNULL)
+    wait_for(began)
+    process.kill()
+    process.wait()
+    assert not Path("go").exists()
+    Path("go").touch()
+
+
+@pytest.fixture
+def slow(ask: Callable[..., Path]) -> Path:
+    """A program that waits for a file named `go`, then does its work and prints that it is done."""
+    path = ask("hang")
+    program = Path("program.py")
+    wait = "    while not os.path.exists('go'): time.sleep(0.02)"
+    program.write_text(program.read_text().replace("    time.sleep(60)", wait) + "\nprint('done')\n")
+    return path
+
+
+def test_a_program_that_ended_after_its_experiment_was_killed_has_run_once(
+    slow: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orphaned(["experiment", str(slow), "--yes"], lambda: Path("calls.txt").exists() and "pid" in state())
+    wait_for(Path("experiments/clip/state/clip=0.1-s0.code").exists)
+    assert state()["exit_code"] is None, "nobody was there"
+    assert cli.main(["experiment", str(slow), "--yes"]) == 0
+    assert calls() == ["clip=0.1-s0 []", "clip=0.3-s0 []"], "each ran once"
+    assert (state()["tries"], state()["exit_code"], told.status(state())) == (1, 0, "finished")
+    assert 0 < state()["seconds"] < 60
+    assert sorted(os.listdir("experiments/clip/state")) == ["clip=0.1-s0.json", "clip=0.3-s0.json"]
+
+
+def test_a_program_that_ended_after_its_sweep_was_killed_has_run_once(slow: Path) -> None:
+    sweep = Path("sweep.yaml")
+    sweep.write_text(SWEEP.format(python=sys.executable))
+    words = ["sweep", str(sweep), "--yes", "--workers", "1"]
+    orphaned(words, lambda: Path("calls.txt").exists() and any(Path("sweeps").glob("*/state/*.json")))
+    wait_for(lambda: any(Path("sweeps").glob("*/state/*.code")))
+    assert cli.main(words) == 0
+    assert len(calls()) == len(set(calls())) == 4, "each ran once"
+
+
+@pytest.mark.parametrize(("deed", "status"), [("sys.exit(3)", "failed"), ("os.kill(os.getpid(), 9)", "failed")])
+def test_a_program_that_failed_unseen_is_run_again(deed: str, status: str, slow: Path) -> None:
+    program = Path("program.py")
+    whole = program.read_text()
+    program.write_text(whole.replace("print('done')", deed))
+    orphaned(["experiment", str(slow), "--yes"], lambda: Path("calls.txt").exists() and "pid" in state())
+    wait_for(Path("experiments/clip/state/clip=0.1-s0.code").exists)
+    cells = experiment.prepare(experiment.load(slow), Path("experiments/clip"))
+    assert told.status(foreign.known(cells[0])) == status
+    assert state()["exit_code"] == (3 if "exit" in deed else -9)
+    program.write_text(whole)
+    assert cli.main(["experiment", str(slow), "--yes"]) == 0
+    assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 []"]
+
+
+def test_a_program_that_was_told_to_end_has_not_finished(slow: Path) -> None:
+    """With exit code 0, as one that saves on SIGTERM does."""
+    program = Path("program.py")
+    program.write_text(program.read_text().replace("rng =", "signal.signal(15, lambda *_: sys.exit(0))\nrng ="))
+    words = [sys.executable, "-m", "relab.cli", "experiment", str(slow), "--yes"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    wait_for(lambda: Path("experiments/clip/runs/clip=0.1-s0/progress.csv").exists() and "pid" in state())
+    process.kill()
+    process.wait()
+    os.killpg(state()["pid"], signal.SIGTERM)  # as `relab queue orphans --end` does
+    wait_for(Path("experiments/clip/state/clip=0.1-s0.code").exists)
+    cells = experiment.prepare(experiment.load(slow), Path("experiments/clip"))
+    assert told.status(foreign.known(cells[0])) == "interrupted"
+    Path("go").touch()
+    assert cli.main(["experiment", str(slow), "--yes"]) == 0
+    assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 []"]
+
+
+def test_a_program_that_nobody_wrote_down_is_found_by_its_folder(slow: Path) -> None:
+    """relab was killed between starting it and keeping its process id."""
+    words = [sys.executable, "-m", "relab.cli", "experiment", str(slow), "--yes"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    wait_for(lambda: Path("calls.txt").exists() and "pid" in state())
+    process.kill()
+    process.wait()
+    pid = state()["pid"]
+    cells = experiment.prepare(experiment.load(slow), Path("experiments/clip"))
+    foreign.keep(cells[0], {key: value for key, value in state().items() if key not in ("pid", "birth")})
+    assert foreign.alive(cells[0]) == pid
+    Path("go").touch()
+    wait_for(lambda: foreign.alive(cells[0]) is None)
+    assert told.status(state()) == "finished"
 
 
 def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable[..., Path]) -> None:

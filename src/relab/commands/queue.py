@@ -247,7 +247,7 @@ def orphans(args: Orphans) -> int:
 
 def program(command: str) -> str:
     """What a process runs, without the shell around it that keeps its exit code."""
-    from relab.execute.worker import KEEPER
+    from relab.execute.keeper import KEEPER
 
     around = " ".join(KEEPER) + " "
     return command.removeprefix(around).partition(" ")[2] if command.startswith(around) else command

@@ -30,6 +30,7 @@ class Work:
     env: dict[str, str] = field(default_factory=dict)  # beside what is set already
     needs: Needs = Needs()
     beat: Path | None = None  # a file that is touched while it runs; once it is gone, the command is ended
+    code: Path | None = None  # a file that keeps its exit code, also if nobody is left to wait for it (keeper.py)
 
 
 @dataclass(frozen=True)

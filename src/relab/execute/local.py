@@ -17,6 +17,7 @@ from pathlib import Path
 
 from relab import processes
 from relab.config import require
+from relab.execute import keeper
 from relab.execute.executor import Ended, Needs, Seen, Work
 from relab.execute.slots import Slots, cores, machine_mb
 from relab.interrupts import Interrupts
@@ -133,6 +134,7 @@ class Local:
 
     def _close(self, each: Started, code: int, rss_mb: float, now: float) -> None:
         each.process.returncode = code  # Popen was not asked, and would wait for a process that is gone
+        code = code if each.work.code is None else keeper.signed(code)
         del self.running[each.work.id]
         self.slots.free(each.work.id)
         mean = sum(each.loads) / len(each.loads)
@@ -142,10 +144,14 @@ class Local:
 def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
     work.log.parent.mkdir(parents=True, exist_ok=True)
     marks = {processes.JOB: work.id, processes.OWNER: owner}
+    words = work.words
+    if work.code is not None:
+        keeper.check_program(words[0], work.cwd)
+        words = keeper.around(work.code, words)
     with open(work.log, "ab") as log:
         # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
         return subprocess.Popen(
-            work.words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
+            words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,
             cwd=work.cwd, env={**os.environ, **ONE_THREAD, **work.env, **marks},
         )  # fmt: skip
 
@@ -181,6 +187,7 @@ class Job:
     tries: int = 0
     exit_codes: list[int] = field(default_factory=list)
     needs: Needs = field(default_factory=Needs)
+    code: Path | None = None  # where its exit code is kept, if `done` has to know it
 
     def end(self, ended: Ended) -> None:
         self.exit_codes.append(ended.code)
@@ -233,7 +240,8 @@ def run(
             at.close()
             for ended in at.collect():
                 going.jobs[ended.id].end(ended)
-    return Result([job.name for job in jobs if job.done()], going.failed, bool(stop.caught), going.stopped)
+    failed = [name for name in names if name in going.failed]  # in the order of the jobs, not of their ends
+    return Result([job.name for job in jobs if job.done()], failed, bool(stop.caught), going.stopped)
 
 
 @dataclass
@@ -249,8 +257,10 @@ class _Going:
         """Start what there is room for; a job's command is made when it starts, because that may prepare its folder."""
         while self.waiting and at.fits(self.waiting[0].needs):
             job = self.waiting.pop(0)
+            if job.done():  # by a process that outlived an earlier call, and ended meanwhile
+                continue
             job.tries += 1
-            at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs))
+            at.submit(Work(job.name, tuple(job.command()), job.log, needs=job.needs, code=job.code))
             if job.started is not None and job.name in at.running:
                 job.started(at.running[job.name].process)
 

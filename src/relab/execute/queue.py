@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -23,6 +24,7 @@ from typing import Any
 from relab import processes
 from relab.config import require
 from relab.execute import entry as entries
+from relab.execute import keeper
 from relab.execute.entry import Entry, Name
 from relab.jsonl import RecordError, encode, read_json, write_atomic
 from relab.record import now
@@ -202,11 +204,14 @@ class Queue:
         return sum(how in ("killed", "lost") for how in hows)
 
     def code(self, name: Name) -> int | None:
-        """The exit code that a try's own process wrote down, whoever was there to see it."""
-        try:
-            return int((self.folder / "codes" / name.attempt).read_text())
-        except (OSError, ValueError):
+        """The exit code that a try's own process wrote down, whoever was there to see it.
+
+        A program that was told to end and did so with 0 counts as killed: its work was not done.
+        """
+        kept = keeper.read(self.folder / "codes" / name.attempt)
+        if kept is None:
             return None
+        return -signal.SIGTERM if kept.told and kept.code == 0 else kept.code
 
     def log(self, id_: str) -> Path:
         return self.folder / "logs" / f"{id_}.log"

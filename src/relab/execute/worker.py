@@ -20,6 +20,7 @@ from typing import Any
 
 from relab import names, processes
 from relab.config import ConfigError
+from relab.execute import keeper
 from relab.execute.entry import Entry, Name
 from relab.execute.executor import Ended, Needs, Work
 from relab.execute.local import POLL_S, TRIES, Local, Slots, cores, machine_mb
@@ -31,9 +32,6 @@ from relab.record import read_meta
 from relab.shelf import glance
 
 RELAB = (sys.executable, "-m", "relab.cli")
-# The program, then its exit code into a file; signals reach the program, and this waits for it.
-SCRIPT = 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code'
-KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
 REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
 GRACE_S = 1.0  # a process that was being started when its worker was killed shows whose it is a moment later
 CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then
@@ -155,7 +153,7 @@ class Worker:
         if not cwd.is_dir():
             self.close(item, entry, "failed", code=None, problem=f"its folder {cwd} is not there")
             return
-        words = (*KEEPER, str(code), *command(entry))
+        words = keeper.around(code, command(entry))
         log = self.queue.log(item.id)
         self.local.submit(Work(attempt, words, log, cwd, entry.env, entry.needs, beat=item.path))
         self.tell("started", item, entry.shown)

@@ -124,6 +124,7 @@ def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
     return local.Job(
         cell.folder.name, partial(foreign.command, e, cell), partial(settled, cell), cell.log,
         started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),
+        code=foreign.code_path(cell).resolve(),
     )  # fmt: skip
 
 
@@ -154,7 +155,7 @@ def status(cell: Cell) -> str | None:
 
 def recorded(cell: Cell) -> str | None:
     """As the state file of a foreign command says, else as the run's own record does; None where there is neither."""
-    state = told.read_state(cell.folder)
+    state = foreign.known(cell)
     if state:
         return told.status(state)
     try:

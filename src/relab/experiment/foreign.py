@@ -1,12 +1,14 @@
 """What became of a foreign program's run? A state file beside its folder; nothing of relab's inside of it.
 
 It is finished when its process ended by itself with exit code 0 and left one run that an importer can read. A run that
-was cut short starts again from an empty folder, unless the question says how it resumes. Only folders that this
-experiment has made (there is a state file that says so) are ever deleted.
+was cut short starts again from an empty folder, unless the question says how it resumes. One that ended while no relab
+was there to see it counts by the exit code that was kept of it. Only folders that this experiment has made (there is a
+state file that says so) are ever deleted.
 """
 
 from __future__ import annotations
 
+import datetime
 import os
 import shlex
 import shutil
@@ -15,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.config import require
+from relab.execute import keeper
 from relab.execute.outlook import last_words
 from relab.experiment import template
 from relab.history import History
 from relab.importers import find, told
 from relab.jsonl import RecordError, encode, write_atomic
-from relab.processes import birth, lives
+from relab.processes import birth, lives, ours
 from relab.record import now
 
 if TYPE_CHECKING:
@@ -30,13 +33,14 @@ if TYPE_CHECKING:
 
 def command(e: Experiment, cell: Cell) -> list[str]:
     """The next try's command line; its folder is there and, unless it resumes, empty."""
-    before = told.read_state(cell.folder)
-    check_alone(cell, before)
+    before = known(cell)
+    check_alone(cell)
     goes_on = bool(before) and cell.folder.is_dir() and (e.resume or bool(e.resume_command))
     if not goes_on:
         empty(cell.folder, bool(before))
     words = e.resume_command if goes_on and e.resume_command else e.command
     run = str(cell.folder.resolve())  # absolute: some programs change their working folder
+    code_path(cell).unlink(missing_ok=True)  # an earlier try's: what it says is in the state by now
     line = template.fill(words, {**e.settings(cell.variant), "seed": cell.seed, "run": run})
     keep(cell, {
         "schema": 1, "kind": told.KIND, "question": e.question, "variant": cell.variant, "seed": cell.seed,
@@ -57,16 +61,41 @@ def empty(folder: Path, ours: bool) -> None:
     folder.mkdir(parents=True)
 
 
-def check_alone(cell: Cell, state: dict[str, Any]) -> None:
+def check_alone(cell: Cell) -> None:
     """A process that outlived a killed `relab experiment` still writes there: two of them would mix their rows."""
-    require(not alive(state), f"process {state.get('pid')} of an earlier call still runs {cell.folder.name};"
-                              " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
+    pid = alive(cell)
+    require(pid is None, f"process {pid} of an earlier call still runs {cell.folder.name};"
+                         " wait for it, or end it (relab queue orphans --end)")  # fmt: skip
 
 
-def alive(state: dict[str, Any]) -> bool:
-    """Whether the process that was started last still runs."""
+def alive(cell: Cell) -> int | None:
+    """The process that was started last, if it or one that it started still runs."""
+    state = known(cell)
     pid = state.get("pid")
-    return state.get("exit_code") is None and isinstance(pid, int) and lives(pid, state.get("birth"))
+    if not state or state.get("exit_code") is not None:
+        return None
+    if isinstance(pid, int) and lives(pid, state.get("birth")):
+        return pid
+    run = str(cell.folder.resolve())  # by this where relab was killed before it could write the process down
+    mine = [each.pid for each in ours() if each.job == cell.folder.name and (each.pid == pid or run in each.command)]
+    return mine[0] if mine else None
+
+
+def known(cell: Cell) -> dict[str, Any]:
+    """What is known of the run; of one that ended while no relab was there, its exit code is written down first."""
+    state = told.read_state(cell.folder)
+    if not state or state.get("exit_code") is not None:
+        return state
+    kept = keeper.read(code_path(cell))
+    if kept is None:
+        return state
+    began = datetime.datetime.fromisoformat(state["created"]).timestamp()
+    ended(cell, keeper.signed(kept.code), code_path(cell).stat().st_mtime - began, stopped=kept.told)
+    return told.read_state(cell.folder)
+
+
+def code_path(cell: Cell) -> Path:
+    return told.state_path(cell.folder).with_suffix(".code")
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
@@ -78,12 +107,13 @@ def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
     problem = what_is_wrong(cell.folder) if code == 0 and not stopped else ""
     facts = {"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem}
     keep(cell, {**told.read_state(cell.folder), **facts})
+    code_path(cell).unlink(missing_ok=True)
 
 
 def keep(cell: Cell, state: dict[str, Any]) -> None:
     path = told.state_path(cell.folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, encode(state, indent=True))
+    write_atomic(path, encode(state, indent=True), several=True)
 
 
 # ---- What it wrote

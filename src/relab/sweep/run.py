@@ -16,7 +16,6 @@ from relab.experiment import cells as runs
 from relab.experiment import foreign
 from relab.experiment.cells import Cell
 from relab.experiment.forecast import Interrupted
-from relab.importers import told
 from relab.record import is_locked
 from relab.sweep import ask, plan, race, trials
 from relab.sweep.plan import Sweep
@@ -88,8 +87,7 @@ def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> Non
 
 def busy(cell: Cell) -> bool:
     """Whether a process that outlived a killed sweep still works on it: then it is waited for, not started twice."""
-    state = told.read_state(cell.folder)
-    return foreign.alive(state) if state else is_locked(cell.folder)
+    return foreign.alive(cell) is not None if foreign.known(cell) else is_locked(cell.folder)
 
 
 # ---- Optuna
