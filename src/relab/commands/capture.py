@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from relab import names
-from relab.commands.parsing import parse
+from relab.commands.parsing import parse, vacant
 from relab.config import require
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.logger import Logger
@@ -47,6 +48,7 @@ def main(words: Sequence[str]) -> int:
     ours, command = split(list(words))
     args = parse(Capture, "capture", ours, EXAMPLES)
     require(bool(command), "the program is missing; write it after two dashes: relab capture -- python train.py")
+    keep_going()
     folder = claim(args)
     code = watch(command, folder, args)
     print(f"relab: kept in {folder}; relab examine {shlex.quote(str(folder))}", file=sys.stderr)
@@ -61,9 +63,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 def claim(args: Capture) -> Path:
     if args.name is None:
         return names.claim(args.runs)[1]
-    folder = args.runs / args.name
-    require(Path(args.name).name == args.name, f"`--name` must be a plain name, but got {args.name!r}")
-    require(not folder.exists(), f"`--name` must be new, but {folder} exists")
+    folder = vacant(args.runs, args.name)
     folder.mkdir(parents=True)
     return folder
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.commands.parsing import parse
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.suite import Alarm, Score
@@ -55,6 +56,7 @@ def main(words: Sequence[str]) -> int:
     if args.list:
         print(listed(args.only))
         return 0
+    keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
     found = suite.to_json(scores, healthy, about(words, args))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from relab.commands.parsing import parse
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.studies import Step
@@ -68,6 +69,7 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
     from relab.execute.local import cores
     from relab.studies import run
 
+    keep_going()
     if not (args.json or agreed(args, root, steps)):
         return 0
     try:
