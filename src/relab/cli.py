@@ -115,12 +115,22 @@ def call(name: str, words: list[str]) -> int:
         if missing not in TRAIN:
             raise
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
-    except (LookupError, OSError) as error:
+    except OSError as error:
+        return fail(why(error), UNREADABLE)
+    except LookupError as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:
         if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
             return fail(str(error), UNREADABLE)
         raise
+
+
+def why(error: OSError) -> str:
+    """What the system said; of a full disk also what to do."""
+    from relab.jsonl import DiskFullError, disk_error
+
+    full = None if isinstance(error, DiskFullError) else disk_error(error, error.filename or "a file")
+    return str(full or error)
 
 
 def fail(text: str, code: int) -> int:

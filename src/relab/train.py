@@ -9,6 +9,7 @@ Nothing that decides what happens next looks at the clock, so a run that was kil
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import resource
@@ -22,6 +23,7 @@ from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.interrupts import Interrupts
+from relab.jsonl import DiskFullError
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record
 from relab.screen import Screen, Silent
@@ -101,13 +103,19 @@ class Trainer:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
             except BaseException as error:
-                what = f"{type(error).__name__}: {error}"
-                self.record.append_event("error", self.step, message=what)
-                stopped = isinstance(error, KeyboardInterrupt)
-                self.record.update_meta(status="interrupted" if stopped else "failed", why=what)
-                self.record.close()
+                self.note_end(error)
                 raise
         return self.end(status, why)
+
+    def note_end(self, error: BaseException) -> None:
+        """Write down what ended the run, as far as a full disk lets us, and let go of the record."""
+        what = f"{type(error).__name__}: {error}"
+        status = "interrupted" if isinstance(error, KeyboardInterrupt) else "failed"
+        with contextlib.suppress(DiskFullError):
+            self.record.append_event("error", self.step, message=what)
+        with contextlib.suppress(DiskFullError):
+            self.record.update_meta(status=status, why=what)
+        self.record.close()
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
         """Train until something ends it: (status, why)."""

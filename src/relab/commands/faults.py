@@ -84,9 +84,11 @@ def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
 
 
 def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
+    from relab.jsonl import write_atomic
+
     out.mkdir(parents=True, exist_ok=True)
     for name, text in (("faults.json", encoded(found)), ("faults.md", markdown(found, scores, healthy))):
-        (out / name).write_text(text, encoding="utf-8")
+        write_atomic(out / name, text.encode())
 
 
 def listed(only: Sequence[str]) -> str:
