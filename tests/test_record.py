@@ -163,13 +163,20 @@ def test_strange_text_never_fails_a_row(record):
 
 def test_a_full_disk_leaves_whole_rows(record, monkeypatch):
     record.append_metrics(1, {"return/mean": 1.0})
-    write = os.write
-    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
-    with pytest.raises(RecordError, match=r"only 7 of .* is the disk full"):
+    write, room = os.write, [7]
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[: room.pop() if room else 0]))
+    with pytest.raises(RecordError, match=r"metrics.jsonl could not be written: the disk is full"):
         record.append_metrics(2, {"return/mean": 2.0})
     monkeypatch.undo()
     record.append_metrics(3, {"return/mean": 3.0})
     assert [row["step"] for row in rows_of(record)] == [1, 3]
+
+
+def test_a_row_in_two_parts_is_one_row(record, monkeypatch):
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7]))
+    record.append_metrics(2, {"return/mean": 2.0})
+    assert [row["step"] for row in rows_of(record)] == [2]
 
 
 # ---- Broken files

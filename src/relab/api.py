@@ -27,6 +27,7 @@ from relab.importers.hints import Hints, of_folder, read_mapping
 from relab.importers.pattern import Pattern
 from relab.importers.spec import checked
 from relab.importers.unread import Unread
+from relab.jsonl import writing
 from relab.report import gather
 from relab.report.gather import Group, Run, shown
 from relab.report.verdict import finals, interval_text
@@ -170,7 +171,8 @@ class Curves:
         require(
             target.suffix in (".png", ".pdf", ".svg"), f"a figure ends in .png, .pdf or .svg, but got {target.name}"
         )
-        self.plot(x).savefig(target, bbox_inches="tight", dpi=150)
+        with writing(target):
+            self.plot(x).savefig(target, bbox_inches="tight", dpi=150)
         return target
 
     def table(self) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from relab.jsonl import decode, encode, write_atomic
+from relab.jsonl import decode, encode, write_atomic, writing
 
 SCHEMA = 1
 
@@ -35,18 +35,32 @@ def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) 
     if (root / name).exists():
         return name
     arrays, plain = split(tree)
-    weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
     shutil.rmtree(tmp, ignore_errors=True)
-    tmp.mkdir(parents=True)
-    save_file(weights, tmp / "weights.safetensors")
-    save_file({key: a for key, a in arrays.items() if not key.startswith("params.")}, tmp / "state.safetensors")
-    body = {"schema": SCHEMA, "step": step, "plain": plain, "progress": progress}
-    (tmp / "state.json").write_bytes(encode(body, indent=True))
-    for path in (*tmp.iterdir(), tmp):
-        sync(path)
+    try:
+        with writing(root / name):
+            tmp.mkdir(parents=True)
+        write(tmp, root / name, arrays, {"schema": SCHEMA, "step": step, "plain": plain, "progress": progress})
+    except BaseException:
+        shutil.rmtree(tmp, ignore_errors=True)  # half a checkpoint is of no use, and its room may be what is missing
+        raise
     os.rename(tmp, root / name)
     sync(root)
     return name
+
+
+def write(tmp: Path, folder: Path, arrays: dict[str, np.ndarray], body: dict[str, Any]) -> None:
+    """The files of a checkpoint, safe on the disk; `folder` is what they will be called."""
+    weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
+    others = {key: a for key, a in arrays.items() if not key.startswith("params.")}
+    for name, part in (("weights.safetensors", weights), ("state.safetensors", others)):
+        with writing(folder / name, sum(array.nbytes for array in part.values())):
+            save_file(part, tmp / name)
+            sync(tmp / name)
+    text = encode(body, indent=True)
+    with writing(folder / "state.json", len(text)):
+        (tmp / "state.json").write_bytes(text)
+        sync(tmp / "state.json")
+        sync(tmp)
 
 
 def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
+
+from relab import terminal
 
 # name -> (summary, module:function); imported when called, so that help is instant and reading never loads torch
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -55,16 +56,29 @@ Examples
   relab resume brave-otter                       go on after Ctrl-C, kill or power cut
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
 """
-USAGE, UNREADABLE = 64, 2  # exit codes
+USAGE, UNREADABLE, INTERRUPTED = 64, 2, 130  # exit codes
 TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    words = list(sys.argv[1:] if argv is None else argv)
+    with terminal.streams(as_json="--json" in words):
+        return shown(words)
+
+
+def shown(words: list[str]) -> int:
+    """Run the command and see that what it printed has arrived; a key or a full pipe is no traceback."""
+    code = 0
     try:
-        return dispatch(list(sys.argv[1:] if argv is None else argv))
-    except BrokenPipeError:  # `relab ... | head`: nobody reads on, which is no error
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
-        return 0
+        code = dispatch(words)
+        sys.stdout.flush()
+    except terminal.UnreadError:  # `relab ... | head`: nobody reads on, which is no error
+        return code
+    except terminal.OutputError as error:
+        return fail(str(error), UNREADABLE)
+    except KeyboardInterrupt:
+        return fail("interrupted", INTERRUPTED)
+    return code
 
 
 def dispatch(words: list[str]) -> int:
@@ -94,14 +108,16 @@ def call(name: str, words: list[str]) -> int:
         return exit_code(name, stop)
     except ConfigError as error:
         return fail(str(error), USAGE)
-    except BrokenPipeError:
+    except terminal.OutputError:
         raise
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in TRAIN:
             raise
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
-    except (LookupError, OSError) as error:
+    except OSError as error:
+        return fail(why(error), UNREADABLE)
+    except LookupError as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:
         if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
@@ -116,6 +132,14 @@ def exit_code(name: str, stop: SystemExit) -> int:
     if isinstance(stop, Answered):
         return USAGE if stop.code == 2 else int(stop.code or 0)
     return fail(f"`relab {name}` was ended by code that it ran, which raised {stop!r}; let it raise an error", 1)
+
+
+def why(error: OSError) -> str:
+    """What the system said; of a full disk also what to do."""
+    from relab.jsonl import DiskFullError, disk_error
+
+    full = None if isinstance(error, DiskFullError) else disk_error(error, error.filename or "a file")
+    return str(full or error)
 
 
 def fail(text: str, code: int) -> int:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba import njit, prange
+from numba.core import caching
+from numba.core.dispatcher import Dispatcher
 from numba.np import linalg
 
 __all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "wide"]
@@ -37,7 +40,8 @@ def wide(rows: int) -> bool:
 
 def compiled(kernel: Any) -> bool:
     """Has this machine compiled the kernel before (is it in Numba's disk cache)?"""
-    return any(Path(kernel.stats.cache_path).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
+    where = kernel.stats.cache_path  # None where nothing can be kept
+    return where is not None and any(Path(where).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
 
 
 def _skip_scipy() -> None:
@@ -57,4 +61,22 @@ def _skip_scipy() -> None:
         linalg.ensure_blas = real
 
 
+def _forgive() -> None:
+    """A kernel that cannot be kept (a full disk, no folder to write to) is compiled again next time, and runs all the
+    same; Numba alone would let its first call fail, or the import."""
+    keep, enable = caching.Cache.save_overload, Dispatcher.enable_caching
+
+    def save_overload(self: Any, sig: Any, data: Any) -> None:
+        with contextlib.suppress(OSError):
+            keep(self, sig, data)
+
+    def enable_caching(self: Any) -> None:
+        with contextlib.suppress(RuntimeError, OSError):  # no locator available
+            enable(self)
+
+    setattr(caching.Cache, "save_overload", save_overload)  # noqa: B010 - a method
+    setattr(Dispatcher, "enable_caching", enable_caching)  # noqa: B010
+
+
 _skip_scipy()
+_forgive()

@@ -6,10 +6,15 @@ Each row is one JSON line, written by one call to a file opened for appending. N
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import math
 import os
 import platform
-from collections.abc import Mapping
+import re
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +28,10 @@ NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 class RecordError(Exception):
     """A run folder that cannot be written or read as asked; the message says which file, what was found, what to do."""
+
+
+class DiskFullError(RecordError, OSError):
+    """A file that found no room; the message names it, how much was wanted, and what to do."""
 
 
 class Problem(NamedTuple):
@@ -137,16 +146,26 @@ def write_atomic(
     mine = f".{platform.node()}.{os.getpid()}" if several else ""
     temporary = path.with_name(f".{path.name}{mine}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    fd = os.open(temporary, flags, 0o666)
+    with writing(path, len(data)):
+        fd = os.open(temporary, flags, 0o666)
+        try:
+            _fill(fd, data, temporary, path, sync)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+        if sync and not rename_later:
+            sync_folder(path.parent)
+
+
+def _fill(fd: int, data: bytes, temporary: Path, path: Path, sync: bool) -> None:
     try:
-        write_row(fd, data, temporary.name)
+        write_row(fd, data, path)
         if sync:
             os.fsync(fd)
-    finally:
-        os.close(fd)
-    os.replace(temporary, path)
-    if sync and not rename_later:
-        sync_folder(path.parent)
+    except OSError:  # half a file would take the room that is missing
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def sync_folder(folder: str | os.PathLike[str]) -> None:
@@ -165,12 +184,81 @@ def open_append(folder: Path, name: str) -> int:
     return os.open(folder / name, flags, 0o666)
 
 
-def write_row(fd: int, data: bytes, name: str) -> None:
-    """One write call; a short one (a full disk) is taken back, so that no half row stays in the file."""
-    written = os.write(fd, data)
-    if written != len(data):
-        os.ftruncate(fd, os.fstat(fd).st_size - written)
-        raise RecordError(f"only {written} of {len(data)} bytes could be written to {name}; is the disk full?")
+def write_row(fd: int, data: bytes, path: str | os.PathLike[str]) -> None:
+    """One write call; what did not fit into it (a full disk) is taken back, so that no half row stays in the file."""
+    written = 0
+    try:
+        written = os.write(fd, data)
+        while written < len(data):  # the next call says why
+            written += os.write(fd, data[written:]) or _no_room()
+    except OSError as error:
+        if written:
+            os.ftruncate(fd, os.fstat(fd).st_size - written)
+        raise disk_error(error, path, len(data)) or error from None
+
+
+def _no_room() -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+# ---- A full disk
+
+FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota on this disk is used up",
+    errno.EFBIG: "the file may not grow any further here (`ulimit -f`)",
+}
+OF_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors tells the system's errors in a text
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str], wanted: int | None = None) -> Iterator[None]:
+    """Inside, a file (or a folder of files) is written: a full disk becomes an error with its name and a remedy."""
+    try:
+        yield
+    except DiskFullError:
+        raise
+    except Exception as error:
+        raise disk_error(error, path, wanted) or error from None
+
+
+def disk_error(error: Exception, path: str | os.PathLike[str], wanted: int | None = None) -> DiskFullError | None:
+    """What an error of writing means, if it is a full disk."""
+    told = OF_RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
+    number = int(told[1]) if told else error.errno if isinstance(error, OSError) else None
+    named = getattr(error, "filename", None)
+    exact = named if isinstance(named, str) and os.path.isdir(path) else path
+    return disk_full(exact, wanted, number) if number in FULL else None
+
+
+def disk_full(path: str | os.PathLike[str], wanted: int | None, number: int) -> DiskFullError:
+    path = Path(path)
+    free = _free(path.parent) if number == errno.ENOSPC else None  # a quota leaves the disk with plenty
+    sizes = {"bytes were wanted": wanted, "bytes are free": free}
+    told = [f"{size:,} {what}" for what, size in sizes.items() if size is not None]
+    why = f"{FULL[number]} ({', '.join(told)})" if told else FULL[number]
+    error = DiskFullError(f"{path} could not be written: {why}; {_remedy(path)}")
+    error.errno = number
+    return error
+
+
+def _free(folder: Path) -> int | None:
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return None
+
+
+def _remedy(path: Path) -> str:
+    """A run goes on from its last checkpoint; anything else, pages about it for instance, is made again."""
+    for folder in list(path.parents)[:3]:  # RUN/file, RUN/checkpoints/file, RUN/checkpoints/step-.../file
+        own = path.suffix == ".jsonl" or path.name == "meta.json" or folder / "checkpoints" in path.parents
+        if own and (folder / "meta.json").is_file() and (folder / "config.yaml").is_file():
+            again = f"`relab resume {shlex.quote(str(folder))}`"
+            return f"free some space (`relab runs disk` shows what takes it), then {again}"
+    return "free some space, then call it again"
 
 
 # ---- Reading

@@ -13,6 +13,7 @@ folder has the layout of docs/record.md. Each row is flushed: after kill -9 all 
 `relab capture`, Logger() without a folder writes where capture says.
 """
 
+import errno
 import json
 import math
 import os
@@ -104,9 +105,12 @@ class Logger:
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         if name not in self._files:
-            self._files[name] = open(os.path.join(self.folder, name), "ab")  # noqa: SIM115 - open until close()
-        self._files[name].write((json.dumps(row) + "\n").encode())
-        self._files[name].flush()
+            self._files[name] = open(os.path.join(self.folder, name), "ab", buffering=0)  # noqa: SIM115 - until close()
+        file, line = self._files[name], (json.dumps(row) + "\n").encode()
+        written = _write(file.write, line, file.name)
+        if written != len(line):  # a full disk: no half row stays in the file
+            os.ftruncate(file.fileno(), os.fstat(file.fileno()).st_size - written)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), file.name)
 
     def _write_meta(self) -> None:
         self._beat, self.meta["heartbeat"] = time.monotonic(), _now()
@@ -115,7 +119,7 @@ class Logger:
     def _replace(self, name: str, text: str) -> None:
         path = os.path.join(self.folder, name)
         with open(path + ".tmp", "w", encoding="utf-8") as file:
-            file.write(text)
+            _write(file.write, text, path)
         os.replace(path + ".tmp", path)
 
 
@@ -181,6 +185,14 @@ class PufferLogger(Logger):
 
 
 # ---- Plain facts
+
+
+def _write(write: Any, data: Any, path: str) -> int:
+    """An error says which file it is about, which Python leaves out."""
+    try:
+        return write(data)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def _name(name: str) -> str:

@@ -6,6 +6,8 @@ palette for all frames of a gif is 6 times faster than one per frame, and does n
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
@@ -13,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from relab.jsonl import RecordError
+from relab.jsonl import RecordError, disk_full, writing
 
 COLOURS = 128  # of a gif's palette
+ROOM = 1 << 16  # bytes: an encoder that fails with less than that free has no room
 SAMPLED = 16  # frames that the palette is made from
 
 
@@ -27,6 +30,7 @@ class Film:
             raise ValueError(f"a film needs at least 1 frame per second, but got fps = {fps}")
         self.path, self.fps, self.frames = path, fps, 0
         self._encoder: Any = None
+        self._process: Any = None
         self._kept: list[np.ndarray] = []
 
     def add(self, frame: np.ndarray) -> None:
@@ -37,15 +41,33 @@ class Film:
         frame = frame[: frame.shape[0] // 2 * 2, : frame.shape[1] // 2 * 2]  # the codec wants even sizes
         if self._encoder is None:
             self._encoder = _encoder(self.path, frame.shape, self.fps)
-        self._encoder.send(np.ascontiguousarray(frame))
+            self._process = self._encoder.gi_frame.f_locals["p"]  # the only one who knows whether it went well
+        try:
+            self._encoder.send(np.ascontiguousarray(frame))
+        except OSError:  # a pipe that broke, for a reason that only the encoder knows
+            raise self._failure() from None
 
     def close(self) -> None:
         if not self.frames:
             raise RecordError("the episode has no frames: it ended before its first step")
-        if self._encoder is not None:
-            self._encoder.close()
-        else:
-            _write_gif(self.path, self._kept, self.fps)
+        if self._encoder is None:
+            with writing(self.path):
+                _write_gif(self.path, self._kept, self.fps)
+            return
+        self._encoder.close()
+        if self._process.returncode:
+            raise self._failure()
+
+    def _failure(self) -> RecordError:
+        """Why there is no film; what there is of the file could not be played."""
+        code = self._process.wait()
+        full = code == 256 - errno.ENOSPC or shutil.disk_usage(self.path.parent).free < ROOM
+        self.path.unlink(missing_ok=True)
+        if full:
+            return disk_full(self.path, None, errno.ENOSPC)
+        return RecordError(
+            f"{self.path} could not be written: ffmpeg ended with code {code}; its own words stand above"
+        )
 
     def __enter__(self) -> Film:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 from pathlib import Path
 
 ADJECTIVES = """
@@ -26,6 +27,9 @@ stork swan swift tapir teal tern thrush tiger toad trout turtle viper vole wasp 
 """.split()
 BEFORE = ("config.yaml", "provenance.json")  # what a training writes before meta.json, with which a run begins
 TEMPORARY = tuple(f".{name}.tmp" for name in (*BEFORE, "meta.json"))
+
+LONGEST = 120  # bytes of a name: other systems take no more, with what is put behind it
+FORBIDDEN = re.compile(r'[/\\<>:"|?*\[\]]')
 
 
 def new_id() -> str:
@@ -58,6 +62,25 @@ def claim(root: str | os.PathLike[str], id_: str | None = None, day: datetime.da
             return id_, folder
         except FileExistsError:
             attempt += 1
+
+
+def flaw(name: str) -> str:
+    """Why a run cannot be called that; empty for a name that is one plain folder name on every system.
+
+    >>> flaw("brave-otter"), flaw("..")
+    ('', "a run's name must be one plain folder name of at most 120 bytes, but '..' begins with '.'")
+    """
+    size = len(name.encode("utf-8", "replace"))
+    wrong = (
+        "is empty" if not name.strip() else
+        f"holds {match[0]!r}" if (match := FORBIDDEN.search(name)) else
+        f"begins with {name[0]!r}" if name[0] in ".-~" or name[0].isspace() else
+        "ends with a space or a point" if name[-1] in ". \t" else
+        "holds characters that cannot be printed" if not name.isprintable() else
+        f"is {size} bytes long" if size > LONGEST else ""
+    )  # fmt: skip
+    rule = f"a run's name must be one plain folder name of at most {LONGEST} bytes"
+    return f"{rule}, but {name!r:.150} {wrong}" if wrong else ""
 
 
 def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:

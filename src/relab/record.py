@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from relab import glossary, names
 from relab.configs.views import config_hash
 from relab.configs.yaml_io import format_yaml, read_yaml
 from relab.jsonl import (
+    DiskFullError,
     Problem,
     RecordError,
     encode,
@@ -31,6 +33,7 @@ from relab.jsonl import (
     read_jsonl,
     write_atomic,
     write_row,
+    writing,
 )
 
 __all__ = [
@@ -89,12 +92,20 @@ class Record:
         there = sorted(path.name for path in folder.iterdir())
         if there:
             raise RecordError(f"a new run needs an empty folder, but {folder} holds {', '.join(there[:5])}")
-        write_atomic(folder / "config.yaml", format_yaml(plain_config(config)).encode(), rename_later=True)
-        write_atomic(folder / "provenance.json", encode(provenance, indent=True), rename_later=True)
         full = {"schema": SCHEMA, "id": names.new_id(), "name": folder.name, "status": "running", "created": now(),
                 "heartbeat": now(), "config_hash": config_hash(config), **meta}  # fmt: skip
-        write_atomic(folder / "meta.json", encode(full, indent=True))
+        try:
+            cls._write_heads(folder, config, provenance, full)
+        except DiskFullError:  # what cannot be resumed leaves nothing behind: the name is free for the next try
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         return cls(folder, full)
+
+    @staticmethod
+    def _write_heads(folder: Path, config: Mapping[str, Any], provenance: Mapping[str, str], meta: Any) -> None:
+        write_atomic(folder / "config.yaml", format_yaml(plain_config(config)).encode(), rename_later=True)
+        write_atomic(folder / "provenance.json", encode(provenance, indent=True), rename_later=True)
+        write_atomic(folder / "meta.json", encode(meta, indent=True))
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str]) -> Record:
@@ -164,7 +175,7 @@ class Record:
             self._known.add(name)
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
-        write_row(self._fds[name], encode(row), name)
+        write_row(self._fds[name], encode(row), self.folder / name)
 
     # -- Resume
 
@@ -181,7 +192,8 @@ class Record:
         self.check_there()
         if sync:
             for name in DETERMINISTIC:
-                os.fsync(self._fds[name])
+                with writing(self.folder / name):
+                    os.fsync(self._fds[name])
         return {name: os.fstat(self._fds[name]).st_size for name in DETERMINISTIC}
 
     def truncate(self, lengths: Mapping[str, int]) -> dict[str, int]:
@@ -210,7 +222,7 @@ class Record:
         if not tail:
             return
         if is_row(tail):
-            os.write(self._fds[name], b"\n")
+            write_row(self._fds[name], b"\n", path)
             self.append_event("tail_completed", None, file=name)
             return
         os.ftruncate(self._fds[name], start)
@@ -257,7 +269,7 @@ def append_event_to(folder: str | os.PathLike[str], kind: str, step: int | None,
     """One event from outside of the run, e.g. a later evaluation; safe beside a process that is still writing."""
     fd = open_append(Path(folder), "events.jsonl")
     try:
-        write_row(fd, encode(event_row(kind, step, data)), "events.jsonl")
+        write_row(fd, encode(event_row(kind, step, data)), Path(folder) / "events.jsonl")
     finally:
         os.close(fd)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import os
-import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from relab import terminal
 from relab.jsonl import encode
 
 PLAIN_EVERY_S = 2.0
@@ -28,7 +27,7 @@ def choose(as_json: bool, quiet: bool = False) -> Screen:
         return JsonLines()
     if quiet:
         return Silent()
-    return Live() if sys.stdout.isatty() else Plain()
+    return Live() if terminal.listener().isatty() else Plain()
 
 
 class Silent:
@@ -117,12 +116,10 @@ class Live:
 
 
 def say(text: str) -> None:
-    """To standard output, at once; when nobody reads it any more (`| head`), the run goes on without a listener."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
+    """To standard output, at once; where nobody can read it (any more), the run goes on without a listener."""
+    out = terminal.listener()
+    out.write(text)
+    out.flush()
 
 
 def bar(share: float, cells: int = 20) -> str:

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from relab import checkpoint, config, registry
+from relab import checkpoint, config, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
@@ -87,6 +87,7 @@ class Trainer:
     began_step: int = 0
     earned: float | None = None  # mean return of the last 100 episodes, for the screen
     pace: float | None = None  # recent agent-steps per second, for the screen
+    unseen: bool = False  # nobody can read the screen, and the record says so
 
     @property
     def step(self) -> int:
@@ -208,6 +209,14 @@ class Trainer:
         shown = {"step": self.step, "total_steps": self.cfg.total_steps} | self.forecast(sps)
         self.earned = metrics.get("return/mean_100", self.earned)
         self.screen.iteration(shown | {"return": self.earned, "metrics": metrics})
+        self.note_screen()
+
+    def note_screen(self) -> None:
+        """A screen that takes nothing any more is told of once, in the record; training goes on."""
+        lost = "" if isinstance(self.screen, Silent) else terminal.lost()
+        if lost and not self.unseen:
+            self.unseen = True
+            self.record.append_event("warning", self.step, message=f"{lost}; training went on unseen")
 
     def forecast(self, sps: float) -> dict[str, float | None]:
         """Recent speed and the time left; not from the first row, which may have compiled kernels."""
@@ -255,6 +264,7 @@ class Trainer:
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
+        self.note_screen()
         self.record.close()
         return Outcome(run, status, why, self.step, self.progress.best)
 
@@ -270,8 +280,9 @@ def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterat
     except BaseException as error:
         what = f"{type(error).__name__}: {error}"
         stopped = isinstance(error, KeyboardInterrupt)
-        with contextlib.suppress(RecordError, OSError):  # the folder itself may be what failed
+        with contextlib.suppress(RecordError, OSError):  # the folder itself, or its disk, may be what failed
             record.append_event("error", step(), message=what)
+        with contextlib.suppress(RecordError, OSError):
             record.update_meta(status="interrupted" if stopped else "failed", why=what)
         record.close()
         raise

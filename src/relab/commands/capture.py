@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from relab import names
-from relab.commands.parsing import parse
+from relab.commands.parsing import parse, vacant
 from relab.config import require
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.logger import Logger
@@ -47,6 +49,7 @@ def main(words: Sequence[str]) -> int:
     ours, command = split(list(words))
     args = parse(Capture, "capture", ours, EXAMPLES)
     require(bool(command), "the program is missing; write it after two dashes: relab capture -- python train.py")
+    keep_going()
     folder = claim(args)
     code = watch(command, folder, args)
     print(f"relab: kept in {folder}; relab examine {shlex.quote(str(folder))}", file=sys.stderr)
@@ -61,9 +64,7 @@ def split(words: list[str]) -> tuple[list[str], list[str]]:
 def claim(args: Capture) -> Path:
     if args.name is None:
         return names.claim(args.runs)[1]
-    folder = args.runs / args.name
-    require(Path(args.name).name == args.name, f"`--name` must be a plain name, but got {args.name!r}")
-    require(not folder.exists(), f"`--name` must be new, but {folder} exists")
+    folder = vacant(args.runs, args.name)
     folder.mkdir(parents=True)
     return folder
 
@@ -79,7 +80,7 @@ def watch(command: list[str], folder: Path, args: Capture) -> int:
     except OSError as error:
         folder.rmdir()
         require(False, f"`{command[0]}` could not be started: {error.strerror}")
-    with process, open(folder / "output.log", "w", encoding="utf-8") as log:
+    with process, open(folder / "output.log", "wb", buffering=0) as log:
         assert process.stdout is not None
         printed = Printed(folder, args, command)
         try:
@@ -87,17 +88,18 @@ def watch(command: list[str], folder: Path, args: Capture) -> int:
         except KeyboardInterrupt:  # the program got it too, and ends in its own way
             pump(process.stdout, log, printed)
         code = process.wait()
-        printed.close("finished" if code == 0 else "interrupted" if code in (-2, 130) else "failed", code)
+        with printed.kept(str(folder / "meta.json")):
+            printed.close("finished" if code == 0 else "interrupted" if code in (-2, 130) else "failed", code)
     return code if code >= 0 else 128 - code
 
 
-def pump(source: IO[str], log: IO[str], printed: Printed) -> None:
+def pump(source: IO[str], log: IO[bytes], printed: Printed) -> None:
     for line in source:
         sys.stdout.write(line)
         sys.stdout.flush()
-        log.write(line)
-        log.flush()
-        printed.see(line)
+        with printed.kept(log.name):
+            log.write(line.encode("utf-8", "replace"))
+            printed.see(line)
 
 
 class Printed:
@@ -108,6 +110,21 @@ class Printed:
 
         self.folder, self.args, self.command, self.console = folder, args, command, Console()
         self.logger: Logger | None = None
+        self.full = False
+
+    @contextlib.contextmanager
+    def kept(self, path: str) -> Iterator[None]:
+        """A full disk ends what we keep of the program, and not the program."""
+        from relab.jsonl import DiskFullError, writing
+
+        try:
+            with writing(path):
+                yield
+        except DiskFullError as error:
+            if not self.full:
+                print(f"relab: {error}", file=sys.stderr)
+                print("relab: the program goes on; what it prints is kept again once there is room", file=sys.stderr)
+            self.full = True
 
     def see(self, line: str) -> None:
         for step, axis, row in self.console.feed(line):

@@ -12,10 +12,11 @@ from typing import Any
 import tyro
 
 from relab import experiment, screen, tried
-from relab.commands.parsing import parse
+from relab.commands.parsing import named, parse
 from relab.config import require
 from relab.execute.local import Result, cores
 from relab.places import printable
+from relab.terminal import keep_going
 
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
@@ -70,7 +71,8 @@ class Written:
 def main(words: Sequence[str]) -> int:
     args = parse(Experiment, "experiment", words, EXAMPLES)
     asked = experiment.load(args.file)
-    folder = args.root / (args.name or args.file.stem)
+    keep_going()
+    folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
     cells = experiment.prepare(asked, folder)
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
     if args.queue:

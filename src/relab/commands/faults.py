@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.commands.parsing import parse
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.suite import Alarm, Score
@@ -55,6 +56,7 @@ def main(words: Sequence[str]) -> int:
     if args.list:
         print(listed(args.only))
         return 0
+    keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
     found = suite.to_json(scores, healthy, about(words, args))
@@ -82,9 +84,11 @@ def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
 
 
 def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
+    from relab.jsonl import write_atomic
+
     out.mkdir(parents=True, exist_ok=True)
     for name, text in (("faults.json", encoded(found)), ("faults.md", markdown(found, scores, healthy))):
-        (out / name).write_text(text, encoding="utf-8")
+        write_atomic(out / name, text.encode())
 
 
 def listed(only: Sequence[str]) -> str:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from relab.commands.parsing import parse
+from relab.commands.parsing import parse, vacant
 from relab.configs.base import require
 from relab.places import printable
 from relab.registry import nearest
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.execute.entry import Entry
@@ -293,10 +294,8 @@ def training(words: list[str]) -> tuple[list[str], Path]:
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
     config.resolve(train.layers(args.words, train.origin_of(args.words, args.parent, args.runs)))
-    name = args.name or new_run()
-    require(Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder")
-    folder = args.runs / name
-    require(not folder.exists(), f"`--name` must be new, but {folder} exists; resume it, or choose another name")
+    name = new_run() if args.name is None else args.name
+    folder = vacant(args.runs, name)
     return [*words, *([] if args.name else ["--name", name])], folder
 
 
@@ -325,6 +324,7 @@ def work(args: Work) -> int:
     require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
     folder = args.folder
     require(folder.is_dir() or args.stay, f"there is no queue in {folder}; `relab queue add` makes one")
+    keep_going()
 
     def tell(what: str, item: Item, more: str) -> None:
         line = f"{item.id[:8]} {what}{': ' if more else ''}{more}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from relab.commands.parsing import parse
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab.studies import Step
@@ -66,8 +67,10 @@ def main(words: Sequence[str]) -> int:
 def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
     from relab import studies
     from relab.execute.local import cores
+    from relab.jsonl import write_atomic
     from relab.studies import run
 
+    keep_going()
     if not (args.json or agreed(args, root, steps)):
         return 0
     try:
@@ -78,8 +81,9 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
         return INTERRUPTED
     found = run.results(root, steps)
     page = root / "results.md"
-    page.write_text(study.page(found), encoding="utf-8")
-    show(args.json, found, f"{page.read_text(encoding='utf-8')}\nresults: {page}")
+    text = study.page(found)
+    write_atomic(page, text.encode())
+    show(args.json, found, f"{text}\nresults: {page}")
     return 0
 
 

@@ -12,8 +12,9 @@ import tyro
 
 from relab import screen
 from relab.commands.experiment import INTERRUPTED, Progress, by
-from relab.commands.parsing import parse
+from relab.commands.parsing import named, parse
 from relab.config import require
+from relab.terminal import keep_going
 
 if TYPE_CHECKING:
     from relab import sweep
@@ -61,9 +62,10 @@ def main(words: Sequence[str]) -> int:
     args = parse(Sweep, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
     asked = sweep.load(args.file)
-    folder = args.root / (args.name or args.file.stem)
+    folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
     if args.dry_run:
         return dry(asked, folder, args.json)
+    keep_going()
     found = sweep.prepare(asked, folder, args.retry_failed)
     workers, progress = args.workers or cores(), Progress()
     try:

@@ -11,7 +11,7 @@ from typing import Any
 import tyro
 
 from relab import config, lineage, names, proposal, provenance, screen, tried
-from relab.commands.parsing import parse
+from relab.commands.parsing import parse, vacant
 from relab.config import Layer
 from relab.jsonl import RecordError
 from relab.places import printable
@@ -183,12 +183,7 @@ def claim(runs: Path, name: str | None) -> tuple[str, Path]:
     """A new empty folder for the run, under the given name or one made up."""
     if name is None:
         return names.claim(runs)
-    config.require(
-        Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder"
-    )
-    folder = runs / name
-    then = "delete it (it holds no run yet)" if names.is_unborn(folder) else "resume it"
-    config.require(not folder.exists(), f"`--name` must be new, but {folder} exists; {then}, or choose another name")
+    folder = vacant(runs, name)
     folder.mkdir(parents=True)
     return names.new_id(), folder
 

@@ -143,7 +143,9 @@ class _Builder:
 
 def write_yaml(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
     """Write nested plain values; reading them back gives the same values."""
-    Path(path).write_text(format_yaml(values), encoding="utf-8")
+    from relab.jsonl import write_atomic
+
+    write_atomic(path, format_yaml(values).encode("utf-8"))
 
 
 def format_yaml(values: dict[str, Any], indent: str = "") -> str:

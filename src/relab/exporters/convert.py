@@ -21,7 +21,7 @@ from relab.importers import find
 from relab.importers.hints import Hints, of_folder
 from relab.importers.source import Source
 from relab.importers.unread import Unread
-from relab.jsonl import RecordError, encode, read_json
+from relab.jsonl import RecordError, encode, read_json, writing
 
 TARGETS: dict[str, str] = {
     "relab": "relab.exporters.relab_run",
@@ -91,7 +91,8 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
             written.broken.append({"run": source.name, "why": f"{type(error).__name__}: {error}"})
             continue
         folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
-        module.write(run, folder, written.names)
+        with writing(written.out / folder.name):
+            module.write(run, folder, written.names)
         written.runs.append(_told(run, folder.name))
 
 
@@ -112,7 +113,8 @@ def _finish(part: Path, target: Path, written: Written) -> None:
     if not written.runs:
         raise RecordError(f"no run could be read: {written.broken[0]['run']}: {written.broken[0]['why']}")
     written.files = hashes(part)
-    (part / MARK).write_bytes(encode({**written.to_json(), "files": written.files}, indent=True))
+    with writing(target / MARK):
+        (part / MARK).write_bytes(encode({**written.to_json(), "files": written.files}, indent=True))
     if target.exists():  # empty, or a finished conversion of the same, unchanged: check_place saw to it
         shutil.rmtree(target)
     os.replace(part, target)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from relab import names
 from relab.configs.base import require
 from relab.jsonl import RecordError, encode, read_json, sync_folder, write_atomic
 from relab.places import STALE_S
@@ -29,8 +30,6 @@ from relab.shelf.labels import Labels
 
 ARCHIVE, TRASH, GOING = ".archive", ".trash", ".going-"
 MANIFEST, INSIDE = "manifest.json", "run"
-LONGEST_NAME = 120
-FORBIDDEN = re.compile(r'[/\\<>:"|?*\[\]]')
 Steps = Iterator[str]  # an operation: the name of each step, when it has been done
 
 
@@ -232,17 +231,7 @@ def relabel_foreign(path: Path, key: str, change: Callable[[Labels], Labels]) ->
 
 
 def check_name(name: str) -> None:
-    wrong = (
-        "is empty" if not name.strip() else
-        f"holds {match[0]!r}" if (match := FORBIDDEN.search(name)) else
-        f"begins with {name[0]!r}" if name[0] in ".-~" or name[0].isspace() else
-        "ends with a space or a point" if name[-1] in ". \t" else
-        "holds characters that cannot be printed" if not name.isprintable() else
-        f"is {len(name.encode('utf-8', 'replace'))} bytes long" if len(name.encode("utf-8", "replace")) > LONGEST_NAME
-        else ""
-    )  # fmt: skip
-    require(not wrong, f"a run's name must be one plain folder name of at most {LONGEST_NAME} bytes, but {name!r:.150}"
-            f" {wrong}")  # fmt: skip
+    require(not (wrong := names.flaw(name)), wrong)
 
 
 @contextlib.contextmanager

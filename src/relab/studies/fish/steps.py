@@ -17,7 +17,7 @@ import numpy as np
 
 from relab import config, experiment, stats
 from relab.history import History
-from relab.jsonl import read_jsonl
+from relab.jsonl import read_jsonl, write_atomic
 from relab.record import DETERMINISTIC
 from relab.studies import Interrupted, Say
 
@@ -63,7 +63,7 @@ def question(name: str, folder: Path) -> Path:
     text = (HERE / f"{name}.yaml").read_text(encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "question.yaml"
-    path.write_text(text.replace("src/relab/studies/fish/", f"{HERE}/"), encoding="utf-8")
+    write_atomic(path, text.replace("src/relab/studies/fish/", f"{HERE}/").encode())
     return path
 
 
