@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from relab.enclosed import RecordError, own
 from relab.jsonl import decode, encode, write_atomic
 
 SCHEMA = 1
+# What a killed process of relab's may leave beside the checkpoints; anything else there is somebody's own.
+LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}|\.(?:latest|best)\.json\.tmp")
 
 
 class CheckpointError(Exception):
@@ -31,8 +34,8 @@ class CheckpointError(Exception):
 
 def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) -> str:
     """Write `tree` (nested dicts of arrays and plain values) and the run's `progress`; returns the folder's name."""
-    name, tmp = f"step-{step:012d}", root / f".writing-{os.getpid()}"
-    if (root / name).exists():
+    name, tmp = f"step-{step:012d}", _own(root, f".writing-{os.getpid()}")
+    if _own(root, name).exists():
         return name
     arrays, plain = split(tree)
     weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
@@ -54,7 +57,7 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = locate(root, name)
     try:
         return read(folder)
-    except CheckpointError:
+    except (CheckpointError, RecordError):
         raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
         what = f"{type(error).__name__}: {error}"
@@ -62,11 +65,12 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    body = decode((folder / "state.json").read_bytes())
+    files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
+    body = decode(files["state.json"].read_bytes())
     if body["schema"] != SCHEMA:
         raise CheckpointError(f"{folder} has schema {body['schema']}, this relab reads {SCHEMA}")
-    arrays = load_file(folder / "state.safetensors")
-    arrays |= {f"params.{key}": a for key, a in load_file(folder / "weights.safetensors").items()}
+    arrays = load_file(files["state.safetensors"])
+    arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
     return join(arrays, dict(body["plain"])), body["progress"]
 
 
@@ -81,16 +85,21 @@ def locate(root: Path, name: str) -> Path:
     name = f"step-{int(name):012d}" if re.fullmatch(r"[0-9]{1,15}", name) else name
     if name not in steps(root):
         raise CheckpointError(f"{root} has no checkpoint {name!r}; it has: {', '.join(steps(root)) or 'none'}")
-    return root / name
+    return _own(root, name)
+
+
+def _own(root: Path, name: str = "") -> Path:
+    """A place in the folder of the checkpoints; neither it nor that folder is a link out of the run's."""
+    return own(root.parent, os.path.join(root.name, name))
 
 
 def point(root: Path, name: str, folder: str, step: int, **evidence: Any) -> None:
     """Let latest.json or best.json point to a folder, in one atomic move."""
-    write_atomic(root / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
+    write_atomic(_own(root) / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
 
 
 def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
-    path = root / f"{name}.json"
+    path = _own(root, f"{name}.json")
     if not path.exists():
         return None
     try:
@@ -103,9 +112,9 @@ def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
 
 def steps(root: Path) -> list[str]:
     """Names of the complete checkpoint folders, oldest first."""
-    found = [
-        path.name for path in root.glob("step-*") if re.fullmatch(r"step-[0-9]{12,15}", path.name) and path.is_dir()
-    ]
+    whole = re.compile(r"step-[0-9]{12,15}")
+    there = (path for path in _own(root).glob("step-*") if path.is_dir() and not path.is_symlink())
+    found = [path.name for path in there if whole.fullmatch(path.name)]
     return sorted(found, key=lambda name: int(name.removeprefix("step-")))
 
 
@@ -114,16 +123,16 @@ def prune(root: Path, keep: int) -> None:
     pointed = {pointer["folder"] for name in ("latest", "best") if (pointer := read_pointer(root, name))}
     for name in steps(root)[: -keep or None]:
         if name not in pointed:
-            shutil.rmtree(root / name)
+            shutil.rmtree(_own(root, name))
 
 
 def clean(root: Path, step: int) -> None:
     """Before going on from `step`: remove what a killed process left half-written or not yet pointed to."""
-    for path in root.glob(".*"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in [path for path in _own(root).glob(".*") if LEFT.fullmatch(path.name)]:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name in steps(root):
         if int(name.removeprefix("step-")) > step:
-            shutil.rmtree(root / name)
+            shutil.rmtree(_own(root, name))
 
 
 def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:

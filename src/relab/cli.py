@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -86,12 +87,15 @@ def dispatch(words: list[str]) -> int:
 def call(name: str, words: list[str]) -> int:
     """Run one command; errors that a user can mend are told in one line, with the exit code that says what kind."""
     from relab.configs.base import ConfigError
-    from relab.registry import load
+    from relab.registry import UntrustedError, load
 
     try:
         return load(COMMANDS[name][1])(words)
     except SystemExit as stop:  # the parser has said what was wrong, or printed help
         return USAGE if stop.code == 2 else int(stop.code or 0)
+    except UntrustedError as error:
+        again = shlex.join(["relab", name, *words, "--trust"])
+        return fail(f"{error}; read that module first, then: {again}", USAGE)
     except ConfigError as error:
         return fail(str(error), USAGE)
     except BrokenPipeError:

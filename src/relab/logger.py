@@ -104,7 +104,7 @@ class Logger:
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         if name not in self._files:
-            self._files[name] = open(os.path.join(self.folder, name), "ab")  # noqa: SIM115 - open until close()
+            self._files[name] = open(os.path.join(self.folder, name), "ab", opener=_no_link)  # noqa: SIM115
         self._files[name].write((json.dumps(row) + "\n").encode())
         self._files[name].flush()
 
@@ -114,9 +114,14 @@ class Logger:
 
     def _replace(self, name: str, text: str) -> None:
         path = os.path.join(self.folder, name)
-        with open(path + ".tmp", "w", encoding="utf-8") as file:
+        with open(path + ".tmp", "w", encoding="utf-8", opener=_no_link) as file:
             file.write(text)
         os.replace(path + ".tmp", path)
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Nothing outside of the folder is written through a link in it."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:

@@ -88,8 +88,11 @@ def _nearest(word: str, folders: list[Path]) -> str:
 def _id_of(folder: Path) -> str:
     import orjson
 
+    from relab.enclosed import no_link
+
     try:
-        meta = orjson.loads((folder / "meta.json").read_bytes())
+        with open(folder / "meta.json", "rb", opener=no_link) as file:
+            meta = orjson.loads(file.read())
     except (OSError, ValueError):
         return ""
     return str(meta.get("id", "")) if isinstance(meta, dict) else ""

@@ -292,7 +292,8 @@ def training(words: list[str]) -> tuple[list[str], Path]:
     from relab.execute.submit import new_run
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
-    config.resolve(train.layers(args.words, train.origin_of(args.words, args.parent, args.runs)))
+    origin = train.origin_of(args.words, args.parent, args.runs, args.trust)
+    config.resolve(train.layers(args.words, origin, args.trust))
     name = args.name or new_run()
     require(Path(name).name == name, f"`--name` must be a plain name, but got {name!r}; use --runs for the folder")
     folder = args.runs / name

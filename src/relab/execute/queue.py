@@ -22,6 +22,7 @@ from typing import Any
 
 from relab import processes
 from relab.config import require
+from relab.enclosed import subfolder
 from relab.execute import entry as entries
 from relab.execute.entry import Entry, Name
 from relab.jsonl import RecordError, encode, read_json, write_atomic
@@ -54,7 +55,7 @@ class Queue:
 
     def make(self) -> Queue:
         for name in FOLDERS:
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            subfolder(self.folder, name)
         return self
 
     def check(self) -> Queue:

@@ -9,7 +9,6 @@ their process is gone: by their exit code where there is one, else by another tr
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -27,7 +26,7 @@ from relab.execute.queue import ASKS, Item, Queue
 from relab.interrupts import Interrupts
 from relab.jsonl import RecordError
 from relab.places import STALE_S
-from relab.record import read_meta
+from relab.record import clear_begun, read_meta
 from relab.shelf import glance
 
 RELAB = (sys.executable, "-m", "relab.cli")
@@ -37,7 +36,6 @@ KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
 REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
 GRACE_S = 1.0  # a process that was being started when its worker was killed shows whose it is a moment later
 CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then
-BEFORE = ("config.yaml", "provenance.json")  # what a training writes before there is a record
 Tell = Callable[[str, Item, str], None]  # what happened (started, done, ...), the entry, more
 
 
@@ -281,9 +279,8 @@ def command(entry: Entry) -> tuple[str, ...]:
         return entry.words
     if entry.words[0] == "train" and entry.run is not None and os.path.isdir(entry.run):
         if record_status(entry) is not None:
-            return (*RELAB, "resume", entry.run, "--quiet")
-        if all(name in BEFORE or name.startswith(".") for name in os.listdir(entry.run)):
-            shutil.rmtree(entry.run)  # a try that was killed before there was a record; anything else is not ours
+            return (*RELAB, "resume", entry.run, "--quiet", "--trust")  # code that was named when this was added
+        clear_begun(Path(entry.run))
     return (*RELAB, *entry.words)
 
 

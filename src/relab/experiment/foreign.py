@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.config import require
+from relab.enclosed import subfolder
 from relab.execute.outlook import last_words
 from relab.experiment import template
 from relab.history import History
@@ -82,7 +83,7 @@ def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
 
 def keep(cell: Cell, state: dict[str, Any]) -> None:
     path = told.state_path(cell.folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    subfolder(path.parent.parent, path.parent.name)
     write_atomic(path, encode(state, indent=True))
 
 
