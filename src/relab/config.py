@@ -90,8 +90,18 @@ def file_layer(path: str | os.PathLike[str], name: str | None = None, trust: boo
 
     A file that lies in a run folder (there is a meta.json beside it) is that record's word, not its reader's.
     """
-    recorded = os.path.lexists(os.path.join(os.path.dirname(path), "meta.json"))
-    return Layer(name or f"file {os.fspath(path)}", read_yaml(path, text=True), trust or not recorded)
+    return Layer(
+        name or f"file {os.fspath(path)}", read_yaml(named_file(path), text=True), trust or not in_record(path)
+    )
+
+
+def in_record(path: str | os.PathLike[str]) -> bool:
+    return os.path.lexists(os.path.join(os.path.dirname(path), "meta.json"))
+
+
+def named_file(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path; an error where it is a link that leads out of a run folder."""
+    return inside(os.path.dirname(path), os.path.basename(path)) if in_record(path) else path
 
 
 def record_layer(folder: str | os.PathLike[str], name: str = "parent", trust: bool = False) -> Layer:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path, PurePath
+from typing import IO
 
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer that never comes
@@ -60,6 +61,7 @@ def listed(folder: str | os.PathLike[str], name: str = "") -> list[Path]:
         return []
 
 
-def no_link(path: str | bytes | os.PathLike[str], flags: int) -> int:
-    """For open(..., opener=no_link): a link is an OSError, a pipe does not keep one waiting."""
-    return os.open(path, flags | NO_LINK | NO_WAIT, 0o666)
+def open_plain(path: str | bytes | os.PathLike[str], mode: str = "rb") -> IO[bytes]:
+    """open() for reading (rb) or appending (ab): a link is an OSError, a pipe does not keep one waiting."""
+    flags = {"rb": os.O_RDONLY, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT}[mode]
+    return os.fdopen(os.open(path, flags | NO_LINK | NO_WAIT, 0o666), mode)

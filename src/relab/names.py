@@ -88,10 +88,10 @@ def _nearest(word: str, folders: list[Path]) -> str:
 def _id_of(folder: Path) -> str:
     import orjson
 
-    from relab.enclosed import no_link
+    from relab.enclosed import open_plain
 
     try:
-        with open(folder / "meta.json", "rb", opener=no_link) as file:
+        with open_plain(folder / "meta.json") as file:
             meta = orjson.loads(file.read())
     except (OSError, ValueError):
         return ""

@@ -116,12 +116,12 @@ class Loaded:
 
 def is_proposal(path: str | os.PathLike[str]) -> bool:
     """Whether a YAML file has the keys of a proposal, which no config has."""
-    return Path(path).is_file() and set(config.read_yaml(path)) >= NEEDED
+    return Path(path).is_file() and set(config.read_yaml(config.named_file(path))) >= NEEDED
 
 
 def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loaded:
     """Read and check a proposal; ConfigError where it cannot be run as it stands. `trust`: it may name code."""
-    path, values = Path(path), config.read_yaml(path)
+    path, values = Path(path), config.read_yaml(config.named_file(path))
     for key in values:
         known = f"known are {', '.join(sorted(KEYS))}"
         require(key in KEYS, f"unknown key `{key}` in the proposal {path}; {known}")

@@ -18,7 +18,7 @@ import numpy as np
 from relab import glossary, names
 from relab.configs.views import config_hash
 from relab.configs.yaml_io import format_yaml, read_yaml
-from relab.enclosed import listed, no_link
+from relab.enclosed import listed, open_plain
 from relab.jsonl import (
     Problem,
     RecordError,
@@ -302,7 +302,7 @@ def is_locked(folder: Path) -> bool:
     try:
         import fcntl
 
-        with open(folder / "events.jsonl", "rb", opener=no_link) as file:
+        with open_plain(folder / "events.jsonl") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go when the file is closed
     except BlockingIOError:
         return True

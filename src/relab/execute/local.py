@@ -17,7 +17,7 @@ from pathlib import Path
 
 from relab import processes
 from relab.config import require
-from relab.enclosed import no_link, subfolder
+from relab.enclosed import open_plain, subfolder
 from relab.execute.executor import Ended, Needs, Seen, Work
 from relab.execute.slots import Slots, cores, machine_mb
 from relab.interrupts import Interrupts
@@ -143,7 +143,7 @@ class Local:
 def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
     subfolder(work.log.parent.parent, work.log.parent.name)
     marks = {processes.JOB: work.id, processes.OWNER: owner}
-    with open(work.log, "ab", opener=no_link) as log:
+    with open_plain(work.log, "ab") as log:
         # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
         return subprocess.Popen(
             work.words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,

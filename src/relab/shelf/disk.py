@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from relab.configs.base import require
-from relab.enclosed import listed, no_link, own
+from relab.enclosed import listed, open_plain, own
 from relab.jsonl import RecordError
 from relab.shelf import glance
 from relab.shelf.moves import held
@@ -73,7 +73,7 @@ def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
 def _pointed(file: Path) -> str | None:
     """The folder that latest.json or best.json points to; a file that cannot be read is an error, not a licence."""
     try:
-        with open(file, "rb", opener=no_link) as opened:
+        with open_plain(file) as opened:
             found: Any = orjson.loads(opened.read())
         return str(found["folder"])
     except FileNotFoundError:
