@@ -294,7 +294,7 @@ def interrupted(root: Path) -> None:
     half.mkdir()
     whole = root / "step-000000000050"
     (half / "weights.safetensors").write_bytes((whole / "weights.safetensors").read_bytes()[:50])
-    (root / ".latest-12345").write_bytes(b'{"fol')
+    (root / ".latest.json.tmp").write_bytes(b'{"fol')
     checkpoint.save(root, 60, {"params": {}, "step": 60}, {})
 
 
@@ -363,9 +363,11 @@ def test_a_half_deleted_folder_is_no_checkpoint(root, monkeypatch, verb):
 
 
 def test_clean_leaves_files_of_others_alone(root):
-    (root / "step-by-step").mkdir()
+    others = ["step-by-step", ".git", ".env", ".bashrc.tmp", ".going-home", ".writing-a-book"]
+    for name in others:
+        (root / name).mkdir()
     checkpoint.clean(root, 50)
-    assert (root / "step-by-step").is_dir()
+    assert all((root / name).is_dir() for name in others)
 
 
 def test_a_leftover_does_not_stop_the_next_save(root):

@@ -180,13 +180,13 @@ def test_the_runs_of_an_experiment_go_through_a_queue(
     monkeypatch.setenv("RELAB_QUEUE", str(tmp_path / "line"))
     (tmp_path / "program.py").write_text(PROGRAM.replace("10_000", "40").replace("nan", "7"))
     path = made_up.question(tmp_path, FOREIGN)
-    assert cli.main(["experiment", str(path), "--queue"]) == 0
+    assert cli.main(["experiment", str(path), "--queue", "--yes"]) == 0
     assert "2 of 2 runs added to " in capsys.readouterr().out
-    assert cli.main(["experiment", str(path), "--queue", "--json"]) == 0
+    assert cli.main(["experiment", str(path), "--queue", "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["added"] == [], "they are asked for already"
     assert cli.main(["queue", "work", "--workers", "2"]) == 0
     assert "2 done, 0 failed" in capsys.readouterr().out
     assert cli.main(["experiment", str(path), "--yes", "--no-log"]) == 0
     assert "all runs are finished" in capsys.readouterr().out
-    assert cli.main(["experiment", str(path), "--only", "clip=0.4-s0"]) == 64
+    assert cli.main(["experiment", str(path), "--only", "clip=0.4-s0", "--yes"]) == 64
     assert "must be one of clip=0.1-s0, clip=0.3-s0" in capsys.readouterr().err

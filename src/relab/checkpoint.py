@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from relab.enclosed import RecordError, own
 from relab.jsonl import decode, encode, write_atomic, writing
 
 SCHEMA = 1
+# What a killed process of relab's may leave beside the checkpoints; anything else there is somebody's own.
+LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}|\.(?:latest|best)\.json\.tmp")
 
 
 class CheckpointError(Exception):
@@ -31,8 +34,8 @@ class CheckpointError(Exception):
 
 def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) -> str:
     """Write `tree` (nested dicts of arrays and plain values) and the run's `progress`; returns the folder's name."""
-    name, tmp = f"step-{step:012d}", root / f".writing-{os.getpid()}"
-    if (root / name).exists():
+    name, tmp = f"step-{step:012d}", _own(root, f".writing-{os.getpid()}")
+    if _own(root, name).exists():
         return name
     arrays, plain = split(tree)
     shutil.rmtree(tmp, ignore_errors=True)
@@ -68,7 +71,7 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     folder = locate(root, name)
     try:
         return read(folder)
-    except CheckpointError:
+    except (CheckpointError, RecordError):
         raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
         what = f"{type(error).__name__}: {error}"
@@ -77,11 +80,12 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    body = decode((folder / "state.json").read_bytes())
+    files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
+    body = decode(files["state.json"].read_bytes())
     if body["schema"] != SCHEMA:
         raise CheckpointError(f"{folder} has schema {body['schema']}, this relab reads {SCHEMA}")
-    arrays = load_file(folder / "state.safetensors")
-    arrays |= {f"params.{key}": a for key, a in load_file(folder / "weights.safetensors").items()}
+    arrays = load_file(files["state.safetensors"])
+    arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
     return join(arrays, dict(body["plain"])), body["progress"]
 
 
@@ -96,16 +100,21 @@ def locate(root: Path, name: str) -> Path:
     name = f"step-{int(name):012d}" if re.fullmatch(r"[0-9]{1,15}", name) else name
     if name not in steps(root):
         raise CheckpointError(f"{root} has no checkpoint {name!r}; it has: {', '.join(steps(root)) or 'none'}")
-    return root / name
+    return _own(root, name)
+
+
+def _own(root: Path, name: str = "") -> Path:
+    """A place in the folder of the checkpoints; neither it nor that folder is a link out of the run's."""
+    return own(root.parent, os.path.join(root.name, name))
 
 
 def point(root: Path, name: str, folder: str, step: int, **evidence: Any) -> None:
     """Let latest.json or best.json point to a folder, in one atomic move."""
-    write_atomic(root / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
+    write_atomic(_own(root) / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
 
 
 def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
-    path = root / f"{name}.json"
+    path = _own(root, f"{name}.json")
     if not path.exists():
         return None
     try:
@@ -118,10 +127,9 @@ def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
 
 def steps(root: Path) -> list[str]:
     """Names of the complete checkpoint folders, oldest first."""
-    found = [
-        path.name for path in root.glob("step-*") if re.fullmatch(r"step-[0-9]{12,15}", path.name) and path.is_dir()
-    ]
-    return sorted(found, key=step_of)
+    whole = re.compile(r"step-[0-9]{12,15}")
+    there = (path for path in _own(root).glob("step-*") if path.is_dir() and not path.is_symlink())
+    return sorted((path.name for path in there if whole.fullmatch(path.name)), key=step_of)
 
 
 def prune(root: Path, keep: int) -> None:
@@ -144,12 +152,12 @@ def last(root: Path) -> str | None:
 
 def clean(root: Path, step: int) -> None:
     """Before going on from `step` (-1: from the start): remove what a killed process left, and what points nowhere."""
-    for path in root.glob(".*"):
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for path in [path for path in _own(root).glob(".*") if LEFT.fullmatch(path.name)]:
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
     for name in ("latest", "best"):
         pointer = read_pointer(root, name)
         if pointer is not None and (pointer["folder"] not in steps(root) or step_of(pointer["folder"]) > step):
-            (root / f"{name}.json").unlink()
+            _own(root, f"{name}.json").unlink()
     for name in steps(root):
         if step_of(name) > step:
             remove(root, name)
@@ -157,8 +165,8 @@ def clean(root: Path, step: int) -> None:
 
 def remove(root: Path, name: str) -> None:
     """Delete a folder: out of sight first, so that a kill in between leaves no half of a checkpoint under its name."""
-    hidden = root / f".going-{name}"
-    os.rename(root / name, hidden)
+    hidden = _own(root, f".going-{name}")
+    os.rename(_own(root, name), hidden)
     shutil.rmtree(hidden)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -100,12 +101,15 @@ def dispatch(words: list[str]) -> int:
 def call(name: str, words: list[str]) -> int:
     """Run one command; errors that a user can mend are told in one line, with the exit code that says what kind."""
     from relab.configs.base import ConfigError
-    from relab.registry import load
+    from relab.registry import UntrustedError, load
 
     try:
         return load(COMMANDS[name][1])(words)
     except SystemExit as stop:
         return exit_code(name, stop)
+    except UntrustedError as error:
+        again = shlex.join(["relab", name, *words, "--trust"])
+        return fail(f"{error}; read that module first, then: {again}", USAGE)
     except ConfigError as error:
         return fail(str(error), USAGE)
     except terminal.OutputError:

@@ -25,11 +25,12 @@ from relab.configs.presets import HOME, PRESETS
 from relab.configs.run import Run
 from relab.configs.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.configs.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
+from relab.enclosed import inside
 
 __all__ = [
     "MISSING", "Change", "ConfigError", "Layer", "Resolved", "YamlError", "check", "config_hash", "derived", "diff",
-    "field_docs", "file_layer", "flatten", "format_yaml", "from_dict", "parse_overrides", "parse_yaml", "read_yaml",
-    "replace", "require", "require_range", "resolve", "schema", "to_dict", "write_yaml",
+    "field_docs", "file_layer", "flatten", "format_yaml", "from_dict", "from_record", "parse_overrides", "parse_yaml",
+    "read_yaml", "record_layer", "replace", "require", "require_range", "resolve", "schema", "to_dict", "write_yaml",
 ]  # fmt: skip
 
 SHIPPED = ("defaults", "preset", "study", "parent")  # layers the user did not type: their stale keys are dropped
@@ -50,6 +51,7 @@ class Layer(NamedTuple):
 
     name: str
     values: Mapping[str, Any]
+    trusted: bool = True  # False: a record's word, which imports no code and opens no file
 
 
 @dataclass(frozen=True)
@@ -83,9 +85,28 @@ def parse_overrides(words: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def file_layer(path: str | os.PathLike[str], name: str | None = None) -> Layer:
-    """A YAML file as a layer; its scalars stay as typed, so that `15:9` is text and `1_000` a number where due."""
-    return Layer(name or f"file {os.fspath(path)}", read_yaml(path, text=True))
+def file_layer(path: str | os.PathLike[str], name: str | None = None, trust: bool = False) -> Layer:
+    """A YAML file as a layer; its scalars stay as typed, so that `15:9` is text and `1_000` a number where due.
+
+    A file that lies in a run folder (there is a meta.json beside it) is that record's word, not its reader's.
+    """
+    return Layer(
+        name or f"file {os.fspath(path)}", read_yaml(named_file(path), text=True), trust or not in_record(path)
+    )
+
+
+def in_record(path: str | os.PathLike[str]) -> bool:
+    return os.path.lexists(os.path.join(os.path.dirname(path), "meta.json"))
+
+
+def named_file(path: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path; an error where it is a link that leads out of a run folder."""
+    return inside(os.path.dirname(path), os.path.basename(path)) if in_record(path) else path
+
+
+def record_layer(folder: str | os.PathLike[str], name: str = "parent", trust: bool = False) -> Layer:
+    """The config of a run folder; `trust` lets it name code, as its reader has said."""
+    return Layer(name, read_yaml(inside(folder, "config.yaml")), trust)
 
 
 # ---- Keys
@@ -176,6 +197,7 @@ def _is_mapping(type_: Any) -> bool:
 def resolve(layers: Sequence[Layer], presets: bool = True) -> Resolved:
     """Stack the layers over the defaults (and the preset shipped for this algorithm on this environment), and check."""
     names = [_chosen(layer) for layer in layers]
+    _check_code(layers, names)
     final = {group: next((n[group] for n in reversed(names) if n.get(group)), None) for group in CHOICES}
     final["algo"] = final["algo"] or "ppo"
     final["env"] = final["env"] or HOME.get(final["algo"] or "")
@@ -202,6 +224,19 @@ def _chosen(layer: Layer) -> dict[str, str]:
             with _Placed(layer, name):
                 chosen[group] = resolve_name(str(name))
     return chosen
+
+
+def _check_code(layers: Sequence[Layer], names: Sequence[Mapping[str, str]]) -> None:
+    """What a record names is imported only if its reader has it registered, or names it himself."""
+    typed = {pair for layer, chosen in zip(layers, names) if layer.trusted for pair in chosen.items()}
+    for layer, chosen in zip(layers, names):
+        for group, name in chosen.items():
+            module = registry.named_code(group, name)
+            if module and not layer.trusted and (group, name) not in typed:
+                raise registry.UntrustedError(
+                    f"the record ({layer.name}) names code: {group}={name} imports the module {module!r}, which may do"
+                    " anything on this machine; it runs only if you trust it (from Python: trust=True)"
+                )
 
 
 class _Placed:
@@ -250,7 +285,8 @@ class _Stack:
             require(isinstance(value, str) and not is_null(value), f"`{key}` must be a name, but got {value!r}")
             self.settings[key] = (self.bound[group], layer.name)
         elif key in leaves:
-            self.settings[key] = (coerce(_from_file(value, leaves[key].type), leaves[key].type, key), layer.name)
+            value = _from_file(value, leaves[key].type) if layer.trusted else value
+            self.settings[key] = (coerce(value, leaves[key].type, key), layer.name)
         else:
             self._set_inside(key, value, layer, leaves)
 
@@ -345,8 +381,13 @@ def check(config: Any) -> None:
 
 
 def from_dict(values: Mapping[str, Any]) -> Run:
-    """The config back from `to_dict` or a config.yaml. Imports the environment's parameters: for runs one trusts."""
+    """The config back from `to_dict`. Imports what it names: a run folder's config is asked for by `from_record`."""
     return resolve([Layer("given", values)], presets=False).config
+
+
+def from_record(folder: str | os.PathLike[str], trust: bool = False) -> Run:
+    """The config of a run folder, which somebody may have sent; UntrustedError where it names code."""
+    return resolve([record_layer(folder, os.fspath(folder), trust)], presets=False).config
 
 
 def replace(config: Run, changes: Mapping[str, Any]) -> Run:

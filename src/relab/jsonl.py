@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from relab.enclosed import NO_LINK, own
+from relab.enclosed import RecordError as RecordError
+from relab.enclosed import inside as inside
+
 MAX_PROBLEMS = 100  # reported per file, one by one
 MAX_BYTES = 1 << 29  # read of a file
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-
-class RecordError(Exception):
-    """A run folder that cannot be written or read as asked; the message says which file, what was found, what to do."""
 
 
 class DiskFullError(RecordError, OSError):
@@ -116,18 +116,6 @@ def decode(line: bytes) -> Any:
 # ---- Files
 
 
-def inside(folder: str | os.PathLike[str], name: str) -> Path:
-    """folder/name, and an error if that leads out of the folder (by `..`, an absolute name or a link)."""
-    path = Path(folder) / name
-    try:
-        leads_to = path.resolve()
-    except (RuntimeError, OSError):  # which of them depends on Python
-        raise RecordError(f"{name} must be a file of {folder}, but is a link that leads to itself") from None
-    if not leads_to.is_relative_to(Path(folder).resolve()):
-        raise RecordError(f"{name} must lie inside of {folder}, but leads to {leads_to}")
-    return path
-
-
 def check_regular(path: Path) -> None:
     """Opening a pipe would wait for a writer that never comes; a missing file is left to whoever opens it."""
     if path.exists() and not path.is_file():
@@ -144,10 +132,9 @@ def write_atomic(
     """
     path = Path(path)
     mine = f".{platform.node()}.{os.getpid()}" if several else ""
-    temporary = path.with_name(f".{path.name}{mine}.tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    temporary = own(path.parent, f".{path.name}{mine}.tmp")
     with writing(path, len(data)):
-        fd = os.open(temporary, flags, 0o666)
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o666)
         try:
             _fill(fd, data, temporary, path, sync)
         finally:
@@ -180,8 +167,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def open_append(folder: Path, name: str) -> int:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    return os.open(folder / name, flags, 0o666)
+    return os.open(own(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK, 0o666)
 
 
 def write_row(fd: int, data: bytes, path: str | os.PathLike[str]) -> None:

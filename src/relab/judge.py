@@ -10,17 +10,21 @@ import numpy as np
 
 from relab import checkpoint, config, registry, rollout, stats
 from relab.configs.run import Run
+from relab.enclosed import inside, own, subfolder
 from relab.jsonl import read_jsonl
 from relab.media import Film
 from relab.record import append_event_to
 from relab.streams import world_seeds
 
 
-def load_agent(folder: Path, name: str, changes: Sequence[str] = ()) -> tuple[Run, Any, Any, int]:
-    """(config, environment, agent, step) of a run's checkpoint; `changes` are env.key=value words."""
+def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool = False) -> tuple[Run, Any, Any, int]:
+    """(config, environment, agent, step) of a run's checkpoint; `changes` are env.key=value words.
+
+    `trust`: code that the record names may be imported.
+    """
     from relab.train import make_env, set_threads
 
-    cfg = changed(config.from_dict(config.read_yaml(folder / "config.yaml")), changes)
+    cfg = changed(config.from_record(folder, trust), changes)
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
     set_threads(cfg)
@@ -45,9 +49,11 @@ def changed(cfg: Run, words: Sequence[str]) -> Run:
     return new
 
 
-def fresh(folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = ()) -> dict[str, Any]:
+def fresh(
+    folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = (), trust: bool = False
+) -> dict[str, Any]:
     """Evaluate on seeds that training and its evaluations never saw; the result is kept as an event of the run."""
-    cfg, env, agent, step = load_agent(folder, name, changes)
+    cfg, env, agent, step = load_agent(folder, name, changes, trust)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
     found = rollout.evaluate(env, agent, seeds)
     modes = {mode: describe(found, mode) for mode in found.episodes}
@@ -82,11 +88,18 @@ def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:
 
 
 def film(
-    folder: Path, which: str, name: str, mode: str, out: Path | None, fps: int, changes: Sequence[str] = ()
+    folder: Path,
+    which: str,
+    name: str,
+    mode: str,
+    out: Path | None,
+    fps: int,
+    changes: Sequence[str] = (),
+    trust: bool = False,
 ) -> dict[str, Any]:
     """One episode as mp4 or gif. The whole evaluation runs again, so the episode is the recorded one to the bit."""
     config.require(mode in ("det", "sampled"), f"`--mode` must be det or sampled, but got {mode!r}")
-    cfg, env, agent, step = load_agent(folder, name, changes)
+    cfg, env, agent, step = load_agent(folder, name, changes, trust)
     if not env.spec.renders:
         raise config.ConfigError(
             f"{env.spec.env} cannot be filmed: it does not render (no `render`, spec.renders is false)"
@@ -96,7 +109,7 @@ def film(
     again = rollout.evaluate(env, agent, seeds)
     row = choose(again.returns(mode), which)
     world = row // env.spec.agents + (len(seeds) if mode == "sampled" else 0)
-    path = out or folder / "media" / f"step-{step:012d}-{mode}-{which}.mp4"
+    path = out or film_place(folder, f"step-{step:012d}-{mode}-{which}.mp4")
     with Film(path, fps) as reel:
 
         def keep(worlds: Any, waiting: np.ndarray) -> None:
@@ -114,22 +127,28 @@ def film(
     }
 
 
-def film_multi(folder: Path, iteration: int, which: str, name: str, out: Path | None, fps: int) -> dict[str, Any]:
+def film_place(folder: Path, name: str) -> Path:
+    """A film in the run's own folder `media`, never through a link."""
+    return own(subfolder(folder, "media"), name)
+
+
+def film_multi(
+    folder: Path, iteration: int, which: str, name: str, out: Path | None, fps: int, trust: bool = False
+) -> dict[str, Any]:
     """One world of a schedule's multi-evaluation, all its agents; `best` is the checkpoint nearest to it in steps."""
     from relab.steering import judge_of
 
-    rows, _ = read_jsonl(folder / "probes.jsonl")
+    rows, _ = read_jsonl(inside(folder, "probes.jsonl"))
     played = [row for row in rows if row.get("probe") == "multi_eval" and row.get("iteration") == iteration]
     config.require(bool(played), f"{folder.name} has no multi-evaluation at iteration {iteration}")
-    cfg, env, agent, step = load_agent(
-        folder, nearest_checkpoint(folder, played[-1]["step"]) if name == "best" else name
-    )
+    name = nearest_checkpoint(folder, played[-1]["step"]) if name == "best" else name
+    cfg, env, agent, step = load_agent(folder, name, trust=trust)
     judge = judge_of(cfg, env)
     if not judge.env.spec.renders:
         raise config.ConfigError(f"{judge.env.spec.env} cannot be filmed: it does not render (spec.renders is false)")
     row, _ = judge.play(agent, iteration)
     world = choose_world(row["episodes"], which)
-    path = out or folder / "media" / f"step-{step:012d}-multi-{iteration}-{which}.mp4"
+    path = out or film_place(folder, f"step-{step:012d}-multi-{iteration}-{which}.mp4")
     with Film(path, fps) as reel:
 
         def keep(worlds: Any, waiting: np.ndarray) -> None:
@@ -158,7 +177,7 @@ def choose_world(episodes: list[dict[str, Any]], which: str) -> int:
 
 
 def recorded_returns(folder: Path, step: int, mode: str) -> list[float]:
-    rows, _ = read_jsonl(folder / "evals.jsonl")
+    rows, _ = read_jsonl(inside(folder, "evals.jsonl"))
     return next(
         ([e["return"] for e in row["episodes"]] for row in rows if row["step"] == step and row["mode"] == mode), []
     )
@@ -176,16 +195,16 @@ def choose(returns: np.ndarray, which: str) -> int:
     return int(which)
 
 
-def probe(folder: Path, name: str, asked: str, settings: dict[str, str]) -> list[dict[str, Any]]:
+def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: bool = False) -> list[dict[str, Any]]:
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab import probes
     from relab.configs.probes import Probes
     from relab.probes.round import Round
     from relab.train import make_env, set_threads
 
-    own = config.from_dict(config.read_yaml(folder / "config.yaml"))
-    cfg = config.replace(own, settings) if settings else own
-    strange = [each.key for each in config.diff(own, cfg) if not each.key.startswith("probes")]
+    recorded = config.from_record(folder, trust)
+    cfg = config.replace(recorded, settings) if settings else recorded
+    strange = [each.key for each in config.diff(recorded, cfg) if not each.key.startswith("probes")]
     config.require(not strange, f"only settings of `probes` can be changed here, but got {', '.join(strange)}")
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)

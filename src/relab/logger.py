@@ -105,7 +105,8 @@ class Logger:
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         if name not in self._files:
-            self._files[name] = open(os.path.join(self.folder, name), "ab", buffering=0)  # noqa: SIM115 - until close()
+            path = os.path.join(self.folder, name)
+            self._files[name] = open(path, "ab", buffering=0, opener=_no_link)  # noqa: SIM115 - until close()
         file, line = self._files[name], (json.dumps(row) + "\n").encode()
         written = _write(file.write, line, file.name)
         if written != len(line):  # a full disk: no half row stays in the file
@@ -118,9 +119,14 @@ class Logger:
 
     def _replace(self, name: str, text: str) -> None:
         path = os.path.join(self.folder, name)
-        with open(path + ".tmp", "w", encoding="utf-8") as file:
+        with open(path + ".tmp", "w", encoding="utf-8", opener=_no_link) as file:
             _write(file.write, text, path)
         os.replace(path + ".tmp", path)
+
+
+def _no_link(path: str, flags: int) -> int:
+    """Nothing outside of the folder is written through a link in it."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
 
 
 def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:

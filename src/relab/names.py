@@ -124,8 +124,11 @@ def _nearest(word: str, folders: list[Path]) -> str:
 def _id_of(folder: Path) -> str:
     import orjson
 
+    from relab.enclosed import open_plain
+
     try:
-        meta = orjson.loads((folder / "meta.json").read_bytes())
+        with open_plain(folder / "meta.json") as file:
+            meta = orjson.loads(file.read())
     except (OSError, ValueError):
         return ""
     return str(meta.get("id", "")) if isinstance(meta, dict) else ""

@@ -116,12 +116,12 @@ class Loaded:
 
 def is_proposal(path: str | os.PathLike[str]) -> bool:
     """Whether a YAML file has the keys of a proposal, which no config has."""
-    return Path(path).is_file() and set(config.read_yaml(path)) >= NEEDED
+    return Path(path).is_file() and set(config.read_yaml(config.named_file(path))) >= NEEDED
 
 
-def load(path: str | os.PathLike[str], runs: Path) -> Loaded:
-    """Read and check a proposal; ConfigError where it cannot be run as it stands."""
-    path, values = Path(path), config.read_yaml(path)
+def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loaded:
+    """Read and check a proposal; ConfigError where it cannot be run as it stands. `trust`: it may name code."""
+    path, values = Path(path), config.read_yaml(config.named_file(path))
     for key in values:
         known = f"known are {', '.join(sorted(KEYS))}"
         require(key in KEYS, f"unknown key `{key}` in the proposal {path}; {known}")
@@ -132,14 +132,10 @@ def load(path: str | os.PathLike[str], runs: Path) -> Loaded:
     require(values.get("resume_from") is None, f"`resume_from` in {path} must be null: a new run starts from fresh"
             f" weights, but got {values.get('resume_from')!r:.80}; `relab resume` continues a run")  # fmt: skip
     parent = find_parent(values["parent"], path, runs)
-    had = parent_layer(parent)
+    had = config.record_layer(parent, trust=trust)
     check_from(changes, config.flatten(had.values), parent, path)
-    proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()})
+    proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()}, trust)
     return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes)
-
-
-def parent_layer(folder: Path) -> Layer:
-    return Layer("parent", config.read_yaml(folder / "config.yaml"))
 
 
 def changes_of(given: Any, path: Path) -> dict[str, dict[str, Any]]:

@@ -19,6 +19,7 @@ import numpy as np
 from relab import glossary, names
 from relab.configs.views import config_hash
 from relab.configs.yaml_io import format_yaml, read_yaml
+from relab.enclosed import open_plain
 from relab.jsonl import (
     DiskFullError,
     Problem,
@@ -43,6 +44,7 @@ __all__ = [
     "Record",
     "RecordError",
     "append_event_to",
+    "clear_begun",
     "is_locked",
     "read_config",
     "read_jsonl",
@@ -58,6 +60,7 @@ DETERMINISTIC = (
 )  # nothing in them depends on the clock; resume cuts them
 FILES = (*DETERMINISTIC, "timing.jsonl", "events.jsonl")
 STATUSES = ("running", "finished", "interrupted", "failed")
+# What a training writes before there is a record.
 EPISODE_KEYS = {"seed", "return", "length", "success", "end"}
 HEARTBEAT_S = 10.0
 
@@ -307,12 +310,20 @@ def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return read_yaml(inside(folder, "config.yaml"))
 
 
+def clear_begun(folder: Path) -> None:
+    """Remove what a training left that was killed before there was a record; a folder with anything else stays."""
+    if names.is_unborn(folder):
+        for name in os.listdir(folder):
+            (folder / name).unlink()
+        folder.rmdir()
+
+
 def is_locked(folder: Path) -> bool:
     """Whether a process is writing this run at the moment; False where there are no locks to tell by."""
     try:
         import fcntl
 
-        with open(folder / "events.jsonl", "rb") as file:
+        with open_plain(folder / "events.jsonl") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # let go when the file is closed
     except BlockingIOError:
         return True

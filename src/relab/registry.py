@@ -25,6 +25,10 @@ GROUPS = {"env": "relab.envs", "algo": "relab.algos"}
 GYM = "gym:"  # env=gym:Acrobot-v1 is Gymnasium's environment of that id
 
 
+class UntrustedError(ConfigError):
+    """A record names code that its reader has neither installed nor named himself; nothing of it was imported."""
+
+
 def builtin_envs() -> dict[str, tuple[str, str]]:
     """Name -> (parameters class, environment class), both as "module:attr"."""
     from relab.configs.envs import ENVS
@@ -56,8 +60,18 @@ def is_ours(env: object, algo: object) -> bool:
 
     `package.module:Env` would be imported, and so executed, by whoever only wants to read about the run.
     """
-    envs = isinstance(env, str) and (env.startswith(GYM) or env in env_names())
+    envs = isinstance(env, str) and (env.startswith(GYM) or env in env_names()) and not named_code("env", env)
     return envs and isinstance(algo, str) and algo in ALGOS
+
+
+def named_code(kind: str, name: str) -> str:
+    """The module that a name by itself has imported; empty for names that relab or an installed package registers.
+
+    >>> named_code("env", "maze.envs:Maze"), named_code("env", "gym:maze:Maze-v0"), named_code("env", "gym:Acrobot-v1")
+    ('maze.envs', 'maze', '')
+    """
+    rest = name[len(GYM) :] if kind == "env" and name.startswith(GYM) else name
+    return rest.partition(":")[0] if ":" in rest else ""
 
 
 def env_params_class(name: str) -> type:

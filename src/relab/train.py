@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from relab import checkpoint, config, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
+from relab.enclosed import subfolder
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.interrupts import Interrupts
 from relab.provenance import usable_cores
@@ -331,16 +332,23 @@ def start(
 
 
 @exits_are_errors()
-def resume(folder: Path, screen: Screen | None = None) -> Outcome:
-    """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written."""
+def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
+    """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
+
+    `trust`: code that the record names may be imported.
+    """
     screen, root = screen or Silent(), folder / "checkpoints"
     record = Record.open(folder)
     if record.meta["status"] == "finished":
         step = int(record.meta.get("step", 0))
         record.close()
         return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+    try:
+        cfg = config.from_record(folder, trust)
+    except BaseException:  # nothing of the run has been touched, and nothing is told in its record
+        record.close()
+        raise
     with failures_told(record):
-        cfg = config.from_dict(config.read_yaml(folder / "config.yaml"))
         trainer = prepare(cfg, record, make_env(cfg), screen)
         step = restore(trainer, root)
         if step == 0:
@@ -361,7 +369,7 @@ def note_beginning(trainer: Trainer) -> None:
 
 def restore(trainer: Trainer, root: Path) -> int:
     """Load the last checkpoint (or begin anew where there is none yet), cut the record back to it; returns the step."""
-    root.mkdir(exist_ok=True)
+    subfolder(root.parent, root.name)
     step = -1  # before the first checkpoint, which is that of step 0
     lengths = dict.fromkeys(DETERMINISTIC, 0)
     name = checkpoint.last(root)
@@ -396,7 +404,7 @@ def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
     set_threads(cfg)
     companions = companions_of(cfg, env)  # first: a schedule sets the stage that the worlds begin in
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
-    (record.folder / "checkpoints").mkdir(exist_ok=True)
+    subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), companions)
 

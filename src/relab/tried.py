@@ -107,7 +107,7 @@ def ended(folder: Path) -> str:
     days = []
     for path in [*folder.glob("runs/*/meta.json"), *folder.glob("state/*.json")]:
         try:
-            found = read_json(path.parent, path.name)
+            found = read_json(folder, str(path.relative_to(folder)))
         except (RecordError, OSError):
             continue
         days.append(day(found))

@@ -35,6 +35,8 @@ class Eval:
     """another number gives other fresh episodes"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
+    trust: bool = False
+    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
     json: bool = False
     """print every episode as JSON"""
 
@@ -44,7 +46,7 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     from relab import judge
 
-    found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes)
+    found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
     if args.json:
         from relab.jsonl import encode
 

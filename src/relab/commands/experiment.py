@@ -45,7 +45,7 @@ class Experiment:
     workers: int | None = None
     """runs at a time; default: one per core"""
     yes: bool = False
-    """start without asking"""
+    """start without asking, the command of the file too"""
     queue: bool = False
     """add the runs that are missing to the queue ($RELAB_QUEUE, else `queue` here) and end; ask again for the answer"""
     only: str | None = None
@@ -55,7 +55,7 @@ class Experiment:
     no_log: bool = False
     """write no entry"""
     json: bool = False
-    """print the answers as JSON; asks nothing"""
+    """print the answers as JSON; asks nothing (a file with a `command` then needs --yes)"""
 
 
 @dataclass
@@ -73,8 +73,11 @@ def main(words: Sequence[str]) -> int:
     asked = experiment.load(args.file)
     keep_going()
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
-    cells = experiment.prepare(asked, folder)
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
+    cells = experiment.prepare(asked, folder)
+    settled = all(map(experiment.settled, cells))
+    if not settled and not consent([asked.command, asked.resume_command], args.yes, args.json):
+        return 0
     if args.queue:
         return enqueue(args, folder, cells)
     if args.only is not None:
@@ -134,7 +137,7 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
     place = Common().folder
     queue = Queue(place)
     there, added = queue.keys(), []
-    words = ["experiment", str(folder / "experiment.yaml"), "--name", folder.name, "--root", str(args.root)]
+    words = ["experiment", str(folder / "experiment.yaml"), "--name", folder.name, "--root", str(args.root), "--yes"]
     for cell in cells:
         key = str(cell.folder.resolve())
         if not experiment.settled(cell) and key not in there:
@@ -193,7 +196,6 @@ def agreed(
         for line in tried.lines(one.change, one.found, one.settings):
             print(printable(f"  {line}"), flush=True)
     if asked.command and not any(map(experiment.finished, cells)):
-        must_ask(args)  # before the first run is paid for
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
     cost = experiment.forecast(asked, cells, folder, args.workers or cores())
     if not cost.runs:
@@ -210,6 +212,22 @@ def agreed(
 def must_ask(args: Experiment) -> None:
     there = args.yes or sys.stdin.isatty()
     require(there, "nobody can be asked here (standard input is no terminal); add --yes to start")
+
+
+def consent(commands: Sequence[Sequence[str]], yes: bool, as_json: bool = False) -> bool:
+    """Whether the programs that a file names may run: they are shown and asked for before the first of them starts.
+
+    The file may be somebody else's, and a command can do anything. A file without one needs no consent.
+    """
+    shown = [printable(shlex.join(words)) for words in commands if words]
+    if yes or not shown:
+        return True
+    told = "\n".join(f"  {line}" for line in shown)
+    require(sys.stdin.isatty() and not as_json, f"the file runs a program on this machine:\n{told}\nnobody can be asked"
+            " here whether it may (standard input is no terminal, or --json was given); read it, then add --yes"
+            )  # fmt: skip
+    print(f"the file runs a program on this machine:\n{told}", flush=True)
+    return input("  run it? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def by(asked: experiment.Experiment) -> str:

@@ -33,6 +33,8 @@ class Probe:
     """latest, best, or a step"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
+    trust: bool = False
+    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
     json: bool = False
     """print the rows as JSON lines"""
 
@@ -52,7 +54,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     from relab.judge import probe
 
-    rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings)
+    rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings, args.trust)
     show(rows, folder.name, args.json)
     return 0
 

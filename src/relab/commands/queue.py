@@ -293,7 +293,8 @@ def training(words: list[str]) -> tuple[list[str], Path]:
     from relab.execute.submit import new_run
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
-    config.resolve(train.layers(args.words, train.origin_of(args.words, args.parent, args.runs)))
+    origin = train.origin_of(args.words, args.parent, args.runs, args.trust)
+    config.resolve(train.layers(args.words, origin, args.trust))
     name = new_run() if args.name is None else args.name
     folder = vacant(args.runs, name)
     return [*words, *([] if args.name else ["--name", name])], folder

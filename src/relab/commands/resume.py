@@ -25,6 +25,8 @@ class Resume:
     """name, part of a name, id or folder of the run"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
+    trust: bool = False
+    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
     json: bool = False
     """print progress as JSON lines"""
     quiet: bool = False
@@ -37,7 +39,7 @@ def main(words: Sequence[str]) -> int:
     from relab import train
     from relab.commands.train import EXIT
 
-    outcome = train.resume(folder, screen.choose(args.json, args.quiet))
+    outcome = train.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
         print(f"{folder.name}: {outcome.why} ({outcome.step:,} steps)")
     return EXIT[outcome.status]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from relab import screen
-from relab.commands.experiment import INTERRUPTED, Progress, by
+from relab.commands.experiment import INTERRUPTED, Progress, by, consent
 from relab.commands.parsing import named, parse
 from relab.config import require
 from relab.terminal import keep_going
@@ -45,13 +45,13 @@ class Sweep:
     workers: int | None = None
     """runs at a time; default: one per core"""
     yes: bool = False
-    """start without asking"""
+    """start without asking, the command of the file too"""
     dry_run: bool = False
     """list the runs and stop; nothing is started or written"""
     retry_failed: bool = False
     """try failed runs again; else they are kept as what they are, data"""
     json: bool = False
-    """print the result as JSON; asks nothing"""
+    """print the result as JSON; asks nothing (a file with a `command` then needs --yes)"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -67,6 +67,8 @@ def main(words: Sequence[str]) -> int:
         return dry(asked, folder, args.json)
     keep_going()
     found = sweep.prepare(asked, folder, args.retry_failed)
+    if sweep.missing(found)[0] and not consent([asked.command, asked.resume_command], args.yes, args.json):
+        return 0
     workers, progress = args.workers or cores(), Progress()
     try:
         if not (args.json or agreed(args, found, workers)):
@@ -123,7 +125,6 @@ def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
     print(f"{asked.question}\n  {' x '.join(each.key for each in asked.axes)}: {of} x {len(asked.seeds)} seeds, by"
           f" {by(found.experiment)}", flush=True)  # fmt: skip
     if asked.command and not args.yes:
-        must_ask()
         print("  the first run is made now, for the forecast (it counts)", flush=True)
     cost = sweep.estimate(found, workers)
     if not cost.runs:

@@ -46,6 +46,8 @@ class Train:
     """what this run is for, kept in its record"""
     parent: str | None = None
     """run (name, part of it, id, folder) whose settings this one starts from; kept in its record"""
+    trust: bool = False
+    """run code that a parent, a proposal or a run's config.yaml names (env or algo as package.module:Name)"""
     root: Path = Path("experiments")
     """folder that holds the experiments: whether the change to the parent was answered no before"""
     json: bool = False
@@ -58,8 +60,8 @@ class Train:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Train, "train", words, EXAMPLES)
-    origin = origin_of(args.words, args.parent, args.runs)
-    found = config.resolve(layers(args.words, origin))
+    origin = origin_of(args.words, args.parent, args.runs, args.trust)
+    found = config.resolve(layers(args.words, origin, args.trust))
     if args.print_config:
         print_config(found)
         return 0
@@ -110,7 +112,7 @@ def id_of(folder: Path) -> str:
         return ""
 
 
-def origin_of(words: Sequence[str], parent: str | None, runs: Path) -> Origin:
+def origin_of(words: Sequence[str], parent: str | None, runs: Path, trust: bool = False) -> Origin:
     """The parent that --parent or a proposal among the files names."""
     files = [word for word in config_files(words) if proposal.is_proposal(word)]
     config.require(len(files) <= 1, f"one proposal can be run at a time, but got {', '.join(files)}")
@@ -118,12 +120,12 @@ def origin_of(words: Sequence[str], parent: str | None, runs: Path) -> Origin:
         not (files and parent), f"{', '.join(files)} names its parent itself; leave --parent {parent} out, or the file"
     )
     if files:
-        loaded = proposal.load(files[0], runs)
+        loaded = proposal.load(files[0], runs, trust)
         return Origin(loaded.parent, loaded.layers[0], files[0], loaded)
     if parent is None:
         return Origin()
     folder = names.find(parent, runs)
-    return Origin(folder, proposal.parent_layer(folder))
+    return Origin(folder, config.record_layer(folder, trust=trust))
 
 
 # ---- Not twice
@@ -164,9 +166,9 @@ def config_files(words: Sequence[str]) -> list[str]:
     return [word for word in words if word.endswith((".yaml", ".yml")) and ("=" not in word or Path(word).is_file())]
 
 
-def layers(words: Sequence[str], origin: Origin = Origin()) -> list[Layer]:  # noqa: B008 - frozen
+def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = False) -> list[Layer]:
     """Config layers from the command line's words: the parent, files in order, then the algorithm and the settings."""
-    files = config_files(words)
+    files, origin = config_files(words), origin or Origin()
     settings = [word for word in words if "=" in word and word not in files]
     bare = [word for word in words if word not in files and word not in settings]
     config.require(
@@ -174,8 +176,10 @@ def layers(words: Sequence[str], origin: Origin = Origin()) -> list[Layer]:  # n
     )
     typed = config.parse_overrides([*(f"algo={word}" for word in bare), *settings])
     below = [origin.parent_layer] if origin.parent_layer is not None else []
-    given = [origin.proposal.layers[1] if origin.proposal and path == origin.file else config.file_layer(path)
-             for path in files]  # fmt: skip
+    given = [
+        origin.proposal.layers[1] if origin.proposal and path == origin.file else config.file_layer(path, trust=trust)
+        for path in files
+    ]
     return [*below, *given, Layer("command line", typed)]
 
 

@@ -45,6 +45,8 @@ class Video:
     """frames per second"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
+    trust: bool = False
+    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -55,13 +57,13 @@ def main(words: Sequence[str]) -> int:
     from relab import judge
 
     if args.multi is not None:
-        found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps)
+        found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
         origin = "as recorded" if found["recorded"] else f"the policy of step {found['step']:,}, not the recorded one"
         lived = f"{found['final']:.0%} of {found['agents']} lived, {found['frames']} steps"
         which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
         print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
         return 0
-    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes)
+    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes, args.trust)
     origin = "as recorded" if found["recorded"] else "fresh seeds"
     print(
         f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
@@ -72,8 +74,9 @@ def main(words: Sequence[str]) -> int:
 
 def film_curve(folder: Path, out: Path | None) -> int:
     from relab import history
+    from relab.judge import film_place
     from relab.report import growing
 
-    found = growing.film(history.load(folder), out or folder / "media" / "curve.gif")
+    found = growing.film(history.load(folder), out or film_place(folder, "curve.gif"))
     print(f"{found['path']}: {', '.join(found['metrics'])} in {found['frames']} frames")
     return 0

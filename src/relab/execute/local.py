@@ -17,6 +17,7 @@ from pathlib import Path
 
 from relab import processes
 from relab.config import require
+from relab.enclosed import open_plain, subfolder
 from relab.execute import keeper
 from relab.execute.executor import Ended, Needs, Seen, Work
 from relab.execute.slots import Slots, cores, machine_mb
@@ -142,13 +143,13 @@ class Local:
 
 
 def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
-    work.log.parent.mkdir(parents=True, exist_ok=True)
+    subfolder(work.log.parent.parent, work.log.parent.name)
     marks = {processes.JOB: work.id, processes.OWNER: owner}
     words = work.words
     if work.code is not None:
         keeper.check_program(words[0], work.cwd)
         words = keeper.around(work.code, words)
-    with open(work.log, "ab") as log:
+    with open_plain(work.log, "ab") as log:
         # a session of its own: Ctrl-C in the terminal reaches us alone, and we pass it on in order
         return subprocess.Popen(
             words, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True,

@@ -23,6 +23,7 @@ from typing import Any
 
 from relab import processes
 from relab.config import require
+from relab.enclosed import subfolder
 from relab.execute import entry as entries
 from relab.execute import keeper
 from relab.execute.entry import Entry, Name
@@ -56,7 +57,7 @@ class Queue:
 
     def make(self) -> Queue:
         for name in FOLDERS:
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
+            subfolder(self.folder, name)
         return self
 
     def check(self) -> Queue:

@@ -9,7 +9,6 @@ their process is gone: by their exit code where there is one, else by another tr
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from dataclasses import replace as with_values
 from pathlib import Path
 from typing import Any
 
-from relab import names, processes
+from relab import processes
 from relab.config import ConfigError
 from relab.execute import keeper
 from relab.execute.entry import Entry, Name
@@ -28,7 +27,7 @@ from relab.execute.queue import ASKS, Item, Queue
 from relab.interrupts import Interrupts
 from relab.jsonl import RecordError
 from relab.places import STALE_S
-from relab.record import read_meta
+from relab.record import clear_begun, read_meta
 from relab.shelf import glance
 
 RELAB = (sys.executable, "-m", "relab.cli")
@@ -278,9 +277,8 @@ def command(entry: Entry) -> tuple[str, ...]:
         return entry.words
     if entry.words[0] == "train" and entry.run is not None and os.path.isdir(entry.run):
         if record_status(entry) is not None:
-            return (*RELAB, "resume", entry.run, "--quiet")
-        if names.is_unborn(Path(entry.run)):
-            shutil.rmtree(entry.run)  # a try that was killed before there was a record; anything else is not ours
+            return (*RELAB, "resume", entry.run, "--quiet", "--trust")  # code that was named when this was added
+        clear_begun(Path(entry.run))
     return (*RELAB, *entry.words)
 
 

@@ -11,7 +11,6 @@ experiments/<id>/runs.json, answer.json, report.md, report.html
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -21,13 +20,14 @@ from typing import Any
 
 from relab import config, history
 from relab.config import Layer, require
+from relab.enclosed import inside, own, subfolder
 from relab.execute import local
 from relab.execute.outlook import last_words
 from relab.experiment import foreign, watcher
 from relab.experiment.question import NOT_ASKED, Experiment
 from relab.importers import told
 from relab.jsonl import RecordError, encode, write_atomic
-from relab.record import read_meta
+from relab.record import clear_begun, read_config, read_meta
 
 RELAB = [sys.executable, "-m", "relab.cli"]
 
@@ -47,11 +47,20 @@ class Cell:
 
 def prepare(e: Experiment, folder: Path) -> list[Cell]:
     """Write the question and the variants' settings into the experiment's folder; the runs it asks for."""
+    check_own(folder)
     settings = resolved(e)  # a wrong one leaves nothing behind
     folder.mkdir(parents=True, exist_ok=True)
     keep_question(folder, e)
     write_variants(settings, folder)
     return [Cell(name, seed, folder / "runs" / f"{name}-s{seed}") for seed in e.seeds for name in e.variants]
+
+
+def check_own(folder: Path) -> None:
+    """Nothing that an experiment or a sweep writes to leads out of its folder."""
+    for name in ("variants", "runs", "state", "stopped", "logs"):
+        own(folder, name)
+    for path in (folder / "runs").glob("*"):
+        own(folder, f"runs/{path.name}")
 
 
 def resolved(e: Experiment) -> dict[str, dict[str, Any]]:
@@ -60,7 +69,7 @@ def resolved(e: Experiment) -> dict[str, dict[str, Any]]:
 
 
 def write_variants(settings: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
-    (folder / "variants").mkdir(parents=True, exist_ok=True)
+    subfolder(folder, "variants")
     for name, values in settings.items():
         keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(dict(values)))
 
@@ -77,7 +86,7 @@ def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
 
 def keep_question(folder: Path, e: Experiment) -> None:
     """The folder belongs to one question; more seeds may be added to it, anything else is another experiment."""
-    path = folder / "experiment.yaml"
+    path = own(folder, "experiment.yaml")
     text = config.format_yaml(e.asked())
     if path.exists():
         before, now = config.read_yaml(path), config.parse_yaml(text)
@@ -131,11 +140,21 @@ def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
 def command(cell: Cell, folder: Path, question: str) -> list[str]:
     """Train the cell, or resume it where an earlier try left a record."""
     if status(cell) is not None:
-        return [*RELAB, "resume", str(cell.folder), "--quiet"]
-    shutil.rmtree(cell.folder, ignore_errors=True)  # a try that was killed before there was a record
+        return [*RELAB, "resume", str(cell.folder), "--quiet", *trusted(cell, folder)]
+    clear_begun(cell.folder)
     variant = str(folder / "variants" / f"{cell.variant}.yaml")
     where = ["--runs", str(cell.folder.parent), "--name", cell.folder.name]
     return [*RELAB, "train", variant, f"seed={cell.seed}", *where, "--intent", question, "--quiet"]
+
+
+def trusted(cell: Cell, folder: Path) -> list[str]:
+    """Code that the question names is its asker's word; a record that names any other is not trusted with it."""
+    try:
+        asked = config.read_yaml(inside(folder, f"variants/{cell.variant}.yaml"))
+        same = all(read_config(cell.folder).get(group) == asked.get(group) for group in config.CHOICES)
+    except (config.ConfigError, RecordError, OSError):
+        return []
+    return ["--trust"] if same else []
 
 
 def finished(cell: Cell) -> bool:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.config import require
+from relab.enclosed import subfolder
 from relab.execute import keeper
 from relab.execute.outlook import last_words
 from relab.experiment import template
@@ -112,7 +113,7 @@ def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
 
 def keep(cell: Cell, state: dict[str, Any]) -> None:
     path = told.state_path(cell.folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    subfolder(path.parent.parent, path.parent.name)
     write_atomic(path, encode(state, indent=True), several=True)
 
 

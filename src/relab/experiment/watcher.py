@@ -15,6 +15,7 @@ from typing import Any
 from relab import record
 from relab.config import require
 from relab.configs.base import ConfigError
+from relab.enclosed import own, subfolder
 from relab.jsonl import RecordError, encode, read_json, write_atomic
 from relab.registry import nearest
 
@@ -45,8 +46,9 @@ def path_of(folder: Path) -> Path:
 
 def stopped(folder: Path) -> dict[str, Any]:
     """Why the run in this folder was stopped: slug, step, message; empty for one that was not."""
-    path = path_of(folder)
+    home = folder.parent.parent
     try:
+        path = own(home, f"stopped/{folder.name}.json")
         return read_json(path.parent, path.name) if path.is_file() else {}
     except (RecordError, OSError):
         return {}
@@ -55,7 +57,7 @@ def stopped(folder: Path) -> dict[str, Any]:
 def keep(folder: Path, finding: Any, step: int) -> None:
     """Beside the run; a run of relab's own has it among its events as well."""
     path = path_of(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    subfolder(path.parent.parent, path.parent.name)
     facts = {"slug": finding.slug, "severity": finding.severity, "message": finding.message, "step": step}
     write_atomic(path, encode({"schema": 1, **facts, "at": record.now()}, indent=True))
     if (folder / "events.jsonl").is_file():

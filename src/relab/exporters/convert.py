@@ -121,8 +121,13 @@ def _finish(part: Path, target: Path, written: Written) -> None:
 
 
 def hashes(folder: Path) -> dict[str, str]:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MARK)
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
+    """What each file holds, in short; a link is none of relab's, and is not followed."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file()]
+    return {path.relative_to(folder).as_posix(): _hash(path) for path in files if path != folder / MARK}
+
+
+def _hash(path: Path) -> str:
+    return "link" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 # ---- Where it may go

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.configs.views import config_hash
+from relab.enclosed import own
 from relab.history import History
 from relab.jsonl import RecordError, read_json
 
@@ -27,9 +28,9 @@ def state_path(folder: Path) -> Path:
 
 def read_state(folder: Path) -> dict[str, Any]:
     """What was kept of the run in this folder; empty where nothing was, or nothing that can be read."""
-    path = state_path(folder)
     try:
-        if path.is_symlink() or not path.is_file() or path.stat().st_size > MOST:
+        path = own(folder.parent.parent, f"state/{folder.name}.json")
+        if not path.is_file() or path.stat().st_size > MOST:
             return {}
         found = read_json(path.parent, path.name)
     except (RecordError, OSError):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.enclosed import listed
 from relab.health.rule import Missing
 from relab.health.rules_design import busy_machine
 from relab.health.view import View
@@ -135,16 +136,14 @@ def artefacts(run: Run) -> dict[str, Any] | None:
     if run.history.source != "relab":
         rows = [[p.name, _size(p)] for p in run.files if p.is_file()]
         return section("Artefacts", [f"read from ({run.history.source}):"], [table(["file", "size"], rows)])
-    files = sorted(
-        p for p in [*folder.glob("*"), *folder.glob("checkpoints/*"), *folder.glob("media/*")] if not p.is_symlink()
-    )
+    files = sorted(path for name in ("", "checkpoints", "media") for path in listed(folder, name))
     kept = [p for p in files if p.name not in ("report.md", "report.html")]  # made from the rest, as this page is
     rows = [[p.relative_to(folder).as_posix() + ("/" if p.is_dir() else ""), _size(p)] for p in kept]
     return section("Artefacts", [], [table(["file", "size"], rows)]) if rows else None
 
 
 def _size(path: Path) -> str:
-    inside = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else [path]
+    inside = [p for p in path.rglob("*") if p.is_file() and not p.is_symlink()] if path.is_dir() else [path]
     return f"{count(sum(p.stat().st_size for p in inside))}B"
 
 

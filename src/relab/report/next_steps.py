@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from relab.enclosed import listed
 from relab.report.gather import Group, Run
 from relab.report.parts import section, table
 
@@ -40,7 +41,7 @@ def _first_of_each_state(runs: list[Run]) -> list[Run]:
 
 
 def _for_run(run: Run) -> list[list[str]]:
-    name, saved = place(run), any((run.history.folder / "checkpoints").glob("*/"))
+    name, saved = place(run), any(p.is_dir() for p in listed(run.history.folder, "checkpoints"))
     if run.history.source != "relab":
         return [[f"relab examine {name} -v", "every finding, and what to log for the rules that could not run"]]
     if run.state == "running":

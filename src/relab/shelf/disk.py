@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from relab.configs.base import require
+from relab.enclosed import listed, open_plain, own
 from relab.jsonl import RecordError
 from relab.shelf import glance
 from relab.shelf.moves import held
@@ -20,6 +21,7 @@ from relab.shelf.moves import held
 STEP = re.compile(r"step-([0-9]{12,15})")
 POINTERS = {"best": "best.json", "last": "latest.json"}
 GOING = ".going-"
+LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}")  # by a process that was killed
 
 
 @dataclass
@@ -40,8 +42,9 @@ def check_keep(words: Sequence[str]) -> None:
 
 def use(folder: Path, keep: Sequence[str] = ("best", "last")) -> Use:
     """What a run takes, and what could go if `keep` stays. Nothing is changed."""
-    found = Use(glance.size_of(os.fsencode(folder)), glance.size_of(os.fsencode(folder / "checkpoints")))
+    found = Use(glance.size_of(os.fsencode(folder)))
     try:
+        found.checkpoints = glance.size_of(os.fsencode(own(folder, "checkpoints")))
         kept = kept_folders(folder, keep)
     except RecordError as error:
         found.why_not = str(error)
@@ -70,7 +73,8 @@ def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
 def _pointed(file: Path) -> str | None:
     """The folder that latest.json or best.json points to; a file that cannot be read is an error, not a licence."""
     try:
-        found: Any = orjson.loads(file.read_bytes())
+        with open_plain(file) as opened:
+            found: Any = orjson.loads(opened.read())
         return str(found["folder"])
     except FileNotFoundError:
         return None
@@ -95,8 +99,5 @@ def prune(folder: Path, keep: Sequence[str]) -> int:
 
 def _checkpoints(folder: Path) -> list[Path]:
     """Checkpoint folders, and what a killed process left of one."""
-    root = folder / "checkpoints"
-    if root.is_symlink() or not root.is_dir():
-        return []
-    wanted = (p for p in root.iterdir() if STEP.fullmatch(p.name) or p.name.startswith((GOING, ".writing-")))
-    return sorted(path for path in wanted if path.is_dir() and not path.is_symlink())
+    there = [path for path in listed(folder, "checkpoints") if path.is_dir()]
+    return [path for path in there if STEP.fullmatch(path.name) or LEFT.fullmatch(path.name)]

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from relab.configs.base import require
+from relab.enclosed import open_plain
 from relab.places import cache_folder
 
 FILE = "labels.json"
@@ -49,7 +50,7 @@ def foreign_file(path: str | os.PathLike[str], key: str) -> Path:
 def read(file: bytes | str | os.PathLike[str]) -> Labels:
     """The labels in a file; none where there is none. What is not as it should be is left out."""
     try:
-        with open(file, "rb") as opened:
+        with open_plain(file) as opened:
             found = orjson.loads(opened.read())
     except (OSError, ValueError):
         return Labels()

@@ -22,6 +22,7 @@ from typing import Any
 
 from relab import names
 from relab.configs.base import require
+from relab.enclosed import listed, subfolder
 from relab.jsonl import RecordError, encode, read_json, sync_folder, write_atomic
 from relab.places import STALE_S
 from relab.record import now
@@ -30,6 +31,7 @@ from relab.shelf.labels import Labels
 
 ARCHIVE, TRASH, GOING = ".archive", ".trash", ".going-"
 MANIFEST, INSIDE = "manifest.json", "run"
+ENTRY = re.compile(r"(?:\.going-)?[0-9]{14,20}-(?:[0-9a-f]{12}|noid)(?:-[0-9]+)?")  # of the trash
 Steps = Iterator[str]  # an operation: the name of each step, when it has been done
 
 
@@ -50,7 +52,7 @@ class Deleted:
 
     @property
     def there(self) -> bool:
-        return (self.entry / INSIDE).is_dir()
+        return (self.entry / INSIDE).is_dir() and not (self.entry / INSIDE).is_symlink()
 
 
 def run(steps: Steps) -> None:
@@ -105,7 +107,7 @@ def unarchive(folder: Path) -> Steps:
 def _shift(folder: Path, target: Path) -> Steps:
     with held(folder):
         _free(target)
-        target.parent.mkdir(exist_ok=True)
+        _make_home(target)
         yield "the place is there"
         os.rename(folder, target)
         sync_folder(target.parent)
@@ -139,7 +141,7 @@ def undo(gone: Deleted) -> Steps:
         if not gone.there:
             raise RecordError(f"{gone.name} is no longer in the trash")
         _free(target)
-        target.parent.mkdir(exist_ok=True)
+        _make_home(target)
         os.rename(gone.entry / INSIDE, target)
         sync_folder(target.parent)
         yield "the run is back"
@@ -178,9 +180,10 @@ def deleted(trash: Path) -> list[Deleted]:
 def leftovers(trash: Path) -> list[Path]:
     """Entries that a kill cut short: a manifest whose run was never moved, or is back; a purge that did not end.
 
-    An entry with a run but no manifest cannot come about, and is not touched.
+    An entry with a run but no manifest cannot come about, and is not touched; nor is what has no entry's name.
     """
-    return [path for path in _list(trash) if path.name.startswith(GOING) or not (path / INSIDE).exists()]
+    entries = [path for path in _list(trash) if ENTRY.fullmatch(path.name)]
+    return [path for path in entries if path.name.startswith(GOING) or not (path / INSIDE).exists()]
 
 
 def mend(trashes: list[Path], renaming: list[Path]) -> list[str]:
@@ -318,8 +321,14 @@ def _free(target: Path) -> None:
         raise RecordError(f"{target} is there already, and is not overwritten; rename one of the two")
 
 
+def _make_home(target: Path) -> None:
+    """The archive is made when the first run goes there; one that is a link leads who knows where."""
+    if target.parent.name == ARCHIVE:
+        subfolder(target.parent.parent, ARCHIVE)
+
+
 def _new_entry(trash: Path, name: str) -> Path:
-    trash.mkdir(exist_ok=True)
+    subfolder(trash.parent, trash.name)
     for more in ("", *(f"-{i}" for i in range(2, 1000))):
         with contextlib.suppress(FileExistsError):
             (trash / (name + more)).mkdir()
@@ -341,7 +350,4 @@ def _drop(entry: Path) -> None:
 
 
 def _list(folder: Path) -> list[Path]:
-    try:
-        return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
-    except OSError:
-        return []
+    return [path for path in listed(folder.parent, folder.name) if path.is_dir()]

@@ -12,6 +12,7 @@ from typing import Any
 
 from relab import streams
 from relab.config import ConfigError, require
+from relab.enclosed import own, subfolder
 from relab.sweep.axis import Axis
 from relab.sweep.plan import Sweep
 from relab.sweep.points import TRIES, Point, allowed
@@ -31,7 +32,7 @@ def study(s: Sweep, folder: Path) -> Any:
         ) from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     path = folder / "state" / JOURNAL
-    path.parent.mkdir(parents=True, exist_ok=True)
+    own(subfolder(folder, "state"), JOURNAL)
     direction = "minimize" if s.at == "first_step_reaching" or s.direction == "lower" else "maximize"
     storage = JournalStorage(JournalFileBackend(str(path)))
     made = optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)

@@ -6,11 +6,11 @@ repeated, a failed one only if it is asked for.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+from relab.enclosed import listed, own
 from relab.execute import local
 from relab.experiment import cells as runs
 from relab.experiment import foreign
@@ -29,14 +29,17 @@ POLL_S = 0.2
 
 def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
     """Write the sweep down and its points, but for those that optuna chooses later."""
+    runs.check_own(folder)
     found = Sweeping(s, folder, trials.open_ledger(folder))
     if not plan.begun(folder):
         found.ledger = trials.Ledger()
     points = [] if s.method == "optuna" else s.points()
     runs.resolved(s.experiment({str(i): point for i, point in enumerate(points)}))  # wrong ones leave nothing behind
     if (folder / plan.FILE).exists() and not plan.begun(folder):  # what an earlier forecast of ours left behind
-        shutil.rmtree(folder / "variants", ignore_errors=True)
-        (folder / "state" / ask.JOURNAL).unlink(missing_ok=True)
+        for path in listed(folder, "variants"):
+            if path.suffix == ".yaml" and path.is_file():
+                path.unlink()
+        own(folder, f"state/{ask.JOURNAL}").unlink(missing_ok=True)
     plan.keep(s, folder)
     if retry:
         found.ledger.failed.clear()
