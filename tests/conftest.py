@@ -1,26 +1,76 @@
-"""Shared by all tests: a cache folder of their own, so that nothing of the user's is read or written."""
+"""Shared by all tests: nothing of the user's is read or written, and nothing is left behind (apart.py says how)."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import apart
 import kernels
 
-PACKAGE = Path(__file__).resolve().parents[1] / "src" / "relab"
+REPO = Path(__file__).resolve().parents[1]
+BASE, WATCH, BEFORE = pytest.StashKey[Path](), pytest.StashKey[apart.Watch](), pytest.StashKey[set[str]]()
 
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
-    for index in kernels.stale(PACKAGE):
+    for index in kernels.stale(REPO / "src" / "relab"):
         index.unlink(missing_ok=True)  # compiled anew by whoever calls it
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        config.stash[BEFORE] = apart.files(REPO)
+    if config.getoption("dist", "no") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
+        return  # other processes run the tests, and must start as this one did
+    home, temporary = Path.home(), tempfile.gettempdir()
+    config.stash[BASE] = Path(tempfile.mkdtemp(prefix="relab-tests-"))
+    free = [temporary, REPO, os.environ.get("NUMBA_CACHE_DIR", ""), os.environ.get("PYTHONPYCACHEPREFIX", "")]
+    apart.enter(config.stash[BASE])
+    config.stash[WATCH] = apart.watch(REPO, home, free)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if base := config.stash.get(BASE, None):
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Said by the process that was called, when all others are done."""
+    left = apart.left_behind(session.config.stash.get(BEFORE, None), REPO)
+    if left:
+        print(f"\nthe tests left {len(left)} files in the repository, but must write below tmp_path:")
+        print(*left[:20], sep="\n")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
 @pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    patch = pytest.MonkeyPatch()
-    patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+def working_folder(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """An empty folder to stand in while modules set up what their tests share; it stays empty."""
+    here, stash = Path.cwd(), request.config.stash
+    folder = stash[BASE] / "work"
+    folder.mkdir()
+    os.chdir(folder)
+    stash[WATCH].testing = True
+    yield folder
+    stash[WATCH].testing = False
+    os.chdir(here)
+    left, seen = sorted(path.name for path in folder.iterdir()), stash[WATCH].take()
+    assert not left, f"a fixture wrote into the working folder: {left}"
+    assert not seen, "touched beside the tests (by an import or a fixture):\n" + "\n".join(seen)
+
+
+@pytest.fixture(autouse=True)
+def apart_from_the_user(request: pytest.FixtureRequest, working_folder: Path) -> Iterator[None]:
+    """Each test stands in a new, empty folder; touching what is the user's fails it."""
+    stash, folder = request.config.stash, tempfile.mkdtemp(dir=request.config.stash[BASE])
+    os.chdir(folder)
     yield
-    patch.undo()
+    os.chdir(working_folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    seen = stash[WATCH].take()
+    assert not seen, "\n".join(seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -98,7 +99,9 @@ def test_foreign_generators_and_states_are_refused():
 def test_hash_randomisation_changes_nothing():
     code = "from relab import streams; print(streams.seed_for(0, 'init'), *streams.world_seeds(1, 'env', 3))"
     runs = {
-        subprocess.run([sys.executable, "-c", code], env={"PYTHONHASHSEED": h}, capture_output=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": h}, capture_output=True, check=True
+        ).stdout
         for h in ("1", "2")
     }
     assert len(runs) == 1

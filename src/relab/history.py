@@ -12,9 +12,9 @@ import numpy as np
 from relab import record
 from relab.configs.base import ConfigError
 from relab.jsonl import Problem, RecordError, check_regular, inside, read_jsonl
+from relab.numbers import MAX_STEP
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
-MAX_STEP = 2**62  # differences of smaller steps fit into 64 bits as well
 
 
 class Column(NamedTuple):

@@ -21,6 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests" / "importers")]
 MAX_BYTES = 12_000  # of a file that starts the search: larger ones take long and say no more
+HANG_S, MEMORY_MB = 5, 1024  # one input that takes more is a fault, as a crash is
 FRAMED = 128  # a first byte from here on: what follows are records, each behind its length
 MEMORY = Path("/dev/shm")  # files that are written for every input are written faster there
 
@@ -38,7 +39,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         folder, paths = prepared(name, Path(place))
         corpus = seeds(paths, Path(place) / "corpus")
-        options = [f"-max_total_time={seconds}", "-rss_limit_mb=3000", "-timeout=300", "-len_control=0",
+        options = [f"-max_total_time={seconds}", f"-rss_limit_mb={MEMORY_MB}", f"-timeout={HANG_S}", "-len_control=0",
                    "-print_final_stats=1", f"-artifact_prefix={ROOT}/fuzz-{name}-", *more]  # fmt: skip
         atheris.Setup([sys.argv[0], str(corpus), *options], target(folder, paths))
         atheris.Fuzz()

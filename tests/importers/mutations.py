@@ -26,9 +26,10 @@ from relab.importers import tfrecords, wandb_file
 
 ODD: list[Any] = [
     None, True, False, 0, -1, 0.5, -0.0, 2**31, 2**53 + 1, 2**63 - 1, 2**63, 2**64, -(2**63) - 1, 10**30, 1e300, -1e300,
-    float("nan"), float("inf"), -float("inf"), "", "x", "NaN", "-Infinity", "1e400", "9" * 400, "²", "1_0", "٣",
-    "a\x00b", "\ud800", "<script>alert(1)</script>", "\x1b[31mred\u202e\n", "../../x", [], {}, [[]], [1, "x", None],
-    {"a": {"b": {"c": 1}}}, {"": ""}, [float("nan")] * 3, "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00",
+    10**400, float("nan"), float("inf"), -float("inf"), "", "x", "NaN", "-Infinity", "1e400", "9" * 400, "²", "1_0",
+    "٣", "a\x00b", "\ud800", "<script>alert(1)</script>", "\x1b[31mred\u202e\n", "../../x", [], {}, [[]],
+    [1, "x", None], {"a": {"b": {"c": 1}}}, {"": ""}, [float("nan")] * 3, "9999-12-31T23:59:59Z",
+    "0001-01-01T00:00:00+14:00",
 ]  # fmt: skip
 WORDS = [str(value) for value in ODD] + ['"', "#", ",", ";", "\t", "-", "- - -", "!!python/object:os.system x", "*a"]
 

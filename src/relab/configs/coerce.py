@@ -8,6 +8,7 @@ import typing
 from typing import Any, Literal
 
 from relab.configs.base import ConfigError
+from relab.numbers import integer
 
 NULLS = ("null", "none", "~", "")
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -210,9 +211,9 @@ def scalar(text: str) -> Any:
     if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return text[0] in "tT"
     if re.fullmatch(r"[-+]?[0-9]+", text):
-        return int(text)
+        return integer(text)
     if re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text):
-        return int(text, 0)
+        return integer(text)
     if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
         return float(text)
     if re.fullmatch(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", text):

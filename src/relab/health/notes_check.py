@@ -22,6 +22,7 @@ from relab.health.notes_read import Claim
 from relab.health.notes_record import Record, far, fits, reach
 from relab.health.notes_text import Number
 from relab.health.view import Curve, Evaluation, Group
+from relab.numbers import to_int
 
 RULES = {
     "another-step": "the number stands in the record, but at another step than the one quoted",
@@ -154,7 +155,9 @@ class Checker:
     # ---- Counts
 
     def count(self, claim: Claim) -> Checked:
-        record, n = self.records[claim.run or ""], int(claim.numbers[0].value)
+        record, n = self.records[claim.run or ""], to_int(claim.numbers[0].value)
+        if n is None:
+            return Checked(claim, says="no count reaches this number")
         return self.seeds(claim, n) if claim.word == "seeds" else episodes(claim, record, n)
 
     def seeds(self, claim: Claim, n: int) -> Checked:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from relab.importers.common import step_axis
 from relab.jsonl import RecordError
+from relab.numbers import to_int
 
 MAX_BYTES, MAX_LINE = 4_000_000, 4_000
 SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "万": 1e4, "亿": 1e8}
@@ -183,7 +184,8 @@ def number(match: re.Match[str], text: str) -> Number:
     decimals = len(mantissa.partition(".")[2])
     size = SUFFIX.get(suffix, 1.0)
     value = float(f"{sign}{body.replace(',', '')}") * size
-    unit = float(f"1e{(int(power) if power else 0) - decimals}") * size if abs(int(power or 0)) < 300 else 0.0
+    tens = to_int(power or 0)  # None: more digits than any count has
+    unit = float(f"1e{tens - decimals}") * size if tens is not None and abs(tens) < 300 else 0.0
     before = text[max(0, match.start() - 14) : match.start()].rstrip(" (").lower()
     hedged = before.endswith(HEDGES) and not re.search(r"\d ?~$", before)  # 10~20 is a range
     return Number(match[0], value, unit, match.start(), match.end(), hedged, suffix == "%")

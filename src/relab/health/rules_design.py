@@ -14,6 +14,7 @@ from relab.health.foreign import best_beside
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes, shown
 from relab.importers.common import meaning
+from relab.numbers import to_int
 
 QUIET = ("seed", "device", "threads", "save.", "eval.", "probes")  # settings that change no learning
 QUIET_WORD = re.compile(
@@ -185,7 +186,7 @@ def truncation_as_termination(view: View) -> Finding | None:
     if len(ends) < 5 or len(wrong) < 0.5 * len(ends):
         return None
     return Finding(f"{len(wrong)} of {len(ends)} episodes that reached the horizon of {horizon:g} count as terminated",
-                   len(wrong) / len(ends), int(wrong[0] or 0), confidence="high")  # fmt: skip
+                   len(wrong) / len(ends), to_int(wrong[0]) or 0, confidence="high")  # fmt: skip
 
 
 def _nothing_after_cut(view: View) -> Finding | None:

@@ -12,6 +12,7 @@ import numpy as np
 from relab.folders import seed_of
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes
+from relab.numbers import to_int
 from relab.streams import world_seeds
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
@@ -236,7 +237,7 @@ def evaluation_on_training_seeds(view: View) -> Finding | None:
     if not shared:
         return None
     told = f"{len(shared)} of {len(rows)} evaluations begin from the training worlds' seeds"
-    return Finding(told, float(len(shared)), int(shared[0].get("step") or 0), confidence="high")
+    return Finding(told, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
 
 
 @rule("F1", "duplicated-seeds", algos=(), scope="folder", severity="warning", explains=("single-seed",))

@@ -12,10 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.history import MAX_STEP, History
+from relab.history import History
 from relab.importers import common
 from relab.importers.source import problem
 from relab.jsonl import read_start
+from relab.numbers import MAX_STEP
 
 MAX_BYTES = 1 << 28
 NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|nan|inf)"

@@ -9,6 +9,7 @@ import re
 from typing import Any
 
 from relab.importers.source import Names
+from relab.numbers import integer
 
 # charts/episodic_return is one finished episode a point; losses are of the last minibatch of an update.
 NAMES: Names = {
@@ -50,7 +51,7 @@ def typed(value: str) -> Any:
     """
     if value in WORDS:
         return WORDS[value]
-    for kind in (int, float):
+    for kind in (integer, float):
         try:
             return kind(value) if "_" not in value else value  # int("1_0") is 10
         except ValueError:

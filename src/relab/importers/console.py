@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from relab.importers import common
 from relab.importers.jsonl_file import decode, flatten
+from relab.numbers import to_int
 
 RULE = re.compile(r"^\s*[-+=┏┗┡└┌├]{5,}")  # the border of a table
 CELLS = re.compile(r"^\s*[|│┃]\s*(?P<name>[^|│┃]+?)\s*[|│┃]\s*(?P<value>[^|│┃]*?)\s*[|│┃]\s*$")
@@ -59,10 +60,11 @@ def _from_line(line: str) -> Row:
 def as_row(found: Row) -> tuple[int, str, Row] | None:
     """The step, what it counts, and the other numbers under relab's names or the program's."""
     steps = sorted((name for name in found if common.step_axis(name)), key=common.preference)
-    if not steps or len(found) < 2 or found[steps[0]] != found[steps[0]]:
+    step = to_int(found[steps[0]]) if steps else None
+    if step is None or len(found) < 2:
         return None
     rest = {common.meaning(name) or name: value for name, value in found.items() if name != steps[0]}
-    return int(found[steps[0]]), str(common.step_axis(steps[0])), rest
+    return step, str(common.step_axis(steps[0])), rest
 
 
 def to_number(text: str) -> float | None:

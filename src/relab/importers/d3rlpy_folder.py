@@ -16,10 +16,11 @@ import numpy as np
 
 from relab.configs.base import ConfigError
 from relab.configs.views import flatten
-from relab.history import MAX_STEP, History
+from relab.history import History
 from relab.importers import bare_csv, common, csv_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, put, set_config, start
 from relab.jsonl import RecordError, inside
+from relab.numbers import MAX_STEP
 
 PARAMS = "params.json"
 SIGNS = (b'"observation_shape"', b'"action_size"')

@@ -15,6 +15,7 @@ from relab.importers import common, tabular
 from relab.importers.source import Listing, Source
 from relab.importers.table import Table
 from relab.jsonl import MAX_PROBLEMS, Problem, revive, shorten
+from relab.numbers import integer
 
 LOOSE = True
 DEEP = True
@@ -65,7 +66,7 @@ def decode(line: bytes) -> dict[str, Any] | None:
         row = revive(orjson.loads(line))
     except (orjson.JSONDecodeError, RecursionError):
         try:
-            row = json.loads(line) if b"NaN" in line or b"Infinity" in line else None
+            row = json.loads(line, parse_int=integer) if b"NaN" in line or b"Infinity" in line else None
         except (ValueError, RecursionError):
             return None
     return row if isinstance(row, dict) else None

@@ -18,12 +18,13 @@ import numpy as np
 
 from relab.configs.base import ConfigError
 from relab.configs.yaml_io import parse_yaml
-from relab.history import MAX_STEP, History
+from relab.history import History
 from relab.importers import cleanrl, common, settings_files, table
 from relab.importers.optuna_store import MAX_CELL, is_plain
 from relab.importers.source import Listing, Source, problem, put, start
 from relab.importers.tb_config import iso
 from relab.jsonl import RecordError, read_start
+from relab.numbers import MAX_STEP
 
 DEEP = True  # a base may lie beside a file store
 SQLITE = b"SQLite format 3\0"

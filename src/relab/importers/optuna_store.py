@@ -20,6 +20,7 @@ from relab.importers.jsonl_file import decode
 from relab.importers.settings_files import parse_json
 from relab.importers.source import Listing, Source, put, start
 from relab.jsonl import Problem, RecordError, read_start, shorten
+from relab.numbers import to_int
 
 DEEP = True
 SQLITE = b"SQLite format 3\0"
@@ -120,7 +121,8 @@ def param(value: Any, distribution: Any, file: str) -> Any:
     if isinstance(choices, list) and isinstance(value, (int, float)) and 0 <= value < len(choices):
         return choices[int(value)]
     whole = isinstance(value, float) and value.is_integer() and str(found.get("name", "")).startswith("Int")
-    return int(value) if whole else value
+    count = to_int(value) if whole else None
+    return value if count is None else count
 
 
 # ---- SQLite
@@ -255,7 +257,7 @@ def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
     kinds = row.get("distributions") or {}
     trial.params = {str(name): param(value, kinds.get(name), file) for name, value in (row.get("params") or {}).items()}
     steps = (row.get("intermediate_values") or {}).items()
-    trial.steps = {int(step): float(value) for step, value in steps}
+    trial.steps = {_step(step): float(value) for step, value in steps}
     if "state" in row:
         trial.state = NUMBERED[_index(row["state"])]
         trial.values = _values(row)
@@ -272,11 +274,18 @@ def _index(value: Any) -> int:
     return value
 
 
+def _step(value: Any) -> int:
+    found = to_int(value)
+    if found is None:
+        raise ValueError(f"{value!r:.40} is no step")
+    return found
+
+
 def _change(trial: Trial, row: dict[str, Any], file: str) -> None:
     if row["op_code"] == SET_PARAM:
         trial.params[str(row["param_name"])] = param(row["param_value_internal"], row["distribution"], file)
     elif row["op_code"] == SET_STEP:
-        trial.steps[int(row["step"])] = float(row["intermediate_value"])
+        trial.steps[_step(row["step"])] = float(row["intermediate_value"])
     else:
         trial.state = NUMBERED[_index(row["state"])]
         trial.values = _values(row)

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from relab.configs.views import flatten
-from relab.history import MAX_STEP, Column, History
+from relab.history import Column, History
 from relab.importers import cleanrl, common, csv_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, start
 from relab.jsonl import RecordError, read_start
+from relab.numbers import MAX_STEP
 
 CURVES = "learning_curves.csv"
 PROBES = "probes"

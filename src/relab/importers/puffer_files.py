@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from relab.configs.views import flatten
-from relab.history import MAX_STEP, History
+from relab.history import History
 from relab.importers import common, jsonl_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, put
 from relab.jsonl import RecordError
+from relab.numbers import MAX_STEP, integer
 
 MAX_BYTES = 1 << 27
 STEPS = ("agent_steps", "global_step", "steps")
@@ -108,7 +109,7 @@ def parse_ini(text: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
 
 
 def _number(text: str) -> int | float | str:
-    for kind in (int, float):
+    for kind in (integer, float):
         try:
             return kind(text)
         except ValueError:

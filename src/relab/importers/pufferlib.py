@@ -16,6 +16,7 @@ from relab.history import History
 from relab.importers import puffer_files, settings_files
 from relab.importers.source import Listing, Names, Source, problem, put, start
 from relab.jsonl import read_start
+from relab.numbers import to_int
 
 LOGS = (".log", ".txt", ".out")
 LOOK = 1 << 18  # warnings of many workers come before the first frame
@@ -105,7 +106,7 @@ class Frame:
 
     @property
     def epoch(self) -> int:
-        return int(self.numbers.get("epoch", 0))
+        return to_int(self.numbers.get("epoch")) or 0
 
 
 def frames(text: str) -> list[Frame]:

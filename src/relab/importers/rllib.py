@@ -8,6 +8,7 @@ between two evaluations repeat the last one.
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -178,7 +179,7 @@ def _use(history: History, source: Source, config: dict[str, Any]) -> None:
     said = {k: v for k, v in said.items() if not settings_files.is_place(k)}
     batch, part = _batch(config), said.get("minibatch_size", said.get("sgd_minibatch_size"))
     if batch and isinstance(part, int) and part > 0:
-        said["minibatches"] = max(1, round(batch / part))
+        said["minibatches"] = max(1, round(Fraction(batch, part)))
     match = re.match(r"([A-Z][A-Za-z0-9]+)_", source.folder.resolve().name)
     if match:
         said["algo"] = match[1].lower()

@@ -181,7 +181,7 @@ def _add_monitors(history: History, source: Source, cells: table.Table | None) -
     logged = table.find_steps(cells).steps if cells and cells.lines else np.zeros(0, np.int64)
     envs = history.config.get("algo", {}).get("envs")
     envs = max(len(paths), envs if isinstance(envs, int) else 1)  # one file may be of several environments
-    reach = int(episodes.steps[-1] + 2 * episodes.length.max() * envs)  # episodes under way are in no file
+    reach = episodes.steps[-1] + 2 * episodes.length.max() * float(envs)  # episodes under way are in no file
     if len(logged) and logged.max() > reach:
         message = f"episodes reach step {int(episodes.steps[-1])}, but training {int(logged.max())}; a continued run"
         problem(history, paths[0], f"{message} writes its monitor files anew; they were left out")

@@ -207,7 +207,7 @@ def _facts(data: dict[str, Any]) -> dict[str, Any]:
     found["algo"] = _algo(data)
     batch, rows = found.get("batch_size"), _product(found.get("n_envs"), found.get("n_steps"))
     if found["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
-        found["minibatches"] = math.ceil(rows / batch)
+        found["minibatches"] = -(-rows // batch)  # exact, however large
     action = _action(data.get("action_space"))
     return found | ({"spec": {"action": action}} if action else {})
 

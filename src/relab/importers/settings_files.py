@@ -17,6 +17,7 @@ from relab.folders import seedless
 from relab.history import History
 from relab.importers.source import Source, problem, set_config
 from relab.jsonl import RecordError, check_regular, inside, revive
+from relab.numbers import integer
 
 MAX_BYTES = 4_000_000
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
@@ -81,7 +82,7 @@ def parse_json(data: bytes, name: str) -> dict[str, Any]:
         raise RecordError(f"{name} must hold JSON, but is nested too deeply") from None
     except orjson.JSONDecodeError:
         try:
-            value = json.loads(data)
+            value = json.loads(data, parse_int=integer)
         except (ValueError, RecursionError) as error:
             raise RecordError(f"{name} must hold JSON, but {error}") from None
     if not isinstance(value, dict):

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from relab.history import MAX_STEP, Column, History
+from relab.history import Column, History
 from relab.jsonl import Problem
+from relab.numbers import HUGE, MAX_STEP
 
 FOREIGN = "foreign/"
 EVENT_FILES = "tfevents"  # in the middle of the names of TensorBoard's files
-HUGE = 2**1023  # integers below are doubles
 Names = Mapping[str, tuple[str, float]]  # the tool's name -> (relab's name, factor)
 
 

@@ -23,6 +23,7 @@ from relab.importers import cleanrl, settings_files, tb_config, tensorboard
 from relab.importers.find import look
 from relab.importers.source import EVENT_FILES, Listing, Source, problem, put, start
 from relab.jsonl import RecordError, read_jsonl
+from relab.numbers import is_finite, to_int
 from relab.schedules.evaluated import PROBE, velocity
 
 EVALS, GATES, TRACE = "eval_multi_history.jsonl", "penalty_stage_debug.jsonl", "schedule_trace.json"
@@ -163,7 +164,7 @@ def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> dict[str
     settings = {name: row[name] for name in row if name.endswith(("_coef", "_speed")) and name in flat}
     return {
         "step": row[AXIS], "axis": AXIS, "probe": PROBE, "value": values.get("avg_final"), "noise": None,
-        "n": int(episodes) if episodes else None, "unit": "share", "iteration": row[AXIS], "values": values | early,
+        "n": to_int(episodes) or None, "unit": "share", "iteration": row[AXIS], "values": values | early,
         "stage": row.get("tail_stage_label"), "type": row.get("tail_stage_type"), "settings": settings,
         "episodes": _episodes(row, samples, flat.get("multi_eval_num_fish")),
     }  # fmt: skip
@@ -178,11 +179,11 @@ def _samples(rows: Rows, iteration: int) -> list[Mapping[str, Any]]:
 def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[dict[str, Any]]:
     """Seed, start and step-one deaths of each episode; a death belongs to the start that its danger moved like."""
     seeds = row.get("episode_seeds")
-    found: list[dict[str, Any]] = [{"seed": s, "agents": int(agents or 0), "step_one": 0}
+    found: list[dict[str, Any]] = [{"seed": s, "agents": to_int(agents) or 0, "step_one": 0}
                                    for s in (seeds if isinstance(seeds, list) else [])]  # fmt: skip
     for each, sample in zip(found, samples):
         heading, speed = sample.get("final_heading_deg"), sample.get("final_speed")
-        each |= {"heading": heading, "speed": speed} if _number(heading) and _number(speed) else {}
+        each |= {"heading": heading, "speed": speed} if is_finite(heading) and is_finite(speed) else {}
     groups = _by_danger(row.get("step_one_deaths"))
     for i, (_, n) in zip(_in_order([velocity_ for velocity_, _ in groups], found), groups):
         found[i]["step_one"] = n
@@ -194,7 +195,7 @@ def _by_danger(deaths: Any) -> list[tuple[tuple[float, float], int]]:
     found: list[tuple[tuple[float, float], int]] = []
     for death in deaths if isinstance(deaths, list) else []:
         moved = death.get("predator_velocity") if isinstance(death, dict) else None
-        if isinstance(moved, list) and len(moved) == 2 and all(map(_number, moved)):
+        if isinstance(moved, list) and len(moved) == 2 and all(map(is_finite, moved)):
             pair, n = (moved[0], moved[1]), found[-1][1] if found and found[-1][0] == tuple(moved) else 0
             found = [*found[: len(found) - (n > 0)], (pair, n + 1)]
     return found
@@ -214,10 +215,6 @@ def _in_order(moved: list[tuple[float, float]], episodes: list[dict[str, Any]]) 
             cost = best[k - 1][0] + math.dist(velocity(each), moved[k - 1])
             best[k] = min(best[k], (cost, [*best[k - 1][1], i]), key=lambda way: way[0])
     return best[-1][1]
-
-
-def _number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
 
 
 def _gates(history: History, rows: Rows) -> None:

@@ -16,6 +16,7 @@ from relab.history import History
 from relab.importers import common
 from relab.importers.source import Names, problem, put
 from relab.jsonl import Problem
+from relab.numbers import integer
 
 MAX_CELLS = 30_000_000  # of a file, empty ones too: a few short lines below a wide one would fill any memory
 MAX_STEP = 2**53  # larger integers do not survive a float
@@ -133,7 +134,7 @@ def facts(table: Table) -> dict[str, Any]:
         word = common.plain(name)
         if word in (*FACT_KEYS, "seed") and len(_values(table, name)) == 1:
             text = _values(table, name).pop()
-            found[word] = int(text) if word == "seed" and text.isdecimal() else text
+            found[word] = integer(text) if word == "seed" and text.isdecimal() else text
     return found
 
 

@@ -22,6 +22,7 @@ from relab.importers import jsonl_file, libraries, settings_files, table
 from relab.importers import protobuf as pb
 from relab.importers.source import Listing, Source, problem, start
 from relab.jsonl import read_start, revive
+from relab.numbers import integer
 
 DEEP = True
 END = ".wandb"
@@ -245,7 +246,7 @@ def _value(data: bytes) -> Any:
     try:
         return revive(orjson.loads(data))
     except orjson.JSONDecodeError:
-        return json.loads(data)
+        return json.loads(data, parse_int=integer)
 
 
 def _place(row: dict[str, Any], path: list[str], content: Any) -> None:

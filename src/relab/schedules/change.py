@@ -43,7 +43,7 @@ def counts_change(rows: Rows, name: str = "step_one") -> Change | None:
     if len(pairs) < 2 or any(x is None or not n for x, n in pairs):
         return None
     counts, trials = [float(x) for x, _ in pairs], [float(n) for _, n in pairs]
-    if not 0 < sum(counts) < sum(trials):
+    if not 0 < sum(counts) < sum(trials) < math.inf:
         return None
     found = constancy(counts, trials, rare=sum(counts) < 0.05 * sum(trials))
     design = design_effect(rows, name)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.numbers import is_finite, to_int
 from relab.streams import generator
 
 PROBE = "multi_eval"  # the name of such rows in a record
@@ -118,10 +119,10 @@ def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: flo
     into it. A bin with many deaths may only be one with many starts."""
     starts, deaths = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for row in rows:
-        if row.get("heading") is not None and row.get("speed") is not None:
+        if is_finite(row.get("heading")) and is_finite(row.get("speed")):
             key = int(row["heading"] % 360 // angle), int(row["speed"] // speed)
             starts[key] += 1
-            deaths[key] += int(row.get("step_one") or 0)
+            deaths[key] += to_int(row.get("step_one")) or 0
     total = sum(deaths.values())
     found = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
               "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
@@ -133,11 +134,11 @@ def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Starts, agents and deaths at step one in each of the eight directions."""
     found = {name: {"sector": name, "starts": 0, "agents": 0, "deaths": 0} for name in SECTORS}
     for row in rows:
-        if row.get("heading") is not None:
+        if is_finite(row.get("heading")):
             cell: dict[str, Any] = found[sector(row["heading"])]
             cell["starts"] += 1
-            cell["agents"] += int(row.get("agents") or 0)
-            cell["deaths"] += int(row.get("step_one") or 0)
+            cell["agents"] += to_int(row.get("agents")) or 0
+            cell["deaths"] += to_int(row.get("step_one")) or 0
     return list(found.values())
 
 

@@ -21,7 +21,7 @@ STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "min": min,
     "max": max,
 }
-FORM = re.compile(r"\s*(?:(\w+)\((\d+)\)\s+)?([\w./-]+)\s*(<=|>=|<|>)\s*(\S+)\s*")
+FORM = re.compile(r"\s*(?:(\w+)\(([0-9]{1,9})\)\s+)?([\w./-]+)\s*(<=|>=|<|>)\s*(\S+)\s*")
 MOST = 100  # conditions of a gate; lint looks at all pairs
 Values = Mapping[str, Sequence[float]]  # metric -> its values so far, the newest last
 
