@@ -1,0 +1,313 @@
+"""Which parts of a text or of plain data are secrets? The one place that knows; pages, records and exports ask here.
+
+A secret is known by its name (`--wandb-key X`, `"api_key": "X"`, `DB_PASS=X`) or by its shape (`ghp_...`, a JWT, a PEM
+block). What is masked becomes `***`; masking twice changes nothing, and a text without secrets keeps every byte. Time
+grows with the length of the text alone: no pattern may look at one character more than a bounded number of times.
+relab/logger.py carries a short version for programs without relab; tests/test_masks.py holds both to one list.
+
+>>> mask("train.py --wandb-key abc --max_tokens 512")
+'train.py --wandb-key *** --max_tokens 512'
+"""
+
+from __future__ import annotations
+
+import binascii
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MASK = "***"
+STRONG, WEAK, MAYBE, NO = "strong", "weak", "maybe", ""  # how much a name says of its value
+
+# ---- By shape
+
+_ANY = r"[A-Za-z0-9_-]"
+SHAPES = (
+    re.compile(  # a private key, in a patch too, where each line has a sign; cut off, as far as it goes
+        r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----"
+        r"(?:(?:[^-]|-(?!-)){0,20000}-{5,6}END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----|[A-Za-z0-9+/=\\\s]*)"
+    ),
+    re.compile(rf"(?<!{_ANY})eyJ{_ANY}{{8,}}\.{_ANY}{{8,}}(?:\.{_ANY}*)?"),  # JSON web token
+    re.compile(rf"(?<!{_ANY})(?:AIza{_ANY}{{30,}}|ya29\.[\w.-]{{20,}}|GOCSPX-{_ANY}{{20,}})"),  # Google
+    re.compile(r"(?<![A-Za-z0-9])(?:github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,})"),
+    re.compile(rf"(?<!{_ANY})(?:glpat|gldt|glrt|nvapi|xai|pplx|tvly|pypi|shpat|lin_api)[-_]{_ANY}{{16,}}"),
+    re.compile(rf"(?<!{_ANY})sk-(?=[A-Za-z_-]{{0,40}}[0-9]){_ANY}{{16,}}"),  # OpenAI, Anthropic and others
+    re.compile(r"(?<![A-Za-z0-9])(?:[prs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"),  # Stripe
+    re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),  # Amazon
+    re.compile(r"(?<![A-Za-z0-9])(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:dckr_pat|dop_v1|wandb_v1|api_org)_[\w-]{20,}"),
+    re.compile(r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),  # Slack
+    re.compile(r"(?<![A-Za-z0-9.])SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    re.compile(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}"),  # Telegram
+)
+_LINE = r"[^\n|;&]{0,200}?[ \t]"
+WITHIN = (  # the first group stays
+    re.compile(r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[\w/-]{8,}"),
+    re.compile(r"(?i)([?&](?:key|sig|signature|x-amz-(?:signature|credential|security-token))=)[^\s&#\"'<>]+"),
+    re.compile(r"(?i)(\bbearer[ \t])[ \t]{0,8}(?=[a-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"),
+    re.compile(r"(?i)((?<![\w-])(?:set-)?cookie:[ \t])[^\n\"']+"),
+    re.compile(rf"(\b(?:mysql|mysqldump|mysqladmin|mariadb)\b{_LINE}-p)(?!\*\*\*)[^\s-]\S*"),
+    re.compile(rf"(\b(?:sshpass|(?:docker|podman)[ ]login)\b{_LINE}-p[ \t]?)(?!\*\*\*)[^\s-]\S*"),
+    re.compile(rf"(\bredis-cli\b{_LINE}-a[ \t])\S+"),
+    re.compile(rf"(\b(?:curl|wget|http)\b{_LINE}(?:-u|--user)[ =]['\"]?[^\s:'\"]{{1,80}}:)[^\s'\"]+"),
+)
+_URL = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9+.-]{0,20}://)([^\s/\"'<>]{1,2000})(?=@)")
+_BASIC = re.compile(r"(?i)(\bbasic[ \t])([A-Za-z0-9+/]{4,2000}={0,2})")
+
+# ---- By name
+
+_STRONG = frozenset("password passwords passwd passphrase passcode pwd pw secret secrets authorization".split())
+_WEAK = frozenset("credential credentials auth apikey apikeys jwt bearer cookie cookies token".split())
+_LIKE = frozenset("key keys tokens pass".split())  # alone they say little: whose key?
+_OF = frozenset(  # whose, or what for: a key of these is a secret
+    "api access private secret ssh encryption encrypt signing license wandb openai anthropic hf huggingface hugging aws"
+    " azure gcp google github gitlab comet neptune clearml mlflow account storage service client auth app server master"
+    " shared deploy admin user root session bot webhook slack discord telegram sendgrid stripe twilio kaggle modal"
+    " replicate together groq mistral cohere pinecone datadog sentry aim swanlab login db database redis s3 gcs hmac jwt"
+    " crypto sas refresh id oauth bearer mysql postgres pg smtp mail email imap ftp http proxy ray vault consul my".split()
+)
+_NOT = frozenset(  # words in front of it that say: no secret
+    "max min num n eos bos pad unk mask sep cls special stop start end image audio text vocab total per next prev first"
+    " last target context register action state obs observation goal return reward patch class mean sos blank begin new"
+    " sort primary foreign public metric rng prng group cache forward backward second low high band all single one two"
+    " multi by no use enable disable with without require skip has is show ask save reset query attn attention"
+    " count".split()
+)
+_TAIL = frozenset("id value str string text b64 base64".split())
+_CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_STEM = re.compile(r"([a-z0-9]+?)(keys?|tokens?|pass)")
+_ENDS = re.compile(r".{0,40}(?:password|passwd|passphrase)s?")
+_NAME = r"[A-Za-z_][\w.\-]{0,99}"
+_FLAG = re.compile(rf"-{{1,2}}{_NAME}")
+_WORD = re.compile(rf"(-{{0,2}}[+]{{0,2}}({_NAME})=)(.+)", re.DOTALL)
+_HINT = re.compile(r"(?i)pass|pw|secret|token|key|auth|cred|cookie|jwt|bearer")
+_TYPE = (  # password: str = ...
+    r":[ \t]?(?:(?:[a-z]{1,10}\.)?(?:Optional|Union|Annotated|SecretStr|[Ll]ist)(?:\[[\w., |]{0,60}\])?|str|bytes|int|Any)"
+    r"(?:[ ]?\|[ ]?\w{1,20}){0,3}[ \t]?="
+)
+_AT = re.compile(
+    rf"(?<![\w.\-])(-{{0,3}})({_NAME})"
+    rf"(?:\\{{0,3}}[\"']?\]?[ \t]{{0,40}}(?:{_TYPE}|==?|:=|=>|:)[ \t]{{0,40}}"
+    r"|[ \t]{1,40}|\\{0,3}[\"'],[ \t]{0,8}(?=\\{0,3}[\"']))"
+)
+
+# ---- What stands behind a name
+
+_END = r"(?=[\s,;&\"'`)\]}|]|\\n|\\\"|$)"
+_NOTHING = re.compile(_END)
+_SAID = re.compile(  # a truth, a type, the name of a variable, a place to fill in
+    r"(?:(?i:none|\(none\)|null|nil|true|false|yes|no|str|string|int|float|bool|bytes|any|[|>][+-]?)"
+    rf"|\$\{{?[A-Z][A-Z0-9_]*\}}?|\$?\{{[\w.]+\}}|<[\w/|-]+>|\.\.\.|\*\*\*){_END}"
+)
+_NUMBER = re.compile(rf"[-+]?[\d.,_]*\d(?:[eE][-+]?\d+)?[kKmMbB]?{_END}|\[[\d.,\s]*\]")
+_PLACE = re.compile(r"[.~]{0,2}/")
+_CALL = re.compile(r"[A-Za-z_][A-Za-z_.]{0,80}[(\[]")
+_OPEN = re.compile(r"\\{0,3}[\"']")
+_RANDOM = re.compile(r"[A-Za-z0-9]{16,200}")
+_QUOTED = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\\\n]*(?:\\.[^'\\\n]*)*')"
+_BARE = r"[^\s,;&\"'`\])}]+"
+_VALUE = re.compile(
+    r"\\{1,3}\"[^\"\\\n]*\\{1,3}\""
+    rf"|{_QUOTED}+(?:{_BARE})?"
+    r"|[\"'][^\n]*"  # never closed
+    r"|\[[^\]\[{}]*\]"
+    rf"|(?:(?i:bearer|basic|token|digest)[ \t]{{1,8}})?{_BARE}(?:,(?![\w.\-]{{1,60}}[\"']?[ \t]?[=:]){_BARE})*"
+    r"|\S"
+)
+_MORE = re.compile(rf"(?:,[ \t]?(?![\"']-){_QUOTED}(?![ \t]{{0,8}}[:=]))+")  # "a", "b" behind a name in the plural
+_WORDS = re.compile(rf"(?:[ \t]{{1,8}}(?!-)(?:{_QUOTED}|{_BARE}))+")  # --keys a b c
+_BLOCK = re.compile(r"(?:\n[ \t+]{0,40}-[ \t][^\n]*)+")  # a list of YAML
+_CLOSE = {q: re.compile(rf"[^{q}\n]*{q}{_QUOTED}*") for q in "'\""}  # of a word that is quoted as a whole
+
+
+@functools.lru_cache(8192)
+def kind(name: str, flag: bool = False) -> str:
+    """How sure a name is of a secret: strong (any value is), weak (numbers are none), maybe (if it looks random).
+
+    >>> kind("WANDB_API_KEY"), kind("max_tokens"), kind("db.password"), kind("sort_key")
+    ('weak', '', 'strong', '')
+    """
+    words = [word.lower() for word in re.split(r"[\W_]+", _CASES.sub("_", name)) if word]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in _TAIL):
+        words.pop()
+    if not words:
+        return NO
+    *front, last = words
+    stem = _STEM.fullmatch(last)
+    if stem and stem[1] in _OF:  # wandbkey
+        front, last = [*front, stem[1]], stem[2]
+    if front and front[-1] in _NOT:
+        return NO
+    if last in _STRONG or _ENDS.fullmatch(last):
+        return STRONG
+    if last in _WEAK:
+        return WEAK
+    return _like(name, front, last, flag) if last in _LIKE else NO
+
+
+def _like(name: str, front: list[str], last: str, flag: bool) -> str:
+    if front and front[-1] in _OF:
+        return STRONG if "secret" in front else WEAK
+    if set(front) & _NOT:
+        return NO
+    loud = name.isupper() and "_" in name  # a variable of the environment
+    alone = flag and not front and last != "tokens"
+    return WEAK if loud or alone else MAYBE
+
+
+def names_secret(name: str) -> bool:
+    """Whether the value of a setting with this name is one, unless it is a number or nothing."""
+    return kind(name) in (STRONG, WEAK)
+
+
+def mask(text: str) -> str:
+    """The text with every secret as ***."""
+    for pattern in SHAPES:
+        text = pattern.sub(MASK, text)
+    for pattern in WITHIN:
+        text = pattern.sub(rf"\g<1>{MASK}", text)
+    text = _BASIC.sub(_basic, _URL.sub(_user, text))
+    return _by_name(text) if _HINT.search(text) else text
+
+
+def _user(match: re.Match[str]) -> str:
+    """Of a URL: a user with a password, or a token alone, as https has it; git@ says nothing."""
+    telling = ":" in match[2] or match[1].lower() in ("http://", "https://")
+    return match[1] + MASK if telling else match[0]
+
+
+def _basic(match: re.Match[str]) -> str:
+    """`Basic` and user:password in base64; any other word behind it is prose."""
+    try:
+        said = b":" in binascii.a2b_base64(match[2].encode(), strict_mode=True)
+    except binascii.Error:
+        said = False
+    return match[1] + MASK if said else match[0]
+
+
+def _by_name(text: str) -> str:
+    parts, done, at = [], 0, 0
+    while found := _AT.search(text, at):
+        end = _end_of_value(text, found)
+        at = end or found.end(2)
+        if end:
+            parts += [text[done : found.end()], MASK]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+def _end_of_value(text: str, found: re.Match[str]) -> int:
+    """Where the secret behind a name ends; 0 where there is none."""
+    dashes, name, at = found[1], found[2].rstrip(".-"), found.end()
+    sure, between = kind(name, bool(dashes)), text[found.end(2) : at]
+    if not sure or not _joins(dashes, name, between):
+        return 0
+    many = name.lower().rstrip("0123456789_").endswith("s")
+    if many and between.rstrip().endswith(":") and sure != MAYBE and (block := _BLOCK.match(text, at)):
+        return block.end() if text[at : block.end()].strip(" \t\n+-*") else 0
+    if _is_plain(text, at, name, sure, dashes, between):
+        return 0
+    quote = text[found.start() - 1 : found.start()]
+    whole = _CLOSE[quote].match(text, at) if quote in _CLOSE and "=" in between and text[at] not in "'\"" else None
+    if whole:  # '--password=a b'
+        return whole.end() - whole[0].endswith(quote)
+    return _further(text, at, many, not between.strip())
+
+
+def _joins(dashes: str, name: str, between: str) -> bool:
+    """A blank joins a flag and its value, a comma between quotes also a variable and its value; `pass:` is prose."""
+    if not between.strip():
+        return bool(dashes)
+    if "," in between:
+        return bool(dashes) or (name.isupper() and "_" in name)
+    return bool(dashes) or name.lower() not in ("pass", "auth", "bearer", "pw") or any(c in between for c in "=\"'")
+
+
+def _is_plain(text: str, at: int, name: str, sure: str, dashes: str, between: str) -> bool:
+    """Whether no secret can stand here: nothing, another flag, a number, the call of a function, a path."""
+    opened = _OPEN.match(text, at)
+    inner = opened.end() if opened else at
+    if _SAID.match(text, inner) or text[at : at + 2] in ("''", '""') or (not opened and _NOTHING.match(text, at)):
+        return True
+    if dashes and not between.strip() and text.startswith("-", at):
+        return True
+    if not dashes and not opened and _CALL.match(text, at):
+        return True
+    if name.lower().endswith(("pwd", "credentials", "credential")) and _PLACE.match(text, inner):
+        return True
+    if sure != STRONG and _NUMBER.match(text, inner):
+        return True
+    return sure == MAYBE and not _looks_random(text, inner)
+
+
+def _looks_random(text: str, at: int) -> bool:
+    found = _RANDOM.match(text, at)
+    digits = sum(c.isdigit() for c in found[0]) if found else 0
+    return found is not None and 2 <= digits <= len(found[0]) - 2
+
+
+def _further(text: str, at: int, many: bool, blank: bool) -> int:
+    """The end of a value, and of the others in its list where the name is a plural."""
+    value = _VALUE.match(text, at)
+    if value is None:
+        return 0
+    more = _MORE.match(text, value.end()) or (_WORDS.match(text, value.end()) if blank else None) if many else None
+    return more.end() if more else value.end()
+
+
+# ---- Plain data
+
+
+def masked(data: Any) -> Any:
+    """The same plain data: texts masked, and what stands under or behind a name that says so."""
+    if isinstance(data, str):
+        return mask(data)
+    if isinstance(data, Mapping):
+        return {mask(k) if isinstance(k, str) else k: beside(k, v) for k, v in data.items()}
+    if isinstance(data, (list, tuple)):
+        return _words(data)
+    return data
+
+
+def beside(key: Any, value: Any, flag: bool = False) -> Any:
+    """The value of a setting; numbers stay (max_tokens), but not where the name is a password's."""
+    sure = kind(key, flag) if isinstance(key, str) else NO
+    if not sure or isinstance(value, (Mapping, bool)) or value is None:
+        return masked(value)
+    if isinstance(value, (list, tuple)):
+        return [beside(key, each, flag) for each in value]
+    if not isinstance(value, str):
+        return MASK if sure == STRONG else value
+    plain = not value or _is_plain(value, 0, str(key), sure, "", "=") and " " not in value
+    return masked(value) if plain else MASK
+
+
+def _words(words: Sequence[Any]) -> list[Any]:
+    """A list, which may be the words of a command: a flag and its value stand in two of them."""
+    found: list[Any] = []
+    for i, word in enumerate(words):
+        before = words[i - 1] if i else None
+        flag = isinstance(before, str) and _FLAG.fullmatch(before) and kind(before.lstrip("-"), True)
+        value = isinstance(word, str) and not word.startswith("-")
+        found.append(beside(str(before).lstrip("-"), word, True) if flag and value else _word(word))
+    return found
+
+
+def _word(word: Any) -> Any:
+    """One word of a command: all behind the first = is the value, blanks too."""
+    match = _WORD.fullmatch(word) if isinstance(word, str) else None
+    flag = match is not None and match[1].startswith("-")
+    if match is None or kind(match[2], flag) in (NO, MAYBE):
+        return masked(word)
+    return match[1] + str(beside(match[2], match[3], flag))
+
+
+def of_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run says of itself, as it is stored: command, intent and patch are anybody's text."""
+    found = dict(meta)
+    for key in ("command", "intent", "patch"):
+        if found.get(key):
+            patch = key == "patch" and isinstance(found[key], Mapping)
+            found[key] = {**found[key], "text": masked(found[key].get("text"))} if patch else masked(found[key])
+    return found
