@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from relab import rollout
+from relab import limits, rollout
 from relab.configs.views import config_hash
 from relab.envs.base import Env
 from relab.places import cache_folder
@@ -56,7 +56,7 @@ def measure(env: Env) -> dict[str, Any]:
 
 def read(path: Path) -> dict[str, Any]:
     try:
-        found = orjson.loads(path.read_bytes())
+        found = orjson.loads(limits.read_bytes(path, limits.JSON))
     except (OSError, ValueError):  # missing, or cut off while another process wrote: measured again
         return {}
     return found if isinstance(found, dict) else {}

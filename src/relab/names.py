@@ -6,6 +6,8 @@ import datetime
 import os
 from pathlib import Path
 
+from relab import limits
+
 ADJECTIVES = """
 able agile airy amber ample apt arid azure basic blithe bold brave brief bright brisk broad calm candid careful cheery
 chief civil clean clear clever cosy crisp curious deft direct eager early easy exact fair famed fast fine firm fleet
@@ -89,7 +91,7 @@ def _id_of(folder: Path) -> str:
     import orjson
 
     try:
-        meta = orjson.loads((folder / "meta.json").read_bytes())
+        meta = orjson.loads(limits.read_bytes(folder / "meta.json", limits.JSON))
     except (OSError, ValueError):
         return ""
     return str(meta.get("id", "")) if isinstance(meta, dict) else ""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relab import processes
+from relab import limits, processes
 from relab.config import require
 from relab.execute import entry as entries
 from relab.execute.entry import Entry, Name
@@ -204,7 +204,7 @@ class Queue:
     def code(self, name: Name) -> int | None:
         """The exit code that a try's own process wrote down, whoever was there to see it."""
         try:
-            return int((self.folder / "codes" / name.attempt).read_text())
+            return int(limits.read_bytes(self.folder / "codes" / name.attempt, 100))
         except (OSError, ValueError):
             return None
 

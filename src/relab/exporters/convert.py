@@ -120,7 +120,12 @@ def _finish(part: Path, target: Path, written: Written) -> None:
 
 def hashes(folder: Path) -> dict[str, str]:
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MARK)
-    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in files}
+    return {path.relative_to(folder).as_posix(): _hash(path)[:16] for path in files}
+
+
+def _hash(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ---- Where it may go

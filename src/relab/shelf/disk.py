@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from relab import limits
 from relab.configs.base import require
 from relab.jsonl import RecordError
 from relab.shelf import glance
@@ -70,7 +71,7 @@ def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
 def _pointed(file: Path) -> str | None:
     """The folder that latest.json or best.json points to; a file that cannot be read is an error, not a licence."""
     try:
-        found: Any = orjson.loads(file.read_bytes())
+        found: Any = orjson.loads(limits.read_bytes(file, limits.SETTINGS))
         return str(found["folder"])
     except FileNotFoundError:
         return None

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from relab import limits
 from relab.configs.base import require
 from relab.places import cache_folder
 
@@ -49,8 +50,7 @@ def foreign_file(path: str | os.PathLike[str], key: str) -> Path:
 def read(file: bytes | str | os.PathLike[str]) -> Labels:
     """The labels in a file; none where there is none. What is not as it should be is left out."""
     try:
-        with open(file, "rb") as opened:
-            found = orjson.loads(opened.read())
+        found = orjson.loads(limits.read_bytes(os.fsdecode(file), limits.SETTINGS))
     except (OSError, ValueError):
         return Labels()
     return _of(found) if isinstance(found, dict) else Labels()
