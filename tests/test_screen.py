@@ -118,6 +118,9 @@ def test_lines():
     ]
     assert len(screen.header(FACTS | {"random": None})) == 2
     assert len(screen.header(FACTS | {"random": {"return_mean": None, "return_std": None, "n": 100}})) == 2
+    cut = {"return_mean": None, "return_std": None, "n": 100, "cut": 40, "cap": 5000}
+    told = "  random policy: no return; 40 of 100 episodes were not over after 5k steps"
+    assert screen.header(FACTS | {"random": cut})[-1] == told
     assert screen.footer(END) == [
         "finished: total_steps reached; 100k steps in 2.5s (40k/s)",
         "  record: runs/x",

@@ -105,3 +105,9 @@ def test_hash_randomisation_changes_nothing():
         for h in ("1", "2")
     }
     assert len(runs) == 1
+
+
+def test_the_world_of_a_seed():
+    for seed, name in ((0, "env"), (7, "eval"), (-3, "env")):
+        seeds = streams.world_seeds(seed, name, 50, start=10**6)
+        assert [streams.world_of(int(s), seed, name) for s in seeds] == list(range(10**6, 10**6 + 50))

@@ -325,3 +325,16 @@ def test_the_random_policy_is_measured_once_and_kept(tmp_path: Path, monkeypatch
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert baseline.random_baseline(env, {"name": "cartpole-v1"}) == first
+
+
+def test_a_horizon_that_nobody_lives_to_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random actions never end a pendulum's episode: the baseline says what it waited for instead of waiting."""
+    from relab import baseline
+    from relab.configs import envs
+    from relab.envs.pendulum import Pendulum
+
+    monkeypatch.setattr(baseline, "CAP", 50)
+    monkeypatch.setattr(baseline, "EPISODES", 4)
+    found = baseline.measure(Pendulum(envs.Pendulum(horizon=10**9)))
+    assert found == {"return_mean": None, "return_std": None, "length_mean": 50.0, "n": 4, "cut": 4, "cap": 50}
+    assert "cut" not in baseline.measure(Pendulum(envs.Pendulum(horizon=200)))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from relab import rollout
+from relab import limits, rollout
 from relab.configs.views import config_hash
 from relab.envs.base import Env
 from relab.places import cache_folder
@@ -20,11 +20,15 @@ from relab.streams import world_seeds
 
 EPISODES = 100
 CAP = 5_000  # steps in an env without a time limit; a policy that never ends has no return (null)
+LONG = 20_000  # a time limit beyond is not waited for
 SCHEMA = 1
 
 
 def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
-    """{"return_mean", "return_std", "length_mean", "n"} of the random policy's first episodes."""
+    """{"return_mean", "return_std", "length_mean", "n"} of the random policy's first episodes.
+
+    `cut` says how many of them were not over after `cap` steps; their returns, and so the mean, are not known.
+    """
     path = cache_folder() / "baselines.json"
     kept, key = read(path), f"{env.spec.env}:{config_hash({'env': params, 'schema': SCHEMA, 'episodes': EPISODES})}"
     if key not in kept:
@@ -40,15 +44,19 @@ def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
 def measure(env: Env) -> dict[str, Any]:
     policy = rollout.RandomPolicy(env.spec.action)
     worlds = -(-EPISODES // env.spec.agents)
-    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",), cap=CAP)
+    limit = env.spec.horizon or 0
+    cap = limit if 0 < limit <= LONG else CAP
+    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",), cap=cap)
     ret, length = (np.array([e[key] for e in found.played("sampled")]) for key in ("return", "length"))
     summary = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
-    return {name: float(x) if np.isfinite(x) else None for name, x in summary.items()} | {"n": len(ret)}
+    numbers = {name: float(x) if np.isfinite(x) else None for name, x in summary.items()} | {"n": len(ret)}
+    cut = sum(e["end"] == "cap" for e in found.played("sampled"))
+    return numbers | ({"cut": cut, "cap": cap} if cut else {})
 
 
 def read(path: Path) -> dict[str, Any]:
     try:
-        found = orjson.loads(path.read_bytes())
+        found = orjson.loads(limits.read_bytes(path, limits.JSON))
     except (OSError, ValueError):  # missing, or cut off while another process wrote: measured again
         return {}
     return found if isinstance(found, dict) else {}

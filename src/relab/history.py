@@ -11,10 +11,11 @@ import numpy as np
 
 from relab import record
 from relab.configs.base import ConfigError
-from relab.jsonl import Problem, RecordError, check_regular, inside, read_jsonl
+from relab.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
 from relab.numbers import MAX_STEP
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
+MAX_COLUMNS = 20_000  # metrics of a file
 
 
 class Column(NamedTuple):
@@ -65,7 +66,7 @@ def load(folder: str | os.PathLike[str]) -> History:
         raise RecordError(f"{folder} is no run folder: it has neither meta.json nor metrics.jsonl")
     _read_heads(history)
     for name in COLUMN_FILES:
-        _add_columns(history, name, _rows(history, name))
+        _read_columns(history, name)
     history.evals = _rows(history, "evals.jsonl")
     add_evals(history)
     history.probes = _rows(history, "probes.jsonl")
@@ -141,39 +142,68 @@ class _Piece(NamedTuple):
     values: np.ndarray
 
 
-def _add_columns(history: History, file: str, rows: list[dict[str, Any]]) -> None:
-    steps, axes, groups = _group(history, file, rows)
-    pieces: dict[str, list[_Piece]] = {}
-    for names, (numbers, values) in groups.items():
-        for name, piece in _pieces(history, file, names, np.array(numbers, np.int64), values):
-            pieces.setdefault(name, []).append(piece)
-    for name, parts in pieces.items():
-        at = np.concatenate([part.at for part in parts])
-        if not at.size:  # a name without a single number is a problem that was noted, not a column
-            continue
-        order = np.argsort(at, kind="stable")
-        history.columns[name] = Column(steps[at[order]], np.concatenate([part.values for part in parts])[order])
-        history.axes[name] = axes[int(at[order[-1]])]
+def _read_columns(history: History, file: str) -> None:
+    """A file of metrics as columns, some thousands of rows at a time."""
+    columns = _Columns(history, file)
+    try:
+        for rows in read_packs(inside(history.folder, file), history.problems):
+            columns.add(rows)
+    except (RecordError, OSError) as error:
+        history.problems.append(Problem(file, None, str(error)))
+    columns.finish()
 
 
-def _group(
-    history: History, file: str, rows: list[dict[str, Any]]
-) -> tuple[np.ndarray, list[str], dict[tuple[str, ...], tuple[list[int], list[list[Any]]]]]:
-    """Steps and axis of each row, and the rows by the names they hold: rows of one kind convert at C speed."""
-    steps = np.zeros(len(rows), np.int64)
-    axes: list[str] = []
-    groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
-    for i, row in enumerate(rows):
-        step, axis = row.pop("step", None), row.pop("axis", "agent_steps")
-        axes.append(str(axis))
-        if not is_step(step):
-            history.problems.append(Problem(file, None, f"row {i + 1} needs an integer step, but has {step!r:.80}"))
-            continue
-        steps[i] = step
-        at, values = groups.setdefault(tuple(row), ([], []))
-        at.append(i)
-        values.append(list(row.values()))
-    return steps, axes, groups
+class _Columns:
+    """Rows of metrics on their way to columns; rows of one kind convert at C speed."""
+
+    def __init__(self, history: History, file: str):
+        self.history, self.file, self.count, self.lost = history, file, 0, 0
+        self.steps: list[np.ndarray] = []
+        self.pieces: dict[str, list[_Piece]] = {}
+        self.axes: dict[str, str] = {}
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        steps = np.zeros(len(rows), np.int64)
+        groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
+        for i, row in enumerate(rows):
+            step, axis = row.pop("step", None), row.pop("axis", "agent_steps")
+            if not is_step(step):
+                self._no_step(i, step)
+                continue
+            steps[i] = step
+            at, values = groups.setdefault((*row, str(axis)), ([], []))
+            at.append(self.count + i)
+            values.append(list(row.values()))
+        self.steps.append(steps)
+        self.count += len(rows)
+        for (*names, axis), (numbers, values) in sorted(groups.items(), key=lambda item: item[1][0][-1]):
+            for name, piece in _pieces(self.history, self.file, tuple(names), np.array(numbers, np.int64), values):
+                if name in self.pieces or len(self.pieces) < MAX_COLUMNS:
+                    self.pieces.setdefault(name, []).append(piece)
+                    self.axes |= {name: axis} if piece.at.size else {}
+
+    def _no_step(self, i: int, step: Any) -> None:
+        self.lost += 1
+        if self.lost <= MAX_PROBLEMS:
+            told = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
+            self.history.problems.append(Problem(self.file, None, told))
+
+    def finish(self) -> None:
+        """All pieces as columns of the history."""
+        if self.lost > MAX_PROBLEMS:
+            more = f"{self.lost - MAX_PROBLEMS} more rows have no integer step"
+            self.history.problems.append(Problem(self.file, None, more))
+        if len(self.pieces) >= MAX_COLUMNS:
+            more = f"there are more than {MAX_COLUMNS} names; those that came later were left out"
+            self.history.problems.append(Problem(self.file, None, more))
+        steps = np.concatenate(self.steps) if self.steps else np.zeros(0, np.int64)
+        for name in list(self.pieces):
+            parts = self.pieces.pop(name)
+            at, values = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+            if at.size:  # a name without a single number is a problem that was noted, not a column
+                order = np.argsort(at, kind="stable")
+                self.history.columns[name] = Column(steps[at[order]], values[order])
+                self.history.axes[name] = self.axes[name]
 
 
 def _pieces(

@@ -21,12 +21,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from relab import limits
 from relab.enclosed import NO_LINK, own
 from relab.enclosed import RecordError as RecordError
 from relab.enclosed import inside as inside
 
 MAX_PROBLEMS = 100  # reported per file, one by one
-MAX_BYTES = 1 << 29  # read of a file
+MAX_BYTES = limits.ROWS  # read of a file
+MAX_JSON = limits.JSON
+PACK = 20_000  # rows held as dicts at a time
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -250,33 +253,47 @@ def _remedy(path: Path) -> str:
 # ---- Reading
 
 
-def read_jsonl(path: str | os.PathLike[str]) -> tuple[list[dict[str, Any]], list[Problem]]:
+def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[list[dict[str, Any]], list[Problem]]:
     """(rows, problems): lines that are no JSON objects are reported, not raised; a missing file has no rows."""
-    path = Path(path)
-    rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
+    return [row for pack in read_packs(path, problems, most) for row in pack], problems
+
+
+def read_packs(
+    path: str | os.PathLike[str], problems: list[Problem], most: int = MAX_BYTES
+) -> Iterator[list[dict[str, Any]]]:
+    """The same rows, some thousands at a time: as dicts all rows of a long run would fill the memory."""
+    path = Path(path)
     check_regular(path)
-    try:
-        lines = read_start(path, MAX_BYTES).split(b"\n")
-    except FileNotFoundError:
-        return rows, [Problem(path.name, None, "the file is missing")]
-    if path.stat().st_size > MAX_BYTES:
-        problems.append(
-            Problem(path.name, None, f"only the first {MAX_BYTES} of {path.stat().st_size} bytes were read")
-        )
-    last, more = len(lines), 0
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = _decode_row(line)
-        if row is None and len(problems) >= MAX_PROBLEMS:  # a file of noise has millions
-            more += 1
-        elif row is None:
-            what = "the last line is truncated" if number == last else "not a JSON object"
-            problems.append(Problem(path.name, number, f"{what}: {line[:80].decode(errors='replace')!r}"))
-        else:
+    if not path.exists():
+        problems.append(Problem(path.name, None, "the file is missing"))
+        return
+    size, more = path.stat().st_size, 0
+    if size > most:
+        problems.append(Problem(path.name, None, f"only the first {most} of {size} bytes were read"))
+    rows: list[dict[str, Any]] = []
+    for line in limits.lines(path, most):
+        row = _decode_row(line.data) if line.data else None
+        if row is not None:
             rows.append(row)
-    return rows, problems + ([Problem(path.name, None, f"{more} more lines cannot be read")] if more else [])
+        elif line.data is None or line.data.strip():
+            more += len(problems) >= MAX_PROBLEMS  # a file of noise has millions
+            if not more:
+                problems.append(Problem(path.name, line.number, _what(line)))
+        if len(rows) >= PACK:
+            yield rows
+            rows = []
+    if more:
+        problems.append(Problem(path.name, None, f"{more} more lines cannot be read"))
+    yield rows
+
+
+def _what(line: limits.Line) -> str:
+    """What is wrong with a line that is no row."""
+    if line.data is None:
+        return f"longer than {limits.LINE:,} bytes; it was left out"
+    what = "the last line is truncated" if line.last else "not a JSON object"
+    return f"{what}: {line.data[:80].decode(errors='replace')!r}"
 
 
 def shorten(problems: list[Problem], file: str) -> list[Problem]:
@@ -331,9 +348,11 @@ def read_json(folder: str | os.PathLike[str], name: str) -> dict[str, Any]:
     path = inside(folder, name)
     check_regular(path)
     try:
-        value = decode(path.read_bytes())
+        value = decode(limits.read_bytes(path, MAX_JSON))
     except FileNotFoundError:
         raise RecordError(f"{path} is missing; is {folder} a run folder?") from None
+    except limits.TooLargeError as error:
+        raise RecordError(f"{folder}: {error}") from None
     except orjson.JSONDecodeError as error:
         raise RecordError(f"{path} must hold JSON, but {error}") from None
     except RecursionError:

@@ -279,7 +279,7 @@ def beside(key: Any, value: Any, flag: bool = False) -> Any:
         return [beside(key, each, flag) for each in value]
     if not isinstance(value, str):
         return MASK if sure == STRONG else value
-    plain = not value or _is_plain(value, 0, str(key), sure, "", "=") and " " not in value
+    plain = not value or (_is_plain(value, 0, str(key), sure, "", "=") and " " not in value)
     return masked(value) if plain else MASK
 
 

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from relab import limits
+
 ADJECTIVES = """
 able agile airy amber ample apt arid azure basic blithe bold brave brief bright brisk broad calm candid careful cheery
 chief civil clean clear clever cosy crisp curious deft direct eager early easy exact fair famed fast fine firm fleet
@@ -124,11 +126,8 @@ def _nearest(word: str, folders: list[Path]) -> str:
 def _id_of(folder: Path) -> str:
     import orjson
 
-    from relab.enclosed import open_plain
-
     try:
-        with open_plain(folder / "meta.json") as file:
-            meta = orjson.loads(file.read())
+        meta = orjson.loads(limits.read_bytes(folder / "meta.json", limits.JSON, plain=True))
     except (OSError, ValueError):
         return ""
     return str(meta.get("id", "")) if isinstance(meta, dict) else ""

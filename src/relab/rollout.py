@@ -16,7 +16,7 @@ from relab.rng import fill_uniform, mix
 from relab.types import Action, Spec
 
 Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
-STEP_CAP = 100_000  # an evaluation of an env without a time limit ends here, and says so (end "cap")
+STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
 
 
 class Policy(Protocol):
@@ -190,7 +190,7 @@ def first_episodes(
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
     found["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
-    for _ in range(worlds.env.spec.horizon or cap):
+    for _ in range(min(worlds.env.spec.horizon or cap, cap)):
         if frames is not None:
             frames(worlds, waiting)
         memory[fresh] = 0.0

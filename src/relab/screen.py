@@ -136,6 +136,9 @@ def header(facts: Mapping[str, Any]) -> list[str]:
     if random and random.get("return_mean") is not None:
         mean, sd = number(random["return_mean"]), number(random["return_std"])
         lines.append(f"  random policy: return {mean} (sd {sd}, {random['n']} episodes)")
+    elif random and random.get("cut"):
+        lines.append(f"  random policy: no return; {random['cut']} of {random['n']} episodes were not over after"
+                     f" {count(random['cap'])} steps")  # fmt: skip
     return lines
 
 

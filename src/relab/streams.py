@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # splitmix64's increment (Steele et al. 2014)
+WORDS = 2**64
 
 
 def seed_for(seed: int, name: str, *index: int) -> int:
@@ -39,6 +40,20 @@ def splitmix64(z: np.ndarray) -> np.ndarray:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))
+
+
+def world_of(found: int, seed: int, name: str) -> int:
+    """The world whose seed that is: world_seeds turned round, so that no number of worlds need be gone through.
+
+    >>> world_of(int(world_seeds(0, "env", 5)[3]), 0, "env")
+    3
+    """
+    z = found ^ (found >> 31) ^ (found >> 62)
+    z = z * pow(0x94D049BB133111EB, -1, WORDS) % WORDS
+    z = z ^ (z >> 27) ^ (z >> 54)
+    z = z * pow(0xBF58476D1CE4E5B9, -1, WORDS) % WORDS
+    z = z ^ (z >> 30) ^ (z >> 60)
+    return ((z - seed_for(seed, name)) * pow(int(GOLDEN), -1, WORDS) - 1) % WORDS
 
 
 def generator(seed: int, name: str, *index: int) -> np.random.Generator:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from relab import config, names
+from relab import config, limits, names
 from relab.commands.parsing import parse
 from relab.configs.base import require
 from relab.places import printable
@@ -127,7 +127,7 @@ def target_of(args: Gate) -> Target:
 
     if args.command is not None:
         require(not args.words, f"`--command` names what is linted, but got {' '.join(args.words)} besides")
-        text = args.command.read_text(encoding="utf-8", errors="replace")
+        text = limits.read_text(args.command, limits.SETTINGS, errors="replace")
         return Target(str(args.command), parse_command(text))
     require(bool(args.words), "`relab gate lint` needs a YAML file, a run, settings as `relab train` takes them, or"
             " --command FILE")  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from relab import limits
 from relab.screen import count, duration
 
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
@@ -81,7 +82,7 @@ def one(row: Row) -> str:
 
 def tail(log: Path) -> list[str]:
     try:
-        text = log.read_bytes()[-20_000:].decode(errors="replace")
+        text = limits.read_end(log, 20_000).decode(errors="replace")
     except OSError:
         return []
     return [f"    | {text_line}" for text_line in text.splitlines()[-TAIL:]]

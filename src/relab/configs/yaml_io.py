@@ -7,14 +7,15 @@ import functools
 import math
 import os
 import re
-from pathlib import Path
 from typing import Any
 
+from relab import limits
 from relab.configs.base import ConfigError
 from relab.configs.coerce import Text, make_text, scalar
 
 SMALL = 20_000  # characters up to which what was parsed is remembered
-MAX_NODES = 50_000  # aliases can blow a small file up to billions of nodes
+MAX_BYTES = limits.YAML
+MAX_NODES = 30_000  # keys and values; aliases can blow a small file up to billions of them
 
 MAX_DEPTH = 500  # Python's own limit stops the parser a little earlier
 TAGS = ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")
@@ -32,7 +33,9 @@ def read_yaml(path: str | os.PathLike[str], text: bool = False) -> dict[str, Any
     """The mapping in a YAML file. `text=True` keeps every scalar as it was typed (class Text, with its line)."""
     name = os.fspath(path)
     try:
-        source = Path(path).read_text(encoding="utf-8-sig")
+        source = limits.read_bytes(path, MAX_BYTES).decode("utf-8-sig")
+    except limits.TooLargeError as error:
+        raise YamlError(name, None, str(error)) from None
     except UnicodeDecodeError as error:
         raise YamlError(name, None, f"the file must be UTF-8 text, but {error}") from None
     return parse_yaml(source, name, text)
@@ -52,6 +55,8 @@ def _known(source: str, name: str) -> dict[str, Any]:
 
 
 def _parse(source: str, name: str, text: bool) -> dict[str, Any]:
+    if len(source) > MAX_BYTES:
+        raise YamlError(name, None, f"the text has {len(source):,} characters, and no more than {MAX_BYTES:,} are read")
     try:
         _check_depth(source)
         tree = _Builder(name, text).build(_compose(source, name))
@@ -79,13 +84,43 @@ def _compose(source: str, name: str) -> Any:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        return YAML(typ="safe", pure=True).compose(source)
+        yaml = YAML(typ="safe", pure=True)
+        yaml.Composer = _counting()
+        return yaml.compose(source)
+    except _TooManyError as error:
+        message = f"there are more than {MAX_NODES:,} keys and values; is this a file of settings?"
+        raise YamlError(name, error.line, message) from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark is not None else None
         raise YamlError(name, line, " ".join(str(p) for p in (error.context, error.problem) if p)) from None
     except YAMLError as error:
         raise YamlError(name, None, " ".join(str(error).split())) from None
+
+
+class _TooManyError(Exception):
+    """More keys and values than are read, as seen in this line."""
+
+    def __init__(self, line: int):
+        super().__init__(line)
+        self.line = line
+
+
+@functools.cache
+def _counting() -> Any:
+    """ruamel's composer, which stops at the first key or value too many: a count afterwards would come too late."""
+    from ruamel.yaml.composer import Composer
+
+    class Counting(Composer):
+        count = 0
+
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            self.count += 1
+            if self.count > MAX_NODES:
+                raise _TooManyError(self.parser.peek_event().start_mark.line + 1)
+            return super().compose_node(parent, index)
+
+    return Counting
 
 
 class _Builder:

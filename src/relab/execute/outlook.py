@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from relab import processes
+from relab import limits, processes
 from relab.configs.yaml_io import YamlError
 from relab.execute.queue import Item, Queue, age_s
 from relab.jsonl import RecordError, decode
@@ -73,9 +73,7 @@ def progress(run: str | None) -> dict[str, Any] | None:
 
 def _last_row(path: Path) -> dict[str, Any]:
     """The last whole row of a file that is being written; empty where there is none yet."""
-    with open(path, "rb") as file:
-        file.seek(max(0, file.seek(0, 2) - TAIL))
-        lines = file.read().split(b"\n")[:-1]
+    lines = limits.read_end(path, TAIL).split(b"\n")[:-1]
     row = decode(lines[-1]) if lines else None
     return row if isinstance(row, dict) else {}
 
@@ -92,9 +90,7 @@ def why(queue: Queue, item: Item, found: dict[str, Any] | None) -> str:
 
 def last_words(log: Path) -> str:
     try:
-        with open(log, "rb") as file:
-            file.seek(max(0, file.seek(0, 2) - TAIL))
-            lines = file.read().decode(errors="replace").strip().splitlines()
+        lines = limits.read_end(log, TAIL).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
     return f"its last words: {lines[-1].strip()[:200]}" if lines else "it printed nothing"

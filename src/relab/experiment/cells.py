@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from relab import config, history
+from relab import config, history, limits
 from relab.config import Layer, require
 from relab.enclosed import inside, own, subfolder
 from relab.execute import local
@@ -97,7 +97,7 @@ def keep_question(folder: Path, e: Experiment) -> None:
 
 def keep_text(path: Path, text: str) -> None:
     """Written only where it differs: several processes may work on one experiment, each on a run of its own."""
-    if not path.is_file() or path.read_bytes() != text.encode():
+    if not path.is_file() or limits.read_bytes(path, limits.JSON) != text.encode():
         write_atomic(path, text.encode(), several=True)
 
 

@@ -127,7 +127,10 @@ def hashes(folder: Path) -> dict[str, str]:
 
 
 def _hash(path: Path) -> str:
-    return "link" if path.is_symlink() else hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    if path.is_symlink():
+        return "link"
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 # ---- Where it may go

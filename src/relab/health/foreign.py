@@ -65,14 +65,22 @@ def first_setting(view: View, *names: str) -> float | None:
 
 def half_range(view: View) -> float:
     """Half the action range, of the widest dimension; from the spec alone."""
-    low, high = (np.atleast_1d(np.asarray(view.action.get(key, []), np.float64)) for key in ("low", "high"))
+    low, high = (action_ends(view, key) for key in ("low", "high"))
     if not len(low) or len(low) != len(high) or not np.isfinite(high - low).all() or (high <= low).any():
         raise Missing("the action's range (meta.spec.action.low and high)")
     return float((high - low).max() / 2)
 
 
+def action_ends(view: View, key: str) -> np.ndarray:
+    """The lowest or the highest action in each dimension; empty where the spec holds something else."""
+    try:
+        return np.atleast_1d(np.asarray(view.action.get(key) or [], np.float64))
+    except (TypeError, ValueError):  # text, or lists in lists
+        return np.zeros(0)
+
+
 def action_dim(view: View) -> int:
-    dim = view.action.get("dim") or len(view.action.get("low") or [])
+    dim = view.action.get("dim") or len(action_ends(view, "low"))
     if not isinstance(dim, int) or dim < 1:
         raise Missing("meta.spec.action.dim")
     return dim
@@ -96,11 +104,9 @@ def entropy_share(view: View, rows: int = 5) -> Curve:
     """Entropy over its maximum: as logged, else out of the number of actions."""
     if view.has("policy/entropy_share"):
         return view.curve("policy/entropy_share", rows)
-    n = view.action.get("n")
-    choices = [int(x) for x in (n if isinstance(n, list) else [n]) if isinstance(x, int) and x > 0]
-    if not choices:
+    if not view.choices:
         raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
-    most = sum(math.log(x) for x in choices)
+    most = sum(math.log(x) for x in view.choices)
     entropy = view.curve("policy/entropy", rows)
     if most <= 0:
         raise Missing("more than one action")

@@ -13,11 +13,12 @@ from relab.folders import seed_of
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Curve, Group, View, episodes
 from relab.numbers import to_int
-from relab.streams import world_seeds
+from relab.streams import world_of
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
 OUTCOME = re.compile(r"return|reward|success|survival|score")
 CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
+MOST_WORLDS = 2**32  # beyond, a seed that was drawn elsewhere is one of them by chance
 BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
 SPOILT = ("worse-than-random", "plateau", "peak-then-collapse", "peak-selection", "critic-not-learning",
           "advantage-off-centre", "value-up-return-down", "entropy-collapse", "policy-not-moving",
@@ -229,15 +230,20 @@ def evaluation_on_training_seeds(view: View) -> Finding | None:
     seed, worlds = seed_of(view.history, view.name), view.config.get("algo.envs")
     if view.history.source != "relab" or not isinstance(seed, int) or not isinstance(worlds, int):
         raise Missing("relab's own seeds")
-    rows = [(row, {e.get("seed") for e in episodes(row)}) for row in view.history.evals]
+    rows = [(row, _begun(row)) for row in view.history.evals]
     if not rows:
         raise Missing("evaluations with their episodes")
-    training = {int(s) for s in world_seeds(seed, "env", max(worlds, max(len(found) for _, found in rows)))}
-    shared = [row for row, found in rows if found & training]
+    most = max(min(worlds, MOST_WORLDS), max(len(begun) for _, begun in rows))
+    shared = [row for row, begun in rows if any(world_of(s, seed, "env") < most for s in begun)]
     if not shared:
         return None
     told = f"{len(shared)} of {len(rows)} evaluations begin from the training worlds' seeds"
     return Finding(told, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
+
+
+def _begun(row: dict[str, Any]) -> set[int]:
+    """Seeds of an evaluation's episodes, those that a stream can have given."""
+    return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < 2**64}
 
 
 @rule("F1", "duplicated-seeds", algos=(), scope="folder", severity="warning", explains=("single-seed",))

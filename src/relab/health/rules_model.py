@@ -12,6 +12,7 @@ from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
 MODEL = ("dreamer",)
+MOST_BINS = 10_000  # of a categorical head; symexp of 710 is already infinite
 LOST = ("plateau", "peak-then-collapse", "worse-than-random")
 FREE = ("kl_free_nats", "free_nats", "free_bits", "kl_free", "free_nats_min", "kl_free_bits")
 
@@ -152,10 +153,10 @@ def reward_bins(view: View) -> list[float] | None:
     """Places of the bins in symlog units: b_start..b_end in whole steps, else 255 (or so) from -20 to 20."""
     first, last = first_setting(view, "b_start"), first_setting(view, "b_end")
     if first is not None and last is not None:
-        return [float(b) for b in np.arange(first, last)]
+        return [float(b) for b in np.arange(first, last)] if -MOST_BINS < first < last < MOST_BINS else None
     counts = {v for k, v in view.config.items() if re.search(r"(reward_model|reward_head|rewhead).*bins$", k)}
     number = counts.pop() if len(counts) == 1 else None
-    return list(np.linspace(-20, 20, number)) if isinstance(number, int) and 2 < number < 10_000 else None
+    return list(np.linspace(-20, 20, number)) if isinstance(number, int) and 2 < number < MOST_BINS else None
 
 
 # ---- Dreams against the world

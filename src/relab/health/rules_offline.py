@@ -11,6 +11,7 @@ from relab.health.rule import Finding, Missing, rule
 from relab.health.view import Curve, View
 
 OFFLINE = ("awr", "iql")
+SHARPEST, SOFTEST = 1e-100, 1e100  # temperatures whose squares are numbers
 SPOILT = ("plateau", "worse-than-random", "evaluations-swing", "peak-selection")
 
 
@@ -93,7 +94,7 @@ def weights_say_nothing(view: View) -> Finding | None:
     """
     beta, cap = view.number("algo.beta") if "algo.beta" in view.config else first_setting(view, "beta"), _cap(view)
     told = [v for k, v in view.config.items() if k.rpartition(".")[2] in ("norm_adv", "normalize_advantage")]
-    if not told or beta is None or beta <= 0:
+    if not told or beta is None or not SOFTEST >= beta >= SHARPEST:
         raise Missing("norm_adv and beta")
     if told[0] is not True:
         return None

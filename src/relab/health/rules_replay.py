@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from relab.health.foreign import action_dim, first_setting, judged, learned, setting
+from relab.health.foreign import action_dim, action_ends, first_setting, judged, learned, setting
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import Curve, View
 
@@ -95,7 +95,7 @@ def target_network_frozen(view: View) -> Finding | None:
     tau, every, times = _copied(view)
     if view.last_step < 1000 or (tau >= 1 and times >= 1):
         return None
-    share = 1 - (1 - min(tau, 1.0)) ** times if times >= 1 else 0.0
+    share = 1 - (1 - min(max(tau, 0.0), 1.0)) ** times if times >= 1 else 0.0
     if share >= 0.05:
         return None
     return Finding(f"the target network keeps {1 - share:.1%} of its random start (tau {tau:g}, every {every:,.0f})",
@@ -136,7 +136,7 @@ def replay_too_small(view: View) -> Finding | None:
     """
     size = first_setting(view, "buffer_size", "replay_size", "replay_capacity", "capacity")
     batch = first_setting(view, "batch_size", "train_batch_size_per_learner")
-    if size is None or batch is None:
+    if size is None or batch is None or not batch > 0:
         raise Missing("buffer_size and batch_size")
     length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
     if size >= 10 * batch and size >= length:
@@ -239,8 +239,9 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     target, most = setting(view, "target_entropy"), action_dim(view) * math.log(2)
     if target is None:
         raise Missing("a number for target_entropy")
-    low, high = (np.asarray(view.action.get(key) or [0.0], np.float64) for key in ("low", "high"))
-    most = max(most, float(np.log(np.maximum(high - low, 1e-12)).sum()))
+    low, high = action_ends(view, "low"), action_ends(view, "high")
+    if len(low) == len(high) > 0:
+        most = max(most, float(np.log(np.maximum(high - low, 1e-12)).sum()))
     if target <= most:
         return None
     return Finding(f"target_entropy is {target:g}, but these actions have {most:.3g} nats at most", target, 0,

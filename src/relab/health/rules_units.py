@@ -141,7 +141,7 @@ def batch_not_divisible(view: View) -> Finding | None:
     Try: a minibatch size that divides environments times steps.
     """
     rows, batch = _rows(view), _setting(view, "batch_size", "minibatch_size")
-    if batch is None:
+    if batch is None or not (batch > 0 and math.isfinite(batch) and math.isfinite(rows)):
         raise Missing("batch_size")
     if rows % batch == 0 and batch > 1:
         return None

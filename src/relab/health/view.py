@@ -16,6 +16,7 @@ from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.history import History
 
+HUGE = 2**1023  # integers below are doubles
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {
@@ -55,14 +56,14 @@ class View:
     is_parent: bool = False  # the reference is the parent, not a run the user named
     state: str = ""  # finished, running, stale, interrupted, failed, unknown
 
-    @property
+    @cached_property
     def meta(self) -> dict[str, Any]:
-        return self.history.meta
+        return {key: _fitting(value) for key, value in self.history.meta.items()}
 
     @cached_property
     def config(self) -> dict[str, Any]:
         """Dotted key -> value."""
-        return flatten(self.history.config)
+        return {key: _fitting(value) for key, value in flatten(self.history.config).items()}
 
     @cached_property
     def algo(self) -> str | None:
@@ -85,6 +86,12 @@ class View:
         return found if isinstance(found, dict) else {}
 
     @property
+    def choices(self) -> list[int]:
+        """How many actions there are in each dimension; none where nothing sound tells."""
+        n = self.action.get("n")
+        return [x for x in (n if isinstance(n, list) else [n]) if type(x) is int and x > 0]
+
+    @property
     def kind(self) -> str | None:
         """discrete or continuous; what no spec says, a range or a negative entropy tells."""
         kind = self.action.get("kind")
@@ -100,7 +107,7 @@ class View:
     @property
     def has_choice(self) -> bool:
         """Whether the policy can decide anything at all: some tiny environments have one action."""
-        return self.kind != "discrete" or max(self.action.get("n") or [2]) > 1
+        return self.kind != "discrete" or max(self.choices, default=2) > 1
 
     def setting(self, key: str) -> Any:
         if key not in self.config:
@@ -296,6 +303,15 @@ class View:
     def kinds(self) -> set[str]:
         """Kinds of event that happened."""
         return {str(event.get("kind")) for event in self.history.events}
+
+
+def _fitting(value: Any) -> Any:
+    """A value of a file as one that arithmetic can take: integers beyond every double are infinite."""
+    if type(value) is int and abs(value) >= HUGE:
+        return math.inf if value > 0 else -math.inf
+    if isinstance(value, dict):
+        return {key: _fitting(item) for key, item in value.items()}
+    return [_fitting(item) for item in value] if isinstance(value, list) else value
 
 
 def _block(curve: Curve, rows: np.ndarray) -> Evaluation:

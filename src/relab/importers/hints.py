@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from relab import glossary
+from relab import glossary, limits
 from relab.configs.base import ConfigError
 from relab.history import Column, History
 from relab.importers.pattern import Pattern
@@ -124,8 +124,8 @@ def read_toml(root: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        return tomllib.loads(limits.read_text(path, limits.SETTINGS))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError, limits.TooLargeError) as error:
         raise ConfigError(f"{path} must be TOML, but {error}") from None
 
 

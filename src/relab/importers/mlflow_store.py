@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 import numpy as np
 
+from relab import limits
 from relab.configs.base import ConfigError
 from relab.configs.yaml_io import parse_yaml
 from relab.history import History
@@ -153,7 +154,7 @@ def _is_run(listing: Listing) -> bool:
 def _read_folder(source: Source) -> History:
     history, folder = start(source), source.path
     try:
-        about = parse_yaml((folder / "meta.yaml").read_text("utf-8", "replace"), "meta.yaml")
+        about = parse_yaml(limits.read_text(folder / "meta.yaml", limits.YAML, errors="replace"), "meta.yaml")
     except (ConfigError, OSError) as error:
         problem(history, "meta.yaml", str(error), getattr(error, "line", None))
         about = {}

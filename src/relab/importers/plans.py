@@ -17,6 +17,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from relab import limits
 from relab.configs.base import ConfigError
 from relab.configs.views import flatten
 from relab.configs.yaml_io import parse_yaml
@@ -104,7 +105,8 @@ def _ours(folder: Path) -> Plan | None:
 
 def _grid(folder: Path) -> Plan | None:
     try:
-        given = parse_yaml((folder / GRID).read_text("utf-8", "replace"), GRID) if _safe(folder / GRID) else {}
+        text = limits.read_text(folder / GRID, MOST_BYTES, errors="replace") if _safe(folder / GRID) else ""
+        given = parse_yaml(text, GRID)
     except (ConfigError, OSError, ValueError):
         return None
     axes = {str(key).removesuffix(VALUES): list(values) for key, values in given.items()

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from relab import limits
 from relab.configs.views import flatten
 from relab.history import History
 from relab.importers import common, jsonl_file, settings_files, table
 from relab.importers.source import Listing, Names, Source, problem, put
-from relab.jsonl import RecordError
 from relab.numbers import MAX_STEP, integer
 
 MAX_BYTES = 1 << 27
@@ -66,9 +66,7 @@ def _is_run(listing: Listing, name: str) -> bool:
 
 
 def read(history: History, source: Source, file: Path) -> History:
-    if file.stat().st_size > MAX_BYTES:
-        raise RecordError(f"{file.name} has {file.stat().st_size} bytes; more than {MAX_BYTES} are not read")
-    data = file.read_bytes()
+    data = limits.read_bytes(file, MAX_BYTES)
     ini = file.suffix == ".ini"
     flat, metrics = parse_ini(data.decode("utf-8", "replace")) if ini else parse_json(data, file.name)
     for rows in source.files[1:]:

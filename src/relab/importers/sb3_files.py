@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab import limits
 from relab.configs.base import ConfigError
 from relab.configs.yaml_io import parse_yaml
 from relab.history import History
@@ -261,12 +262,12 @@ def zoo(history: History, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("config.yml", "args.yml"):
         for path in sorted(folder.glob(f"*/{name}"))[:1]:
-            if path.is_symlink() or path.parent.is_symlink() or not path.is_file() or path.stat().st_size > MAX_BYTES:
+            if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
                 continue
             try:
-                given = _pairs(path.read_text(encoding="utf-8"), path.name)
+                given = _pairs(limits.read_text(path, MAX_BYTES), path.name)
                 found |= {key: value for key, value in given.items() if not _is_default(key, value)}
-            except (ConfigError, UnicodeDecodeError, RecursionError) as error:
+            except (ConfigError, UnicodeDecodeError, RecursionError, OSError) as error:
                 problem(history, path, str(error), getattr(error, "line", None))
     return _zoo_facts(found)
 

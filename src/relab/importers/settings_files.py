@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from relab import limits
 from relab.configs.base import ConfigError
 from relab.configs.views import flatten
 from relab.configs.yaml_io import parse_yaml
@@ -19,7 +20,7 @@ from relab.importers.source import Source, problem, set_config
 from relab.jsonl import RecordError, check_regular, inside, revive
 from relab.numbers import integer
 
-MAX_BYTES = 4_000_000
+MAX_BYTES = limits.SETTINGS
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
          "hyperparameters.json", "args.json", "args.yaml", "flags.json", "variant.json",
          ".hydra/config.yaml", "params/agent.yaml")  # fmt: skip
@@ -64,11 +65,7 @@ KEYS = _read(SETTINGS)
 def read_settings(path: Path) -> dict[str, Any]:
     """A JSON or YAML file as a mapping; an error says what is wrong with it."""
     check_regular(path)
-    if path.stat().st_size > MAX_BYTES:
-        raise RecordError(
-            f"{path.name} has {path.stat().st_size} bytes; settings of more than {MAX_BYTES} are not read"
-        )
-    data = path.read_bytes()
+    data = limits.read_bytes(path, MAX_BYTES)
     if path.suffix == ".json":
         return parse_json(data, path.name)
     return parse_yaml(data.decode("utf-8-sig", errors="strict"), path.name)

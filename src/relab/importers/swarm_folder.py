@@ -22,7 +22,7 @@ from relab.history import History
 from relab.importers import cleanrl, settings_files, tb_config, tensorboard
 from relab.importers.find import look
 from relab.importers.source import EVENT_FILES, Listing, Source, problem, put, start
-from relab.jsonl import RecordError, read_jsonl
+from relab.jsonl import RecordError, read_jsonl, read_start
 from relab.numbers import is_finite, to_int
 from relab.schedules.evaluated import PROBE, velocity
 
@@ -273,7 +273,7 @@ def _start(step: int, name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
 def _settings(history: History, source: Source, path: Path | None) -> None:
     flat: dict[str, Any] = {}
     if path is not None:
-        text = path.read_text(encoding="utf-8", errors="replace")[:100_000]
+        text = read_start(path, 100_000).decode("utf-8", "replace")
         history.meta["command"] = text.strip()
         try:
             flat = flags(shlex.split(text.replace("\\\n", " ")))

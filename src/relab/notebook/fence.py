@@ -20,7 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from relab import limits
 from relab.jsonl import RecordError, write_atomic
+
+MAX_BYTES = limits.TEXT  # of a file that is taken for a log
 
 BOM = b"\xef\xbb\xbf"
 MARK = re.compile(rb"<!-- relab:(begin|end) ([\w.=+-]+)(?: sha256=([0-9a-f]{12}))? -->[ \t]*\r?")
@@ -184,9 +187,11 @@ def rewrite(path: Path, change: Callable[[bytes], bytes]) -> tuple[bytes, bytes]
 
 def read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return limits.read_bytes(path, MAX_BYTES, "name the log itself, or begin a new one")
     except FileNotFoundError:
         return b""
+    except limits.TooLargeError as error:
+        raise RecordError(f"{path.parent}: {error}") from None
 
 
 def _replace(path: Path, text: bytes) -> None:

@@ -46,7 +46,7 @@ def write(into: Path, entry: Entry, force: bool = False) -> tuple[Path, str]:
 def place_of(folder: Path, entry: Entry) -> Path:
     """The file that holds the entry already, whatever it is called now; else a new one that is free."""
     for path in log.files(folder):
-        if any(block.id == entry.id for block in fence.blocks(path.read_bytes(), path.name)):
+        if any(block.id == entry.id for block in fence.blocks(fence.read(path), path.name)):
             return path
     path = folder / file_name(entry)
     return path if not path.exists() else path.with_stem(f"{path.stem}-{entry.id}")

@@ -22,7 +22,6 @@ INDEX = "relab-index"  # the id of the block that lists the others
 DEFAULT = ("LOG.md", "notes", "experiments/LOG.md")  # where a log is looked for that nobody named
 FACTS = re.compile(r"<!-- relab:facts (\{[^\n<>]*\}) -->")
 HEADING = re.compile(r"^#{1,6}\s+(.*)$")
-MOST = 20_000_000  # bytes of a file that is taken for a log
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,7 @@ def entries(logs: Iterable[Path]) -> list[Logged]:
 
 def read(path: Path) -> list[Logged]:
     """The entries and a person's pieces of one file, in order."""
-    text = path.read_bytes()
-    if len(text) > MOST:
-        raise RecordError(f"{path} has {len(text):,} bytes, which is no log that relab reads; name the log itself")
+    text = fence.read(path)
     found, at, line = [], 0, 1
     for block in [*fence.blocks(text, str(path)), None]:
         stop = len(text) if block is None else block.start

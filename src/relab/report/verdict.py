@@ -183,7 +183,7 @@ def random_level(run: History) -> Point | None:
     found = _get(run.meta, "spec", "random")
     try:
         mean, std, n = float(found["return_mean"]), float(found.get("return_std") or 0), int(found.get("n") or 1)
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
     return Point(0, mean, std / math.sqrt(max(n, 1)), n) if math.isfinite(mean) else None
 

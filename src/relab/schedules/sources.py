@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab import limits
 from relab.schedules.gate import ScheduleError
 
 NAMES = ("predator_velocity", "velocity")
@@ -24,9 +25,7 @@ def read_starts(path: str) -> np.ndarray:
     """float64[k,2]: the velocities in a JSON file; ScheduleError says what is wrong with it."""
     file = Path(path)
     try:
-        if file.stat().st_size > LARGEST:
-            raise ScheduleError(f"{path} has {file.stat().st_size:,} bytes; a file of starts has {LARGEST:,} at most")
-        found = list(velocities(json.loads(file.read_text(encoding="utf-8"))))
+        found = list(velocities(json.loads(limits.read_text(file, LARGEST))))
     except (OSError, ValueError) as error:
         raise ScheduleError(f"{path} cannot be read as a file of starts: {error}") from None
     if not found:

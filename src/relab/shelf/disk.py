@@ -12,8 +12,9 @@ from typing import Any
 
 import orjson
 
+from relab import limits
 from relab.configs.base import require
-from relab.enclosed import listed, open_plain, own
+from relab.enclosed import listed, own
 from relab.jsonl import RecordError
 from relab.shelf import glance
 from relab.shelf.moves import held
@@ -73,8 +74,7 @@ def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
 def _pointed(file: Path) -> str | None:
     """The folder that latest.json or best.json points to; a file that cannot be read is an error, not a licence."""
     try:
-        with open_plain(file) as opened:
-            found: Any = orjson.loads(opened.read())
+        found: Any = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
         return str(found["folder"])
     except FileNotFoundError:
         return None

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
+from relab import limits
 from relab.configs.base import require
-from relab.enclosed import open_plain
 from relab.places import cache_folder
 
 FILE = "labels.json"
@@ -50,8 +50,7 @@ def foreign_file(path: str | os.PathLike[str], key: str) -> Path:
 def read(file: bytes | str | os.PathLike[str]) -> Labels:
     """The labels in a file; none where there is none. What is not as it should be is left out."""
     try:
-        with open_plain(file) as opened:
-            found = orjson.loads(opened.read())
+        found = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
     except (OSError, ValueError):
         return Labels()
     return _of(found) if isinstance(found, dict) else Labels()
