@@ -378,3 +378,61 @@ def test_a_budget_fills_its_placeholder(ask: Callable[..., Path]) -> None:
     path.write_text(path.read_text().replace("{run} fine", "{run} fine --steps {budget}"))
     asked = experiment.load(path)
     assert template.fill(asked.command, {**asked.settings("clip=0.1"), "seed": 0, "run": "x"})[-1] == "5000"
+
+
+# ---- Before the first program runs
+
+
+def answers(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+    """Somebody at a terminal who gives these answers; what he was asked."""
+    left, asked = list(words), []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda text: (asked.append(text), left.pop(0))[1])
+    return asked
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--queue"], ["--only", "clip=0.1-s0"]])
+def test_a_command_is_shown_and_not_run_where_nobody_can_be_asked(
+    more: list[str], ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["experiment", str(ask()), *more]) == 64
+    err = capsys.readouterr().err
+    assert f"{sys.executable} program.py" in err
+    assert "add --yes" in err
+    assert not Path("calls.txt").exists()
+    assert not Path("queue").exists()
+
+
+def test_a_command_is_asked_for_before_the_first_run(
+    ask: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = answers(monkeypatch, "n")
+    assert cli.main(["experiment", str(ask())]) == 0
+    assert asked == ["  run it? [y/N] "]
+    assert f"{sys.executable} program.py" in capsys.readouterr().out
+    assert not Path("calls.txt").exists()
+    asked = answers(monkeypatch, "y", "n")
+    assert cli.main(["experiment", str(ask())]) == 0
+    assert asked == ["  run it? [y/N] ", "  start? [y/N] "]
+    assert len(calls()) == 1, "the first run, for the forecast"
+
+
+def test_a_sweep_asks_for_its_command_too(
+    ask: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = ask().read_text().replace("vary:", "axes:")
+    Path("sweep.yaml").write_text(text)
+    for more in ([], ["--json"]):
+        assert cli.main(["sweep", "sweep.yaml", *more]) == 64
+        assert f"{sys.executable} program.py" in capsys.readouterr().err
+    assert answers(monkeypatch, "n") == []
+    assert cli.main(["sweep", "sweep.yaml"]) == 0
+    assert not Path("calls.txt").exists()
+
+
+def test_what_a_command_shows_is_all_there_is(ask: Callable[..., Path], capsys: pytest.CaptureFixture[str]) -> None:
+    """No escape sequence of the file's hides a part of it."""
+    path = ask()
+    path.write_text(path.read_text().replace("program.py", 'program.py "\\e[2K"'))
+    assert cli.main(["experiment", str(path)]) == 64
+    assert "\x1b" not in capsys.readouterr().err

@@ -126,7 +126,7 @@ class Logger:
 
 def _no_link(path: str, flags: int) -> int:
     """Nothing outside of the folder is written through a link in it."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    return os.open(path, flags + getattr(os, "O_NOFOLLOW", 0), 0o666)  # open() never sets that bit
 
 
 def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
