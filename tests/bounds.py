@@ -16,7 +16,7 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def bounded(seconds: float = 5.0, memory: int = GB) -> Iterator[None]:
-    """Whatever is inside ends within so many seconds and sets no more than so many bytes aside (Linux, main thread)."""
+    """Whatever is inside ends within so many seconds of the processor, with so many more bytes (Linux, main thread)."""
     with _memory(memory), _time(seconds):
         yield
 
@@ -28,15 +28,15 @@ def _time(seconds: float) -> Iterator[None]:
         return
 
     def stop(*_: object) -> None:
-        raise TooLong(f"not done after {seconds:g} s")
+        raise TooLong(f"not done after {seconds:g} s of the processor")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 @contextlib.contextmanager

@@ -6,8 +6,9 @@ nothing in part (settings, JSON, YAML) are refused whole. docs/reliability.md li
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ TEXT = 16_000_000  # bytes of a log that people read: notes, the output of a com
 ROWS = 1 << 29  # bytes of a file of rows that become columns: 8 for each number
 KEPT = 1 << 27  # bytes of a file of rows that stay as they are, at ten times their size
 LINE = 1 << 24  # bytes of a line in a file of rows
-BLOCK = 1 << 22  # bytes read at a time
+BLOCK = 1 << 20  # bytes read at a time
 
 
 class TooLargeError(OSError):
@@ -86,8 +87,31 @@ def split(given: Iterable[bytes], longest: int = LINE) -> Iterator[Line]:
 
 
 def blocks(path: str | os.PathLike[str], most: int = ROWS, block: int = BLOCK) -> Iterator[bytes]:
-    """The first `most` bytes of a file, a few at a time."""
+    """The first `most` bytes of a file, a few at a time; whoever watches hears how far it is."""
     with open(path, "rb") as file:
-        while most > 0 and (data := file.read(min(block, most))):
-            most -= len(data)
+        size, done = min(os.fstat(file.fileno()).st_size, most), 0
+        while done < most and (data := file.read(min(block, most - done))):
+            report(done, size, os.fsdecode(path))
+            done += len(data)
             yield data
+
+
+# ---- Progress
+
+Heard = Callable[[int, int, str], None]  # bytes done, of how many, the file
+_watchers: list[Heard] = []
+
+
+@contextlib.contextmanager
+def watched(heard: Heard) -> Iterator[None]:
+    """Inside, `heard` is told how far a file is that is read."""
+    _watchers.append(heard)
+    try:
+        yield
+    finally:
+        _watchers.remove(heard)
+
+
+def report(done: int, size: int, path: str) -> None:
+    for heard in _watchers:
+        heard(done, size, path)

@@ -10,7 +10,7 @@ import pytest
 
 from relab.folders import group_key, seed_of
 from relab.history import History
-from relab.importers import csv_file, find, table
+from relab.importers import common, csv_cells, csv_file, find, table
 
 
 def read(tmp_path: Path, text: str, name: str = "log.csv") -> History:
@@ -258,7 +258,7 @@ def test_a_large_table_is_the_same_as_a_small_one(monkeypatch):
     text = "\n".join(["step,a,gap,word,seed,odd", *rows]) + "\n"
     whole = csv_file.parse(text.encode(), "a.csv")
     for limit in (1, 7, 59, 60, 61):
-        monkeypatch.setattr(csv_file, "PACK", limit)
+        monkeypatch.setattr(table, "PACK", limit)
         found = csv_file.parse(text.encode(), "a.csv")
         assert (found.lines, found.problems) == (whole.lines, whole.problems)
         assert found.cells["seed"] == whole.cells["seed"] == ["007"] * 60
@@ -269,9 +269,9 @@ def test_a_large_table_is_the_same_as_a_small_one(monkeypatch):
 
 
 def test_a_cut_last_line_of_a_large_table(monkeypatch):
-    monkeypatch.setattr(csv_file, "PACK", 3)
+    monkeypatch.setattr(table, "PACK", 3)
     found = csv_file.parse(b"step,a\n1,1\n2,2\n3,3\n4,4", "a.csv")
-    assert found.lines == [2, 3, 4]
+    assert list(found.lines) == [2, 3, 4]
     assert list(found.cells["a"]) == [1.0, 2.0, 3.0]
     assert "may be cut" in found.problems[-1].message
 
@@ -279,3 +279,73 @@ def test_a_cut_last_line_of_a_large_table(monkeypatch):
 def test_quoted_line_breaks_and_all_kinds_of_line_ends():
     found = csv_file.parse(b'step,"a\nb"\r\n1,2\r3,4\n\n5,6\n', "a.csv")
     assert found.cells["step"] == ["1", "3", "5"]
+
+
+# ---- Large files
+
+
+def both(data: bytes, monkeypatch) -> None:
+    """A file cell by cell, and at C speed in chunks of a few lines: the same columns, lines and problems."""
+    monkeypatch.setattr(csv_cells, "LARGE", 1 << 60)
+    slow = csv_file.parse(data, "a.csv")
+    monkeypatch.setattr(csv_cells, "LARGE", 0)
+    monkeypatch.setattr(csv_cells, "HEAD_BYTES", 40)
+    for size in (7, 40, 300, 10**6):
+        fast = csv_file.parse([data[i : i + size] for i in range(0, len(data), size)], "a.csv")
+        assert (list(fast.lines), fast.problems) == (list(slow.lines), slow.problems)
+        assert list(fast.cells) == list(slow.cells)
+        for name in slow.cells:
+            if common.plain(name) in table.KEYS:
+                assert list(fast.cells[name]) == list(slow.cells[name])
+            before, now = table.numbers(slow.cells[name]), table.numbers(fast.cells[name])
+            np.testing.assert_array_equal(now.values, before.values)
+            assert (now.at.tolist(), now.bad) == (before.at.tolist(), before.bad)
+
+
+ROWS = {
+    "plain": "{i},{x},-1e-3\n",
+    "gaps": "{i},,\n,{x},\n{i},1,2\n",
+    "nan": "{i},nan,-inf\n{i},NaN,inf\n{i},1,2\n",
+    "nan and gaps": "{i},nan,\n{i},inf,1\n",
+    "words": "{i},word,1\n{i},2,true\n{i},null,False\n",
+    "other numbers": "{i},.5,1.\n{i},+1,007\n{i},1_000,0x1\n{i},1e999,123456789012345678901234567890\n",
+    "blanks": " {i} , 2,\t3 \n\n{i},  ,1\n",
+    "windows": "{i},1,2\r\n{i},3,4\r\n",
+    "old mac": "{i},1,2\r",
+    "ends mixed": "{i},1,2\r\n{i},3,4\n{i},5,6\r",
+    "short and long": "{i},1\n{i},1,2,3\n{i},1,2\n",
+    "brackets": "{i},[1],2\n{i},{{}},[]\n",
+    "header again": "{i},1,2\nstep,a,b\n",
+    "quotes": '{i},"1",2\n{i},1,"a\nb"\n{i},3,4\n',
+    "comments": "#{i},1,2\n{i},1,2\n",
+}
+
+
+@pytest.mark.parametrize("kind", ROWS)
+@pytest.mark.parametrize("end", ["", "9,9", "9,9,9"])
+def test_both_ways_of_reading_say_the_same(kind, end, monkeypatch):
+    rows = "".join(ROWS[kind].format(i=i, x=i / 7) for i in range(30))
+    both(f"# made up\nstep,a,b\n{rows}{end}".encode(), monkeypatch)
+    both(f"step,a,b\n5,6,7\n{rows}{end}".replace(",", ";").encode(), monkeypatch)
+    both(f"\ufeffstep,a,b\n{rows}{end}".encode(), monkeypatch)
+
+
+def test_text_beside_numbers_both_ways(monkeypatch):
+    rows = "".join(f"{i},007,walker é,{i / 3},{'train' if i % 2 else 'eval'}\n" for i in range(50))
+    both(f"step,seed,env,a,phase\n{rows}".encode(), monkeypatch)
+    both(f"step,seed,env,a,phase\n{rows}".encode("utf-16"), monkeypatch)
+    both(f"seed,env\n{'1,a' * 20}\n".encode(), monkeypatch)
+
+
+def test_a_large_file_is_read_in_little_more_than_its_numbers_take(tmp_path):
+    import tracemalloc
+
+    with open(tmp_path / "a.csv", "w") as file:
+        file.write("step,reward,kl,loss\n")
+        file.writelines(f"{i},{i / 7:.6f},0.01,{i % 13}\n" for i in range(200_000))
+    tracemalloc.start()
+    found = csv_file.load(tmp_path / "a.csv")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.lines) == 200_000
+    assert peak < 50_000_000  # 6.4 MB of numbers, and what one block of 1 MB takes while it is read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,10 +66,13 @@ def _filled(rule: Rule, found: Finding) -> Finding:
     return found
 
 
-def ask_run(rules: list[Rule], view: View) -> tuple[list[Finding], list[NotChecked]]:
-    """All rules about one run, held against its reference."""
+def ask_run(
+    rules: list[Rule], view: View, tell: Callable[[], None] = lambda: None
+) -> tuple[list[Finding], list[NotChecked]]:
+    """All rules about one run, held against its reference; `tell` is called before each of them."""
     findings, gone = [], []
     for rule in rules:
+        tell()
         if rule.scope != "run" or not applies(rule, view):
             continue
         answer = ask(rule, view)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,9 @@ def examine_loaded(
     mutes = read_mutes(Path(path), known, ignore or {})
     report.muted = mutes.reasons
     for number, view in enumerate(views):
-        if tell is not None:
-            tell(number, len(views), view.name)
+        said = partial(tell, number, len(views), view.name) if tell is not None else lambda: None
         muted = mutes.of(view.spec.get("env"))
-        fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view)
+        fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view, said)
         report.findings += fired
         report.not_checked += gone
     asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]

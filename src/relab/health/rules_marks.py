@@ -255,7 +255,7 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
     Refuted by: a program that has no random numbers.
     Try: check where the seed goes: networks, worlds, batches.
     """
-    for group in groups:
+    for group in [each for each in groups if len(each.views) > 1]:
         seen: dict[str, View] = {}
         for view in group.views:
             mark = _fingerprint(view)

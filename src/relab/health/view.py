@@ -14,7 +14,7 @@ from relab.configs.views import flatten
 from relab.glossary import RETURNS
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
-from relab.history import History
+from relab.history import Column, History
 
 HUGE = 2**1023  # integers below are doubles
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
@@ -135,11 +135,17 @@ class View:
         """A metric's finite values; Missing with fewer than `rows` of them."""
         if metric not in self.history.columns:
             raise Missing(metric)
-        steps, values = self.history.columns[metric]
-        good = np.isfinite(values)
-        if good.sum() < rows:
-            raise Missing(f"{rows} finite values of {metric} (there are {int(good.sum())})")
-        return Curve(metric, steps[good], values[good])
+        found = self._curves.get(metric)
+        if found is None:
+            found = self._curves[metric] = _finite(metric, self.history.columns[metric])
+        if len(found) < rows:
+            raise Missing(f"{rows} finite values of {metric} (there are {len(found)})")
+        return found
+
+    @cached_property
+    def _curves(self) -> dict[str, Curve]:
+        """Those that a rule has asked for; many ask for the same."""
+        return {}
 
     @cached_property
     def planned(self) -> float | None:
@@ -303,6 +309,12 @@ class View:
     def kinds(self) -> set[str]:
         """Kinds of event that happened."""
         return {str(event.get("kind")) for event in self.history.events}
+
+
+def _finite(name: str, column: Column) -> Curve:
+    """The finite values of a column; the column itself, uncopied, where all of them are."""
+    good = np.isfinite(column.values)
+    return Curve(name, *column) if good.all() else Curve(name, column.steps[good], column.values[good])
 
 
 def _fitting(value: Any) -> Any:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import orjson
 
+from relab import limits
 from relab.history import History
-from relab.importers import common, tabular
+from relab.importers import common, table, tabular
 from relab.importers.source import Listing, Source
-from relab.importers.table import Table
+from relab.importers.table import KEYS, Packed, Table, join, pack
 from relab.jsonl import MAX_PROBLEMS, Problem, revive, shorten
 from relab.numbers import integer
 
@@ -100,35 +103,73 @@ def load(path: Path) -> Table:
 # ---- Cells
 
 
-def parse(data: bytes, file: str, drop: Sequence[str] = ()) -> Table:
-    """The rows of a file; `drop` names parts of a row that are no metrics."""
-    found = Table(file)
-    lines = data.removeprefix(codecs.BOM_UTF8).split(b"\n")
-    problems = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        row = decode(line)
-        if row is None:
-            what = "the last line is cut" if number == len(lines) else "not a JSON object"
-            problems.append(Problem(file, number, f"{what}: {line[:80].decode(errors='replace')!r}"))
+def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) -> Table:
+    """The rows of a file that is given whole, or in blocks; `drop` names parts of a row that are no metrics."""
+    found, parts = Table(file, lines=array("q")), Parts()
+    problems: list[Problem] = []
+    for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
+        row = decode(line.data) if line.data else None
+        if row is not None:
+            _append(found, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
+            if found.is_full(len(found.lines), len(found.cells), line.number):
+                break
+        elif line.data is None or line.data.strip():
+            problems.append(Problem(file, line.number, _what(line)))
             if len(problems) > 10 * MAX_PROBLEMS and not found.lines:
-                problems.append(Problem(file, number, "no line so far is a JSON object; the rest was not read"))
+                problems.append(Problem(file, line.number, "no line so far is a JSON object; the rest was not read"))
                 break
-        else:
-            _append(found, {key: value for key, value in row.items() if key not in drop}, number)
-            if found.is_full(len(found.lines), len(found.cells), number):
-                break
-    for column in found.cells.values():
-        column += [None] * (len(found.lines) - len(column))
+    parts.finish(found)
     found.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
     return found
 
 
-def _append(found: Table, row: Mapping[str, Any], line: int) -> None:
+def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    for number, block in enumerate(blocks):
+        yield block if number else block.removeprefix(codecs.BOM_UTF8)
+
+
+def _what(line: limits.Line) -> str:
+    if line.data is None:
+        return f"longer than {limits.LINE:,} bytes; it was left out"
+    what = "the last line is cut" if line.last else "not a JSON object"
+    return f"{what}: {line.data[:80].decode(errors='replace')!r}"
+
+
+class Parts:
+    """Rows that were read before those in the table's cells; their numbers take 8 bytes each."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self.columns: dict[str, list[Any]] = {}
+
+    def take(self, found: Table) -> None:
+        """All rows of the table so far, whose columns are empty afterwards."""
+        count = len(found.lines) - self.rows
+        for name, cells in found.cells.items():
+            before = self.columns.setdefault(name, [])
+            if not before and self.rows:
+                before.append(Packed(np.full(self.rows, np.nan), np.ones(self.rows, bool)))
+            cells += [None] * (count - len(cells))
+            before.append(cells if common.plain(name) in KEYS else pack(cells))
+            found.cells[name] = []
+        self.rows = len(found.lines)
+
+    def finish(self, found: Table) -> None:
+        if self.rows:
+            self.take(found)
+            for name in found.cells:
+                found.cells[name] = join(self.columns.pop(name))
+        for column in found.cells.values():
+            if isinstance(column, list):
+                column += [None] * (len(found.lines) - len(column))
+
+
+def _append(found: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
     """One row; columns that come in later are empty before it."""
-    at = len(found.lines)
-    found.lines.append(line)
+    if len(found.lines) - parts.rows >= table.PACK:
+        parts.take(found)
+    at = len(found.lines) - parts.rows
+    found.lines.append(line)  # type: ignore[attr-defined]
     for name, value in flatten(row):
         column = found.cells.get(name)
         if column is None:

@@ -6,8 +6,8 @@ from contextlib import closing
 from pathlib import Path
 
 from relab.importers import csv_file, jsonl_file
+from relab.importers.csv_cells import MAX_COLUMNS, delimiter, header_of, text_of
 from relab.importers.csv_file import ENDS as TABLES
-from relab.importers.csv_file import MAX_COLUMNS, delimiter, header_of, text_of
 from relab.importers.jsonl_file import HEAD_BYTES, LINE_BYTES, decode
 from relab.importers.optuna_store import BROKEN, DATABASES, SQLITE, connect
 from relab.importers.source import EVENT_FILES, Listing

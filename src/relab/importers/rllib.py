@@ -8,6 +8,7 @@ between two evaluations repeat the last one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -98,14 +99,13 @@ def read(source: Source) -> History:
     config = _config(history, source)
     cells = _fresh(tabular.load(source.files[0], parse), config.get("evaluation_interval"))
     table.fill(history, cells, names_for(cells.names, config))
-    last = cells.cells.get("done", [None])[-1:]
-    if last == [True]:
+    if list(cells.cells.get("done", [None])[-1:]) == [True]:
         history.meta["status"] = "finished"
     _use(history, source, config)
     return history
 
 
-def parse(data: bytes, file: str) -> table.Table:
+def parse(data: bytes | Iterable[bytes], file: str) -> table.Table:
     """Like any file of JSON lines, without the config that every line repeats, and without what is no number."""
     return jsonl_file.parse(data, file, drop=("config",))
 
@@ -114,7 +114,7 @@ def _fresh(cells: table.Table, interval: Any) -> table.Table:
     """Evaluations only in the rows in which there was one; NaN of episodes is "none ended", not a number gone wrong."""
     rounds = cells.cells.get("training_iteration", [])
     known = isinstance(interval, int) and interval > 1
-    fresh = [not known or (isinstance(i, int) and i % interval == 0) for i in rounds]
+    fresh = [not known or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
     columns = {}
     for name, column in cells.cells.items():
         if name.startswith("evaluation/") and fresh:

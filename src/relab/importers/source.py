@@ -92,7 +92,7 @@ def put(
     if ours in history.columns:  # two foreign names for one metric: the first keeps it, the other stays readable
         ours, factor = FOREIGN + name, 1.0
     with np.errstate(all="ignore"):  # the largest doubles times a factor are infinite
-        history.columns[ours] = Column(steps, values * factor)
+        history.columns[ours] = Column(steps, values if factor == 1.0 else values * factor)
     history.axes[ours] = axis
     history.mapping[name] = ours
     if factor != 1.0:

@@ -6,7 +6,7 @@ The rules are in docs/importers.md. What cannot be read is reported with its fir
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ from relab.importers.source import Names, problem, put
 from relab.jsonl import Problem
 from relab.numbers import integer
 
-MAX_CELLS = 30_000_000  # of a file, empty ones too: a few short lines below a wide one would fill any memory
+MAX_CELLS = 60_000_000  # of a file, empty ones too: a few short lines below a wide one would fill any memory
+PACK = 50_000  # rows that are held as they were read; beyond, numbers take 8 bytes each
 MAX_STEP = 2**53  # larger integers do not survive a float
 RUN_KEYS = ("run", "run_id", "run_name", "trial", "trial_id", "variant", "method")
 FACT_KEYS = ("algo", "algorithm", "env", "env_id", "env_name", "task")
@@ -27,13 +28,56 @@ WORDS = {"true": 1.0, "false": 0.0}
 Cell = str | float | int | bool | None
 
 
+@dataclass(frozen=True)
+class Packed:
+    """A column of numbers, some of which may be missing."""
+
+    values: np.ndarray  # float64
+    empty: np.ndarray | None = None  # bool; None where no cell is missing
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, (int, np.integer)):
+            return None if self.empty is not None and self.empty[at] else float(self.values[at])
+        return Packed(self.values[at], None if self.empty is None else self.empty[at])
+
+    def __iter__(self) -> Iterator[float | None]:
+        return (self[i] for i in range(len(self)))
+
+
+def pack(cells: Sequence[Cell]) -> Packed | Sequence[Cell]:
+    """A column as numbers where all its cells are numbers or missing, else as it is."""
+    try:
+        return Packed(np.fromiter(map(float, cells), np.float64, len(cells)))  # type: ignore[arg-type]
+    except (ValueError, TypeError, OverflowError):
+        pass  # a cell is missing, or a word
+    read = [_number(cell) for cell in cells]
+    if any(value is False for value in read):
+        return cells
+    empty = np.array([value is None for value in read], bool)
+    return Packed(np.array([np.nan if value is None else value for value in read], np.float64), empty)
+
+
+def join(parts: Sequence[Packed | Sequence[Cell]]) -> Packed | list[Cell]:
+    """Parts of one column below each other; as numbers as long as all of them are."""
+    if not parts or not all(isinstance(part, Packed) for part in parts):
+        return [cell for part in parts for cell in part]
+    packed = [part for part in parts if isinstance(part, Packed)]
+    if all(part.empty is None for part in packed):
+        return Packed(np.concatenate([part.values for part in packed]))
+    empty = [np.zeros(len(part), bool) if part.empty is None else part.empty for part in packed]
+    return Packed(np.concatenate([part.values for part in packed]), np.concatenate(empty))
+
+
 @dataclass
 class Table:
     """The cells of one file, column by column; None and "" are missing."""
 
     file: str
-    cells: dict[str, list[Any]] = field(default_factory=dict)
-    lines: list[int] = field(default_factory=list)  # of each row, from 1
+    cells: dict[str, Any] = field(default_factory=dict)  # lists of cells, or Packed
+    lines: Sequence[int] = field(default_factory=lambda: array("q"))  # of each row, from 1
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -52,8 +96,9 @@ class Table:
         """The same file, fewer rows; what was wrong with the file stays with it."""
         if len(at) == len(self.lines):  # all of them, in order: nothing is copied
             return Table(self.file, self.cells, self.lines, list(self.problems))
-        cells = {name: [column[i] for i in at] for name, column in self.cells.items()}
-        return Table(self.file, cells, [self.lines[i] for i in at], list(self.problems))
+        cells = {name: column[np.asarray(at)] if isinstance(column, Packed) else [column[i] for i in at]
+                 for name, column in self.cells.items()}  # fmt: skip
+        return Table(self.file, cells, array("q", (self.lines[i] for i in at)), list(self.problems))
 
 
 @dataclass(frozen=True)
@@ -66,8 +111,9 @@ class Numbers:
 
 
 def numbers(cells: Sequence[Cell]) -> Numbers:
-    if isinstance(cells, array):
-        return Numbers(np.arange(len(cells)), np.asarray(cells, np.float64), [])
+    if isinstance(cells, Packed):
+        there = np.arange(len(cells)) if cells.empty is None else np.flatnonzero(~cells.empty)
+        return Numbers(there, cells.values if cells.empty is None else cells.values[there], [])
     if None not in cells and "" not in cells:
         try:
             return Numbers(np.arange(len(cells)), np.asarray(cells, np.float64).reshape(len(cells)), [])
@@ -109,12 +155,12 @@ def _text(cell: Cell) -> str:
     return str(cell).strip()
 
 
-def split(table: Table) -> dict[str, list[int]]:
+def split(table: Table) -> dict[str, Sequence[int]]:
     """Run's key -> its rows, in the order in which they appear; one key "" where the file holds one run."""
     columns = sorted(key_columns(table), key=lambda name: KEYS.index(common.plain(name)))
     if not columns:
-        return {"": list(range(len(table.lines)))}
-    found: dict[str, list[int]] = {}
+        return {"": range(len(table.lines))}
+    found: dict[str, Any] = {}
     for i in range(len(table.lines)):
         parts = [_part(name, table.cells[name][i]) for name in columns]
         found.setdefault("/".join(parts), []).append(i)
@@ -222,11 +268,15 @@ def _add(
     if not len(read.at):  # text: no metric, and nothing is wrong with it
         return ""
     _report_cells(history, table, name, cells, read.bad)
-    good = has_step[read.at]
-    at, values = row_step[read.at[good]], read.values[good]
+    at, values = row_step, read.values
+    if len(read.at) < len(row_step) or not has_step.all():  # else the columns share one array of steps
+        good = has_step[read.at]
+        at, values = row_step[read.at[good]], read.values[good]
     order, said = common.in_order(at)
+    if said:
+        at, values = at[order], values[order]
     if len(order):
-        put(history, name, at[order], values[order], axis, translation(name, values, names))
+        put(history, name, at, values, axis, translation(name, values, names))
     return said
 
 

@@ -8,22 +8,23 @@ several values holds a run per value.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from relab import limits
 from relab.history import History
 from relab.importers import settings_files, table
 from relab.importers.source import Listing, Source, start
 from relab.importers.table import Table
-from relab.jsonl import Problem, read_start
+from relab.jsonl import Problem
 
-MAX_BYTES = 1 << 29
+MAX_BYTES = limits.ROWS
 JUDGING = ("eval", "evaluation", "evaluations", "test", "evals")
 PARTS = ("train", "training", "progress", "metrics", "log", "logs", "losses", "result", "results", "history", "stats",
          "learning_curve", "learning_curves", *JUDGING)  # fmt: skip
 Load = Callable[[Path], Table]
-Parse = Callable[[bytes, str], Table]
+Parse = Callable[[Iterable[bytes], str], Table]
 
 
 def runs(listing: Listing, names: Sequence[str], load: Load) -> list[Source]:
@@ -63,7 +64,7 @@ def load(path: Path, parse: Parse) -> Table:
 @lru_cache(maxsize=4)
 def _load(name: str, size: int, changed: int, parse: Parse) -> Table:
     path = Path(name)
-    found = parse(read_start(path, MAX_BYTES), path.name)
+    found = parse(limits.blocks(path, MAX_BYTES), path.name)
     if size > MAX_BYTES:
         found.problems.append(Problem(path.name, None, f"only the first {MAX_BYTES} of {size} bytes were read"))
     return found

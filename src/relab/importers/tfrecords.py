@@ -7,6 +7,7 @@ where a loop in Python would take longer than all the rest.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from typing import BinaryIO
 
 import numpy as np
 
+from relab import limits
+
 BLOCK = 1 << 22  # bytes read at a time
-MAX_RECORD = 1 << 28  # a longer record is taken for a broken length
+MAX_RECORD = 1 << 26  # a longer record is taken for a broken length
 HEADER, FOOTER = 12, 4
 FEW = 40
 MAX_CHECKED = 4096  # bytes of a payload whose checksum is looked at
@@ -95,9 +98,10 @@ class Block:
 
 def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
     """Whole records, some megabytes at a time; what is left of one block begins the next."""
-    rest, good = b"", set[bytes]()
+    rest, good, size = b"", set[bytes](), os.fstat(file.fileno()).st_size
     while True:
         more = file.read(BLOCK)
+        limits.report(scan.end, size, str(file.name))
         block = Block(rest + more, scan.end)
         used = _split(block, good, scan, last=not more)
         yield block
