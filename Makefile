@@ -8,6 +8,7 @@ PEER_STAMP := $(PEER_VENV)/.installed
 DEMO := experiments
 BENCHMARKS := startup record tfevents cartpole_race steady overhead queue two_runs
 SECONDS ?= 60# of fuzzing for each format
+KILLS ?= 1000# of runs by `make test-kill`
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 
@@ -23,7 +24,7 @@ PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WOR
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all fuzz check format bench bench-peers docs clean
+.PHONY: help setup demo test test-all test-kill fuzz check format bench bench-peers docs clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -39,6 +40,9 @@ test: $(STAMP)  ## the tests, without the slow ones
 
 test-all: $(STAMP)  ## all tests, the slow ones too
 	$(PYTEST) -m "slow or not slow"
+
+test-kill: $(STAMP)  ## kill runs of everything KILLS=1000 times, resume them, compare all bytes; the table goes to docs/reliability.md
+	$(ONE_THREAD) $(PY) tests/kill/kill_driver.py $(KILLS) --write
 
 fuzz: $(STAMP)  ## search for bytes that break an importer, SECONDS=60 for each format; needs atheris in .venv
 	@$(PY) -c 'import atheris' 2>/dev/null || { echo "skipped: atheris is not installed ($(PY) -m pip install atheris)"; exit 0; }; \
