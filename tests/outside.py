@@ -11,7 +11,16 @@ from typing import Any
 
 # The last part of these paths is not followed: a link there is itself opened (and refused), moved or removed.
 LINKS_THEMSELVES = {"os.remove", "os.rename", "os.rmdir", "os.mkdir"}
-WATCHED = {"open", "os.listdir", "os.scandir", "os.truncate", "os.utime", "os.chmod", *LINKS_THEMSELVES}
+WATCHED = {
+    "open",
+    "sqlite3.connect",
+    "os.listdir",
+    "os.scandir",
+    "os.truncate",
+    "os.utime",
+    "os.chmod",
+    *LINKS_THEMSELVES,
+}
 
 _forbidden: list[str] = []  # the folder that is watched; empty while nobody watches
 _seen: list[str] = []
@@ -27,7 +36,7 @@ def _hook(event: str, args: tuple[Any, ...]) -> None:
 def _reaches(event: str, path: Any, args: tuple[Any, ...]) -> bool:
     if not isinstance(path, (str, bytes, os.PathLike)):
         return False
-    text = os.fsdecode(path)
+    text = os.fsdecode(path).removeprefix("file://").removeprefix("file:").partition("?")[0]
     itself = event in LINKS_THEMSELVES or (event == "open" and bool((args[2] or 0) & os.O_NOFOLLOW))
     parent = os.path.realpath(os.path.dirname(text) or ".")
     leads_to = os.path.join(parent, os.path.basename(text)) if itself else os.path.realpath(text)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import outside
 from relab import checkpoint, cli, enclosed
+from relab.importers import find
 from relab.jsonl import RecordError, encode
 from relab.shelf import moves
 from runs import Interrupt, run
@@ -208,3 +210,30 @@ def test_without_links_every_command_works(place: Path, capsys: pytest.CaptureFi
     codes = {line: cli.main(line.split()) for line in (*READ, *PLAY, *CHANGE)}
     wrong = {line: code for line, code in codes.items() if code not in (0, 1) and not line.startswith("gate")}
     assert not wrong, "".join(capsys.readouterr().err)
+
+
+# ---- Folders of other tools
+
+FOREIGN = Path(__file__).parent / "importers" / "fixtures"
+
+
+def linked(folder: Path, canary: Path) -> Iterator[str]:
+    """Each name of a file or folder below, one at a time, as a link to itself in the canary."""
+    for path in {path.name: path for path in sorted(folder.rglob("*"))}.values():
+        target = canary / "taken"
+        shutil.move(path, target)
+        path.symlink_to(target)
+        yield str(path.relative_to(folder))
+        path.unlink()
+        shutil.move(target, path)
+
+
+@pytest.mark.parametrize("tool", sorted(path.name for path in FOREIGN.iterdir() if path.is_dir()))
+def test_links_in_folders_of_other_tools_are_not_followed(tool: str, tmp_path: Path) -> None:
+    folder, canary = tmp_path / tool, tmp_path / "canary"
+    shutil.copytree(FOREIGN / tool, folder)
+    canary.mkdir()
+    for name in linked(folder, canary):
+        with outside.watched(canary) as seen, contextlib.suppress(RecordError):  # nothing else is there to be read
+            find.load_all(folder)
+        assert not seen, f"{name} of {tool}: {seen}"

@@ -58,8 +58,10 @@ def sources(listing: Listing) -> list[Source]:
 
 
 def _boards(folder: Path) -> list[Path]:
-    """Event files in tb/ and one folder below it."""
+    """Event files in tb/ and one folder below it; none where it is a link."""
     root = folder / TB
+    if root.is_symlink():
+        return []
     below = [root / name for name in look(root).folders]
     return [file for place in (root, *below) for file in tensorboard.event_files(place)]
 
