@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from relab import names
+from relab import masks, names
 from relab.commands.parsing import parse
 from relab.config import require
 
@@ -92,10 +92,11 @@ def watch(command: list[str], folder: Path, args: Capture) -> int:
 
 
 def pump(source: IO[str], log: IO[str], printed: Printed) -> None:
+    hide = masks.Lines()
     for line in source:
         sys.stdout.write(line)
         sys.stdout.flush()
-        log.write(line)
+        log.write(hide(line))
         log.flush()
         printed.see(line)
 
@@ -121,7 +122,7 @@ class Printed:
 
         args = self.args
         self.logger = Logger(str(self.folder), seed=args.seed, env=args.env, algo=args.algo, axis=axis)
-        self.logger.meta["command"] = shlex.join(self.command)
+        self.logger.meta["command"] = shlex.join(masks.masked(self.command))
 
     def close(self, status: str, code: int) -> None:
         if self.logger is None and not (self.folder / "meta.json").exists():

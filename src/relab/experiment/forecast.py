@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import config, history
+from relab import config, history, masks
 from relab.config import ConfigError, require
 from relab.execute import local
 from relab.experiment import foreign
@@ -85,7 +85,7 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
         if done.interrupted:
             raise Interrupted
         if done.failed:
-            raise ConfigError(f"the pilot run failed: {pilot.log.read_text(errors='replace')[-500:]}")
+            raise ConfigError(f"the pilot run failed: {masks.mask(pilot.log.read_text(errors='replace'))[-500:]}")
         found = history.load(Path(root) / "pilot")
         column_of(found, e)
         return cost(found, cfg, runs, workers)
