@@ -107,7 +107,13 @@ def said_by(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     return lambda: "".join(capsys.readouterr())
 
 
-LINKED = pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
+# `make test` takes one group of each kind: a file, a folder, a file below a folder; `make test-all` takes every one.
+USUAL = ("meta.json", "checkpoints", "labels.json")
+LINKED = pytest.mark.parametrize(
+    "names",
+    [pytest.param(names, marks=() if names[0] in USUAL else pytest.mark.slow) for names in GROUPS],
+    ids=lambda names: names[0],
+)
 Said = pytest.CaptureFixture[str]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab import record
+from relab import masks, record
 from relab.configs.base import ConfigError
 from relab.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
 from relab.numbers import MAX_STEP
@@ -83,6 +83,17 @@ def _read_heads(history: History) -> None:
             setattr(history, attr, read(history.folder))
         except (RecordError, ConfigError, OSError) as error:
             history.problems.append(Problem(file, getattr(error, "line", None), str(error)))
+    mask_heads(history)
+
+
+def mask_heads(history: History) -> None:
+    """Settings, command and intent without secrets, before anybody shows, compares or exports them.
+
+    The patch is left to those who show it: it is long, and relab's own records hold it masked.
+    """
+    history.config = masks.masked(history.config)
+    shown = {key: history.meta[key] for key in ("command", "intent") if history.meta.get(key)}
+    history.meta |= masks.of_meta(shown)
 
 
 def _rows(history: History, name: str) -> list[dict[str, Any]]:

@@ -18,6 +18,7 @@ import json
 import math
 import os
 import platform
+import re
 import sys
 import time
 from typing import Any, Dict, Iterable, List, Mapping, Optional
@@ -49,7 +50,7 @@ class Logger:
         os.makedirs(chosen, exist_ok=True)
         if os.path.exists(os.path.join(chosen, "metrics.jsonl")):
             raise ValueError(f"Logger must write into a new folder, but {chosen} holds a run; choose another name")
-        settings = _nested(config or {}, seed, env, algo)
+        settings = _masked(_nested(config or {}, seed, env, algo))
         self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
         self.meta = _facts(seed, env, intent)
         self._beat = 0.0
@@ -115,6 +116,7 @@ class Logger:
 
     def _write_meta(self) -> None:
         self._beat, self.meta["heartbeat"] = time.monotonic(), _now()
+        self.meta.update({key: _masked(self.meta.get(key)) for key in ("command", "intent")})
         self._replace("meta.json", json.dumps(self.meta, indent=1))
 
     def _replace(self, name: str, text: str) -> None:
@@ -221,7 +223,7 @@ def _nested(config: Mapping[str, Any], seed: Any, env: Any, algo: Any) -> Dict[s
 
 def _facts(seed: Any, env: Any, intent: Any) -> Dict[str, Any]:
     return {
-        "schema": SCHEMA, "status": "running", "command": " ".join(sys.argv), "seed": seed, "intent": intent,
+        "schema": SCHEMA, "status": "running", "command": " ".join(_words(sys.argv)), "seed": seed, "intent": intent,
         "parent": None, "spec": {"env": env}, "packages": {"python": platform.python_version()}, "started": _now(),
         "logger": "relab.logger",
     }  # fmt: skip
@@ -236,3 +238,114 @@ def _env_id(envs: Any) -> Any:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"
+
+
+# ---- Secrets: a short version of relab/masks.py, for a command line and settings
+
+_SHAPE = re.compile(
+    r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----(?:[^-]|-(?!-)){0,20000}(?:-{5,6}END [A-Z ]{0,40}-----)?"
+    r"|(?<![\w-])(?:eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?|AIza[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}|ya29\.[\w.-]{20,}"
+    r"|(?:glpat|nvapi|xai|pplx|tvly|pypi)[-_][\w-]{16,}|sk-(?=[A-Za-z_-]{0,40}[0-9])[\w-]{16,}|xox[a-z]-[\w-]{10,}"
+    r"|xapp-[\w-]{10,}|github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,}|[prs]k_(?:live|test)_[A-Za-z0-9]{10,}"
+    r"|(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w-])"
+    r"|(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{20,}|\d{8,10}:AA[\w-]{30,})"
+    r"|(?<=://)[^\s/\"'<>:]{0,300}:[^\s/\"'<>]{1,300}(?=@)|(?<=https://)[^\s/\"'<>]{1,300}(?=@)"
+    r"|(?<=[Bb]earer )(?=[A-Za-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"
+)
+_PART = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s;&\"'`\[\])}]+)"
+_AT = re.compile(
+    r"(?<![\w.\-])(-{0,2})([A-Za-z_][\w.\-]{0,99})([\"']?\]?[ \t]{0,8}[=:][ \t]{0,8}|[ \t]{1,8}|[\"'],[ \t]{0,8})"
+)
+_VALUE = re.compile(r"(?:(?i:bearer|basic|token)[ ])?" + _PART + "+")
+_STAYS = re.compile(
+    r"[\"']?(?:(?i:none|null|true|false|yes|no|str|int|float|bool|any)(?=[\s,;\"')\]}|]|$)|\*\*\*|\$\{?[A-Z][A-Z0-9_]*"
+    r"|\{\w+\}|<[\w/|-]+>)"
+)
+_CODE = re.compile(r"[,;)\]}]|[A-Za-z_][A-Za-z_.]{0,80}\(|[\"']?[.~]{0,2}/")  # nothing, a call, a path
+_NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]*\d(?:[eE][-+]?\d+)?(?=[\s,;&\"')\]}]|$)")
+_SECRET = re.compile(r"(?:^|_)(?:\w*passw(?:or)?ds?|passphrase|pwd|pw|secrets?|authorization)$")
+_WEAK = re.compile(
+    r"(?:^|_)(?:auth|jwt|cookies?|credentials?|(?:\w*(?:api|access|private|secret|ssh|wandb|openai|hf|huggingface|aws"
+    r"|azure|github|gitlab|comet|neptune|clearml|account|service|client|auth|user|db|root|admin|bot|refresh)_?)"
+    r"(?:keys?|tokens?|pass))$"
+    r"|^(?!.*(?:max|min|num|eos|bos|pad|unk|mask|sep|cls|special|stop|start|end)_token$)(?:\w*_)?token$"
+)
+_MANY = re.compile(r"[ \t]{1,8}(?!-)" + _PART)
+
+
+def _named(name: str, flag: bool) -> int:
+    """2: any value of this name is a secret, 1: one that is no number, 0: none is."""
+    low = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[.\-]", "_", name).lower().rstrip("_0123456789")
+    low = low[:-3] if low.endswith("_id") else low
+    if _SECRET.search(low) or _WEAK.search(low):
+        return 2 if _SECRET.search(low) else 1
+    loud = name.isupper() and name.endswith(("_KEY", "_TOKEN", "_PASS"))
+    return int(loud or (flag and low in ("key", "keys", "pass")))
+
+
+def _mask(text: str) -> str:
+    """A text with secrets as ***; relab masks again, and more, when it reads."""
+    text, parts, done, at = _SHAPE.sub("***", text), [], 0, 0
+    found = _AT.search(text)
+    while found:
+        end = _behind(text, found)
+        parts += [text[done : found.end()], "***"] if end else []
+        done, at = (end, end) if end else (done, found.end(2))
+        found = _AT.search(text, at)
+    return "".join(parts) + text[done:]
+
+
+def _behind(text: str, found: Any) -> int:
+    """Where the secret behind a name ends; 0 where there is none."""
+    dashes, name, between, at = found[1], found[2], found[3], found.end()
+    sure = _named(name, bool(dashes))
+    if not sure or (not dashes and (not between.strip() or "," in between)):
+        return 0
+    if _STAYS.match(text, at) or (sure == 1 and _NUMBER.match(text, at)) or (dashes and text.startswith("-", at)):
+        return 0
+    if not dashes and _CODE.match(text, at):
+        return 0
+    quote = text[found.start() - 1 : found.start()]
+    whole = quote in ("'", '"') and "=" in between and text[at : at + 1] not in ("'", '"')
+    if whole and text.find(quote, at, at + 2000) > 0:  # '--password=a b'
+        return text.find(quote, at, at + 2000)
+    value = _VALUE.match(text, at)
+    more = value and not between.strip() and name.endswith("s") and _MANY.match(text, value.end())
+    while more:
+        value, more = more, _MANY.match(text, more.end())
+    return value.end() if value else 0
+
+
+def _masked(data: Any) -> Any:
+    """Plain data with every secret as ***, by shape and by the name of its setting."""
+    if isinstance(data, str):
+        return _mask(data)
+    if isinstance(data, list):
+        return [_masked(each) for each in data]
+    if not isinstance(data, dict):
+        return data
+    return {key: _setting(str(key), value) for key, value in data.items()}
+
+
+def _words(words: List[str]) -> List[str]:
+    """The words of a command: a flag and its value are two of them, or all behind the first = is the value."""
+    found = []
+    for i, word in enumerate(words):
+        flag, equals, value = (word if word.startswith("-") or "=" in word else "").partition("=")
+        before = words[i - 1] if i else ""
+        if before.startswith("-") and "=" not in before and not word.startswith("-"):
+            flag, equals, value = before, "", word
+        dashes, name = flag.startswith("-"), flag.lstrip("-+")
+        sure = _named(name, dashes) if value and re.match(r"[A-Za-z_][\w.\-]{0,99}$", name) else 0
+        stays = not sure or _STAYS.match(value) or (sure == 1 and _NUMBER.match(value))
+        found.append(_mask(word) if stays else (flag + "=" if equals else "") + "***")
+    return found
+
+
+def _setting(name: str, value: Any) -> Any:
+    sure = _named(name, False)
+    if not sure or isinstance(value, (dict, bool)) or value is None or value == "":
+        return _masked(value)
+    if isinstance(value, list):
+        return [_setting(name, each) for each in value]
+    return "***" if sure == 2 or not isinstance(value, (int, float)) else value

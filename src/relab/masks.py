@@ -18,40 +18,65 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 MASK = "***"
+MACHINE = ("packages", "machine", "spec")  # of meta.json: what relab says itself, with names like google-auth
+LONGEST_KEY = 200  # lines of a private key
 STRONG, WEAK, MAYBE, NO = "strong", "weak", "maybe", ""  # how much a name says of its value
 
 # ---- By shape
 
 _ANY = r"[A-Za-z0-9_-]"
-SHAPES = (
-    re.compile(  # a private key, in a patch too, where each line has a sign; cut off, as far as it goes
+SHAPES = {  # what must stand in the text (asked first, because that is fast) -> the pattern
+    (
+        "-----BEGIN ",
+    ): re.compile(  # a private key, in a patch too, where each line has a sign; cut off, as far as it goes
         r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----"
         r"(?:(?:[^-]|-(?!-)){0,20000}-{5,6}END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----|[A-Za-z0-9+/=\\\s]*)"
     ),
-    re.compile(rf"(?<!{_ANY})eyJ{_ANY}{{8,}}\.{_ANY}{{8,}}(?:\.{_ANY}*)?"),  # JSON web token
-    re.compile(rf"(?<!{_ANY})(?:AIza{_ANY}{{30,}}|ya29\.[\w.-]{{20,}}|GOCSPX-{_ANY}{{20,}})"),  # Google
-    re.compile(r"(?<![A-Za-z0-9])(?:github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,})"),
-    re.compile(rf"(?<!{_ANY})(?:glpat|gldt|glrt|nvapi|xai|pplx|tvly|pypi|shpat|lin_api)[-_]{_ANY}{{16,}}"),
-    re.compile(rf"(?<!{_ANY})sk-(?=[A-Za-z_-]{{0,40}}[0-9]){_ANY}{{16,}}"),  # OpenAI, Anthropic and others
-    re.compile(r"(?<![A-Za-z0-9])(?:[prs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"),  # Stripe
-    re.compile(r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"),  # Amazon
-    re.compile(r"(?<![A-Za-z0-9])(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"),
-    re.compile(r"(?<![A-Za-z0-9])(?:dckr_pat|dop_v1|wandb_v1|api_org)_[\w-]{20,}"),
-    re.compile(r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),  # Slack
-    re.compile(r"(?<![A-Za-z0-9.])SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
-    re.compile(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}"),  # Telegram
-)
+    ("eyJ",): re.compile(rf"(?<!{_ANY})eyJ{_ANY}{{8,}}\.{_ANY}{{8,}}(?:\.{_ANY}*)?"),  # JSON web token
+    ("AIza", "ya29.", "GOCSPX-"): re.compile(
+        rf"(?<!{_ANY})(?:AIza{_ANY}{{30,}}|ya29\.[\w.-]{{20,}}|GOCSPX-{_ANY}{{20,}})"
+    ),
+    ("github_pat_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_"): re.compile(
+        r"(?<![A-Za-z0-9])(?:github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,})"
+    ),
+    ("glpat", "gldt", "glrt", "nvapi", "xai", "pplx", "tvly", "pypi", "shpat", "lin_api"): re.compile(
+        rf"(?<!{_ANY})(?:glpat|gldt|glrt|nvapi|xai|pplx|tvly|pypi|shpat|lin_api)[-_]{_ANY}{{16,}}"
+    ),
+    ("sk-",): re.compile(rf"(?<!{_ANY})sk-(?=[A-Za-z_-]{{0,40}}[0-9]){_ANY}{{16,}}"),  # OpenAI, Anthropic and others
+    ("k_live_", "k_test_", "whsec_"): re.compile(  # Stripe
+        r"(?<![A-Za-z0-9])(?:[prs]k_(?:live|test)|whsec)_[A-Za-z0-9]{10,}"
+    ),
+    ("AKIA", "ASIA", "ABIA", "ACCA"): re.compile(  # Amazon
+        r"(?<![A-Za-z0-9])(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])"
+    ),
+    ("hf_", "r8_", "gsk_", "npm_"): re.compile(
+        r"(?<![A-Za-z0-9])(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}"
+    ),
+    ("dckr_pat_", "dop_v1_", "wandb_v1_", "api_org_"): re.compile(
+        r"(?<![A-Za-z0-9])(?:dckr_pat|dop_v1|wandb_v1|api_org)_[\w-]{20,}"
+    ),
+    ("xox", "xapp-"): re.compile(r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),  # Slack
+    ("SG.",): re.compile(r"(?<![A-Za-z0-9.])SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    (":AA",): re.compile(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}"),  # Telegram
+}
+_BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY")
 _LINE = r"[^\n|;&]{0,200}?[ \t]"
-WITHIN = (  # the first group stays
-    re.compile(r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[\w/-]{8,}"),
-    re.compile(r"(?i)([?&](?:key|sig|signature|x-amz-(?:signature|credential|security-token))=)[^\s&#\"'<>]+"),
-    re.compile(r"(?i)(\bbearer[ \t])[ \t]{0,8}(?=[a-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"),
-    re.compile(r"(?i)((?<![\w-])(?:set-)?cookie:[ \t])[^\n\"']+"),
-    re.compile(rf"(\b(?:mysql|mysqldump|mysqladmin|mariadb)\b{_LINE}-p)(?!\*\*\*)[^\s-]\S*"),
-    re.compile(rf"(\b(?:sshpass|(?:docker|podman)[ ]login)\b{_LINE}-p[ \t]?)(?!\*\*\*)[^\s-]\S*"),
-    re.compile(rf"(\bredis-cli\b{_LINE}-a[ \t])\S+"),
-    re.compile(rf"(\b(?:curl|wget|http)\b{_LINE}(?:-u|--user)[ =]['\"]?[^\s:'\"]{{1,80}}:)[^\s'\"]+"),
-)
+WITHIN = {  # the same in small letters; the first group stays
+    ("hooks.slack.com/", "/api/webhooks/"): re.compile(
+        r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[\w/-]{8,}"
+    ),
+    ("key=", "sig=", "signature=", "x-amz-"): re.compile(
+        r"(?i)([?&](?:key|sig|signature|x-amz-(?:signature|credential|security-token))=)[^\s&#\"'<>]+"
+    ),
+    ("bearer",): re.compile(r"(?i)(\bbearer[ \t])[ \t]{0,8}(?=[a-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"),
+    ("cookie:",): re.compile(r"(?i)((?<![\w-])(?:set-)?cookie:[ \t])[^\n\"']+"),
+    ("mysql", "mariadb"): re.compile(rf"(\b(?:mysql|mysqldump|mysqladmin|mariadb)\b{_LINE}-p)[^\s-]\S*"),
+    ("sshpass", " login"): re.compile(rf"(\b(?:sshpass|(?:docker|podman)[ ]login)\b{_LINE}-p[ \t]?)[^\s-]\S*"),
+    ("redis-cli",): re.compile(rf"(\bredis-cli\b{_LINE}-a[ \t])\S+"),
+    (" -u", " --user"): re.compile(
+        rf"(\b(?:curl|wget|http)\b{_LINE}(?:-u|--user)[ =]['\"]?[^\s:'\"]{{1,80}}:)[^\s'\"]+"
+    ),
+}
 _URL = re.compile(r"(?<!\w)([A-Za-z][A-Za-z0-9+.-]{0,20}://)([^\s/\"'<>]{1,2000})(?=@)")
 _BASIC = re.compile(r"(?i)(\bbasic[ \t])([A-Za-z0-9+/]{4,2000}={0,2})")
 
@@ -64,8 +89,9 @@ _OF = frozenset(  # whose, or what for: a key of these is a secret
     "api access private secret ssh encryption encrypt signing license wandb openai anthropic hf huggingface hugging aws"
     " azure gcp google github gitlab comet neptune clearml mlflow account storage service client auth app server master"
     " shared deploy admin user root session bot webhook slack discord telegram sendgrid stripe twilio kaggle modal"
-    " replicate together groq mistral cohere pinecone datadog sentry aim swanlab login db database redis s3 gcs hmac jwt"
-    " crypto sas refresh id oauth bearer mysql postgres pg smtp mail email imap ftp http proxy ray vault consul my".split()
+    " replicate together groq mistral cohere pinecone datadog sentry aim swanlab login db database redis s3 gcs hmac"
+    " jwt crypto sas refresh id oauth bearer mysql postgres pg smtp mail email imap ftp http proxy ray vault consul"
+    " my".split()
 )
 _NOT = frozenset(  # words in front of it that say: no secret
     "max min num n eos bos pad unk mask sep cls special stop start end image audio text vocab total per next prev first"
@@ -81,9 +107,10 @@ _ENDS = re.compile(r".{0,40}(?:password|passwd|passphrase)s?")
 _NAME = r"[A-Za-z_][\w.\-]{0,99}"
 _FLAG = re.compile(rf"-{{1,2}}{_NAME}")
 _WORD = re.compile(rf"(-{{0,2}}[+]{{0,2}}({_NAME})=)(.+)", re.DOTALL)
-_HINT = re.compile(r"(?i)pass|pw|secret|token|key|auth|cred|cookie|jwt|bearer")
+_HINTS = ("pass", "pw", "secret", "token", "key", "auth", "cred", "cookie", "jwt", "bearer")  # in every such name
 _TYPE = (  # password: str = ...
-    r":[ \t]?(?:(?:[a-z]{1,10}\.)?(?:Optional|Union|Annotated|SecretStr|[Ll]ist)(?:\[[\w., |]{0,60}\])?|str|bytes|int|Any)"
+    r":[ \t]?(?:(?:[a-z]{1,10}\.)?(?:Optional|Union|Annotated|SecretStr|[Ll]ist)(?:\[[\w., |]{0,60}\])?"
+    r"|str|bytes|int|Any)"
     r"(?:[ ]?\|[ ]?\w{1,20}){0,3}[ \t]?="
 )
 _AT = re.compile(
@@ -98,9 +125,10 @@ _END = r"(?=[\s,;&\"'`)\]}|]|\\n|\\\"|$)"
 _NOTHING = re.compile(_END)
 _SAID = re.compile(  # a truth, a type, the name of a variable, a place to fill in
     r"(?:(?i:none|\(none\)|null|nil|true|false|yes|no|str|string|int|float|bool|bytes|any|[|>][+-]?)"
-    rf"|\$\{{?[A-Z][A-Z0-9_]*\}}?|\$?\{{[\w.]+\}}|<[\w/|-]+>|\.\.\.|\*\*\*){_END}"
+    rf"|\$\{{?[A-Z][A-Z0-9_]*\}}?|\$?\{{[\w.]+\}}|<[\w/|-]+>|\.\.\.){_END}"
 )
 _NUMBER = re.compile(rf"[-+]?[\d.,_]*\d(?:[eE][-+]?\d+)?[kKmMbB]?{_END}|\[[\d.,\s]*\]")
+PLACES = ("pwd", "credentials", "credential")  # often the path of a file, which is none
 _PLACE = re.compile(r"[.~]{0,2}/")
 _CALL = re.compile(r"[A-Za-z_][A-Za-z_.]{0,80}[(\[]")
 _OPEN = re.compile(r"\\{0,3}[\"']")
@@ -118,7 +146,9 @@ _VALUE = re.compile(
 _MORE = re.compile(rf"(?:,[ \t]?(?![\"']-){_QUOTED}(?![ \t]{{0,8}}[:=]))+")  # "a", "b" behind a name in the plural
 _WORDS = re.compile(rf"(?:[ \t]{{1,8}}(?!-)(?:{_QUOTED}|{_BARE}))+")  # --keys a b c
 _BLOCK = re.compile(r"(?:\n[ \t+]{0,40}-[ \t][^\n]*)+")  # a list of YAML
-_CLOSE = {q: re.compile(rf"[^{q}\n]*{q}{_QUOTED}*") for q in "'\""}  # of a word that is quoted as a whole
+_SHELL = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\n]*')"  # where a stroke in single quotes means itself
+_ARGUMENT = re.compile(rf"(?:{_SHELL}|[^\s;&\"'`\])}}]+)+")  # of a flag: commas do not end it
+_CLOSE = {q: re.compile(rf"[^{q}\n]*{q}{_SHELL}*") for q in "'\""}  # of a word that is quoted as a whole
 
 
 @functools.lru_cache(8192)
@@ -163,12 +193,14 @@ def names_secret(name: str) -> bool:
 
 def mask(text: str) -> str:
     """The text with every secret as ***."""
-    for pattern in SHAPES:
-        text = pattern.sub(MASK, text)
-    for pattern in WITHIN:
-        text = pattern.sub(rf"\g<1>{MASK}", text)
-    text = _BASIC.sub(_basic, _URL.sub(_user, text))
-    return _by_name(text) if _HINT.search(text) else text
+    for words, pattern in SHAPES.items():
+        text = pattern.sub(MASK, text) if any(word in text for word in words) else text
+    low = text.lower()
+    for words, pattern in WITHIN.items():
+        text = pattern.sub(rf"\g<1>{MASK}", text) if any(word in low for word in words) else text
+    text = _URL.sub(_user, text) if "://" in text else text
+    text = _BASIC.sub(_basic, text) if "basic" in low else text
+    return _by_name(text) if any(word in low for word in _HINTS) else text
 
 
 def _user(match: re.Match[str]) -> str:
@@ -206,13 +238,14 @@ def _end_of_value(text: str, found: re.Match[str]) -> int:
     many = name.lower().rstrip("0123456789_").endswith("s")
     if many and between.rstrip().endswith(":") and sure != MAYBE and (block := _BLOCK.match(text, at)):
         return block.end() if text[at : block.end()].strip(" \t\n+-*") else 0
-    if _is_plain(text, at, name, sure, dashes, between):
-        return 0
     quote = text[found.start() - 1 : found.start()]
-    whole = _CLOSE[quote].match(text, at) if quote in _CLOSE and "=" in between and text[at] not in "'\"" else None
+    within = quote in _CLOSE and "=" in between and not set(between) & set(_CLOSE)
+    whole = _CLOSE[quote].match(text, at) if within else None
+    if (whole and whole[0] == quote) or _is_plain(text, at, name, sure, dashes, between, whole is not None):
+        return 0
     if whole:  # '--password=a b'
         return whole.end() - whole[0].endswith(quote)
-    return _further(text, at, many, not between.strip())
+    return _further(text, at, many, "," not in between and dashes != "", not between.strip())
 
 
 def _joins(dashes: str, name: str, between: str) -> bool:
@@ -224,21 +257,33 @@ def _joins(dashes: str, name: str, between: str) -> bool:
     return bool(dashes) or name.lower() not in ("pass", "auth", "bearer", "pw") or any(c in between for c in "=\"'")
 
 
-def _is_plain(text: str, at: int, name: str, sure: str, dashes: str, between: str) -> bool:
-    """Whether no secret can stand here: nothing, another flag, a number, the call of a function, a path."""
-    opened = _OPEN.match(text, at)
-    inner = opened.end() if opened else at
-    if _SAID.match(text, inner) or text[at : at + 2] in ("''", '""') or (not opened and _NOTHING.match(text, at)):
+def _is_plain(text: str, at: int, name: str, sure: str, dashes: str, between: str, whole: bool = False) -> bool:
+    """Whether no secret can stand here: nothing, another flag, a number, the call of a function, a path.
+
+    `whole`: the name is quoted together with its value, which ends with the quote alone.
+    """
+    opened = None if whole else _OPEN.match(text, at)
+    inner, closes = opened.end() if opened else at, whole or opened is not None
+    if _fits(_SAID, text, inner, closes) or text.startswith(MASK, inner):
+        return True
+    empty = text[at : at + 2] in ("''", '""') and text[at + 2 : at + 3] not in _CLOSE
+    if empty or (not closes and _NOTHING.match(text, at)):
         return True
     if dashes and not between.strip() and text.startswith("-", at):
         return True
-    if not dashes and not opened and _CALL.match(text, at):
+    if not dashes and not closes and _CALL.match(text, at):
         return True
-    if name.lower().endswith(("pwd", "credentials", "credential")) and _PLACE.match(text, inner):
+    if name.lower().endswith(PLACES) and _PLACE.match(text, inner):
         return True
-    if sure != STRONG and _NUMBER.match(text, inner):
+    if sure != STRONG and _fits(_NUMBER, text, inner, closes):
         return True
     return sure == MAYBE and not _looks_random(text, inner)
+
+
+def _fits(pattern: re.Pattern[str], text: str, at: int, closes: bool) -> bool:
+    """Whether it is the whole value; within quotes that is up to the quote."""
+    found = pattern.match(text, at)
+    return found is not None and (not closes or text[found.end() : found.end() + 1] in ("", "'", '"', "\\"))
 
 
 def _looks_random(text: str, at: int) -> bool:
@@ -247,9 +292,9 @@ def _looks_random(text: str, at: int) -> bool:
     return found is not None and 2 <= digits <= len(found[0]) - 2
 
 
-def _further(text: str, at: int, many: bool, blank: bool) -> int:
+def _further(text: str, at: int, many: bool, flag: bool, blank: bool) -> int:
     """The end of a value, and of the others in its list where the name is a plural."""
-    value = _VALUE.match(text, at)
+    value = (_ARGUMENT.match(text, at) if flag else None) or _VALUE.match(text, at)
     if value is None:
         return 0
     more = _MORE.match(text, value.end()) or (_WORDS.match(text, value.end()) if blank else None) if many else None
@@ -279,8 +324,16 @@ def beside(key: Any, value: Any, flag: bool = False) -> Any:
         return [beside(key, each, flag) for each in value]
     if not isinstance(value, str):
         return MASK if sure == STRONG else value
-    plain = not value or (_is_plain(value, 0, str(key), sure, "", "=") and " " not in value)
-    return masked(value) if plain else MASK
+    return value if _is_plain_whole(value, str(key), sure) else MASK
+
+
+def _is_plain_whole(value: str, name: str, sure: str) -> bool:
+    found = _SAID.match(value) or (_NUMBER.match(value) if sure != STRONG else None)
+    if not value or (found and found.end() == len(value)):
+        return True
+    if name.lower().endswith(PLACES) and _PLACE.match(value):
+        return True
+    return sure == MAYBE and mask(value) == value and not _looks_random(value, 0)
 
 
 def _words(words: Sequence[Any]) -> list[Any]:
@@ -298,16 +351,29 @@ def _word(word: Any) -> Any:
     """One word of a command: all behind the first = is the value, blanks too."""
     match = _WORD.fullmatch(word) if isinstance(word, str) else None
     flag = match is not None and match[1].startswith("-")
-    if match is None or kind(match[2], flag) in (NO, MAYBE):
+    if match is None or kind(match[2], flag) in (NO, MAYBE) or (not flag and _CALL.match(match[3])):
         return masked(word)
     return match[1] + str(beside(match[2], match[3], flag))
 
 
 def of_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run says of itself, as it is stored: command, intent and patch are anybody's text."""
-    found = dict(meta)
-    for key in ("command", "intent", "patch"):
-        if found.get(key):
-            patch = key == "patch" and isinstance(found[key], Mapping)
-            found[key] = {**found[key], "text": masked(found[key].get("text"))} if patch else masked(found[key])
-    return found
+    """What a run says of itself, as it is stored: command, intent, patch and reasons are anybody's text."""
+    return {key: value if key in MACHINE else beside(key, value) for key, value in meta.items()}
+
+
+# ---- Lines
+
+
+class Lines:
+    """Masks what a program prints, line by line; a private key takes many of them."""
+
+    def __init__(self) -> None:
+        self.left = 0  # lines that may still belong to a key
+
+    def __call__(self, line: str) -> str:
+        if self.left:
+            self.left = 0 if "-----END " in line else self.left - 1
+            return MASK + "\n"
+        if _BEGINS.search(line) and "-----END " not in line:
+            self.left = LONGEST_KEY
+        return mask(line)

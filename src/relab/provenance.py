@@ -14,7 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from relab import masks
+
 PATCH_CAP = 200_000  # bytes of the uncommitted patch that are kept
+MARGIN = 4096  # bytes beyond the cap that are looked at, so that the cut makes no half secret
 MAX_UNTRACKED = 100  # names of untracked files that are kept
 # Nothing in the repository's configuration may run a program, and nothing may be written.
 GIT = ("git", "-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=false")
@@ -89,7 +92,7 @@ def describe_patch(patch: bytes | None) -> dict[str, Any] | None:
     if patch is None:
         return None
     patch = without_touched(patch)
-    text = patch[:PATCH_CAP].decode(errors="replace")
+    text = masks.mask(patch[: PATCH_CAP + MARGIN].decode(errors="replace"))[:PATCH_CAP]
     return {
         "text": text,
         "bytes": len(patch),

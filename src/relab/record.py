@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import glossary, names
+from relab import glossary, masks, names
 from relab.configs.views import config_hash
 from relab.configs.yaml_io import format_yaml, read_yaml
 from relab.enclosed import open_plain
@@ -96,7 +96,7 @@ class Record:
         if there:
             raise RecordError(f"a new run needs an empty folder, but {folder} holds {', '.join(there[:5])}")
         full = {"schema": SCHEMA, "id": names.new_id(), "name": folder.name, "status": "running", "created": now(),
-                "heartbeat": now(), "config_hash": config_hash(config), **meta}  # fmt: skip
+                "heartbeat": now(), "config_hash": config_hash(config), **masks.of_meta(meta)}  # fmt: skip
         try:
             cls._write_heads(folder, config, provenance, full)
         except DiskFullError:  # what cannot be resumed leaves nothing behind: the name is free for the next try
@@ -235,7 +235,7 @@ class Record:
 
     def update_meta(self, **values: Any) -> None:
         """Change entries of meta.json, atomically."""
-        self._write_meta(values, sync=True)
+        self._write_meta(masks.of_meta(values), sync=True)
 
     def _write_meta(self, values: Mapping[str, Any], sync: bool) -> None:
         if values.get("status", "running") not in STATUSES:
@@ -265,7 +265,7 @@ class Record:
 def event_row(kind: str, step: int | None, data: Mapping[str, Any]) -> dict[str, Any]:
     if kind not in glossary.EVENTS:
         raise RecordError(f"the event `{kind}` is not in glossary.EVENTS ({', '.join(glossary.EVENTS)})")
-    return {"step": step, "axis": "agent_steps", "kind": kind, "time": now(), **data}
+    return {"step": step, "axis": "agent_steps", "kind": kind, "time": now(), **masks.masked(data)}
 
 
 def append_event_to(folder: str | os.PathLike[str], kind: str, step: int | None, **data: Any) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from relab import names
+from relab import masks, names
 from relab.commands.parsing import parse, vacant
 from relab.config import require
 from relab.terminal import keep_going
@@ -94,11 +94,12 @@ def watch(command: list[str], folder: Path, args: Capture) -> int:
 
 
 def pump(source: IO[str], log: IO[bytes], printed: Printed) -> None:
+    hide = masks.Lines()
     for line in source:
         sys.stdout.write(line)
         sys.stdout.flush()
         with printed.kept(log.name):
-            log.write(line.encode("utf-8", "replace"))
+            log.write(hide(line).encode("utf-8", "replace"))
             printed.see(line)
 
 
@@ -138,7 +139,7 @@ class Printed:
 
         args = self.args
         self.logger = Logger(str(self.folder), seed=args.seed, env=args.env, algo=args.algo, axis=axis)
-        self.logger.meta["command"] = shlex.join(self.command)
+        self.logger.meta["command"] = shlex.join(masks.masked(self.command))
 
     def close(self, status: str, code: int) -> None:
         if self.logger is None and not (self.folder / "meta.json").exists():

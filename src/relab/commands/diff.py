@@ -9,7 +9,7 @@ from typing import Any
 
 import tyro
 
-from relab import config, names
+from relab import config, masks, names
 from relab.commands.parsing import parse
 
 EXAMPLES = """
@@ -38,14 +38,17 @@ def main(words: Sequence[str]) -> int:
     if args.json:
         from relab.jsonl import encode
 
-        rows = [{"key": c.key, "a": shown(c.a), "b": shown(c.b), "size": c.size} for c in changes]
+        rows = [
+            {"key": c.key, "a": masks.beside(c.key, shown(c.a)), "b": masks.beside(c.key, shown(c.b)), "size": c.size}
+            for c in changes
+        ]
         print(encode({"a": args.a, "b": args.b, "changes": rows}).decode(), end="")
         return 0
     if not changes:
         print("no difference")
     width = max((len(c.key) for c in changes), default=0)
     for c in changes:
-        print(f"{c.key:{width}}  {c.a!s} -> {c.b!s}{ratio(c.a, c.b)}")
+        print(f"{c.key:{width}}  {masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}{ratio(c.a, c.b)}")
     return 0
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from relab import names
+from relab import masks, names
 from relab.commands.hinting import Hinting, guess
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
@@ -123,7 +123,7 @@ def as_json(args: Examine, report: Report, changed: News) -> str:
     extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
     extra |= {"new": changed.to_json()} if args.new or args.watch else {}
     extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
-    return encode(report.to_json() | extra).decode()
+    return encode(masks.masked(report.to_json() | extra)).decode()
 
 
 def code(args: Examine, report: Report) -> int:

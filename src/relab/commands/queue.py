@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from relab import masks
 from relab.commands.parsing import parse, vacant
 from relab.configs.base import require
 from relab.places import printable
@@ -191,9 +192,9 @@ def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
     if args.json:
         from relab.jsonl import encode
 
-        print(encode({"schema": 1, "queue": str(args.folder), **body}).decode(), end="")
+        print(encode({"schema": 1, "queue": str(args.folder), **masks.masked(body)}).decode(), end="")
     elif found := text():
-        print("\n".join(printable(line) for line in found.split("\n")))
+        print("\n".join(printable(line) for line in masks.mask(found).split("\n")))
 
 
 # ---- Looking

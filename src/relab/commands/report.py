@@ -49,7 +49,7 @@ class Report:
     open: bool = False
     """show the page in the browser"""
     full: bool = False
-    """keep host, user, paths, secrets and the patch: not for sharing"""
+    """keep host, user, paths and the patch: not for sharing; secrets stay masked"""
     json: bool = False
     """print what the report says as JSON; writes nothing"""
     known: Hinting = field(default_factory=Hinting)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from relab import limits, processes
+from relab import limits, masks, processes
 from relab.configs.yaml_io import YamlError
 from relab.execute.queue import Item, Queue, age_s
 from relab.jsonl import RecordError, decode
@@ -93,4 +93,4 @@ def last_words(log: Path) -> str:
         lines = limits.read_end(log, TAIL).decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return f"its last words: {lines[-1].strip()[:200]}" if lines else "it printed nothing"
+    return f"its last words: {masks.mask(lines[-1].strip())[:200]}" if lines else "it printed nothing"

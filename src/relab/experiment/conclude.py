@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from relab import answer, history
+from relab import answer, history, masks
 from relab.config import require
 from relab.experiment.cells import Cell, histories
 from relab.experiment.question import Experiment
@@ -30,7 +30,7 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     for each in found:
         each.text += told_stopped(each, gone)
     body = {"question": e.question, "answers": [x.to_dict() for x in found], "looks": taken, "stopped": gone}
-    write_atomic(folder / "answer.json", encode(body, indent=True))
+    write_atomic(folder / "answer.json", encode(masks.masked(body), indent=True))
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import config, history, limits
+from relab import config, history, limits, masks
 from relab.config import ConfigError, require
 from relab.execute import local
 from relab.experiment import foreign
@@ -85,7 +85,8 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
         if done.interrupted:
             raise Interrupted
         if done.failed:
-            raise ConfigError(f"the pilot run failed: {limits.read_end(pilot.log, 500).decode(errors='replace')}")
+            said = limits.read_end(pilot.log, 4000).decode(errors="replace")
+            raise ConfigError(f"the pilot run failed: {masks.mask(said)[-500:]}")
         found = history.load(Path(root) / "pilot")
         column_of(found, e)
         return cost(found, cfg, runs, workers)

@@ -16,6 +16,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relab import masks
 from relab.config import require
 from relab.enclosed import subfolder
 from relab.execute import keeper
@@ -45,8 +46,8 @@ def command(e: Experiment, cell: Cell) -> list[str]:
     line = template.fill(words, {**e.settings(cell.variant), "seed": cell.seed, "run": run})
     keep(cell, {
         "schema": 1, "kind": told.KIND, "question": e.question, "variant": cell.variant, "seed": cell.seed,
-        "settings": e.settings(cell.variant), "command": line, "shown": shlex.join(line), "created": now(),
-        "tries": int(before.get("tries", 0)) + 1, "exit_code": None, "stopped": False, "problem": "",
+        "settings": e.settings(cell.variant), "command": line, "shown": shlex.join(masks.masked(line)),
+        "created": now(), "tries": int(before.get("tries", 0)) + 1, "exit_code": None, "stopped": False, "problem": "",
     })  # fmt: skip
     return line
 
@@ -114,7 +115,7 @@ def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
 def keep(cell: Cell, state: dict[str, Any]) -> None:
     path = told.state_path(cell.folder)
     subfolder(path.parent.parent, path.parent.name)
-    write_atomic(path, encode(state, indent=True), several=True)
+    write_atomic(path, encode(masks.masked(state), indent=True), several=True)
 
 
 # ---- What it wrote

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import names
+from relab import masks, names
 from relab.configs.yaml_io import format_yaml
 from relab.exporters.rows import rows_of
 from relab.folders import group_key, seed_of
@@ -31,7 +31,7 @@ def write(run: Loaded, folder: Path, style: str) -> None:
     folder.mkdir(parents=True)
     (folder / "config.yaml").write_bytes(format_yaml(plain_config(history.config)).encode())
     (folder / "provenance.json").write_bytes(encode(history.provenance, indent=True))
-    (folder / "meta.json").write_bytes(encode(meta_of(run), indent=True))
+    (folder / "meta.json").write_bytes(encode(masks.of_meta(meta_of(run)), indent=True))
     known = implied(history)
     kept = [name for name in history.columns if name not in known]
     timing = [name for name in kept if name.startswith("time/")]
@@ -39,7 +39,7 @@ def write(run: Loaded, folder: Path, style: str) -> None:
     _rows(folder / "timing.jsonl", _metrics(history, timing))
     _rows(folder / "evals.jsonl", _with_axis(history, known))
     _rows(folder / "probes.jsonl", history.probes)
-    _rows(folder / "events.jsonl", history.events)
+    _rows(folder / "events.jsonl", (masks.masked(row) for row in history.events))
 
 
 def _rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from relab.history import History
+from relab.history import History, mask_heads
 from relab.importers import told, unread
 from relab.importers.facts import add_facts
 from relab.importers.hints import Hints, of_folder
@@ -199,6 +199,7 @@ def read(source: Source, hints: Hints | None = None) -> History:
     known.before(history, source.name)
     add_facts(history)
     known.after(history)
+    mask_heads(history)
     return history
 
 

@@ -1,6 +1,7 @@
 """What may leave the machine? Relative paths, no user, no host, no secrets, nothing that hides in the text.
 
-One walk over the finished data, so that no section can forget it. `--full` leaves all but control characters.
+One walk over the finished data, so that no section can forget it. `--full` takes out secrets and control characters
+alone.
 """
 
 from __future__ import annotations
@@ -11,19 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-MASK = "***"
-SECRET = r"(?:[\w-]*(?:passw(?:or)?d|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|auth)[\w-]*)"
-SECRETS = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.+/=-]{8,}"), MASK),
-    (
-        re.compile(rf"(?i)(?<![\w-])({SECRET}[\"']?\s*[=:]\s*|--{SECRET}\s+)(\"[^\"]*\"|'[^']*'|[^\s,;\"']+)"),
-        rf"\1{MASK}",
-    ),
-    (re.compile(r"(\w+://)[^/@\s]+@"), rf"\1{MASK}@"),
-    (re.compile(r"\b(?:sk|pk|ghp|gho|ghs|hf|glpat|xox[abp]|AKIA)[-_]?[A-Za-z0-9_-]{16,}\b"), MASK),
-)
-SECRET_KEY = re.compile(rf"(?i)(?:\w+\.)*{SECRET}")  # of a config: its value stands in another cell
-NUMBER = re.compile(r"[-+]?[\d.,]+(?:e[-+]?\d+)?|null|none|true|false|\(none\)", re.IGNORECASE)
+from relab import masks
+
 PATH = re.compile(
     r"file://[^\s\"'<>|]+"
     r"|\b[A-Za-z]:[\\/][^\s\"'<>|]+"
@@ -34,7 +24,8 @@ PATH = re.compile(
 PEOPLE = (
     (re.compile(r"((?:^|[\s/\\\"'=:])(?:home|Users)[/\\])[^/\\\s\"':]+"), r"\1(name)"),
     (re.compile(r"(?<![\w/])~[\w.-]+(?=/|\s|$)"), "~(name)"),
-    (re.compile(r"\b[\w.+-]+@(?:[\w-]+\.)+[A-Za-z]{2,}\b|\b[\w.+-]+@[\w.-]+(?=:)"), "(name)"),
+    (re.compile(r"(?<![\w.+-])([A-Za-z][\w+.-]{0,20}://)(?!\*\*\*@)[^/@\s]{1,200}(?=@)"), r"\1(name)"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,}\b|[\w.-]{1,253}(?=:))"), "(name)"),
 )
 # C0 and C1 but tab and line break, and marks that turn the reading direction: they hide text
 HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -63,15 +54,12 @@ class Cleaner:
 
     def _beside(self, key: Any, value: Any) -> Any:
         """A cell or value behind a key that names a secret; numbers (max_tokens) stay."""
-        named = not self.full and isinstance(key, str) and SECRET_KEY.fullmatch(key)
-        return MASK if named and isinstance(value, str) and not NUMBER.fullmatch(value) else self.clean(value)
+        return self.clean(masks.beside(key, value))
 
     def text(self, text: str) -> str:
-        text = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text)
+        text = masks.mask(HIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
         if self.full:
             return text
-        for pattern, mask in SECRETS:
-            text = pattern.sub(mask, text)
         text = PATH.sub(lambda m: self.path(m[0].removeprefix("file://")), text)
         for pattern, mask in PEOPLE:
             text = pattern.sub(mask, text)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab import masks
 from relab.configs.base import ConfigError
 from relab.configs.coerce import scalar
 from relab.glossary import RETURNS
@@ -97,7 +98,7 @@ def _add_settings(found: Glance, folder: bytes, meta: dict[str, Any]) -> None:
     found.seed = _number(meta.get("seed", seed))
     spec = meta.get("spec")
     env = spec.get("env") if isinstance(spec, dict) else None
-    found.settings, found.algo = flat, _text(flat.get("algo.name", flat.get("algo")))
+    found.settings, found.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
     found.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
 
 

@@ -9,7 +9,7 @@ import math
 from itertools import combinations
 from typing import Any
 
-from relab import answer, stats
+from relab import answer, masks, stats
 from relab.comparison import numbers
 from relab.jsonl import encode, write_atomic
 from relab.stats import axes
@@ -41,7 +41,7 @@ def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
     }  # fmt: skip
     body["notes"] = notes(s, body)
     body["text"] = sentence(s.plan, body)
-    write_atomic(s.folder / FILE, encode(body, indent=True))
+    write_atomic(s.folder / FILE, encode(masks.masked(body), indent=True))
     s.save()  # the look that was taken
     return body
 
