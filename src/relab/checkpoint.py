@@ -10,10 +10,12 @@ last complete checkpoint is the one that counts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,8 @@ from relab.jsonl import decode, encode, write_atomic, writing
 SCHEMA = 1
 # What a killed process of relab's may leave beside the checkpoints; anything else there is somebody's own.
 LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}|\.(?:latest|best)\.json\.tmp")
+
+INSTEAD = "try --checkpoint with another step, or delete it, and `relab resume` goes on from an earlier one"
 
 
 class CheckpointError(Exception):
@@ -74,16 +78,39 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     except (CheckpointError, RecordError):
         raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
+        raise CheckpointError(f"{folder} cannot be read ({type(error).__name__}: {error}); {INSTEAD}") from error
+
+
+@contextlib.contextmanager
+def taking(folder: Path) -> Iterator[None]:
+    """Inside, what a checkpoint holds is put to use; what does not fit becomes an error that names the folder."""
+    try:
+        yield
+    except (CheckpointError, RecordError):
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         what = f"{type(error).__name__}: {error}"
-        then = "try --checkpoint with another step, or delete it, and `relab resume` goes on from an earlier one"
-        raise CheckpointError(f"{folder} cannot be read ({what}); {then}") from error
+        raise CheckpointError(f"{folder} does not fit this run ({what}); {INSTEAD}") from error
+
+
+def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> None:
+    """A number, a text, a list or a mapping must be one again; arrays and what was null are left to whoever loads."""
+    for key, wanted in pattern.items():
+        if key not in tree:
+            raise ValueError(f"`{at}{key}` is missing")
+        kind = next((kind for kind in ((int, float), str, list, dict) if isinstance(wanted, kind)), object)
+        if not isinstance(tree[key], kind):
+            raise ValueError(f"`{at}{key}` must be like {wanted!r:.40}, but is {tree[key]!r:.40}")
+        if isinstance(wanted, dict):
+            check_like(tree[key], wanted, f"{at}{key}.")
 
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
     body = decode(files["state.json"].read_bytes())
     if body["schema"] != SCHEMA:
-        raise CheckpointError(f"{folder} has schema {body['schema']}, this relab reads {SCHEMA}")
+        raise CheckpointError(f"{folder} has schema {body['schema']!r:.40}, this relab reads {SCHEMA}")
+    check_like(body, {"plain": {}, "progress": {}})
     arrays = load_file(files["state.safetensors"])
     arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
     return join(arrays, dict(body["plain"])), body["progress"]

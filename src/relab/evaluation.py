@@ -6,7 +6,7 @@ Fixed first episodes, deterministic and sampled, on worlds and random streams of
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,14 @@ class Progress:
     eval_steps: int = 0  # world steps spent on evaluations
     last_eval: int = -1  # step of the last evaluation
     best: dict[str, Any] | None = None
+
+
+def read_progress(kept: dict[str, Any]) -> Progress:
+    """What a checkpoint kept of it; ValueError where it is not what was written."""
+    checkpoint.check_like(kept, asdict(Progress()))
+    if kept["best"] is not None:
+        checkpoint.check_like({"best": kept["best"]}, {"best": {"step": 0, "metric": "", "value": 0.0}})
+    return Progress(**kept)
 
 
 class Played(NamedTuple):

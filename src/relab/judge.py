@@ -29,8 +29,9 @@ def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
     set_threads(cfg)
     agent = algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device)
-    algo.load_agent(agent, tree)
-    return cfg, env, agent, int(tree["counts"]["agent_steps"])
+    with checkpoint.taking(checkpoint.locate(folder / "checkpoints", name)):
+        algo.load_agent(agent, tree)
+        return cfg, env, agent, int(tree["counts"]["agent_steps"])
 
 
 def changed(cfg: Run, words: Sequence[str]) -> Run:
@@ -79,11 +80,13 @@ def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:
     pointer = checkpoint.read_pointer(folder / "checkpoints", "best")
     if name != "best" or pointer is None:
         return None
-    mode = pointer["metric"].removeprefix("eval/return_")
-    now = modes[mode]
+    try:
+        mode, value = pointer["metric"].removeprefix("eval/return_"), f"{pointer['value']:.4g} (n = {pointer['n']})"
+        now = modes[mode]
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return "best.json does not say for which number it was chosen"
     return (
-        f"chosen as best for {pointer['metric']} = {pointer['value']:.4g} (n = {pointer['n']});"
-        f" on fresh episodes it is {now['mean']:.4g} (n = {now['n']})"
+        f"chosen as best for {pointer['metric']} = {value}; on fresh episodes it is {now['mean']:.4g} (n = {now['n']})"
     )
 
 

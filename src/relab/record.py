@@ -115,6 +115,7 @@ class Record:
         """Continue a run: truncated last lines are dropped, with an event that says so."""
         folder = Path(folder)
         meta = read_meta(folder)
+        check_meta(folder, meta)
         if meta.get("schema", 0) > SCHEMA:
             raise RecordError(
                 f"{folder} has schema {meta['schema']}, but this relab writes {SCHEMA}; use a newer relab"
@@ -299,6 +300,17 @@ def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_meta(folder: str | os.PathLike[str]) -> dict[str, Any]:
     return read_json(folder, "meta.json")
+
+
+def check_meta(folder: Path, meta: Mapping[str, Any]) -> None:
+    """Whoever goes on with a run needs these facts about it; whoever only reads it does without."""
+    kinds = {"schema": int, "status": str, "id": str, "config_hash": str, "spec": dict, "step": int}
+    words = {int: "a whole number", str: "text", dict: "an object"}
+    for key, kind in kinds.items():
+        found = meta.get(key, {"schema": 0, "spec": {}, "step": 0}.get(key))
+        if not isinstance(found, kind) or isinstance(found, bool):
+            raise RecordError(f"{folder / 'meta.json'} must hold `{key}` as {words[kind]}, but it is {found!r:.80};"
+                              " put it right there, or start the run anew from its config.yaml")  # fmt: skip
 
 
 def read_provenance(folder: str | os.PathLike[str]) -> dict[str, str]:

@@ -23,7 +23,7 @@ from relab import checkpoint, config, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.enclosed import subfolder
-from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best
+from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
 from relab.interrupts import Interrupts
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record, RecordError
@@ -374,12 +374,7 @@ def restore(trainer: Trainer, root: Path) -> int:
     lengths = dict.fromkeys(DETERMINISTIC, 0)
     name = checkpoint.last(root)
     if name is not None:
-        tree, progress = checkpoint.load(root, name)
-        lengths = progress.pop("lengths")
-        for companion_name, companion in trainer.companions.items():
-            companion.load(tree.pop(WITH + companion_name))
-        trainer.state.load(tree)
-        trainer.progress = Progress(**progress)
+        lengths = take(trainer, root, name)
         step = trainer.step
         checkpoint.point(root, "latest", name, step)
         point_to_best(root, trainer.progress)
@@ -387,6 +382,22 @@ def restore(trainer: Trainer, root: Path) -> int:
     trainer.record.truncate(lengths)
     trainer.began_step = max(step, 0)
     return trainer.began_step
+
+
+def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
+    """Put a checkpoint into the trainer -> lengths of the record's files at that step."""
+    tree, progress = checkpoint.load(root, name)
+    with checkpoint.taking(root / name):
+        lengths = progress.pop("lengths")
+        checkpoint.check_like(lengths, dict.fromkeys(DETERMINISTIC, 0), "lengths.")
+        for companion_name, companion in trainer.companions.items():
+            companion.load(tree.pop(WITH + companion_name))
+        checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
+        trainer.state.load(tree)
+        trainer.progress = read_progress(progress)
+        if name != f"step-{trainer.step:012d}":
+            raise ValueError(f"its `counts` are those of step {trainer.step}")
+    return lengths
 
 
 def check_device(device: str) -> None:

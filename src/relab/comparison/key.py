@@ -32,7 +32,7 @@ def facts_of(run: Run, metric: str = "") -> dict[str, Any]:
         "evaluation": _protocol(run, metric),
         "budget": flatten(run.history.config).get("total_steps"),
     }
-    return {name: str(value) if isinstance(value, (list, dict)) else value for name, value in found.items()}
+    return {name: _fact(value) for name, value in found.items()}
 
 
 def env_of(run: Run) -> str | None:
@@ -45,15 +45,22 @@ def env_of(run: Run) -> str | None:
 
 def _rounded(bound: Any) -> Any:
     """Bounds of one environment come from several tables, with more or fewer digits."""
-    return float(f"{bound:.6g}") if isinstance(bound, (int, float)) else bound
+    return float(f"{bound:.6g}") if isinstance(bound, (int, float)) else _fact(bound)
 
 
 def _action(found: Any) -> Any:
     if not isinstance(found, dict) or not found.get("kind"):
         return None
     if found["kind"] == "continuous":
-        return ("continuous", found.get("dim"))
-    return (found["kind"], tuple(found.get("n") or ()))
+        return ("continuous", _fact(found.get("dim")))
+    return (_fact(found["kind"]), _fact(found.get("n") or []))
+
+
+def _fact(value: Any) -> Any:
+    """A list or a mapping as something that can be compared and counted, whatever a stranger's file holds there."""
+    if isinstance(value, list):
+        return tuple(map(_fact, value))
+    return str(value) if isinstance(value, dict) else value
 
 
 def _axis(run: Run, metric: str, spec: dict[str, Any]) -> str | None:
