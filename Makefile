@@ -34,6 +34,7 @@ setup: $(STAMP)  ## create .venv and install relab with its pinned packages (all
 
 demo: $(STAMP)  ## a question, 10 runs of PPO on CartPole, an answer, the fault found, a report; under 90 s once compiled
 	$(RELAB) experiment examples/demo.yaml --yes --root $(DEMO)
+	@command -v relab >/dev/null || echo 'relab is not on your PATH yet: call `. $(VENV)/bin/activate` first, or write $(RELAB)'
 
 test: $(STAMP)  ## the tests, without the slow ones
 	$(PYTEST)
