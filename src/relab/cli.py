@@ -60,11 +60,27 @@ TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the ex
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if argv is None:
+        working_folder_last()
     try:
         return dispatch(list(sys.argv[1:] if argv is None else argv))
     except BrokenPipeError:  # `relab ... | head`: nobody reads on, which is no error
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
         return 0
+
+
+def working_folder_last() -> None:
+    """A queue.py or random.py in the working folder must not stand in for the standard library's.
+
+    `python -m` and an empty part of PYTHONPATH put the folder in front. At the end it is still searched.
+    """
+    by_accident = "" in os.environ.get("PYTHONPATH", "-").split(os.pathsep) or __name__ == "__main__"
+    try:
+        here: tuple[str, ...] = ("", os.getcwd()) if by_accident else ("",)
+    except FileNotFoundError:  # the folder was deleted
+        here = ("",)
+    found = [path for path in sys.path if path in here]
+    sys.path[:] = [path for path in sys.path if path not in here] + found[:1]
 
 
 def dispatch(words: list[str]) -> int:

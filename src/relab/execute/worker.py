@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,10 +26,10 @@ from relab.execute.queue import ASKS, Item, Queue
 from relab.interrupts import Interrupts
 from relab.jsonl import RecordError
 from relab.places import STALE_S
+from relab.processes import RELAB
 from relab.record import read_meta
 from relab.shelf import glance
 
-RELAB = (sys.executable, "-m", "relab.cli")
 # The program, then its exit code into a file; signals reach the program, and this waits for it.
 SCRIPT = 'file=$1; shift; trap : TERM INT HUP; "$@"; code=$?; echo $code > "$file"; exit $code'
 KEEPER = ("/bin/sh", "-c", SCRIPT, "relab")
