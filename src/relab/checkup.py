@@ -371,7 +371,7 @@ def torch_works() -> Iterator[Line]:
         " print(torch.__version__, torch.get_num_threads(), torch.cuda.get_device_name(0) if g else 'no GPU', sep='|')"
     )
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run([*processes.PYTHON, "-c", code], capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
         yield Line("install", "torch", BROKEN, "did not answer within 120 s", "pip install --force-reinstall torch")
         return

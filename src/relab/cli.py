@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -62,6 +63,8 @@ TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the ex
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if argv is None:
+        working_folder_last()
     words = list(sys.argv[1:] if argv is None else argv)
     with terminal.streams(as_json="--json" in words):
         return shown(words)
@@ -80,6 +83,20 @@ def shown(words: list[str]) -> int:
     except KeyboardInterrupt:
         return fail("interrupted", INTERRUPTED)
     return code
+
+
+def working_folder_last() -> None:
+    """A queue.py or random.py in the working folder must not stand in for the standard library's.
+
+    `python -m` and an empty part of PYTHONPATH put the folder in front. At the end it is still searched.
+    """
+    by_accident = "" in os.environ.get("PYTHONPATH", "-").split(os.pathsep) or __name__ == "__main__"
+    try:
+        here: tuple[str, ...] = ("", os.getcwd()) if by_accident else ("",)
+    except FileNotFoundError:  # the folder was deleted
+        here = ("",)
+    found = [path for path in sys.path if path in here]
+    sys.path[:] = [path for path in sys.path if path not in here] + found[:1]
 
 
 def dispatch(words: list[str]) -> int:

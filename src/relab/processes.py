@@ -14,12 +14,18 @@ import os
 import platform
 import re
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+# How relab starts Python: -P keeps the working folder off the front of the path, where a user's queue.py or random.py
+# would stand in for the standard library's. A module that he names is found there all the same (registry.py).
+PYTHON = (sys.executable, "-P")
+RELAB = (*PYTHON, "-m", "relab.cli")
+SAFE = "PYTHONSAFEPATH"  # the same by the environment, for children that are started by somebody else's code
 JOB, OWNER = "RELAB_JOB", "RELAB_OWNER"  # in the environment of what relab starts
 PATIENCE_S = 60.0  # from "please end" to "end": a run writes a checkpoint in between
 
@@ -90,6 +96,25 @@ def is_alive(owner: str) -> bool | None:
 
 def host_of(owner: str) -> str:
     return owner.partition("_")[0]
+
+
+# ---- Children of multiprocessing
+
+
+@contextlib.contextmanager
+def safe_path() -> Iterator[None]:
+    """Python processes that are started meanwhile do not put the working folder first on their path.
+
+    multiprocessing starts `python -c ...`, which imports half of the standard library before it takes over our path.
+    """
+    before = os.environ.get(SAFE)
+    os.environ[SAFE] = "1"
+    try:
+        yield
+    finally:
+        del os.environ[SAFE]
+        if before is not None:
+            os.environ[SAFE] = before
 
 
 # ---- All of ours

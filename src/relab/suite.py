@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab import processes
 from relab.faults import hide, run
 from relab.faults.catalogue import BASE, FAULTS
 from relab.health.examine import Report, examine
@@ -129,7 +130,7 @@ def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> Non
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes.safe_path(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         jobs = {pool.submit(make, out, case): case for case in missing}
         for i, job in enumerate(as_completed(jobs)):
             job.result()

@@ -9,7 +9,6 @@ their process is gone: by their exit code where there is one, else by another tr
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,10 +26,10 @@ from relab.execute.queue import ASKS, Item, Queue
 from relab.interrupts import Interrupts
 from relab.jsonl import RecordError
 from relab.places import STALE_S
+from relab.processes import RELAB
 from relab.record import clear_begun, read_meta
 from relab.shelf import glance
 
-RELAB = (sys.executable, "-m", "relab.cli")
 REFRESH_S, RECOVER_S = 1.0, 2.0  # how old the lists of waiting entries and of the others, and that of the dead, may be
 GRACE_S = 1.0  # a process that was being started when its worker was killed shows whose it is a moment later
 CALM_S, CALM_POLL_S = 1.0, 0.1  # when nothing begins or ends for a while, it is enough to look now and then

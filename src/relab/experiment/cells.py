@@ -11,7 +11,6 @@ experiments/<id>/runs.json, answer.json, report.md, report.html
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -27,9 +26,8 @@ from relab.experiment import foreign, watcher
 from relab.experiment.question import NOT_ASKED, Experiment
 from relab.importers import told
 from relab.jsonl import RecordError, encode, write_atomic
+from relab.processes import RELAB
 from relab.record import clear_begun, read_config, read_meta
-
-RELAB = [sys.executable, "-m", "relab.cli"]
 
 
 @dataclass(frozen=True)

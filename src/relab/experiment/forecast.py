@@ -14,10 +14,11 @@ from relab import config, history, limits, masks
 from relab.config import ConfigError, require
 from relab.execute import local
 from relab.experiment import foreign
-from relab.experiment.cells import RELAB, Cell, finished, read, run, settled
+from relab.experiment.cells import Cell, finished, read, run, settled
 from relab.experiment.conclude import column_of
 from relab.experiment.question import Experiment
 from relab.importers import told
+from relab.processes import RELAB
 
 STARTUP_S = 4.0  # process start and imports
 PILOT = 6  # iterations

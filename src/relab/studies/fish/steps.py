@@ -6,7 +6,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
@@ -18,6 +17,7 @@ import numpy as np
 from relab import config, experiment, stats
 from relab.history import History
 from relab.jsonl import read_jsonl, write_atomic
+from relab.processes import RELAB
 from relab.record import DETERMINISTIC
 from relab.studies import Interrupted, Say
 
@@ -165,7 +165,7 @@ def train(folder: Path, settings: Path, name: str, kill: bool) -> None:
     if not kill:
         relab(*words)
         return
-    process = subprocess.Popen([sys.executable, "-m", "relab.cli", *words], start_new_session=True)
+    process = subprocess.Popen([*RELAB, *words], start_new_session=True)
     while process.poll() is None and iteration_of(folder / name) < KILL_AT:
         time.sleep(0.05)
     if process.poll() is None:
@@ -174,7 +174,7 @@ def train(folder: Path, settings: Path, name: str, kill: bool) -> None:
 
 
 def relab(*words: str) -> None:
-    done = subprocess.run([sys.executable, "-m", "relab.cli", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([*RELAB, *words], capture_output=True, text=True, check=False)
     if done.returncode in (130, -signal.SIGINT):
         raise Interrupted
     config.require(done.returncode == 0, f"relab {' '.join(words)} failed: {done.stderr.strip()[-500:]}")
