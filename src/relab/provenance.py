@@ -8,38 +8,60 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import signal
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
-from relab import masks
+from relab import masks, processes
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+    from threading import Thread
 
 PATCH_CAP = 200_000  # bytes of the uncommitted patch that are kept
 MARGIN = 4096  # bytes beyond the cap that are looked at, so that the cut makes no half secret
 MAX_UNTRACKED = 100  # names of untracked files that are kept
-# Nothing in the repository's configuration may run a program, and nothing may be written.
-GIT = ("git", "-c", "core.fsmonitor=false", "-c", "diff.autoRefreshIndex=false")
+MAX_BYTES = 50_000_000  # of an answer of git; what is longer is not read to its end
+MAX_DRIVERS = 200  # filters and the like that a configuration may name
+
+# The repository may be a stranger's: no program that its configuration names may run, and nothing may be written.
+# Empty switches a monitor off in every version of git, where `false` was once taken for a program of that name.
+GIT = ("git", "--no-pager", "-c", "core.fsmonitor=", "-c", f"core.hooksPath={os.devnull}",
+       "-c", "diff.autoRefreshIndex=false", "-c", "safe.bareRepository=explicit")  # fmt: skip
+# A partial clone would fetch what it lacks, by any program.
+QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C",
+         "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}  # fmt: skip
+DRIVER = re.compile(r"(filter|diff)\.(.+)\.(?:clean|smudge|process|required|textconv|command)", re.DOTALL)
+OFF = {
+    "filter": {"clean": "", "smudge": "", "process": "", "required": "false"},
+    "diff": {"textconv": "", "command": ""},
+}
 COMMANDS = {
     "commit": ("rev-parse", "HEAD"),
-    "patch": ("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv"),
+    "patch": ("diff", "HEAD", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short",
+              "--ignore-submodules=dirty", "--"),  # of a changed submodule git would ask its own configuration
     "untracked": ("ls-files", "--others", "--exclude-standard", "-z"),
-}
+}  # fmt: skip
 
 
 @dataclass
 class Pending:
-    """Git commands under way, writing to temporary files, so that none can block on a full pipe."""
+    """Git at work in the background: one question after the other, each answer up to a limit."""
 
     cwd: Path
-    running: dict[str, tuple[Any, IO[bytes]]] = field(default_factory=dict)
+    answers: dict[str, bytes | None] = field(default_factory=dict)
+    process: Popen[bytes] | None = None
+    thread: Thread | None = None
+    stopped: bool = False
 
     def collect(self, timeout: float = 5.0) -> dict[str, Any]:
         """All facts; None for what git could not tell (no repository, no git, too slow)."""
-        texts = {name: _finish(process, file, timeout) for name, (process, file) in self.running.items()}
-        self.running = {}
-        commit = (texts.get("commit") or b"").decode().strip() or None
+        self._wait(timeout)
+        texts, self.answers = self.answers, {}
+        commit = (texts.get("commit") or b"").decode(errors="replace").strip() or None
         return {
             "commit": commit,
             "patch": describe_patch(texts.get("patch")) if commit else None,
@@ -48,47 +70,81 @@ class Pending:
             "machine": machine(),
         }
 
+    def _wait(self, timeout: float) -> None:
+        thread, self.thread = self.thread, None
+        if thread is None:
+            return
+        thread.join(timeout)
+        self.stopped = True
+        process = self.process
+        if thread.is_alive() and process is not None:
+            processes.tell(process.pid, signal.SIGKILL)
+            thread.join(timeout)
+
+    def run(self) -> None:
+        """Ask git; in its own thread, so that whoever waits for torch does not wait for git."""
+        drivers = switched_off(self._ask("config", "--null", "--list", "--name-only"))
+        top = self._ask("rev-parse", "--show-toplevel")
+        wanted = COMMANDS if drivers is not None and top and is_own(top) else {"commit": COMMANDS["commit"]}
+        for name, words in wanted.items():
+            self.answers[name] = self._ask(*words, before=drivers or ())
+
+    def _ask(self, *words: str, before: tuple[str, ...] = ()) -> bytes | None:
+        """What git says, up to a limit; None where it fails, or has been stopped."""
+        import subprocess
+
+        if self.stopped:
+            return None
+        try:
+            self.process = process = subprocess.Popen(
+                [*GIT, *before, *words], cwd=self.cwd, env={**os.environ, **QUIET}, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+        except OSError:  # no git here, or no folder
+            return None
+        with process:
+            assert process.stdout is not None
+            found = process.stdout.read(MAX_BYTES)
+            whole = not process.stdout.read(1)
+            if not whole:
+                processes.tell(process.pid, signal.SIGKILL)
+        self.process = None
+        return found if (process.returncode == 0 or not whole) and not self.stopped else None
+
 
 def start(cwd: str | os.PathLike[str] | None = None) -> Pending:
     """Start asking git about the working folder; returns at once."""
-    import subprocess
+    import threading
 
     pending = Pending(Path(cwd or os.getcwd()))
-    env = {**os.environ, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-    for name, words in COMMANDS.items():
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by collect
-        try:
-            process = subprocess.Popen(
-                [*GIT, *words],
-                cwd=pending.cwd,
-                env=env,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError:  # no git here
-            file.close()
-            continue
-        pending.running[name] = (process, file)
+    pending.thread = threading.Thread(target=pending.run, name="relab-git", daemon=True)
+    pending.thread.start()
     return pending
 
 
-def _finish(process: Any, file: IO[bytes], timeout: float) -> bytes | None:
-    import subprocess
+def switched_off(names: bytes | None) -> tuple[str, ...] | None:
+    """Options that switch off each filter and each driver that the configuration names; None where that cannot be done.
 
-    with file:
-        try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            return None
-        file.seek(0)
-        return file.read() if code == 0 else None
+    `git diff` cleans a changed file by the filter that .gitattributes asks for, and no option forbids it.
+
+    >>> switched_off(b"core.bare\\0diff.pdf.textconv\\0")
+    ('-c', 'diff.pdf.textconv=', '-c', 'diff.pdf.command=')
+    """
+    keys = (names or b"").decode("utf-8", "surrogateescape").split("\0")
+    found = {(m[1], m[2]) for key in keys if (m := DRIVER.fullmatch(key))}
+    if names is None or len(found) > MAX_DRIVERS or any("=" in driver for _, driver in found):  # -c ends a name there
+        return None
+    pairs = [f"{kind}.{name}.{key}={value}" for kind, name in sorted(found) for key, value in OFF[kind].items()]
+    return tuple(word for pair in pairs for word in ("-c", pair))
+
+
+def is_own(top: bytes) -> bool:
+    """Whether the files that git would read belong to the repository; its configuration may name any other folder."""
+    return os.path.lexists(os.path.join(os.fsdecode(top.rstrip(b"\n")), ".git"))
 
 
 def describe_patch(patch: bytes | None) -> dict[str, Any] | None:
-    """The patch up to a cap, with the size and hash of all of it; None where git did not answer."""
+    """The patch up to a cap, with the size and hash of all that was read; None where git did not answer."""
     if patch is None:
         return None
     patch = without_touched(patch)
