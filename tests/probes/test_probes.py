@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from algos.tracking_small import iterate, make
+from kill.subjects import TRACKING
 from relab import probes
 from relab.algos import tracking_ac as ac
 from relab.config import ConfigError
@@ -25,7 +26,6 @@ from relab.probes.round import Room, Round
 from relab.probes.stability import stability
 from relab.stats.gauss_ratio import Pair
 from runs import run
-from test_resume import TRACKING
 
 
 def at(s: ac.State, **cfg: object) -> Round:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from kill.subjects import TRACKING
 from relab import config, experiment, history, sweep
 from relab.history import Column, History
 from relab.importers import find
@@ -17,7 +18,6 @@ from relab.studies import module
 from relab.studies.torus import grid, runs, steps, write_up
 from relab.sweep import names
 from runs import run
-from test_resume import TRACKING
 
 CORPUS = Path(__file__).resolve().parents[2] / ".." / "shared" / "corpus" / "torus"
 SMALL = {key.replace("__", "."): value for key, value in TRACKING.items() if not key.startswith("probes")}

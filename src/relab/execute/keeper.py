@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from relab import limits
+
+LONGEST = 100  # bytes of what the shell writes
 SCRIPT = (
     'file=$1; shift; told=; trap "told=told" TERM INT HUP; "$@"; code=$?;'
     ' echo $code $told > "$file.tmp" && mv -f "$file.tmp" "$file"; exit $code'
@@ -35,7 +38,7 @@ def around(file: Path, words: Sequence[str]) -> tuple[str, ...]:
 def read(file: Path) -> Kept | None:
     """None while it runs, and where it was killed together with its shell."""
     try:
-        code, *told = file.read_text().split()
+        code, *told = limits.read_text(file, LONGEST).split()
         return Kept(int(code), bool(told))
     except (OSError, ValueError):
         return None

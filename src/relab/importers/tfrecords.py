@@ -98,10 +98,13 @@ class Block:
 
 def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
     """Whole records, some megabytes at a time; what is left of one block begins the next."""
-    rest, good, size = b"", set[bytes](), os.fstat(file.fileno()).st_size
+    rest, good, name = b"", set[bytes](), str(getattr(file, "name", ""))  # bytes in memory have none
+    begin = file.tell()
+    size = file.seek(0, os.SEEK_END)
+    file.seek(begin)
     while True:
         more = file.read(BLOCK)
-        limits.report(scan.end, size, str(file.name))
+        limits.report(scan.end, size, name)
         block = Block(rest + more, scan.end)
         used = _split(block, good, scan, last=not more)
         yield block
