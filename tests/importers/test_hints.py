@@ -226,10 +226,11 @@ def test_progress_is_one_line_on_a_terminal_after_two_seconds(capsys, monkeypatc
             tell(number, 4, f"a\x1b{number}")
     assert capsys.readouterr().err == "\r\x1b[Kreading run 1 of 4: a?1\r\x1b[Kreading run 3 of 4: a?3\r\x1b[K"
     monkeypatch.setattr("sys.stderr.isatty", lambda: False)
-    monkeypatch.setattr("relab.commands.progress.time.monotonic", iter([0.0, 9.0]).__next__)
+    monkeypatch.setattr("relab.commands.progress.time.monotonic", iter([0.0, 4.0, 9.0, 9.0]).__next__)
     with Progress("reading run") as tell:
-        tell(0, 1, "a")
-    assert capsys.readouterr().err == ""
+        tell(0, 2, "a")
+        tell(1, 2, "b")
+    assert capsys.readouterr().err == "reading run 1 of 2: b (9 s)\n"
 
 
 def test_a_copy_elsewhere_has_no_memory_of_the_pattern(folder, tmp_path):

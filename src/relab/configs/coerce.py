@@ -13,7 +13,7 @@ NULLS = ("null", "none", "~", "")
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
 INT = re.compile(rf"[-+]?{DIGITS}")
 FLOAT = re.compile(rf"[-+]?(?:{DIGITS}\.?(?:{DIGITS})?|\.{DIGITS})(?:[eE][-+]?[0-9]+)?")
-MAX_DIGITS = 4000  # Python refuses to parse longer integers
+MAX_DIGITS = 300  # longer integers are no doubles, and read as infinite; Python refuses those of 4,300
 SPECIAL = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 
 
@@ -210,8 +210,8 @@ def scalar(text: str) -> Any:
     if text in ("true", "True", "TRUE", "false", "False", "FALSE"):
         return text[0] in "tT"
     if re.fullmatch(r"[-+]?[0-9]+", text):
-        return int(text)
-    if re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text):
+        return int(text) if len(text) <= MAX_DIGITS else float(text)
+    if re.fullmatch(r"0o[0-7]+|0x[0-9a-fA-F]+", text) and len(text) < MAX_DIGITS:
         return int(text, 0)
     if re.fullmatch(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", text):
         return float(text)
