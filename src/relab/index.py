@@ -8,6 +8,7 @@ written below the folder itself. Several processes may use one index; WAL is not
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import sqlite3
@@ -143,7 +144,10 @@ class Index:
 
     def _config(self, settings: dict[str, Any], configs: dict[bytes, int]) -> int:
         """The number of a set of settings: runs that differ in the seed alone share it."""
-        body = orjson.dumps(settings, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+        try:
+            body = orjson.dumps(settings, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+        except TypeError:  # an integer of more than 64 bits, which orjson can read but not write
+            body = json.dumps(settings, default=str, sort_keys=True).encode("utf-8", "replace")
         digest = hashlib.blake2b(body, digest_size=12).digest()
         if digest not in configs:
             self.db.execute("INSERT OR IGNORE INTO configs (digest, body) VALUES (?, ?)", (digest, body))

@@ -8,13 +8,13 @@ import typing
 from typing import Any, Literal
 
 from relab.configs.base import ConfigError
-from relab.numbers import integer
+from relab.numbers import DIGITS, integer
 
 NULLS = ("null", "none", "~", "")
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
 INT = re.compile(rf"[-+]?{DIGITS}")
 FLOAT = re.compile(rf"[-+]?(?:{DIGITS}\.?(?:{DIGITS})?|\.{DIGITS})(?:[eE][-+]?[0-9]+)?")
-MAX_DIGITS = 4000  # Python refuses to parse longer integers
+
 SPECIAL = {"inf": "inf", "infinity": "inf", "nan": "nan"}
 
 
@@ -73,7 +73,7 @@ def _coerce(value: Any, type_: Any) -> Any:
 
 def _int(value: Any) -> int:
     if isinstance(value, str):
-        if INT.fullmatch(value.strip()) and len(value) <= MAX_DIGITS:
+        if INT.fullmatch(value.strip()) and len(value) < DIGITS:
             return int(value)
         return _int_from_float(_float(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -115,4 +115,6 @@ def change_size(key: str, a: Any, b: Any) -> float:
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         return max((change_size("", x, y) for x, y in zip(a, b) if not _same(x, y)), default=0.0)
     numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x) for x in (a, b))
-    return abs(math.log2(b / a)) if numbers and a * b > 0 else math.inf
+    if not numbers or not a or not b or (a > 0) != (b > 0):
+        return math.inf
+    return abs(math.log2(abs(b)) - math.log2(abs(a)))  # the quotient itself may be beyond every double

@@ -15,8 +15,8 @@ from relab.glossary import RETURNS
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.history import Column, History
+from relab.numbers import HUGE
 
-HUGE = 2**1023  # integers below are doubles
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {

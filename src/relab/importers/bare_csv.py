@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from relab import limits
 from relab.history import History
 from relab.importers import common
 from relab.importers.source import problem
-from relab.jsonl import read_start
 from relab.numbers import MAX_STEP
 
 MAX_BYTES = 1 << 28
@@ -42,23 +43,27 @@ def is_bare(begin: bytes, width: int) -> bool:
 
 def read(history: History, path: Path, width: int) -> Points:
     """Step and value of every line; what is no such line is left out, and it is said."""
-    data = read_start(path, MAX_BYTES)
     if path.stat().st_size > MAX_BYTES:
         problem(history, path, f"only the first {MAX_BYTES} of {path.stat().st_size} bytes were read")
-    lines = data.decode("utf-8", "replace").split("\n")
-    if cut := lines.pop().strip():
-        problem(history, path, f"the last line has no line break and may be cut; it was left out: {cut[:40]!r}")
-    read = [(number, _point(line, width)) for number, line in enumerate(lines, 1) if line.strip()]
-    bad = [number for number, point in read if point is None]
+    steps, values, bad = array("q"), array("d"), array("q")
+    for line in limits.lines(path, MAX_BYTES):
+        point = _point(line.data, width) if line.data else None
+        if line.last and (cut := (line.data or b"").decode("utf-8", "replace").strip()):
+            problem(history, path, f"the last line has no line break and may be cut; it was left out: {cut[:40]!r}")
+        elif point is not None and not line.last:
+            steps.append(point[0])
+            values.append(point[1])
+        elif line.data is None or line.data.strip():
+            bad.append(line.number)
     if bad:
         problem(
             history, path, f"{len(bad)} lines are not {width} numbers with a whole step; they were left out", bad[0]
         )
-    return _ordered(history, path, [point for _, point in read if point is not None])
+    return _ordered(history, path, np.array(steps, np.int64), np.array(values, np.float64))
 
 
-def _point(line: str, width: int) -> tuple[int, float] | None:
-    cells = line.split(",")
+def _point(line: bytes, width: int) -> tuple[int, float] | None:
+    cells = line.split(b",")
     if len(cells) != width:
         return None
     try:
@@ -68,9 +73,7 @@ def _point(line: str, width: int) -> tuple[int, float] | None:
     return (int(step), value) if math.isfinite(step) and step.is_integer() and abs(step) < MAX_STEP else None
 
 
-def _ordered(history: History, path: Path, points: list[tuple[int, float]]) -> Points:
-    steps = np.array([step for step, _ in points], np.int64)
-    values = np.array([value for _, value in points], np.float64)
+def _ordered(history: History, path: Path, steps: np.ndarray, values: np.ndarray) -> Points:
     order, said = common.in_order(steps)
     if said:
         problem(history, path, said)

@@ -18,7 +18,7 @@ import orjson
 
 from relab import limits
 from relab.importers import common, table
-from relab.importers.table import KEYS, Packed, Table
+from relab.importers.table import KEYS, Coded, Packed, Table
 from relab.jsonl import MAX_PROBLEMS, Problem
 
 DELIMITERS = ",;\t"
@@ -26,7 +26,9 @@ HEAD_BYTES = 1 << 18
 LONGEST = limits.LINE
 LARGE = 1 << 18  # bytes of a chunk from which on plain numbers are looked for
 MAX_COLUMNS = 20_000
+MAX_SLOW = 1_000_000  # rows that are read cell by cell: those of plain numbers take a tenth of the time
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")  # io.StringIO would take four bytes for each character
+Texts = dict[int, Coded]  # column -> its cells
 SAYS = {
     "shorter": "rows are shorter than the header of {width}; their missing cells count as empty",
     "longer": "rows are longer than the header of {width} (did columns come in later?); the rest was left out",
@@ -116,23 +118,32 @@ def _utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _chunks(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    """Whole lines, some megabytes at a time, the header in the first; last what has no line break.
+    """Whole lines, some megabytes at a time, the header in the first; last what has no line break."""
+    parts: list[bytes] = []  # what was read since the last chunk
+    size, begun = 0, False
+    for block in _shortened(found, blocks):
+        end = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
+        size += len(block)
+        if end and (begun or size >= HEAD_BYTES):
+            yield b"".join([*parts, block[:end]])
+            parts, size, begun = [block[end:]], len(block) - end, True
+        else:
+            parts.append(block)
+    yield b"".join(parts)
 
-    Lines without end are cut.
-    """
-    held, cut, begun = b"", 0, False
+
+def _shortened(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The blocks, but what a line has beyond its limit is left out, and it is said."""
+    length, said = 0, False  # of the line that is not over yet
     for block in blocks:
-        held += block
-        end = held.rfind(b"\n") + 1 or held.rfind(b"\r", 0, -1) + 1
-        if end and (begun or len(held) >= HEAD_BYTES):
-            yield held[:end]
-            held, begun = held[end:], True
-        elif not end and len(held) > 2 * LONGEST:
-            held, cut = held[:LONGEST], cut + 1
-    if cut:
-        message = f"a line is longer than {LONGEST:,} bytes; the rest of it was left out"
-        found.problems.append(Problem(found.file, None, message))
-    yield held
+        end = block.find(b"\n")
+        if length <= LONGEST or end >= 0:
+            yield block if length <= LONGEST else block[end:]
+        elif not said:
+            said = True
+            message = f"a line is longer than {LONGEST:,} bytes; the rest of it was left out"
+            found.problems.append(Problem(found.file, None, message))
+        length = len(block) - 1 - block.rfind(b"\n") if end >= 0 else length + len(block)
 
 
 def _head_line(text: str) -> str:
@@ -145,7 +156,7 @@ def _below_header(chunk: bytes) -> int:
     for match in LINE.finditer(chunk[:HEAD_BYTES].decode("latin-1")):  # a character for each byte
         end = match.end()
         if match[0].strip() and match[0][0] != "#":
-            return 0 if '"' in match[0] else end
+            return 0 if match[0].count('"') % 2 else end
     return 0
 
 
@@ -162,7 +173,7 @@ class Body:
         self.parts: dict[str, list[Any]] = {name: [] for name in names}
         self.odd: dict[str, array[int]] = {kind: array("q") for kind in SAYS}
         self.words = {i for i, name in enumerate(names) if common.plain(name) in KEYS}  # columns that stay text
-        self.full = False
+        self.full, self.slow = False, 0  # rows that were read cell by cell
 
     def read(self, first: bytes, chunks: Iterator[bytes]) -> None:
         begin = _below_header(first)
@@ -171,7 +182,7 @@ class Body:
             return
         self.line = len(LINE.findall(first[:begin].decode("latin-1")))
         for chunk in chain([first[begin:]], chunks):
-            if b'"' in chunk:  # from here on a line break may stand inside of a cell
+            if chunk.count(b'"') % 2:  # the chunk ends inside of a cell
                 self._slow(chain([chunk], chunks))
             elif chunk and not (len(chunk) >= LARGE and self._fast(chunk)):
                 self._slow([chunk])
@@ -196,7 +207,7 @@ class Body:
 
     def _fast(self, chunk: bytes) -> bool:
         """Add a chunk of numbers; False, and nothing done, where there is anything else in it."""
-        if chunk.count(b"\r") != chunk.count(b"\r\n") or not chunk.endswith(b"\n"):
+        if b'"' in chunk or chunk.count(b"\r") != chunk.count(b"\r\n") or not chunk.endswith(b"\n"):
             return False
         apart = _apart(chunk.replace(b"\r\n", b"\n"), self.delimiter.encode(), len(self.names), self._texts(chunk))
         if apart is None:
@@ -215,7 +226,7 @@ class Body:
         words = {i for i, cell in enumerate(cells) if cell.strip() and not is_number(cell)}
         return sorted(self.words | words)
 
-    def _add(self, numbers: Packed, texts: dict[int, list[str]]) -> None:
+    def _add(self, numbers: Packed, texts: Texts) -> None:
         count = len(numbers)
         self.lines.extend(range(self.line + 1, self.line + count + 1))
         self.line += count
@@ -240,13 +251,22 @@ class Body:
         before = len(self.lines)
         for line, cells in rows:
             self._add_row(line, cells)
-            self.full = self.found.is_full(len(self.lines), len(self.names), line)
+            self.full = self.found.is_full(len(self.lines), len(self.names), line) or self._is_long(line)
             if self.full:
                 return
         if not ended[0] and len(self.lines) > before:
             self.rows.pop()
             message = "the last line has no line break and may be cut; it was left out"
             self.found.problems.append(Problem(self.found.file, self.lines.pop(), message))
+
+    def _is_long(self, line: int) -> bool:
+        """Whether as many rows as anybody waits for were read cell by cell."""
+        self.slow += 1
+        if self.slow < MAX_SLOW:
+            return False
+        message = f"{MAX_SLOW:,} rows are more than plain numbers, and are read one by one; the rest was left out"
+        self.found.problems.append(Problem(self.found.file, line, message))
+        return True
 
     def _rows(self, chunks: Iterable[bytes], ended: list[bool], header: bool) -> Iterator[tuple[int, list[str]]]:
         """(line, cells) of every line that holds something; comments before the header are left out."""
@@ -302,9 +322,7 @@ def _lines(chunks: Iterable[bytes], ended: list[bool]) -> Iterator[str]:
 # ---- Numbers at C speed
 
 
-def _apart(
-    chunk: bytes, delimiter: bytes, width: int, words: Sequence[int]
-) -> tuple[bytes, dict[int, list[str]]] | None:
+def _apart(chunk: bytes, delimiter: bytes, width: int, words: Sequence[int]) -> tuple[bytes, Texts] | None:
     """(the numbers, with commas between them; column -> its texts); None where a row has another length."""
     if delimiter != b"," and b"," in chunk:
         return None
@@ -313,10 +331,16 @@ def _apart(
     rows = [line.split(delimiter) for line in chunk.split(b"\n")[:-1]]
     if any(len(row) != width for row in rows) or len(words) == width:
         return None
-    known: dict[bytes, str] = {}
-    texts = {i: [known.setdefault(row[i], row[i].decode("utf-8", "replace").strip()) for row in rows] for i in words}
+    texts = {i: _coded([row[i] for row in rows]) for i in words}
     plain = [i for i in range(width) if i not in texts]
     return b"\n".join([b",".join([row[i] for i in plain]) for row in rows]) + b"\n", texts
+
+
+def _coded(cells: list[bytes]) -> Coded:
+    """A column of words, each of which is kept once."""
+    known: dict[str, int] = {}
+    numbers = {cell: known.setdefault(cell.decode("utf-8", "replace").strip(), len(known)) for cell in set(cells)}
+    return Coded(list(known), np.fromiter(map(numbers.__getitem__, cells), np.int32, len(cells)))
 
 
 def _matrix(chunk: bytes, width: int) -> Packed | None:

@@ -9,6 +9,9 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 Value = int | bytes  # fixed-size fields stay bytes: only the schema knows whether they are floats
 
 
+MAX_FIELDS = 1_000_000  # of one message
+
+
 class MalformedError(ValueError):
     """Bytes that are no protobuf message; the message says where."""
 
@@ -20,7 +23,11 @@ def fields(data: bytes, start: int = 0, end: int | None = None) -> Iterator[tupl
     [(1, 150), (2, b'hi')]
     """
     at, end = start, len(data) if end is None else end
+    left = MAX_FIELDS
     while at < end:
+        left -= 1
+        if data[at] == 0 or not left:
+            raise MalformedError(f"a field without a number at byte {at}" if left else f"more than {MAX_FIELDS} fields")
         key, at = (data[at], at + 1) if data[at] < 0x80 else varint(data, at, end)  # nearly all are one byte
         kind = key & 7
         if kind == BYTES and at < end:

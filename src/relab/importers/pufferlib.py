@@ -7,20 +7,22 @@ tell how many steps an epoch has, far more exactly than any one of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab import limits
 from relab.history import History
 from relab.importers import puffer_files, settings_files
 from relab.importers.source import Listing, Names, Source, problem, put, start
-from relab.jsonl import read_start
 from relab.numbers import to_int
 
 LOGS = (".log", ".txt", ".out")
 LOOK = 1 << 18  # warnings of many workers come before the first frame
 MAX_BYTES = 1 << 28
+MAX_FRAME = 1 << 22  # bytes of a frame, with what was printed behind it
+CORNER = "╭".encode()
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
@@ -79,10 +81,9 @@ def read(source: Source) -> History:
 def read_log(history: History, file: Path, flat: dict[str, Any]) -> None:
     """Add the frames of a log as columns; axis agent_steps, as PufferLib counts."""
     size = file.stat().st_size
-    text = read_start(file, MAX_BYTES).decode("utf-8", "replace")
     if size > MAX_BYTES:
         problem(history, file, f"only the first {MAX_BYTES} of {size} bytes were read")
-    found = frames(text)
+    found = frames(_pieces(file))
     steps = sharpen(found, flat.get("train.batch_size"))
     for name in dict.fromkeys(name for frame in found for name in frame.numbers):
         at = [i for i, frame in enumerate(found) if name in frame.numbers]
@@ -109,10 +110,22 @@ class Frame:
         return to_int(self.numbers.get("epoch")) or 0
 
 
-def frames(text: str) -> list[Frame]:
+def _pieces(file: Path) -> Iterator[str]:
+    """A log in pieces that begin where a frame does; what is too long to be one is left out."""
+    held = b""
+    for block in limits.blocks(file, MAX_BYTES):
+        held += block
+        cut = held.rfind(CORNER)
+        yield held[: max(cut, 0)].decode("utf-8", "replace")
+        held = held[max(cut, 0) :] if len(held) - cut < MAX_FRAME else b""
+    yield held.decode("utf-8", "replace")
+
+
+def frames(log: str | Iterable[str]) -> list[Frame]:
     """The frames of a log in order; one drawn again with the same epoch and steps counts once, as last drawn."""
     found: dict[tuple[int, str], Frame] = {}
-    for part in ESCAPE.sub("", text).split("╭")[1:]:
+    pieces = [log] if isinstance(log, str) else log
+    for part in (part for piece in pieces for part in ESCAPE.sub("", piece).split("╭")[1:]):
         inner, closed, _ = part.partition("╰")
         if closed and "PufferLib" in inner:
             frame = parse(inner.splitlines())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,23 @@ class Packed:
         return (self[i] for i in range(len(self)))
 
 
+@dataclass(frozen=True)
+class Coded:
+    """A column of words, each of which is kept once."""
+
+    words: list[str]
+    codes: np.ndarray  # int32: number of each cell's word
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.words[self.codes[at]] if isinstance(at, (int, np.integer)) else Coded(self.words, self.codes[at])
+
+    def __iter__(self) -> Iterator[str]:
+        return map(self.words.__getitem__, self.codes.tolist())
+
+
 def pack(cells: Sequence[Cell]) -> Packed | Sequence[Cell]:
     """A column as numbers where all its cells are numbers or missing, else as it is."""
     try:
@@ -60,15 +78,41 @@ def pack(cells: Sequence[Cell]) -> Packed | Sequence[Cell]:
     return Packed(np.array([np.nan if value is None else value for value in read], np.float64), empty)
 
 
-def join(parts: Sequence[Packed | Sequence[Cell]]) -> Packed | list[Cell]:
-    """Parts of one column below each other; as numbers as long as all of them are."""
-    if not parts or not all(isinstance(part, Packed) for part in parts):
+@dataclass(frozen=True)
+class Joined:
+    """Parts of one column below each other: words among them, or numbers here and words there."""
+
+    parts: list[Any]
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        return np.cumsum([len(part) for part in self.parts])
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[i] for i in range(*at.indices(len(self)))]
+        at = int(at) % len(self)
+        part = int(np.searchsorted(self.ends, at, "right"))
+        return self.parts[part][at - int(self.ends[part]) + len(self.parts[part])]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (cell for part in self.parts for cell in part)
+
+
+def join(parts: Sequence[Any]) -> Packed | Joined | list[Cell]:
+    """Parts of one column below each other; as numbers where all of them are."""
+    if not any(isinstance(part, (Packed, Coded)) for part in parts):
         return [cell for part in parts for cell in part]
-    packed = [part for part in parts if isinstance(part, Packed)]
-    if all(part.empty is None for part in packed):
-        return Packed(np.concatenate([part.values for part in packed]))
-    empty = [np.zeros(len(part), bool) if part.empty is None else part.empty for part in packed]
-    return Packed(np.concatenate([part.values for part in packed]), np.concatenate(empty))
+    if not all(isinstance(part, Packed) for part in parts):
+        return Joined(list(parts))
+    values = np.concatenate([part.values for part in parts])
+    if all(part.empty is None for part in parts):
+        return Packed(values)
+    empty = [np.zeros(len(part), bool) if part.empty is None else part.empty for part in parts]
+    return Packed(values, np.concatenate(empty))
 
 
 @dataclass
@@ -96,7 +140,7 @@ class Table:
         """The same file, fewer rows; what was wrong with the file stays with it."""
         if len(at) == len(self.lines):  # all of them, in order: nothing is copied
             return Table(self.file, self.cells, self.lines, list(self.problems))
-        cells = {name: column[np.asarray(at)] if isinstance(column, Packed) else [column[i] for i in at]
+        cells = {name: column[np.asarray(at)] if isinstance(column, (Packed, Coded)) else [column[i] for i in at]
                  for name, column in self.cells.items()}  # fmt: skip
         return Table(self.file, cells, array("q", (self.lines[i] for i in at)), list(self.problems))
 
@@ -107,10 +151,17 @@ class Numbers:
 
     at: np.ndarray  # rows that hold a number
     values: np.ndarray
-    bad: list[int]  # rows that hold something else
+    bad: Sequence[int]  # rows that hold something else
 
 
 def numbers(cells: Sequence[Cell]) -> Numbers:
+    if isinstance(cells, Coded):
+        return _coded_numbers(cells)
+    if isinstance(cells, Joined):
+        found, starts = [numbers(part) for part in cells.parts], [0, *cells.ends.tolist()]
+        there = np.concatenate([each.at + start for each, start in zip(found, starts)])
+        bad = array("q", (i + start for each, start in zip(found, starts) for i in each.bad))
+        return Numbers(there, np.concatenate([each.values for each in found]), bad)
     if isinstance(cells, Packed):
         there = np.arange(len(cells)) if cells.empty is None else np.flatnonzero(~cells.empty)
         return Numbers(there, cells.values if cells.empty is None else cells.values[there], [])
@@ -123,6 +174,14 @@ def numbers(cells: Sequence[Cell]) -> Numbers:
     at = [i for i, value in enumerate(read) if isinstance(value, float)]
     values = np.array([read[i] for i in at], np.float64)
     return Numbers(np.array(at, np.int64), values, [i for i, value in enumerate(read) if value is False])
+
+
+def _coded_numbers(cells: Coded) -> Numbers:
+    read = [_number(word) for word in cells.words]
+    good = np.array([isinstance(value, float) for value in read], bool)[cells.codes]
+    bad = np.array([value is False for value in read], bool)[cells.codes]
+    values = np.array([value if isinstance(value, float) else np.nan for value in read], np.float64)[cells.codes]
+    return Numbers(np.flatnonzero(good), values[good], array("q", np.flatnonzero(bad).astype(np.int64).tobytes()))
 
 
 def _number(cell: Cell) -> float | bool | None:
@@ -146,7 +205,10 @@ def key_columns(table: Table) -> list[str]:
 
 
 def _values(table: Table, name: str) -> set[str]:
-    return {_text(cell) for cell in table.cells[name] if cell not in (None, "")}
+    column = table.cells[name]
+    parts = column.parts if isinstance(column, Joined) else [column]
+    cells = [[part.words[i] for i in np.unique(part.codes)] if isinstance(part, Coded) else part for part in parts]
+    return {_text(cell) for part in cells for cell in part if cell not in (None, "")}
 
 
 def _text(cell: Cell) -> str:
@@ -280,7 +342,7 @@ def _add(
     return said
 
 
-def _report_cells(history: History, table: Table, name: str, cells: Sequence[Cell], bad: list[int]) -> None:
+def _report_cells(history: History, table: Table, name: str, cells: Sequence[Cell], bad: Sequence[int]) -> None:
     if bad:
         what = f"`{name}` is no number in {len(bad)} rows, first {cells[bad[0]]!r:.80}"
         problem(history, table.file, what, table.lines[bad[0]])

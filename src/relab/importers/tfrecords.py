@@ -19,6 +19,7 @@ from relab import limits
 
 BLOCK = 1 << 22  # bytes read at a time
 MAX_RECORD = 1 << 26  # a longer record is taken for a broken length
+MAX_LOST = 1 << 27  # bytes without a record after which a file is given up
 HEADER, FOOTER = 12, 4
 FEW = 40
 MAX_CHECKED = 4096  # bytes of a payload whose checksum is looked at
@@ -98,18 +99,21 @@ class Block:
 
 def blocks(file: BinaryIO, scan: Scan) -> Iterator[Block]:
     """Whole records, some megabytes at a time; what is left of one block begins the next."""
-    rest, good, name = b"", set[bytes](), str(getattr(file, "name", ""))  # bytes in memory have none
-    begin = file.tell()
-    size = file.seek(0, os.SEEK_END)
-    file.seek(begin)
+    rest, lost, good = b"", 0, set[bytes]()
+    at, size = file.tell(), file.seek(0, os.SEEK_END)
+    file.seek(at)
     while True:
         more = file.read(BLOCK)
-        limits.report(scan.end, size, name)
+        limits.report(scan.end, size, str(getattr(file, "name", "")))
         block = Block(rest + more, scan.end)
         used = _split(block, good, scan, last=not more)
         yield block
         scan.end += used
         rest = block.data[used:]
+        lost = 0 if block.spans else lost + used
+        if lost > MAX_LOST:
+            scan.note(f"no record in the {lost:,} bytes before byte {scan.end:,} of {size:,}; the rest was not read")
+            return
         if not more:
             break
     if rest:
