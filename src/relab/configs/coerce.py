@@ -8,7 +8,8 @@ import typing
 from typing import Any, Literal
 
 from relab.configs.base import ConfigError
-from relab.numbers import DIGITS, integer
+from relab.numbers import DIGITS as MOST_DIGITS
+from relab.numbers import integer
 
 NULLS = ("null", "none", "~", "")
 DIGITS = r"[0-9]+(?:_[0-9]+)*"
@@ -73,7 +74,7 @@ def _coerce(value: Any, type_: Any) -> Any:
 
 def _int(value: Any) -> int:
     if isinstance(value, str):
-        if INT.fullmatch(value.strip()) and len(value) < DIGITS:
+        if INT.fullmatch(value.strip()) and len(value) < MOST_DIGITS:
             return int(value)
         return _int_from_float(_float(value))
     if isinstance(value, bool) or not isinstance(value, (int, float)):
