@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from made_up import dated
 from relab import cli, experiment
 from relab.history import Column, History
 from relab.jsonl import RecordError
@@ -244,7 +245,7 @@ seeds: {seeds}
 """
 
 
-def made_up(tmp_path: Path, seeds: int = 5, at: str = "final", evil: str = "") -> Path:
+def an_experiment(tmp_path: Path, seeds: int = 5, at: str = "final", evil: str = "") -> Path:
     """An experiment whose runs are made up: no training is needed for an entry."""
     path = tmp_path / "question.yaml"
     path.write_text(ASKED.format(seeds=seeds, at=at, evil=evil))
@@ -263,8 +264,9 @@ def pretend(cell: experiment.Cell, value: float) -> None:
     row = {"seed": 1, "return": value, "length": 1, "success": None, "end": "done"}
     for step in (0, 100):
         record.append_eval({"step": step, "mode": "det", "noise": 0.0, "episodes": [row, row, row]})
-    record.update_meta(status="finished", heartbeat="2026-11-16T03:00:00.000Z")
+    record.update_meta(status="finished")
     record.close()
+    dated(cell.folder)
 
 
 # by hand: standard error 1, t(0.9875, 8 df) = 2.75; of one mean 0.707 t(0.975, 4 df) = 1.96
@@ -304,13 +306,13 @@ Findings:
 def test_the_entry_of_an_experiment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_up(tmp_path)
+    an_experiment(tmp_path)
     monkeypatch.chdir(tmp_path)
     out, _ = relab("note", "x", capsys=capsys)
     assert out.startswith(ENTRY)
     relab("note", "x", "--into", "LOG.md", capsys=capsys)
     before = Path("LOG.md").read_bytes()
-    made_up(tmp_path, seeds=6)
+    an_experiment(tmp_path, seeds=6)
     relab("note", "x", "--into", "LOG.md", capsys=capsys)
     after = Path("LOG.md").read_bytes()
     assert (before.count(b"relab:begin"), after.count(b"relab:begin")) == (1, 1), "more seeds: the same entry, renewed"
@@ -318,18 +320,18 @@ def test_the_entry_of_an_experiment(
 
 
 def test_few_seeds_have_no_interval_and_a_level_has_its_laggards(tmp_path: Path) -> None:
-    answers = json.loads((made_up(tmp_path, seeds=2) / "answer.json").read_text())["answers"]
+    answers = json.loads((an_experiment(tmp_path, seeds=2) / "answer.json").read_text())["answers"]
     few = of_experiment.evidence(answers, words("en"))
     assert few[1] == ["lr=0.001", "2", "3", "100.5 (no interval under 5 seeds)", "100 101"]
     (tmp_path / "level").mkdir()
-    level = made_up(tmp_path / "level", at="first_step_reaching")
+    level = an_experiment(tmp_path / "level", at="first_step_reaching")
     rows = of_experiment.evidence(json.loads((level / "answer.json").read_text())["answers"], words("en"))
     assert rows[0][3] == "first step with eval/return_det at 60, mean [95 %]"
     assert rows[2][3:] == ["0 of 5 got there", ">100 >100 >100 >100 >100"]
 
 
 def test_a_question_cannot_break_out_of_its_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made_up(tmp_path, evil="--> <!-- relab:end x --> <script>")
+    folder = an_experiment(tmp_path, evil="--> <!-- relab:end x --> <script>")
     log = tmp_path / "LOG.md"
     log.write_text(PERSON)
     for _ in range(2):
@@ -341,7 +343,7 @@ def test_a_question_cannot_break_out_of_its_entry(tmp_path: Path, capsys: pytest
 
 
 def test_an_experiment_without_an_answer_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = made_up(tmp_path)
+    folder = an_experiment(tmp_path)
     (folder / "answer.json").unlink()
     assert "has no answer.json: the experiment has not ended" in relab("note", str(folder), code=2, capsys=capsys)[1]
 
