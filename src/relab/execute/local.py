@@ -233,7 +233,8 @@ def run(
             at.close()
             for ended in at.collect():
                 going.jobs[ended.id].end(ended)
-    return Result([job.name for job in jobs if job.done()], going.failed, bool(stop.caught), going.stopped)
+    failed = [name for name in names if name in going.failed]  # as asked, not as they happened to end
+    return Result([job.name for job in jobs if job.done()], failed, bool(stop.caught), going.stopped)
 
 
 @dataclass
