@@ -23,9 +23,10 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if "PYTEST_XDIST_WORKER" not in os.environ:
+    called = not hasattr(config, "workerinput")  # by the user; a variable would reach sessions inside of tests too
+    if called:
         config.stash[BEFORE] = apart.files(REPO)
-    if config.getoption("dist", "no") != "no" and "PYTEST_XDIST_WORKER" not in os.environ:
+    if called and config.getoption("dist", "no") != "no":
         return  # other processes run the tests, and must start as this one did
     home, temporary = Path.home(), tempfile.gettempdir()
     config.stash[BASE] = Path(tempfile.mkdtemp(prefix="relab-tests-"))

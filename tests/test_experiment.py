@@ -203,6 +203,11 @@ def test_a_killed_worker_is_started_again_and_a_failing_one_is_not(tmp_path: Pat
     assert len(hopeless.exit_codes) == local.TRIES
 
 
+def test_what_failed_is_told_in_the_order_that_was_asked(tmp_path: Path) -> None:
+    late, early = (script(tmp_path, name, f"time.sleep({s})\nraise SystemExit(3)") for name, s in (("b", 2), ("a", 0)))
+    assert local.run([late, early], workers=2).failed == ["b", "a"]
+
+
 def test_a_signal_stops_the_workers_and_leaves_the_rest(tmp_path: Path) -> None:
     slow = "signal.signal(signal.SIGTERM, lambda *_: (done.touch(), os._exit(0)))\ntime.sleep(60)"
     jobs = [script(tmp_path, f"slow{i}", slow) for i in range(3)]
