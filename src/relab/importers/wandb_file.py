@@ -53,6 +53,9 @@ class Rows:
     def __init__(self, file: str) -> None:
         self.table, self.parts, self.full = table.Table(file, lines=array("q")), jsonl_file.Parts(), False
 
+    def __len__(self) -> int:
+        return len(self.table.lines)
+
     def append(self, row: dict[str, Any]) -> None:
         if self.full:
             return
