@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import importlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -195,3 +197,17 @@ def test_what_is_beyond_the_limit_is_not_read(tmp_path):
     (tmp_path / "x").write_bytes(b"ab\ncd\nef\n")
     assert [line.data for line in limits.lines(tmp_path / "x", most=5)] == [b"ab", b"cd"]
     assert [line.data for line in limits.lines(tmp_path / "x", longest=1)] == [None, None, None, b""]
+
+
+# ---- The page
+
+
+def test_the_page_of_limits_says_what_the_constants_are():
+    page = (SRC.parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| ([\d,]+) \| `([\w.]+)` \|", page, re.M)
+    assert len(rows) > 30
+    for told, name in rows:
+        module, _, constant = name.rpartition(".")
+        assert getattr(importlib.import_module(module), constant) == int(told.replace(",", "")), name
+    held = {f"relab.limits.{name}" for name in vars(limits) if name.isupper() and name != "BLOCK"}
+    assert held <= {name for _, name in rows}

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from test_conformance import FIXTURES, OWN, state
 
+from bounds import bounded
 from relab import cli, folders
 from relab.history import History
 from relab.importers import find, table, tfrecords, wandb_file
@@ -481,3 +482,74 @@ def test_steps_of_pufferlib_that_go_back(root):
     history = loaded(root)["a/1.json"]
     assert history.columns["return/mean"].steps.tolist() == [0]
     assert said(history).count("the steps go back once") == 1
+
+
+# ---- Gigabytes
+
+
+def sparse(path: Path, head: bytes = b"", size: int = 1 << 30) -> Path:
+    """A file that begins so and goes on with zero bytes, which take no room on the disk."""
+    write(path, head)
+    os.truncate(path, size)
+    return path
+
+
+LIES = struct.pack("<Q", tfrecords.MAX_RECORD - 100)
+HUGE_FILES = {
+    "events.out.tfevents.1700000000.host": b"",
+    "events.out.tfevents.1700000001.host": LIES + struct.pack("<I", tfrecords.masked_crc(LIES)),
+    "run-x.wandb": wandb_file.HEADER.pack(b":W&B", 0xBEE1, 0),
+    "train.jsonl": b'{"step":1,"return":2}\n{"step":2,"return":3}\n',
+    "first.jsonl": b'{"step":1,"return":2',
+    "progress.csv": b"step,return\n1,2\n2,3\n3,",
+    "0.monitor.csv": b'#{"t_start": 1.0, "env_id": "C"}\nr,l,t\n1,2,3\n2,3,4\n',
+    "journal.log": b'{"op_code":0,"study_name":"s"}\n',
+}
+
+
+@pytest.mark.parametrize("name", HUGE_FILES)
+def test_a_gigabyte_without_a_line_break(root, name):
+    sparse(root / "huge" / name, HUGE_FILES[name])
+    with bounded(seconds=8):
+        loaded(root)
+
+
+@pytest.mark.parametrize("body", [b"9" * (100 * MB), b"," * (100 * MB), b'"' + b"9,\n" * (10 * MB), b"1,x\n" * MB])
+def test_csv_that_keeps_a_reader_busy(root, body):
+    write(root / "a" / "progress.csv", b"step,return\n1,2\n2,3\n3," + body)
+    with bounded(seconds=10):
+        assert "progress.csv" in said(loaded(root)["a"])
+
+
+def test_an_array_that_claims_a_trillion_numbers(root):
+    sb3 = fixture("sb3", root)
+    head = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }".ljust(117) + b"\n"
+    names = ["timesteps.npy", "results.npy", "ep_lengths.npy"]
+    bomb(sb3 / "ppo_cartpole_seed1" / "evaluations.npz", names, b"\x93NUMPY\x01\0v\0" + head + b"\0" * 100)
+    with bounded():
+        assert "evaluations.npz" in said(loaded(root)["sb3/ppo_cartpole_seed1"])
+
+
+def test_blobs_in_sqlite_are_not_read(root):
+    mlflow, optuna = fixture("mlflow", root) / "mlflow.db", fixture("optuna", root) / "study.db"
+    for path, place in ((mlflow, "params SET value"), (mlflow, "runs SET name"), (optuna, "studies SET study_name")):
+        with sqlite3.connect(path) as base:
+            base.execute(f"UPDATE {place} = CAST(zeroblob(200000000) AS TEXT) WHERE rowid = 1")
+        base.close()
+    with bounded():
+        loaded(root)
+
+
+def test_a_message_of_a_million_fields():
+    with bounded(memory=100 * MB), pytest.raises(pb.MalformedError, match="more than 1000000 fields"):
+        for _ in pb.fields(b"\x08\x01" * 2_000_000):
+            pass
+    with pytest.raises(pb.MalformedError, match="a field without a number at byte 2"):
+        list(pb.fields(b"\x08\x01\0\0"))
+
+
+def test_deep_json_in_rows(root):
+    rows = b'{"step":1,"return":1}\n' * 20 + b'{"step":2,"a":' + b"[" * 3_000_000 + b"\n" + b'{"a":' * 1_000_000
+    write(root / "a" / "train.jsonl", rows)
+    with bounded():
+        assert "not a JSON object" in said(loaded(root)["a"])

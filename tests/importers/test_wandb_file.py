@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bounds import bounded
 from relab.history import History
-from relab.importers import find, wandb_file
+from relab.importers import find, table, wandb_file
+from relab.importers import protobuf as pb
 
 FIXTURES = Path(__file__).parent / "fixtures" / "wandb"
 
@@ -104,3 +106,22 @@ def test_what_only_looks_like_one(tmp_path: Path) -> None:
     (tmp_path / "run-x.wandb").write_bytes(b":W&B" + random.Random(1).randbytes(300))
     (run,) = runs(tmp_path)
     assert "does not begin" in run.problems[0].message
+
+
+def test_the_rows_of_a_long_run_are_looked_at_once(tmp_path, monkeypatch):
+    """A column that is set aside again for every cell makes the time grow with the square of the rows."""
+    from mutations import _frame
+
+    monkeypatch.setattr(table, "PACK", 1000)
+    out = bytearray(wandb_file.HEADER.pack(b":W&B", 0xBEE1, 0))
+    for i in range(30_000):
+        items = ((b"_step", b"%d" % i), (b"loss", b"0.5"), (b"late" if i > 9_000 else b"early", b"1"))
+        _frame(
+            out, pb.put_bytes(2, b"".join(pb.put_bytes(1, pb.put_bytes(1, k) + pb.put_bytes(16, v)) for k, v in items))
+        )
+    (tmp_path / "run-x.wandb").write_bytes(bytes(out))
+    with bounded(seconds=8, memory=200_000_000):
+        (run,) = find.load_all(tmp_path).runs
+    assert {n: len(c.steps) for n, c in run.history.columns.items()} == {
+        "foreign/loss": 30_000, "foreign/early": 9_001, "foreign/late": 20_999}  # fmt: skip
+    assert run.history.columns["foreign/late"].steps[0] == 9_001

@@ -110,7 +110,7 @@ def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) ->
     for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
         row = decode(line.data) if line.data else None
         if row is not None:
-            _append(found, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
+            append(found, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
             if found.is_full(len(found.lines), len(found.cells), line.number):
                 break
         elif line.data is None or line.data.strip():
@@ -164,7 +164,7 @@ class Parts:
                 column += [None] * (len(found.lines) - len(column))
 
 
-def _append(found: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
+def append(found: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
     """One row; columns that come in later are empty before it."""
     if len(found.lines) - parts.rows >= table.PACK:
         parts.take(found)

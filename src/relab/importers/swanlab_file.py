@@ -57,7 +57,8 @@ def read(source: Source) -> History:
     found = read_file(file)
     for note in found.notes[:20]:
         problem(history, file, note)
-    wandb_file.columns(history, file.name, [{**row, "_step": step} for step, row in sorted(found.rows.items())])
+    rows = ({**row, "_step": step} for step, row in sorted(found.rows.items()))
+    wandb_file.columns(history, wandb_file.Rows.of(file.name, rows))
     settings_files.use(history, source, _settings(history, source.folder))
     known = {"id": found.facts.get("id"), "name": found.facts.get("name"), "notes": found.facts.get("description")}
     history.meta |= {key: value for key, value in known.items() if value} | {"status": found.status}
@@ -91,7 +92,8 @@ def read_file(path: Path) -> Found:
         try:
             _old_record(payload, found) if payload.startswith(b"{") else _record(payload, found)
         except (pb.MalformedError, ValueError, OverflowError) as error:
-            found.notes.append(f"a record could not be read: {error}")
+            if len(found.notes) < wandb_file.MAX_NOTES:
+                found.notes.append(f"a record could not be read: {error}")
     return found
 
 

@@ -115,7 +115,7 @@ def read(source: Source) -> History:
         raise RecordError(f"{path.name} cannot be read: {error}") from None
     if run is None:
         raise RecordError(f"{path.name} cannot be read: it names no runs")
-    wandb_file.columns(history, path.name, list(_rows(history, path, rows)))
+    wandb_file.columns(history, wandb_file.Rows.of(path.name, _rows(history, path, rows)))
     _settings(history, source, told)
     _say_log(history, path)
     return history

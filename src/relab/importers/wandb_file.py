@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ BLOCK, CHUNK = 1 << 15, struct.Struct("<IHB")
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 HISTORY, SUMMARY, CONFIG, RUN, EXIT = 2, 3, 5, 17, 18  # fields of Record
 MAX_BYTES = 1 << 29
+MAX_NOTES = 100
 OWN = ("_step", "_runtime", "_timestamp", "_wandb")
 RUN_FACTS = {1: "id", 3: "project", 6: "group", 8: "display_name", 9: "notes"}  # fields of RunRecord
 
@@ -46,16 +48,53 @@ def sources(listing: Listing) -> list[Source]:
     return [Source("wandb", place or listing.folder / name, (listing.folder / name,)) for name in names]
 
 
+class Rows:
+    """Rows of a log on their way to a table, so that a long one is never held as dicts."""
+
+    def __init__(self, file: str) -> None:
+        self.table, self.parts, self.full = table.Table(file, lines=array("q")), jsonl_file.Parts(), False
+
+    def __len__(self) -> int:
+        return len(self.table.lines)
+
+    def append(self, row: dict[str, Any]) -> None:
+        if self.full:
+            return
+        flat = {_renamed(name): value for name, value in jsonl_file.flatten(row)}
+        kept = {name: value for name, value in flat.items() if not name.startswith(("_wandb", "_timestamp"))}
+        jsonl_file.append(self.table, self.parts, kept, len(self.table.lines) + 1)
+        self.full = self.table.is_full(len(self.table.lines), len(self.table.cells), len(self.table.lines))
+
+    def finish(self) -> table.Table:
+        self.parts.finish(self.table)
+        return self.table
+
+    @classmethod
+    def of(cls, file: str, rows: Iterable[dict[str, Any]]) -> table.Table:
+        found = cls(file)
+        for row in rows:
+            found.append(row)
+        return found.finish()
+
+
+def _renamed(name: str) -> str:
+    return "time_elapsed" if name == "_runtime" else name
+
+
 @dataclass
 class Found:
     """What the records of a file say."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: Rows
     config: dict[str, Any] = field(default_factory=dict)
     sums: list[bytes] = field(default_factory=list)  # updates of the summary, taken apart when all are there
     facts: dict[str, str] = field(default_factory=dict)
     exit: int | None = None
     notes: list[str] = field(default_factory=list)
+
+    def note(self, text: str) -> None:
+        if len(self.notes) < MAX_NOTES:
+            self.notes.append(text)
 
 
 def read(source: Source) -> History:
@@ -63,7 +102,7 @@ def read(source: Source) -> History:
     found = read_file(file)
     for note in found.notes[:20]:
         problem(history, file, note)
-    columns(history, file.name, found.rows)
+    columns(history, found.rows.finish())
     flat = {k: v for k, v in flatten(found.config).items() if not k.startswith("_wandb")}
     settings_files.use(history, source, flat)
     try:
@@ -73,19 +112,8 @@ def read(source: Source) -> History:
     return history
 
 
-def columns(history: History, file: str, found: list[dict[str, Any]]) -> None:
+def columns(history: History, rows: table.Table) -> None:
     """Rows over the best step among their keys: a count of the program's own, else the tool's _step."""
-    rows = table.Table(file, lines=list(range(1, len(found) + 1)))
-    for i, row in enumerate(found):
-        for name, value in jsonl_file.flatten(row):
-            name = "time_elapsed" if name == "_runtime" else name
-            if name not in rows.cells and rows.is_full(len(found), len(rows.cells) + 1, i + 1):
-                break
-            if not name.startswith(("_wandb", "_timestamp")):
-                rows.cells.setdefault(name, [None] * len(found))[i] = value
-        else:
-            continue
-        break
     counted = table.find_steps(rows).column if rows.lines else ""
     if counted != "_step":
         rows.cells.pop("_step", None)
@@ -125,7 +153,7 @@ def last_values(found: Found) -> dict[str, Any]:
 
 def read_file(path: Path) -> Found:
     """Every record that can be read; a torn tail or a wrong checksum is noted, not raised."""
-    found = Found()
+    found = Found(Rows(path.name))
     data = read_start(path, MAX_BYTES)
     if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != MAGIC:
         found.notes.append("the file does not begin as a .wandb file does")
@@ -134,7 +162,7 @@ def read_file(path: Path) -> Found:
         try:
             _record(payload, found)
         except (pb.MalformedError, ValueError, RecursionError) as error:
-            found.notes.append(f"a record could not be read: {error}")
+            found.note(f"a record could not be read: {error}")
     return found
 
 
