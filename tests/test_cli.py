@@ -211,3 +211,11 @@ def test_what_cannot_be_shown(words: list[str], says: str, runs: Path, capsys: p
     code = main([*words, "--runs", str(runs)])
     assert code in (64, 2)
     assert says in capsys.readouterr().err
+
+
+def test_diff_lets_no_control_characters_of_a_config_reach_the_terminal(tmp_path, capsys):
+    for name, word in (("a", "tanh"), ("b", '"\\e]0;title\\a\\e[2J"')):
+        (tmp_path / f"{name}.yaml").write_text(f"algo: {{activation: {word}}}\n")
+    assert main(["diff", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]) == 0
+    said = capsys.readouterr().out
+    assert "algo.activation  tanh -> ?]0;title??[2J" in said

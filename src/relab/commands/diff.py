@@ -11,6 +11,7 @@ import tyro
 
 from relab import config, masks, names
 from relab.commands.parsing import parse
+from relab.places import printable
 
 EXAMPLES = """
   relab diff brave-otter calm-lynx
@@ -48,7 +49,8 @@ def main(words: Sequence[str]) -> int:
         print("no difference")
     width = max((len(c.key) for c in changes), default=0)
     for c in changes:
-        print(f"{c.key:{width}}  {masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}{ratio(c.a, c.b)}")
+        values = f"{masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}"
+        print(printable(f"{c.key:{width}}  {values}{ratio(c.a, c.b)}"))
     return 0
 
 
