@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import shutil
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,7 +59,6 @@ DETERMINISTIC = (
 )  # nothing in them depends on the clock; resume cuts them
 FILES = (*DETERMINISTIC, "timing.jsonl", "events.jsonl")
 STATUSES = ("running", "finished", "interrupted", "failed")
-# What a training writes before there is a record.
 EPISODE_KEYS = {"seed", "return", "length", "success", "end"}
 HEARTBEAT_S = 10.0
 
@@ -100,7 +98,7 @@ class Record:
         try:
             cls._write_heads(folder, config, provenance, full)
         except DiskFullError:  # what cannot be resumed leaves nothing behind: the name is free for the next try
-            shutil.rmtree(folder, ignore_errors=True)
+            clear_begun(folder)
             raise
         return cls(folder, full)
 
