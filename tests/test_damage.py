@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from relab import checkpoint, jsonl
 from relab.cli import main
+from relab.jsonl import RecordError
+from relab.shelf import glance, labels
 from runs import Interrupt, run
 
 STATE = "checkpoints/{last}/state.json"
@@ -150,3 +154,31 @@ def test_compare_counts_any_fact(keys: str, value: Any, folder: Path, capsys: py
     put(folder, "meta.json", keys, value)
     assert main(["compare", str(folder), str(folder), "--why"]) in (0, 2)
     assert "Traceback" not in capsys.readouterr().err
+
+
+# ---- What is there and is not what its name says
+
+
+@pytest.mark.parametrize(
+    "text", ['{"note": "mine", "tags": ["a"],', "[]", "x" * 5_000_000], ids=["cut", "a list", "huge"]
+)
+def test_labels_that_cannot_be_read_are_not_written_over(tmp_path, text):
+    (tmp_path / "labels.json").write_text(text)
+    with pytest.raises(RecordError, match="would lose what it holds"):
+        labels.write(tmp_path / "labels.json", labels.Labels(tags=("t",)))
+    assert (tmp_path / "labels.json").read_text() == text
+
+
+def test_a_pipe_among_the_files_of_a_run_keeps_nobody_waiting(tmp_path):
+    os.mkfifo(tmp_path / "evals.jsonl")
+    assert list(glance._last_rows(os.fsencode(tmp_path / "evals.jsonl"), 2)) == []
+    with pytest.raises(OSError, match=r"evals\.jsonl"):
+        jsonl.open_append(tmp_path, "evals.jsonl")
+
+
+def test_a_pointer_of_a_gigabyte_is_not_read(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    with open(tmp_path / "checkpoints" / "best.json", "wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(checkpoint.CheckpointError, match=r"1,073,741,824 bytes, and no more than"):
+        checkpoint.read_pointer(tmp_path / "checkpoints", "best")

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from relab import limits
 from relab.enclosed import RecordError, own
 from relab.jsonl import decode, encode, write_atomic, writing
 
@@ -107,7 +108,7 @@ def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> N
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
-    body = decode(files["state.json"].read_bytes())
+    body = decode(limits.read_bytes(files["state.json"], limits.JSON))
     if body["schema"] != SCHEMA:
         raise CheckpointError(f"{folder} has schema {body['schema']!r:.40}, this relab reads {SCHEMA}")
     check_like(body, {"plain": {}, "progress": {}})
@@ -145,9 +146,9 @@ def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        pointer = decode(path.read_bytes())
+        pointer = decode(limits.read_bytes(path, limits.SETTINGS))
         return pointer | {"folder": str(pointer["folder"])}
-    except (ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError) as error:
         what = f"{type(error).__name__}: {error}"
         raise CheckpointError(f"{path} cannot be read ({what}); delete it, or name a step instead") from error
 

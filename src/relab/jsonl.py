@@ -22,7 +22,7 @@ import numpy as np
 import orjson
 
 from relab import limits
-from relab.enclosed import NO_LINK, own
+from relab.enclosed import NO_LINK, NO_WAIT, own
 from relab.enclosed import RecordError as RecordError
 from relab.enclosed import inside as inside
 
@@ -170,7 +170,7 @@ def sync_folder(folder: str | os.PathLike[str]) -> None:
 
 
 def open_append(folder: Path, name: str) -> int:
-    return os.open(own(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK, 0o666)
+    return os.open(own(folder, name), os.O_WRONLY | os.O_APPEND | os.O_CREAT | NO_LINK | NO_WAIT, 0o666)
 
 
 def write_row(fd: int, data: bytes, path: str | os.PathLike[str]) -> None:

@@ -139,6 +139,8 @@ def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
             if start == 0 or block >= LONGEST or len(whole) > most + 1:
                 break
             block *= 8
+    except OSError:  # a pipe or a device, which has no end to read from
+        return
     finally:
         os.close(fd)
     for line in reversed(whole):

@@ -56,6 +56,16 @@ def read(file: bytes | str | os.PathLike[str]) -> Labels:
     return _of(found) if isinstance(found, dict) else Labels()
 
 
+def is_damaged(file: Path) -> bool:
+    """Whether there is something under this name that is no file of labels."""
+    try:
+        return not isinstance(orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True)), dict)
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError):
+        return True
+
+
 def _of(found: dict[str, Any]) -> Labels:
     def texts(name: str) -> tuple[str, ...]:
         given = found.get(name)
@@ -68,8 +78,11 @@ def _of(found: dict[str, Any]) -> Labels:
 
 def write(file: Path, labels: Labels, about: str = "") -> None:
     """Replace the file as a whole; empty labels remove it."""
-    from relab.jsonl import encode, write_atomic
+    from relab.jsonl import RecordError, encode, write_atomic
 
+    if is_damaged(file):
+        raise RecordError(f"{file} cannot be read as labels, and writing it anew would lose what it holds; mend it by"
+                          " hand, or move it away")  # fmt: skip
     if labels.empty:
         file.unlink(missing_ok=True)
         return
