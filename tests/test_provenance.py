@@ -199,6 +199,9 @@ def test_the_traps_are_real(repo, name):
     canary = planted(repo, name, PLANTED[name])
     subprocess.run(["git", "status"], cwd=repo, capture_output=True, check=False)
     subprocess.run(["git", "diff", "HEAD"], cwd=repo, capture_output=True, check=False)
+    until = time.monotonic() + 30  # git does not wait for the program of an ext:: address
+    while not any(canary.iterdir()) and time.monotonic() < until:
+        time.sleep(0.02)
     assert [path.name for path in canary.iterdir()] == ["ran"]
 
 
