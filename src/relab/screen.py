@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from relab import terminal
 from relab.jsonl import encode
+from relab.width import count, duration, number
 
 PLAIN_EVERY_S = 2.0
 LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
@@ -161,31 +161,3 @@ def footer(facts: Mapping[str, Any]) -> list[str]:
     steps = f"{count(facts['step'])} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
     next_ = [f"  next: {command}" for command in facts["next"]]
     return [f"{facts['status']}: {facts['why']}; {steps}", f"  record: {facts['folder']}", *next_]
-
-
-def number(x: float) -> str:
-    """Short and honest: four significant digits, no exponent where none is needed."""
-    if isinstance(x, float) and not math.isfinite(x):
-        return str(x)
-    if isinstance(x, int) or (abs(x) < 1e6 and x == int(x)):
-        return f"{int(x):,}"
-    return f"{x:,.1f}" if 100 <= abs(x) < 1e6 else f"{x:.4g}"
-
-
-def count(x: float) -> str:
-    """12,345 -> 12.3k."""
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(x) >= 0.9995 * size:  # 999,600 rounds to 1M
-            return f"{x / size:.3g}{unit}" if abs(x) < 999.5 * size else f"{x / size:,.0f}{unit}"
-    return f"{x:.0f}"
-
-
-def duration(seconds: float) -> str:
-    if not math.isfinite(seconds):
-        return "?"
-    if seconds < 59.5:
-        return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
-    if seconds >= 3 * 86_400:
-        return f"{seconds / 86_400:.1f} days"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"

@@ -1,7 +1,11 @@
-"""How wide is a text on a screen? Chinese, Japanese and Korean signs take two columns, combining marks none."""
+"""How do people read it? Numbers and durations in few characters, and how wide a text is on a screen.
+
+Chinese, Japanese and Korean signs take two columns, combining marks none.
+"""
 
 from __future__ import annotations
 
+import math
 import unicodedata
 
 MORE = " ..."
@@ -79,3 +83,31 @@ def rows(table: list[list[str]], gap: str = "  ") -> list[str]:
     """A table for the terminal, its columns aligned by what they take on the screen."""
     wide = [max(width(row[i]) for row in table) for i in range(len(table[0]))]
     return [gap.join(pad(cell, n) for cell, n in zip(row, wide, strict=True)).rstrip() for row in table]
+
+
+def number(x: float) -> str:
+    """Short and honest: four significant digits, no exponent where none is needed."""
+    if isinstance(x, float) and not math.isfinite(x):
+        return str(x)
+    if isinstance(x, int) or (abs(x) < 1e6 and x == int(x)):
+        return f"{int(x):,}"
+    return f"{x:,.1f}" if 100 <= abs(x) < 1e6 else f"{x:.4g}"
+
+
+def count(x: float) -> str:
+    """12,345 -> 12.3k."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(x) >= 0.9995 * size:  # 999,600 rounds to 1M
+            return f"{x / size:.3g}{unit}" if abs(x) < 999.5 * size else f"{x / size:,.0f}{unit}"
+    return f"{x:.0f}"
+
+
+def duration(seconds: float) -> str:
+    if not math.isfinite(seconds):
+        return "?"
+    if seconds < 59.5:
+        return f"{seconds:.1f}s" if seconds < 9.95 else f"{seconds:.0f}s"
+    if seconds >= 3 * 86_400:
+        return f"{seconds / 86_400:.1f} days"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m{rest:02d}s" if minutes < 60 else f"{minutes // 60}h{minutes % 60:02d}m"

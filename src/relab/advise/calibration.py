@@ -13,8 +13,7 @@ from relab import stats
 from relab.advise.score import HIT, INTERVAL, LEVEL, MISS, OPEN, Score
 from relab.places import printable
 from relab.proposal import told
-from relab.screen import number
-from relab.width import cut, rows
+from relab.width import cut, number, rows
 
 CHANGE = 44  # columns for what was changed
 

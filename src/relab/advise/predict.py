@@ -19,7 +19,7 @@ from relab.folders import group_key, seed_of
 from relab.health.rule import Missing
 from relab.health.view import Evaluation, View
 from relab.proposal import Cost, Predicted
-from relab.screen import number
+from relab.width import number
 
 QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
 ENOUGH = 5  # seeds from which an interval has been shown to hold (docs/statistics.md)

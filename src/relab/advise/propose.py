@@ -24,8 +24,8 @@ from relab.health.view import Curve, View
 from relab.history import load
 from relab.jsonl import RecordError
 from relab.proposal import FILE, Nothing, Proposal, new_values, told
-from relab.screen import number
 from relab.tried import Tried
+from relab.width import number
 
 SURE = 3.0  # standard errors of a slope from which a run still improves
 NEIGHBOURS = 200  # run folders beside a run that are read at most

@@ -7,8 +7,7 @@ from typing import Any
 
 from relab.places import printable as clean
 from relab.proposal import Nothing, Predicted, Proposal, told
-from relab.screen import duration, number
-from relab.width import pad, wrap
+from relab.width import duration, number, pad, wrap
 
 WIDTH = 118
 

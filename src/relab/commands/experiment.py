@@ -11,12 +11,13 @@ from typing import Any
 
 import tyro
 
-from relab import experiment, screen, tried
+from relab import experiment, tried
 from relab.commands.parsing import named, parse
 from relab.config import require
 from relab.execute.local import Result, cores
 from relab.places import printable
 from relab.terminal import keep_going
+from relab.width import duration, number
 
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
@@ -201,7 +202,7 @@ def agreed(
     if not cost.runs:
         print("  all runs are finished")
         return True
-    each, total = screen.duration(cost.seconds_per_run), screen.duration(cost.seconds)
+    each, total = duration(cost.seconds_per_run), duration(cost.seconds)
     print(f"  forecast: {cost.runs} runs of about {each}, {cost.workers} at a time: {total}", flush=True)
     if args.yes:
         return True
@@ -232,11 +233,11 @@ def consent(commands: Sequence[Sequence[str]], yes: bool, as_json: bool = False)
 
 def by(asked: experiment.Experiment) -> str:
     """The one number of a run, in words."""
-    level = screen.number(asked.level) if asked.level is not None else ""
-    number = {"final": f"the final {asked.metric}", "mean_last_m": f"the mean of the last {asked.last} {asked.metric}",
-              "first_step_reaching": f"the first step at which {asked.metric} reaches {level}",
-              "success_rate": "the success rate of the last evaluation"}[asked.at]  # fmt: skip
-    return number + (", in pairs of one seed" if asked.paired else "")
+    level = number(asked.level) if asked.level is not None else ""
+    words = {"final": f"the final {asked.metric}", "mean_last_m": f"the mean of the last {asked.last} {asked.metric}",
+             "first_step_reaching": f"the first step at which {asked.metric} reaches {level}",
+             "success_rate": "the success rate of the last evaluation"}[asked.at]  # fmt: skip
+    return words + (", in pairs of one seed" if asked.paired else "")
 
 
 @dataclass
@@ -319,7 +320,7 @@ def next_commands(folder: Path, answers: list[Any]) -> list[str]:
 
 def one(outcome: Any) -> str:
     """A run's number; one that never got to the level is marked, and one that was stopped before its end."""
-    return ("" if outcome.reached else ">") + screen.number(outcome.value) + (" (stopped)" if outcome.stopped else "")
+    return ("" if outcome.reached else ">") + number(outcome.value) + (" (stopped)" if outcome.stopped else "")
 
 
 def print_json(

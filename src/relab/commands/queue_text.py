@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from relab import limits
-from relab.screen import count, duration
+from relab.width import count, duration
 
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
 WIDE = 100  # of a command

@@ -105,7 +105,7 @@ def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
 
 def told(root: Path, steps: list[Step]) -> list[str]:
     """A line a step, then what is left to pay."""
-    from relab.screen import duration
+    from relab.width import duration
 
     found = planned(root, steps)
     rows = [f"  {row['step']:14} {'done' if row['done'] else duration(row['seconds']):>8}  {row['what']}"

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from relab import screen
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
 from relab.commands.parsing import named, parse
 from relab.config import require
 from relab.terminal import keep_going
+from relab.width import duration
 
 if TYPE_CHECKING:
     from relab import sweep
@@ -138,9 +138,9 @@ def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
 
 
 def told(cost: sweep.Cost, asked: sweep.Sweep) -> str:
-    total = screen.duration(cost.seconds)
+    total = duration(cost.seconds)
     most = "at most " if asked.racing else ""
-    each = f"{screen.duration(cost.seconds_per_run)} ({cost.source})"
+    each = f"{duration(cost.seconds_per_run)} ({cost.source})"
     text = f"{cost.runs:,} runs of about {each}, {cost.workers} at a time: {most}{total}"
     if cost.seconds < DAY or asked.method == "optuna":
         return text

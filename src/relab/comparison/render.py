@@ -11,7 +11,7 @@ from relab.comparison.numbers import LEAST
 from relab.comparison.pairs import Pair
 from relab.comparison.task import Task
 from relab.places import printable as clean
-from relab.screen import number
+from relab.width import number
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more

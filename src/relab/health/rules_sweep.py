@@ -16,8 +16,8 @@ from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.rules_validity import NO_PARAMETERS, SIZE_OF_PARAMETERS
 from relab.health.sweep_cells import Filled, Seen, factors, filled, seeds_missing, seen, whole
 from relab.health.view import Group, View
-from relab.screen import duration
 from relab.stats import axes
+from relab.width import duration
 
 SHAPES = re.compile(r"(init|dim|size|width|hidden|layers|arch|scale|units)", re.I)  # settings that change the start
 PREFERRED = re.compile(r"(^|_)(return|reward|score|kl|divergence|loss|error)(_|$)")

@@ -15,8 +15,8 @@ from relab.notebook.log import Logged
 from relab.notebook.page import md
 from relab.notebook.words import Words
 from relab.proposal import told
-from relab.screen import number
 from relab.tried import NO, OPEN, YES
+from relab.width import number
 
 UNITS = {"d": 1, "w": 7}
 FINDINGS = 10

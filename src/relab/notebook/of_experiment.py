@@ -23,7 +23,7 @@ from relab.notebook.words import Words
 from relab.report.course import elapsed
 from relab.report.gather import shown
 from relab.report.share import Cleaner
-from relab.screen import number
+from relab.width import number
 
 NOTES = 4  # of an answer
 LEFT_OUT = ("seeds", "question", "log")  # of the experiment's id: the same question with more seeds is the same entry

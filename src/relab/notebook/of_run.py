@@ -23,7 +23,7 @@ from relab.report.gather import Group
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.report.verdict import finals
-from relab.screen import count, duration, number
+from relab.width import count, duration, number
 
 EVALUATIONS = 8  # rows of their table
 EVENTS = 8

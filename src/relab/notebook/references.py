@@ -24,7 +24,7 @@ from relab.importers.source import FOREIGN
 from relab.jsonl import RecordError
 from relab.notebook import fence
 from relab.notebook.words import LANGUAGES, Words, words
-from relab.screen import number
+from relab.width import number
 
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?|-?inf|nan|\?"
 GONE = ("gone", "no_number")

@@ -15,7 +15,7 @@ from relab.lineage import Factor
 from relab.notebook.words import Words
 from relab.proposal import shown
 from relab.report.verdict import Verdict, finals, interval_text
-from relab.screen import number
+from relab.width import number
 
 KEYS = 6  # factors that are named
 

@@ -16,7 +16,7 @@ from relab.history import History
 from relab.report.curves import running
 from relab.report.gather import Run, shown
 from relab.report.parts import local_time, section, table
-from relab.screen import count, duration, number
+from relab.width import count, duration, number
 
 MOST_EVENTS = 60
 STAGED = ("return/mean", "eval/return_det", "eval/success_det", "return/success", "return/length", "policy/entropy",

@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from relab.report.svg import COLOURS, GREY, Scale, _svg, ticks
-from relab.screen import number
+from relab.width import number
 
 OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#56B4E9", "locked": "#E69F00",
             "frozen": GREY, "failure_hold": "#D55E00", "rollback": "#CC79A7"}  # fmt: skip

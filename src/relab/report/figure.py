@@ -15,7 +15,7 @@ from relab.report import curves
 from relab.report.gather import Group, Run
 from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
 from relab.report.svg import curve as draw_svg
-from relab.screen import number
+from relab.width import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,7 @@ from relab.health.view import View
 from relab.report import analytic
 from relab.report.gather import Run
 from relab.report.parts import section, table
-from relab.screen import number
+from relab.width import number
 
 HALF = 0.5
 

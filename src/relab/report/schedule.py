@@ -18,7 +18,7 @@ from relab.report.gather import Run
 from relab.report.parts import section, table
 from relab.schedules import change, evaluated
 from relab.schedules.command import parse_command
-from relab.screen import number
+from relab.width import number
 
 Rows = list[dict[str, Any]]
 MOST = 12  # rows of a table of bins or seeds

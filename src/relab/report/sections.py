@@ -27,7 +27,7 @@ from relab.report.gather import Group, Run, shown
 from relab.report.next_steps import next_steps
 from relab.report.share import Cleaner
 from relab.report.verdict import finals, group_sentence, interval_text, many_sentence
-from relab.screen import count, duration, number
+from relab.width import count, duration, number
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments

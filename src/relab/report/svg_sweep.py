@@ -10,7 +10,7 @@ from html import escape
 from typing import Any
 
 from relab.report.svg import COLOURS, Scale, ticks
-from relab.screen import number
+from relab.width import number
 
 TONE = COLOURS[0]
 DARKEST = 0.62  # text must stay readable on it, in light and dark pages

@@ -9,7 +9,7 @@ from typing import Any
 
 from relab.jsonl import RecordError, read_json
 from relab.report.parts import table
-from relab.screen import number
+from relab.width import number
 
 FILE = "sweep.json"
 MOST_ROWS = 200

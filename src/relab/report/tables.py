@@ -14,8 +14,8 @@ from relab.report.gather import Group, Run, shown
 from relab.report.parts import local_time, section, table
 from relab.report.schedule import schedule
 from relab.schedules.evaluated import PROBE
-from relab.screen import number
 from relab.stats import mean_interval, slope
+from relab.width import number
 
 CORE = (
     "return/mean", "eval/return_det", "eval/return_sampled", "eval/success_det", "policy/entropy", "policy/kl",

@@ -16,8 +16,8 @@ import numpy as np
 
 from relab import glossary
 from relab.history import History
-from relab.screen import number
 from relab.stats import Interval, mean_interval
+from relab.width import number
 
 Z = 3.0
 FEW = 5  # points on a curve from which its own noise can be told

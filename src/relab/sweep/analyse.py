@@ -179,7 +179,7 @@ def notes(s: Sweeping, body: dict[str, Any]) -> list[str]:
 
 def sentence(s: Sweep, body: dict[str, Any]) -> str:
     """The answer in words."""
-    from relab.screen import number
+    from relab.width import number
 
     winner, k = body["winner"], len(body["trials"])
     if winner is None:
@@ -201,7 +201,7 @@ def told(point: dict[str, Any]) -> str:
 
 
 def ends(row: dict[str, Any]) -> str:
-    from relab.screen import number
+    from relab.width import number
 
     known = math.isfinite(row["low"]) and math.isfinite(row["high"])
     return f" [{number(row['low'])}, {number(row['high'])}]" if known else ""

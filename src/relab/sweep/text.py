@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.places import printable
-from relab.screen import number
 from relab.sweep.analyse import ends, told
+from relab.width import number
 
 SHOWN = 12  # trials
 
