@@ -98,6 +98,46 @@ SECRETS = {
     "\n".join("-" + line for line in PEM.split("\n")): S,
     json.dumps({"key": PEM}): S,
     PEM[:-40]: S,
+    f"machine api.wandb.ai login user password {HEX}": HEX,
+    f"machine api.wandb.ai\n  login user\n  password {S}\n": S,
+    f"machine box login me password {S}": S,
+    f"default login anonymous password {S}": S,
+    f"  password {HEX}": HEX,
+    f"wandb login {HEX}": HEX,
+    f"$ wandb login --relogin --host=https://w.org {HEX} && python train.py": HEX,
+    f"subprocess.run(['wandb', 'login', '{HEX}'])": HEX,
+    f"swanlab login -k {S}": S,
+    f"swanlab login --relogin -k {S} -h box": S,
+    f"swanlab login --key {S}": S,
+    f"comet login --api-key={S}": S,
+    f"anytool login -k '{S}'": S,
+    "AGE-SECRET-KEY-1QQPZRY9X8GF2TVDW0S3JN54KHCE6MUA7LQQPZRY9X8GF2TVDW0S3JN54": "QQPZ",
+    f"train.py --password\n{S}": S,
+    f"train.py --password \\\n    {S} --lr 3": S,
+    f"args:\n  - --password\n  - {S}\n  - --lr": S,
+    f'[\n  "--api-key",\n  "{S}"\n]': S,
+    f"密码: {S}": S,
+    f"服务器的密码：{S}，学习率：0.1": S,
+    f"密钥={S}": S,
+    f"口令: {S}": S,
+    f"contraseña: {S}": S,
+    f"contrasen\u0303a={S}": S,
+    f"Passwort: {S}": S,
+    f"Benutzerpasswort = '{S}'": S,
+    f"mot de passe: {S}": S,
+    f"Mot de passe : {S}": S,
+    f"mot_de_passe={S}": S,
+    f"пароль: {S}": S,
+    f"senha={S}": S,
+    f"비밀번호: {S}": S,
+    f"パスワード：{S}": S,
+    f"--contraseña {S}": S,
+    f"pass\u200bword={S}": S,
+    f"--wandb\u2060-k\ufeffey {S}": S,
+    f"p\u0430ssword={S}": S,
+    f"\u0440\u0430\u0455\u0455w\u043erd: {S}": S,
+    f"ｐａｓｓｗｏｒｄ＝{S}": S,
+    f"api\u00ad_k\u0435y: {S}": S,
 }
 
 PLAIN = """\
@@ -188,6 +228,36 @@ lr=0.1,gamma=0.99,keys=3
 pip install passlib==1.7.4
 from relab.tokens import Tokenizer
 /home/x/passwords/readme.txt
+relab login
+wandb login
+wandb login --relogin
+wandb login required: see the page of the tool
+swanlab login -h
+password login is switched off on this machine
+the password prompt of a machine password manager
+the default password policy
+machine learning, login nodes, password rules
+machine api.wandb.ai login user
+login fixed in 8f3b1c2d4e5f60718293a4b5c6d7e8f901234567
+the wandb login was mended by commit 8f3b1c2d4e5f60718293a4b5c6d7e8f901234567
+age-secret-key-generator
+AGE-SECRET-KEY-1
+train.py --use-auth
+密码学: 课程
+密码长度: 12
+密钥长度=256
+密钥数: 8
+最大令牌数: 512
+contraseñas olvidadas
+mot de passe oublié
+passe: 3
+desenha=azul
+пароли бывают разные
+Пас: 3
+pass​through=1
+токены: 512
+学习率：0.1，步数：1000
+α=0.1 β=0.9 ρ=1
 """.splitlines()
 
 
@@ -195,6 +265,8 @@ from relab.tokens import Tokenizer
 BEYOND = (
     *("mysql -u", "sshpass", "docker", "redis-cli", "curl -u", "?key=", "X-Amz", "hooks.slack", "sent Basic", "Cookie"),
     *('\\"api_key', "keys:\n", "password: str", "setdefault", "login(key"),
+    *("machine ", "default login", "  password", "wandb login", "'login'", "login -k", "login --relogin"),
+    *("--password\n", "--password \\\n", "[\n", "\u200b", "\u2060", "\u0430", "\u00ad", "n\u0303", "ｐ", "："),
 )
 SHORT = {text: gone for text, gone in SECRETS.items() if not any(form in text for form in BEYOND)}
 
@@ -244,6 +316,15 @@ def test_all_else_stays(how, text):
         ("https://me:pass@host.org/x", "https://***@host.org/x"),
         ("https://a.org/x?token=abc&y=2", "https://a.org/x?token=***&y=2"),
         ("token=get(password='abc')", "token=get(password=***)"),
+        (f"pass\u200bword=\u200b{S}, l\u200br=3", "pass\u200bword=\u200b***, l\u200br=3"),
+        (f"машина, пароль: {S}, шаг 3", "машина, пароль: ***, шаг 3"),
+        (f"密码：{S}，学习率：0.1", "密码：***，学习率：0.1"),
+        (f"machine a.org login me password {S}\nmachine b.org", "machine a.org login me password ***\nmachine b.org"),
+        (f"wandb login {HEX} && ls", "wandb login *** && ls"),
+        (f"swanlab login -k {S} -h x", "swanlab login -k *** -h x"),
+        (f"--password\n  {S}\nstep 3", "--password\n  ***\nstep 3"),
+        ("--use-auth\nstep 3", "--use-auth\nstep 3"),
+        ("--api-key\nstep 3", "--api-key\nstep 3"),
     ],
 )
 def test_what_stands_around_a_secret_stays(text, shown):
@@ -264,6 +345,22 @@ def test_data_is_masked_by_its_keys_and_words():
     assert found["nested"] == {"WANDB_KEY": "***", "n": [1, "2"]}
     assert found["empty"] == {"secret": "", "token": "none"}
     assert masked(found) == found
+
+
+def test_words_of_a_login_and_disguised_names_are_masked_as_data():
+    assert masked(["wandb", "login", HEX]) == ["wandb", "login", "***"]
+    assert masked(["swanlab", "login", "-k", S, "-h", "box"]) == ["swanlab", "login", "-k", "***", "-h", "box"]
+    assert masked(["relab", "login", "brave-otter"]) == ["relab", "login", "brave-otter"]
+    assert masked(["--pass\u200bword", S, f"p\u0430ssword={S}"]) == ["--pass\u200bword", "***", "p\u0430ssword=***"]
+    assert masked({"密码": S, "пароль": 12, "pass\u200bword": S}) == dict.fromkeys(
+        ("密码", "пароль", "pass\u200bword"), "***"
+    )
+
+
+def test_a_value_on_the_line_behind_its_flag_is_masked_when_lines_come_one_by_one():
+    lines = masks.Lines()
+    found = [lines(line) for line in ("train.py --password\n", f"  {S} --lr 3\n", "step 3\n", "--key\n", "step 4\n")]
+    assert found == ["train.py --password\n", "  *** --lr 3\n", "step 3\n", "--key\n", "step 4\n"]
 
 
 WORDS = st.sampled_from([*SECRETS, *PLAIN, "--password", "token=", "'", '"', "\\", "[", "{", ",", "-", "***", "=", ":"])
@@ -304,6 +401,9 @@ HOSTILE = {
     "users": "http://a:", "dots": "a.", "dashes": "-", "pem": "-----BEGIN PRIVATE KEY-----", "jwt": "eyJabcdefgh.",
     "brackets": "tokens=[", "flags": "--keys a ", "calls": "token=f(", "mysql": "mysql ", "curl": "curl -u ",
     "bearer": "bearer ", "commas": "api_keys=a,", "at": "a@", "lists": "keys:\n- ", "slashes": "\\",
+    "logins": "wandb login ", "keys of logins": "a login -k ", "netrc": "machine a login b ", "machines": "machine ",
+    "hosts": "machine a.b ", "lines": "--password\n", "signs": "密码", "signs with values": "密码：a，",
+    "unseen": "\u200b", "disguised": "pass\u200bword=", "blank lines": "\n", "passe": "mot de ",
     "quotes": "'token=", "basic": "basic YWJj ", "sk": "sk-a", "json": '"a_key": "b", ',
 }  # fmt: skip
 

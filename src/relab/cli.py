@@ -164,8 +164,8 @@ def why(error: OSError) -> str:
 
 
 def fail(text: str, code: int) -> int:
-    clean = "".join(c if c.isprintable() or c == "\n" else "?" for c in text)  # it may quote a stranger's file
-    print(f"relab: {clean}", file=sys.stderr)
+    aside = text.replace("\n", "\n  ")  # a name in it may hold a line break, and must not pass for a line of relab's
+    print(f"relab: {aside}", file=sys.stderr)
     return code
 
 

@@ -248,13 +248,14 @@ _SHAPE = re.compile(
     r"|(?:glpat|nvapi|xai|pplx|tvly|pypi)[-_][\w-]{16,}|sk-(?=[A-Za-z_-]{0,40}[0-9])[\w-]{16,}|xox[a-z]-[\w-]{10,}"
     r"|xapp-[\w-]{10,}|github_pat_\w{20,}|gh[oprsu]_[A-Za-z0-9]{20,}|[prs]k_(?:live|test)_[A-Za-z0-9]{10,}"
     r"|(?:hf|r8|gsk|npm)_(?=[a-z]{0,60}[A-Z0-9])[A-Za-z0-9]{20,}|(?:AKIA|ASIA)[A-Z0-9]{16}(?![\w-])"
-    r"|(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{20,}|\d{8,10}:AA[\w-]{30,})"
+    r"|AGE-SECRET-KEY-[A-Z0-9-]{20,}|(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{20,}|\d{8,10}:AA[\w-]{30,})"
     r"|(?<=://)[^\s/\"'<>:]{0,300}:[^\s/\"'<>]{1,300}(?=@)|(?<=https://)[^\s/\"'<>]{1,300}(?=@)"
     r"|(?<=[Bb]earer )(?=[A-Za-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"
 )
 _PART = r"(?:\"[^\"\\\n]*(?:\\.[^\"\\\n]*)*\"|'[^'\n]*'|\[[^\]\n]*\]|[^\s;&\"'`\[\])}]+)"
 _AT = re.compile(
-    r"(?<![\w.\-])(-{0,2})([A-Za-z_][\w.\-]{0,99})([\"']?\]?[ \t]{0,8}[=:][ \t]{0,8}|[ \t]{1,8}|[\"'],[ \t]{0,8})"
+    r"(?<![\w.\-])(-{0,2})((?:[Mm]ot de )?[^\W\d][\w.\-]{0,99})"
+    r"([\"']?\]?[ \t]{0,8}[=:][ \t]{0,8}|[ \t]{1,8}|[\"'],[ \t]{0,8})"
 )
 _VALUE = re.compile(r"(?:(?i:bearer|basic|token)[ ])?" + _PART + "+")
 _STAYS = re.compile(
@@ -263,7 +264,10 @@ _STAYS = re.compile(
 )
 _CODE = re.compile(r"[,;)\]}]|[A-Za-z_][A-Za-z_.]{0,80}\(|[\"']?[.~]{0,2}/")  # nothing, a call, a path
 _NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]*\d(?:[eE][-+]?\d+)?(?=[\s,;&\"')\]}]|$)")
-_SECRET = re.compile(r"(?:^|_)(?:\w*passw(?:or)?ds?|passphrase|pwd|pw|secrets?|authorization)$")
+_SECRET = re.compile(
+    r"(?:^|_)(?:\w*passw(?:or)?[dt]s?|passphrase|pwd|pw|secrets?|authorization|contraseñas?|senha|mot_de_passe|пароль)$"
+    r"|(?:密码|密钥|口令|비밀번호|パスワード)$"
+)
 _WEAK = re.compile(
     r"(?:^|_)(?:auth|jwt|cookies?|credentials?|(?:\w*(?:api|access|private|secret|ssh|wandb|openai|hf|huggingface|aws"
     r"|azure|github|gitlab|comet|neptune|clearml|account|service|client|auth|user|db|root|admin|bot|refresh)_?)"
@@ -275,7 +279,7 @@ _MANY = re.compile(r"[ \t]{1,8}(?!-)" + _PART)
 
 def _named(name: str, flag: bool) -> int:
     """2: any value of this name is a secret, 1: one that is no number, 0: none is."""
-    low = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[.\-]", "_", name).lower().rstrip("_0123456789")
+    low = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[. \-]", "_", name).lower().rstrip("_0123456789")
     low = low[:-3] if low.endswith("_id") else low
     if _SECRET.search(low) or _WEAK.search(low):
         return 2 if _SECRET.search(low) else 1
@@ -336,7 +340,7 @@ def _words(words: List[str]) -> List[str]:
         if before.startswith("-") and "=" not in before and not word.startswith("-"):
             flag, equals, value = before, "", word
         dashes, name = flag.startswith("-"), flag.lstrip("-+")
-        sure = _named(name, dashes) if value and re.match(r"[A-Za-z_][\w.\-]{0,99}$", name) else 0
+        sure = _named(name, dashes) if value and re.match(r"[^\W\d][\w.\-]{0,99}$", name) else 0
         stays = not sure or _STAYS.match(value) or (sure == 1 and _NUMBER.match(value))
         found.append(_mask(word) if stays else (flag + "=" if equals else "") + "***")
     return found

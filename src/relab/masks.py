@@ -1,8 +1,9 @@
 """Which parts of a text or of plain data are secrets? The one place that knows; pages, records and exports ask here.
 
-A secret is known by its name (`--wandb-key X`, `"api_key": "X"`, `DB_PASS=X`) or by its shape (`ghp_...`, a JWT, a PEM
-block). What is masked becomes `***`; masking twice changes nothing, and a text without secrets keeps every byte. Time
-grows with the length of the text alone: no pattern may look at one character more than a bounded number of times.
+A secret is known by its name (`--wandb-key X`, `"api_key": "X"`, `密码: X`; letters that only look like ours and unseen
+ones disguise no name) or by its shape (`ghp_...`, a JWT, a PEM block). What is masked becomes `***`; masking twice
+changes nothing, and a text without secrets keeps every byte. Time grows with the length of the text alone: no pattern
+may look at one character more than a bounded number of times.
 relab/logger.py carries a short version for programs without relab; tests/test_masks.py holds both to one list.
 
 >>> mask("train.py --wandb-key abc --max_tokens 512")
@@ -14,7 +15,8 @@ from __future__ import annotations
 import binascii
 import functools
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MASK = "***"
@@ -57,10 +59,14 @@ SHAPES = {  # what must stand in the text (asked first, because that is fast) ->
     ),
     ("xox", "xapp-"): re.compile(r"(?<![A-Za-z0-9])(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}"),  # Slack
     ("SG.",): re.compile(r"(?<![A-Za-z0-9.])SG\.[\w-]{16,}\.[\w-]{16,}"),  # SendGrid
+    ("AGE-SECRET-KEY-",): re.compile(r"(?<![A-Za-z0-9])AGE-SECRET-KEY-[A-Z0-9-]{20,}"),
     (":AA",): re.compile(r"(?<![\w:])\d{8,10}:AA[\w-]{30,}"),  # Telegram
 }
 _BEGINS = re.compile(r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY")
 _LINE = r"[^\n|;&]{0,200}?[ \t]"
+_GAP = r"(?:[\"']?,?[ \t]{1,4}[\"']?)"  # between two words of a command, in a list too
+_SPACE = r"(?:\s|\\n){1,20}"  # a line break may be written as \n
+_TOOLS = r"(?:wandb|swanlab|comet|neptune|clearml|mlflow|trackio|modal|hf|huggingface-cli|kaggle)"
 WITHIN = {  # the same in small letters; the first group stays
     ("hooks.slack.com/", "/api/webhooks/"): re.compile(
         r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[\w/-]{8,}"
@@ -72,6 +78,21 @@ WITHIN = {  # the same in small letters; the first group stays
     ("cookie:",): re.compile(r"(?i)((?<![\w-])(?:set-)?cookie:[ \t])[^\n\"']+"),
     ("mysql", "mariadb"): re.compile(rf"(\b(?:mysql|mysqldump|mysqladmin|mariadb)\b{_LINE}-p)[^\s-]\S*"),
     ("sshpass", " login"): re.compile(rf"(\b(?:sshpass|(?:docker|podman)[ ]login)\b{_LINE}-p[ \t]?)[^\s-]\S*"),
+    (" login", "'login", '"login'): re.compile(  # wandb login KEY, swanlab login -k KEY
+        rf"(\b{_TOOLS}{_GAP}login(?:{_GAP}--?[\w-]{{1,40}}(?:=\S{{1,200}})?(?:[ \t]https?://\S{{1,200}})?){{0,4}}{_GAP})"
+        r"(?=[A-Za-z_-]{0,60}[0-9])[\w-]{16,}"
+    ),
+    (" login ", "'login'", '"login"'): re.compile(
+        rf"(\b[\w-]{{1,40}}{_GAP}login\b[^\n|;&]{{0,200}}?[ \t][\"']?-k"
+        rf"(?:{_GAP}|=|(?=[A-Za-z0-9]{{16}})))[^\s\"'-][^\s\"']*"
+    ),
+    ("machine", "default"): re.compile(  # .netrc
+        rf"(?i)((?:\bmachine{_SPACE}[^\s.,]{{1,100}}\.[^\s,]{{1,100}}|\b(?:machine{_SPACE}[^\s,]{{1,200}}|default)(?={_SPACE}(?:login|account)))"
+        rf"{_SPACE}(?:(?:login|account){_SPACE}[^\s,]{{1,200}}?{_SPACE}){{0,2}}password{_SPACE})\S+"
+    ),
+    ("password ",): re.compile(  # a line of it, alone
+        r"(?i)(\bpassword[ \t]{1,8})(?=[a-z]{0,60}[0-9])(?=[0-9]{0,60}[a-z])[a-z0-9]{32,200}(?![\w-])"
+    ),
     ("redis-cli",): re.compile(rf"(\bredis-cli\b{_LINE}-a[ \t])\S+"),
     (" -u", " --user"): re.compile(
         rf"(\b(?:curl|wget|http)\b{_LINE}(?:-u|--user)[ =]['\"]?[^\s:'\"]{{1,80}}:)[^\s'\"]+"
@@ -101,26 +122,37 @@ _NOT = frozenset(  # words in front of it that say: no secret
     " count".split()
 )
 _TAIL = frozenset("id value str string text b64 base64".split())
+_PASSE = ["mot", "de", "passe"], ["mots", "de", "passe"]
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _STEM = re.compile(r"([a-z0-9]+?)(keys?|tokens?|pass)")
-_ENDS = re.compile(r".{0,40}(?:password|passwd|passphrase)s?")
-_NAME = r"[A-Za-z_][\w.\-]{0,99}"
+_ENDS = re.compile(r".{0,40}(?:password|passwd|passphrase|passwort|kennwort|paßwort)s?")
+_ABROAD = "contraseña contraseñas senha senhas wachtwoord lösenord adgangskode heslo şifre пароль пароли"
+_MARKS = "密码 密碼 口令 비밀번호 암호 パスワード 暗証番号".split()  # no blank parts them from the words before
+_KEYS = "密钥 密鑰 私钥 私鑰 秘密鍵".split()
+_NAME = r"[^\W\d][\w.\-]{0,99}"
 _FLAG = re.compile(rf"-{{1,2}}{_NAME}")
 _WORD = re.compile(rf"(-{{0,2}}[+]{{0,2}}({_NAME})=)(.+)", re.DOTALL)
-_HINTS = ("pass", "pw", "secret", "token", "key", "auth", "cred", "cookie", "jwt", "bearer")  # in every such name
+_PHRASE = r"[Mm]ots?[ _-][Dd]e[ _-][Pp]asse"
+_ENGLISH = ("pass", "pw", "secret", "token", "key", "auth", "cred", "cookie", "jwt", "bearer")  # in every such name
+_LOOKS = str.maketrans(  # letters of other alphabets, and marks, that look like ours
+    "асеорхукѕіјԁһԝѵтмАВСЕНІЈКМОРЅТХУԜαορνκιυτχΑΒΕΖΗΙΚΜΝΟΡΤΥΧıɑɡ、，；：＝“”„‘’",
+    'aceopxyksijdhwvtmABCEHIJKMOPSTXYWaopvkiutxABEZHIKMNOPTYXiag,,;:="""\'\'',
+)
 _TYPE = (  # password: str = ...
     r":[ \t]?(?:(?:[a-z]{1,10}\.)?(?:Optional|Union|Annotated|SecretStr|[Ll]ist)(?:\[[\w., |]{0,60}\])?"
     r"|str|bytes|int|Any)"
     r"(?:[ ]?\|[ ]?\w{1,20}){0,3}[ \t]?="
 )
 _AT = re.compile(
-    rf"(?<![\w.\-])(-{{0,3}})({_NAME})"
+    rf"(?<![\w.\-])(-{{0,3}})({_PHRASE}|{_NAME})"
     rf"(?:\\{{0,3}}[\"']?\]?[ \t]{{0,40}}(?:{_TYPE}|==?|:=|=>|:)[ \t]{{0,40}}"
-    r"|[ \t]{1,40}|\\{0,3}[\"'],[ \t]{0,8}(?=\\{0,3}[\"']))"
+    r"|[ \t]{0,40}\\?\r?\n[ \t]{0,40}(?:-[ \t]{1,8})?|[ \t]{1,40}"  # the next line, or a blank
+    r"|\\{0,3}[\"'],\s{0,40}(?=\\{0,3}[\"']))"
 )
 
 # ---- What stands behind a name
 
+BLANKS = " \t\r\n\\-"  # that part a flag from its value; a dash begins an item of YAML
 _END = r"(?=[\s,;&\"'`)\]}|]|\\n|\\\"|$)"
 _NOTHING = re.compile(_END)
 _SAID = re.compile(  # a truth, a type, the name of a variable, a place to fill in
@@ -151,6 +183,47 @@ _ARGUMENT = re.compile(rf"(?:{_SHELL}|[^\s;&\"'`\])}}]+)+")  # of a flag: commas
 _CLOSE = {q: re.compile(rf"[^{q}\n]*{q}{_SHELL}*") for q in "'\""}  # of a word that is quoted as a whole
 
 
+# ---- Disguises
+
+
+class _Fold(dict[int, str | None]):
+    """For str.translate: a letter without its accents, in our alphabet where it looks like ours; unseen ones go."""
+
+    def __missing__(self, code: int) -> str | None:
+        sign = chr(code)
+        bare = [c for c in unicodedata.normalize("NFKD", sign) if unicodedata.category(c) not in ("Cf", "Mn", "Me")]
+        plain = bare[0] if len(bare) == 1 else sign if bare else ""
+        self[code] = plain.translate(_LOOKS) or None
+        return self[code]
+
+
+_FOLD = _Fold()
+
+
+def fold(text: str) -> str:
+    """What a text says to the eye, for names that are looked up.
+
+    >>> fold("p\u0430ss\u200bword：contraseña")
+    'password:contrasena'
+    """
+    return text if text.isascii() else text.translate(_FOLD)
+
+
+def _origins(text: str) -> Sequence[int]:
+    """Of each character of the folded text: where it stands in the text itself; then the end."""
+    if text.isascii():
+        return range(len(text) + 1)
+    return [*(i for i, sign in enumerate(text) if _FOLD[ord(sign)] is not None), len(text)]
+
+
+_SECRET_MARKS, _WEAK_MARKS = (tuple(map(fold, words)) for words in (_MARKS, _KEYS))
+_STRONG |= frozenset(fold(_ABROAD).split()) | {"motdepasse"}
+_HINTS = (*_ENGLISH, *map(fold, _ABROAD.split()), *_SECRET_MARKS, *_WEAK_MARKS)
+
+
+# ---- Names
+
+
 @functools.lru_cache(8192)
 def kind(name: str, flag: bool = False) -> str:
     """How sure a name is of a secret: strong (any value is), weak (numbers are none), maybe (if it looks random).
@@ -158,20 +231,21 @@ def kind(name: str, flag: bool = False) -> str:
     >>> kind("WANDB_API_KEY"), kind("max_tokens"), kind("db.password"), kind("sort_key")
     ('weak', '', 'strong', '')
     """
+    name = fold(name)
     words = [word.lower() for word in re.split(r"[\W_]+", _CASES.sub("_", name)) if word]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _TAIL):
         words.pop()
     if not words:
         return NO
-    *front, last = words
+    *front, last = [*words[:-3], "motdepasse"] if words[-3:] in _PASSE else words
     stem = _STEM.fullmatch(last)
     if stem and stem[1] in _OF:  # wandbkey
         front, last = [*front, stem[1]], stem[2]
     if front and front[-1] in _NOT:
         return NO
-    if last in _STRONG or _ENDS.fullmatch(last):
+    if last in _STRONG or _ENDS.fullmatch(last) or last.endswith(_SECRET_MARKS):
         return STRONG
-    if last in _WEAK:
+    if last in _WEAK or last.endswith(_WEAK_MARKS):
         return WEAK
     return _like(name, front, last, flag) if last in _LIKE else NO
 
@@ -200,6 +274,7 @@ def mask(text: str) -> str:
         text = pattern.sub(rf"\g<1>{MASK}", text) if any(word in low for word in words) else text
     text = _URL.sub(_user, text) if "://" in text else text
     text = _BASIC.sub(_basic, text) if "basic" in low else text
+    low = low if text.isascii() else fold(text).lower()
     return _by_name(text) if any(word in low for word in _HINTS) else text
 
 
@@ -219,14 +294,21 @@ def _basic(match: re.Match[str]) -> str:
 
 
 def _by_name(text: str) -> str:
-    parts, done, at = [], 0, 0
+    parts, done, origin = [], 0, _origins(text)
+    for begin, end in _values(fold(text)):
+        parts += [text[done : origin[begin]], MASK]
+        done = origin[end]
+    return "".join([*parts, text[done:]])
+
+
+def _values(text: str) -> Iterator[tuple[int, int]]:
+    """Where the secrets behind names begin and end."""
+    at = 0
     while found := _AT.search(text, at):
         end = _end_of_value(text, found)
         at = end or found.end(2)
         if end:
-            parts += [text[done : found.end()], MASK]
-            done = end
-    return "".join([*parts, text[done:]])
+            yield found.end(), end
 
 
 def _end_of_value(text: str, found: re.Match[str]) -> int:
@@ -235,6 +317,8 @@ def _end_of_value(text: str, found: re.Match[str]) -> int:
     sure, between = kind(name, bool(dashes)), text[found.end(2) : at]
     if not sure or not _joins(dashes, name, between):
         return 0
+    if "\n" in between and "," not in between and sure == WEAK:  # a new line may be about something else
+        sure = MAYBE
     many = name.lower().rstrip("0123456789_").endswith("s")
     if many and between.rstrip().endswith(":") and sure != MAYBE and (block := _BLOCK.match(text, at)):
         return block.end() if text[at : block.end()].strip(" \t\n+-*") else 0
@@ -245,12 +329,12 @@ def _end_of_value(text: str, found: re.Match[str]) -> int:
         return 0
     if whole:  # '--password=a b'
         return whole.end() - whole[0].endswith(quote)
-    return _further(text, at, many, "," not in between and dashes != "", not between.strip())
+    return _further(text, at, many, "," not in between and dashes != "", not between.strip(BLANKS))
 
 
 def _joins(dashes: str, name: str, between: str) -> bool:
     """A blank joins a flag and its value, a comma between quotes also a variable and its value; `pass:` is prose."""
-    if not between.strip():
+    if not between.strip(BLANKS):
         return bool(dashes)
     if "," in between:
         return bool(dashes) or (name.isupper() and "_" in name)
@@ -269,7 +353,7 @@ def _is_plain(text: str, at: int, name: str, sure: str, dashes: str, between: st
     empty = text[at : at + 2] in ("''", '""') and text[at + 2 : at + 3] not in _CLOSE
     if empty or (not closes and _NOTHING.match(text, at)):
         return True
-    if dashes and not between.strip() and text.startswith("-", at):
+    if dashes and not between.strip(BLANKS) and text.startswith("-", at):
         return True
     if not dashes and not closes and _CALL.match(text, at):
         return True
@@ -341,19 +425,26 @@ def _words(words: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for i, word in enumerate(words):
         before = words[i - 1] if i else None
-        flag = isinstance(before, str) and _FLAG.fullmatch(before) and kind(before.lstrip("-"), True)
+        flag = isinstance(before, str) and _FLAG.fullmatch(fold(before)) and kind(before.lstrip("-"), True)
         value = isinstance(word, str) and not word.startswith("-")
-        found.append(beside(str(before).lstrip("-"), word, True) if flag and value else _word(word))
+        shown = beside(str(before).lstrip("-"), word, True) if flag and value else _word(word)
+        found.append(MASK if value and _is_login(words[:i], word) else shown)
     return found
+
+
+def _is_login(before: Sequence[Any], word: str) -> bool:
+    """`wandb login KEY` and `swanlab login -k KEY`, as words."""
+    return "login" in before[1:] and (before[-1] == "-k" or _looks_random(word, 0))
 
 
 def _word(word: Any) -> Any:
     """One word of a command: all behind the first = is the value, blanks too."""
-    match = _WORD.fullmatch(word) if isinstance(word, str) else None
+    match = _WORD.fullmatch(fold(word)) if isinstance(word, str) else None
     flag = match is not None and match[1].startswith("-")
     if match is None or kind(match[2], flag) in (NO, MAYBE) or (not flag and _CALL.match(match[3])):
         return masked(word)
-    return match[1] + str(beside(match[2], match[3], flag))
+    at = _origins(word)[match.start(3)]
+    return word[:at] + str(beside(match[2], word[at:], flag))
 
 
 def of_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -369,6 +460,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.left = 0  # lines that may still belong to a key
+        self.before = ""  # the last line, where it ends with a flag whose value may follow
 
     def __call__(self, line: str) -> str:
         if self.left:
@@ -376,4 +468,6 @@ class Lines:
             return MASK + "\n"
         if _BEGINS.search(line) and "-----END " not in line:
             self.left = LONGEST_KEY
-        return mask(line)
+        before, last = self.before, _FLAG.fullmatch(fold(line.split()[-1])) if line.strip() else None
+        self.before = line if last and kind(last[0].lstrip("-"), True) else ""
+        return mask(before + line).removeprefix(mask(before)) if before else mask(line)

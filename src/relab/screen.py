@@ -57,7 +57,7 @@ class JsonLines:
         self.write("end", facts)
 
     def write(self, kind: str, row: Mapping[str, Any]) -> None:
-        say(encode({"kind": kind, **row}).decode())
+        say(terminal.harmless(encode({"kind": kind, **row}).decode(), as_json=True))
 
 
 class Plain:
@@ -98,7 +98,8 @@ class Live:
             self.last = time.monotonic()
             share = min(1.0, row["step"] / row["total_steps"])
             line = f"{bar(share)} {status_line(row)}"
-            say("\r" + line.ljust(self.width))
+            with terminal.as_is():
+                say("\r" + line.ljust(self.width))
             self.width = len(line)
 
     def evaluation(self, row: Mapping[str, Any]) -> None:
@@ -111,7 +112,9 @@ class Live:
         self.above("\n".join(footer(facts)))
 
     def above(self, text: str) -> None:
-        say("\r" + " " * self.width + "\r" + text + "\n")
+        with terminal.as_is():
+            say("\r" + " " * self.width + "\r")
+        say(text + "\n")
         self.width = 0
 
 

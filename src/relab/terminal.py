@@ -1,5 +1,5 @@
-"""What becomes of text that the terminal cannot take? Stand-ins for characters it does not know; and a listener that is
-gone ends a command that only reads, but never one that trains.
+"""What becomes of text that the terminal cannot take? Stand-ins for characters that it does not know or that would
+steer it; and a listener that is gone ends a command that only reads, but never one that trains.
 
 The command line puts `Stream`s in the place of sys.stdout and sys.stderr; every print goes through them. Standard
 output can be closed (`>&-`), full (`> /dev/full`, a full disk), or nobody reads it any more (`| head`).
@@ -11,6 +11,7 @@ import codecs
 import contextlib
 import errno
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -25,7 +26,12 @@ STAND_INS = {
     "、": ",", "。": ".", "「": '"', "」": '"', "『": '"', "』": '"', "《": '"', "》": '"', "【": "[", "】": "]",
 }  # fmt: skip
 STAND_INS |= dict(zip("▁▂▃▄▅▆▇", "_.,-=+*"))  # a curve drawn in blocks keeps its shape
+COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+STEERING = re.compile(  # control characters, line breaks that are none, marks that turn or hide text
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 _listener: Stream | None = None
+_own = False  # see as_is
 CLOSED, FULL = (errno.EBADF,), (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -64,6 +70,17 @@ def escape(char: str) -> str:
     return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
 
 
+def harmless(text: str, as_json: bool = False) -> str:
+    r"""Text that may quote a stranger's log, without what steers a terminal; JSON keeps its value.
+
+    >>> harmless("a\x1b[31mb\u202e\x9bc"), harmless('"\u202e"', as_json=True)
+    ('ab??c', '"\\u202e"')
+    """
+    if as_json:
+        return STEERING.sub(lambda found: escape(found[0]), text)
+    return STEERING.sub("?", COLOUR.sub("", text) if "\x1b" in text else text)
+
+
 def _handler(replace: Any) -> Any:
     def handle(error: UnicodeError) -> tuple[str, int]:
         if not isinstance(error, UnicodeEncodeError):
@@ -85,12 +102,13 @@ class Stream:
 
     def __init__(self, inner: TextIO, errors: str, goes_on: bool, quiet: bool = False) -> None:
         self.inner, self.goes_on, self.quiet, self.lost = inner, goes_on, quiet, ""
+        self.as_json = errors == JSON
         with contextlib.suppress(AttributeError, OSError, ValueError):  # a stream of somebody else's making
             inner.reconfigure(errors=errors)  # type: ignore[attr-defined]
 
     def write(self, text: str) -> int:
         with self.told():
-            self.inner.write(text)
+            self.inner.write(text if _own else harmless(text, self.as_json))
         return len(text)
 
     def flush(self) -> None:
@@ -162,6 +180,17 @@ def streams(as_json: bool = False) -> Iterator[None]:
         yield
     finally:
         sys.stdout, sys.stderr = out, err
+
+
+@contextlib.contextmanager
+def as_is() -> Iterator[None]:
+    """Inside, what is printed is relab's own, or the user's own program's, and may steer the terminal."""
+    global _own
+    before, _own = _own, True
+    try:
+        yield
+    finally:
+        _own = before
 
 
 def keep_going() -> None:

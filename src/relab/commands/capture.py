@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from relab import masks, names
+from relab import masks, names, terminal
 from relab.commands.parsing import parse, vacant
 from relab.config import require
 from relab.terminal import keep_going
@@ -96,8 +96,9 @@ def watch(command: list[str], folder: Path, args: Capture) -> int:
 def pump(source: IO[str], log: IO[bytes], printed: Printed) -> None:
     hide = masks.Lines()
     for line in source:
-        sys.stdout.write(line)
-        sys.stdout.flush()
+        with terminal.as_is():
+            sys.stdout.write(line)
+            sys.stdout.flush()
         with printed.kept(log.name):
             log.write(hide(line).encode("utf-8", "replace"))
             printed.see(line)

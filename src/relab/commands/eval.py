@@ -10,6 +10,7 @@ import tyro
 
 from relab import names
 from relab.commands.parsing import parse
+from relab.places import printable
 
 EXAMPLES = """
   relab eval brave-otter
@@ -52,14 +53,13 @@ def main(words: Sequence[str]) -> int:
 
         print(encode(found).decode(), end="")
         return 0
-    print(
-        f"{folder.name}, checkpoint {args.checkpoint}: step {found['step']:,}, {found['worlds']} fresh episodes a mode"
-    )
+    which = f"{printable(folder.name)}, checkpoint {args.checkpoint}"
+    print(f"{which}: step {found['step']:,}, {found['worlds']} fresh episodes a mode")
     for mode, x in found["modes"].items():
         success = "" if x["success"] is None else f", success {x['success']:.1%}"
         spread = f"sd {x['sd']:.4g}, min {x['min']:.4g}, max {x['max']:.4g}{success}"
         sure = f"[{x['low']:.4g}, {x['high']:.4g}] (mean, 95 % t-interval, n = {x['n']})"
         print(f"  {mode:8} return {x['mean']:.4g} {sure}, {spread}")
     if found["selected"]:
-        print(f"  {found['selected']}")
+        print(printable(f"  {found['selected']}"))
     return 0

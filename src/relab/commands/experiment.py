@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from relab import experiment, tried
+from relab import experiment, terminal, tried
 from relab.commands.parsing import named, parse
 from relab.config import require
 from relab.execute.local import Result, cores
@@ -250,7 +250,8 @@ class Progress:
     def __call__(self, done: int, all_: int) -> None:
         text = f"  {done} of {all_} runs finished"
         if sys.stdout.isatty():
-            print(f"\r{text}", end="", flush=True)
+            with terminal.as_is():
+                print(f"\r{text}", end="", flush=True)
             self.open = True
         elif 4 * done // all_ > 4 * self.told // all_:
             print(text, flush=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from relab import names
+from relab import names, terminal
 from relab.configs.base import require
 
 T = TypeVar("T")
@@ -37,6 +37,7 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
     config: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
     text = f"{(args.__doc__ or '').strip()}\n\nExamples:\n{examples.rstrip()}"
     try:
-        return tyro.cli(args, prog=f"relab {name}", description=text, args=list(words), config=config)
+        with terminal.as_is():  # its colours
+            return tyro.cli(args, prog=f"relab {name}", description=text, args=list(words), config=config)
     except SystemExit as stop:
         raise Answered(stop.code) from None

@@ -12,6 +12,7 @@ import tyro
 
 from relab import config, names
 from relab.commands.parsing import parse
+from relab.places import printable
 
 EXAMPLES = """
   relab probe brave-otter                          which probes this run's algorithm has
@@ -77,7 +78,7 @@ def show(rows: list[dict[str, Any]], name: str, as_json: bool) -> None:
         if as_json:
             print(encode(row).decode(), end="")
             continue
-        head = f"{row['probe']} of {name} at step {row['step']:,} (iteration {row['iteration']:,})"
+        head = f"{row['probe']} of {printable(name)} at step {row['step']:,} (iteration {row['iteration']:,})"
         noise = "" if math.isnan(row["noise"]) else f" ± {row['noise']:.2g} (standard error)"
         print(f"{head}\n  {row['metric']} = {row['value']:.6g}{noise}, n = {row['n']:,}")
         rest = {

@@ -9,7 +9,7 @@ import sys
 import time
 from types import TracebackType
 
-from relab import limits
+from relab import limits, terminal
 from relab.places import printable
 
 FIRST_S, EVERY_S = 2.0, 0.2  # on a terminal: after this long the line appears, then it changes this often
@@ -53,7 +53,11 @@ class Progress:
             return
         self.shown = True
         width = max(shutil.get_terminal_size().columns - 1, 20)
-        print(f"\r\x1b[K{plain[:width]}", end="", file=sys.stderr, flush=True)
+        self._draw(plain[:width])
+
+    def _draw(self, line: str) -> None:
+        with terminal.as_is():
+            print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         self.watch.enter_context(limits.watched(self.file))
@@ -62,4 +66,4 @@ class Progress:
     def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
         self.watch.close()
         if self.shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._draw("")

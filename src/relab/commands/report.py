@@ -75,7 +75,7 @@ def main(words: Sequence[str]) -> int:
         print(encode(data).decode(), end="")
         return 0
     pages = render.write(data, *where(args.out, folders))
-    print("\n".join([data["sentence"], *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
+    print("\n".join([printable(data["sentence"]), *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
 

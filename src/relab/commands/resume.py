@@ -10,6 +10,7 @@ import tyro
 
 from relab import names, screen
 from relab.commands.parsing import parse
+from relab.places import printable
 
 EXAMPLES = """
   relab resume brave-otter             any unique part of the name, the id, or the folder
@@ -41,5 +42,5 @@ def main(words: Sequence[str]) -> int:
 
     outcome = train.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
-        print(f"{folder.name}: {outcome.why} ({outcome.step:,} steps)")
+        print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
     return EXIT[outcome.status]

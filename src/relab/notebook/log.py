@@ -16,6 +16,7 @@ from typing import Any
 from relab import tried
 from relab.jsonl import RecordError
 from relab.notebook import fence
+from relab.terminal import harmless
 from relab.tried import NO, OPEN, YES, Tried
 
 INDEX = "relab-index"  # the id of the block that lists the others
@@ -68,7 +69,7 @@ def facts_line(facts: Mapping[str, Any]) -> str:
     """One line that Markdown does not show and that cannot end early: < > and -- are written as JSON's \\u escapes."""
     text = json.dumps(facts, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
     text = text.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "-\\u002d")
-    text = re.sub("[\u2028\u2029\x85]", lambda m: f"\\u{ord(m[0]):04x}", text)
+    text = harmless(text, as_json=True)
     return f"<!-- relab:facts {text} -->"
 
 

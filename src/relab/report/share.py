@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relab import masks
+from relab.terminal import STEERING
 
 PATH = re.compile(
     r"file://[^\s\"'<>|]+"
@@ -27,8 +28,7 @@ PEOPLE = (
     (re.compile(r"(?<![\w.+-])([A-Za-z][\w+.-]{0,20}://)(?!\*\*\*@)[^/@\s]{1,200}(?=@)"), r"\1(name)"),
     (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@(?:(?:[\w-]{1,63}\.){1,8}[A-Za-z]{2,}\b|[\w.-]{1,253}(?=:))"), "(name)"),
 )
-# C0 and C1 but tab and line break, and marks that turn the reading direction: they hide text
-HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+HIDDEN = re.compile(f"{STEERING.pattern}|[\ud800-\udfff]")  # halves of a pair besides, which no file can hold
 
 
 class Cleaner:
