@@ -65,14 +65,15 @@ def fresh(
 
 
 def describe(found: rollout.Evaluation, mode: str) -> dict[str, Any]:
-    """Mean with interval (agents that share a world are one sample), spread, and success where it is known."""
+    """Mean with interval (agents that share a world are one sample), spread, and success; None what is not known."""
     returns = np.array([e["return"] for e in found.played(mode)])
     mid, low, high, n, _ = stats.mean_interval(found.world_means(mode))
     success = [e["success"] for e in found.played(mode)]
     known = success and success[0] is not None
-    spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else np.nan, "min": returns.min(), "max": returns.max()}
-    numbers = {"mean": mid, "low": low, "high": high, **spread}
-    return {k: float(x) for k, x in numbers.items()} | {"n": n, "success": float(np.mean(success)) if known else None}
+    spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else None, "min": returns.min(), "max": returns.max()}
+    ends = {"low": low, "high": high} if n > 1 else {"low": None, "high": None}
+    numbers = {k: None if x is None else float(x) for k, x in {"mean": mid, **ends, **spread}.items()}
+    return numbers | {"n": n, "success": float(np.mean(success)) if known else None}
 
 
 def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:

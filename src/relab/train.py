@@ -14,7 +14,7 @@ import math
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -89,6 +89,7 @@ class Trainer:
     earned: float | None = None  # mean return of the last 100 episodes, for the screen
     pace: float | None = None  # recent agent-steps per second, for the screen
     unseen: bool = False  # nobody can read the screen, and the record says so
+    warned: set[str] = field(default_factory=set)  # what this session has warned of
 
     @property
     def step(self) -> int:
@@ -111,6 +112,7 @@ class Trainer:
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
         """Train until something ends it: (status, why)."""
+        self.warn_of_endless(self.record.meta["spec"].get("random") or {}, "the random policy")
         if self.progress.last_eval < 0:
             self.evaluate()  # the level before any learning, and it may already be enough
             self.save()
@@ -233,12 +235,33 @@ class Trainer:
         played = self.evaluator.play(self.state.agent, self.step, self.progress)
         for row in played.rows:
             self.record.append_eval(row)
+        self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": played.modes, "best": best})
 
     def candidate(self, played: Played) -> dict[str, Any]:
         """What is held against the best so far: the evaluation, never a number of training."""
         return self.evaluator.candidate(played, self.step)
+
+    # ---- Warning
+
+    def warn(self, about: str, message: str) -> None:
+        """Say it on the screen and in the record, once; training goes on."""
+        if about not in self.warned:
+            self.warned.add(about)
+            self.record.append_event("warning", self.step, message=message)
+            self.screen.note(f"  warning: {message}")
+
+    def warn_of_endless(self, played: Mapping[str, Any], whose: str) -> None:
+        """An episode that never ends has no return: no curve, no best checkpoint, nothing to compare."""
+        if not played.get("cut"):
+            return
+        limit, known = self.env.spec.horizon, hasattr(self.cfg.env, "horizon")
+        has = f"a time limit of {limit:,} steps" if limit else "no time limit"
+        remedy = "set one, e.g. env.horizon=1000" if known else "give it one (`horizon` of its spec)"
+        self.warn("endless", f"{played['cut']} of {played['n']} episodes of {whose} were not over after"
+                             f" {played['cap']:,} steps, and {self.env.spec.env} has {has}: what does not end has no"
+                             f" return, and is missing from curves, `best` and comparisons; {remedy}")  # fmt: skip
 
     # ---- Keeping
 
@@ -257,13 +280,15 @@ class Trainer:
         elapsed = time.perf_counter() - self.began
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
+        judged = "best" if self.progress.best else "latest"  # without a return there is no best
         then = {
-            "finished": [f"relab eval {run} --checkpoint best --episodes 100"],
+            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100"],
             "interrupted": [f"relab resume {run}"],
             "failed": [],
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
+        facts["began_step"] = self.began_step
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()

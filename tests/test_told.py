@@ -1,0 +1,98 @@
+"""Does a run say what a stranger must know: no return, no interval, no time that was not measured, no numbers?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from relab import cli, rollout, screen, train
+from relab.jsonl import read_jsonl
+from runs import Interrupt, run
+
+
+class Notes(screen.Silent):
+    """Keeps what a screen would show."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.ends: list[Any] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def end(self, facts: Any) -> None:
+        self.ends.append(facts)
+
+
+def warnings(folder: Path) -> list[str]:
+    rows, _ = read_jsonl(folder / "events.jsonl")
+    return [row["message"] for row in rows if row["kind"] == "warning"]
+
+
+# ---- Episodes that never end
+
+
+def test_episodes_that_never_end_are_told_once_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rollout, "STEP_CAP", 50)
+    shown = Notes()
+    outcome = run(tmp_path / "run", shown, env="pendulum", env__horizon="0", total_steps="512", eval__every="128")
+    assert outcome.status == "finished", "it is told, and ends nothing"
+    (told,) = warnings(tmp_path / "run")
+    assert "pendulum-v1 has no time limit" in told
+    assert "env.horizon=1000" in told
+    assert [note for note in shown.notes if "warning" in note] == [f"  warning: {told}"]
+    assert shown.ends[0]["next"] == [f"relab eval {tmp_path / 'run'} --checkpoint latest --episodes 100"]
+
+
+def test_an_evaluation_that_is_cut_off_is_told_where_the_random_policy_had_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rollout, "STEP_CAP", 5)
+    run(tmp_path / "run", env="cartpole", env__horizon="0", total_steps="128")
+    (told,) = warnings(tmp_path / "run")
+    assert told.startswith("8 of 8 episodes of the evaluation at step 0 were not over after 5 steps")
+
+
+def test_a_run_whose_episodes_end_is_not_warned_of(tmp_path: Path) -> None:
+    run(tmp_path / "run", total_steps="256")
+    assert warnings(tmp_path / "run") == []
+
+
+# ---- One episode
+
+
+def test_one_episode_has_no_interval_and_no_standard_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path / "run", total_steps="128", eval__episodes="1")
+    assert cli.main(["eval", str(tmp_path / "run"), "--episodes", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "1 fresh episode a mode" in said
+    assert said.count("one episode has no interval") == 2
+    assert cli.main(["eval", str(tmp_path / "run"), "--episodes", "1", "--json"]) == 0
+    assert '"low":null,"high":null,"sd":null' in capsys.readouterr().out
+    assert cli.main(["report", str(tmp_path / "run")]) == 0
+    page = (tmp_path / "run" / "report.md").read_text()
+    assert "n: 1, no interval" in page
+    assert "nan" not in (said + page).replace("provenance", "").lower()
+
+
+def test_the_line_of_an_evaluation_names_no_number_that_is_not_known() -> None:
+    one = {"step": 5, "n": 1, "best": False, "modes": {"det": {"mean": 3.0, "noise": float("nan")}}}
+    assert screen.evaluation_line(one) == "  eval at 5: return det 3 (1 episode each, which has no standard error)"
+    open_ended = {"step": 5, "n": 4, "best": False, "modes": {"det": {"mean": float("nan"), "noise": float("nan")}}}
+    assert screen.evaluation_line(open_ended) == "  eval at 5: return det unknown (mean ± SE, 4 episodes each)"
+
+
+# ---- Speed
+
+
+def test_the_last_line_after_a_resume_holds_its_own_steps_against_its_own_seconds(tmp_path: Path) -> None:
+    run(tmp_path / "run", Interrupt(at=12))
+    shown = Notes()
+    train.resume(tmp_path / "run", shown)
+    (facts,) = shown.ends
+    assert (facts["began_step"], facts["step"]) == (1536, 2048)
+    assert facts["sps"] == pytest.approx((2048 - 1536) / facts["elapsed_s"])
+    line = screen.footer(facts | {"elapsed_s": 2.0, "sps": 256.0})[0]
+    assert line == "finished: total_steps reached; 512 steps in 2.0s (256/s) since the resume, 2.05k in all"
