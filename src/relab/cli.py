@@ -138,6 +138,9 @@ def call(name: str, words: list[str]) -> int:
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
     except OSError as error:
         return fail(why(error), UNREADABLE)
+    except MemoryError as error:
+        return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
+                    " `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
     except LookupError as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import checkpoint, config, registry, rollout, stats
+from relab import checkpoint, config, limits, registry, rollout, stats
 from relab.configs.run import Run
 from relab.enclosed import inside, own, subfolder
 from relab.jsonl import read_jsonl
@@ -54,6 +54,7 @@ def fresh(
     folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = (), trust: bool = False
 ) -> dict[str, Any]:
     """Evaluate on seeds that training and its evaluations never saw; the result is kept as an event of the run."""
+    config.require_range("--episodes", episodes, 1, limits.EPISODES)
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
     found = rollout.evaluate(env, agent, seeds)
