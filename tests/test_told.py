@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from relab import cli, rollout, screen, train
+from relab import cli, interrupts, rollout, screen, train
 from relab.jsonl import read_jsonl
+from relab.record import read_meta
 from runs import Interrupt, run
 
 
@@ -96,3 +98,61 @@ def test_the_last_line_after_a_resume_holds_its_own_steps_against_its_own_second
     assert facts["sps"] == pytest.approx((2048 - 1536) / facts["elapsed_s"])
     line = screen.footer(facts | {"elapsed_s": 2.0, "sps": 256.0})[0]
     assert line == "finished: total_steps reached; 512 steps in 2.0s (256/s) since the resume, 2.05k in all"
+
+
+# ---- Ctrl-C at any moment
+
+WORDS = ["train", "ppo", "env=cartpole", "total_steps=256", "algo.envs=4", "algo.steps=16", "eval.episodes=2"]
+
+
+def pressed(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["make_env", "random_baseline"])
+def test_ctrl_c_before_there_is_a_run_says_that_nothing_can_be_resumed(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(train, where, pressed)
+    assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run"]) == 130
+    assert capsys.readouterr().err == f"relab: {interrupts.NO_RUN}\n"
+    assert not (tmp_path / "run").exists(), "the name is free again"
+
+
+@pytest.mark.parametrize("where", ["prepare", "note_beginning"])
+def test_ctrl_c_while_a_run_is_built_says_how_it_goes_on(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(train, where, pressed)
+        assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run"]) == 130
+    assert capsys.readouterr().err == f"relab: interrupted\n  next: relab resume {tmp_path / 'run'}\n"
+    meta = read_meta(tmp_path / "run")
+    assert (meta["status"], meta["why"]) == ("interrupted", "SIGINT received")
+    assert cli.main(["resume", str(tmp_path / "run"), "--quiet"]) == 0
+    assert read_meta(tmp_path / "run")["status"] == "finished"
+
+
+def test_ctrl_c_while_a_run_is_resumed_changes_nothing_and_says_how_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(tmp_path / "run", Interrupt(at=3))
+    before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    monkeypatch.setattr(train, "prepare", pressed)
+    assert cli.main(["resume", str(tmp_path / "run")]) == 130
+    assert capsys.readouterr().err == f"relab: interrupted\n  next: relab resume {tmp_path / 'run'}\n"
+    assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
+
+
+def test_ctrl_c_before_the_first_update_ends_with_the_same_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twice = iter(range(2))
+
+    def evaluation(self: Any, row: Any) -> None:
+        for _ in twice:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(screen.Silent, "evaluation", evaluation)
+    assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run", "--quiet"]) == 130
+    assert capsys.readouterr().err.endswith(f"\n  next: relab resume {tmp_path / 'run'}\n")

@@ -80,8 +80,8 @@ def shown(words: list[str]) -> int:
         return code
     except terminal.OutputError as error:
         return fail(str(error), UNREADABLE)
-    except KeyboardInterrupt:
-        return fail("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        return fail(str(stop) or "interrupted", INTERRUPTED)
     return code
 
 

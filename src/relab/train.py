@@ -19,14 +19,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from relab import checkpoint, config, registry, terminal
+from relab import checkpoint, config, interrupts, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.enclosed import subfolder
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
-from relab.interrupts import Interrupts
+from relab.interrupts import Interrupts, stops_say
 from relab.provenance import usable_cores
-from relab.record import DETERMINISTIC, Record, RecordError
+from relab.record import DETERMINISTIC, Record, RecordError, clear_begun
 from relab.screen import Screen, Silent
 
 
@@ -304,10 +304,12 @@ def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterat
     try:
         yield
     except BaseException as error:
-        what = f"{type(error).__name__}: {error}"
         stopped = isinstance(error, KeyboardInterrupt)
+        signal = getattr(error, "signal", "SIGINT")
+        what = f"{signal} received" if stopped else f"{type(error).__name__}: {error}"
+        told = {"signal": signal} if stopped else {"message": what}
         with contextlib.suppress(RecordError, OSError):  # the folder itself, or its disk, may be what failed
-            record.append_event("error", step(), message=what)
+            record.append_event("interrupt" if stopped else "error", step(), **told)
         with contextlib.suppress(RecordError, OSError):
             record.update_meta(status="interrupted" if stopped else "failed", why=what)
         record.close()
@@ -328,7 +330,6 @@ def make_env(cfg: Run) -> Any:
     return registry.env_class(cfg.env.name)(cfg.env)
 
 
-@exits_are_errors()
 def start(
     cfg: Run,
     folder: Path,
@@ -338,7 +339,14 @@ def start(
     env: Any = None,
 ) -> Outcome:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
-    screen, env = screen or Silent(), env or make_env(cfg)
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        return begin(cfg, folder, provenance, meta, screen or Silent(), env or make_env(cfg)).run()
+
+
+def begin(
+    cfg: Run, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
+) -> Trainer:
+    """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, config.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
@@ -353,36 +361,48 @@ def start(
             screen.note("  compiling kernels for this machine: about 15 s, the first time only")
         trainer = prepare(cfg, record, env, screen)
         note_beginning(trainer)
-    return trainer.run()
+    return trainer
 
 
-@exits_are_errors()
 def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
 
     `trust`: code that the record names may be imported.
     """
-    screen, root = screen or Silent(), folder / "checkpoints"
-    record = Record.open(folder)
-    if record.meta["status"] == "finished":
-        step = int(record.meta.get("step", 0))
-        record.close()
-        return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        record = Record.open(folder, repair=False)
+        if record.meta["status"] == "finished":
+            record.close()
+            step = int(record.meta.get("step", 0))
+            return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+        return go_on(record, screen or Silent(), trust).run()
+
+
+def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
+    """A run where it stood. Whatever fails before that, the attempt leaves the record as it was."""
     try:
-        cfg = config.from_record(folder, trust)
-    except BaseException:  # nothing of the run has been touched, and nothing is told in its record
+        cfg = config.from_record(record.folder, trust)
+        trainer = prepare(cfg, record, make_env(cfg), screen)
+        name, lengths = stand(trainer)
+    except BaseException:
         record.close()
         raise
-    with failures_told(record):
-        trainer = prepare(cfg, record, make_env(cfg), screen)
-        step = restore(trainer, root)
+    with failures_told(record, lambda: trainer.step):
+        record.repair()
+        step = cut_back(trainer, name, lengths)
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
         record.update_meta(status="running", why=None)
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         screen.note(f"  resumed at step {step:,}")
-    return trainer.run()
+    return trainer
+
+
+def what_is_left(folder: Path) -> str:
+    """For whoever pressed Ctrl-C; what has not become a run is cleared away."""
+    clear_begun(folder)
+    return interrupts.go_on(folder) if (folder / "meta.json").exists() else interrupts.NO_RUN
 
 
 def note_beginning(trainer: Trainer) -> None:
@@ -392,14 +412,23 @@ def note_beginning(trainer: Trainer) -> None:
     trainer.record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
 
 
-def restore(trainer: Trainer, root: Path) -> int:
-    """Load the last checkpoint (or begin anew where there is none yet), cut the record back to it; returns the step."""
-    subfolder(root.parent, root.name)
-    step = -1  # before the first checkpoint, which is that of step 0
-    lengths = dict.fromkeys(DETERMINISTIC, 0)
+def stand(trainer: Trainer) -> tuple[str | None, dict[str, int]]:
+    """Put the last checkpoint into the trainer -> its name and the lengths of the record's files then; writes nothing.
+
+    Where there is none yet the run begins anew.
+    """
+    root = trainer.folder / "checkpoints"
     name = checkpoint.last(root)
+    lengths = dict.fromkeys(DETERMINISTIC, 0) if name is None else take(trainer, root, name)
+    trainer.record.check_cuts(lengths)
+    return name, lengths
+
+
+def cut_back(trainer: Trainer, name: str | None, lengths: dict[str, int]) -> int:
+    """Make the record that of the checkpoint (None: of a run that has none yet); returns the step."""
+    root = trainer.folder / "checkpoints"
+    step = -1  # before the first checkpoint, which is that of step 0
     if name is not None:
-        lengths = take(trainer, root, name)
         step = trainer.step
         checkpoint.point(root, "latest", name, step)
         point_to_best(root, trainer.progress)
