@@ -156,3 +156,52 @@ def test_ctrl_c_before_the_first_update_ends_with_the_same_line(
     monkeypatch.setattr(screen.Silent, "evaluation", evaluation)
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run", "--quiet"]) == 130
     assert capsys.readouterr().err.endswith(f"\n  next: relab resume {tmp_path / 'run'}\n")
+
+
+# ---- What is no number
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("part", ["obs", "reward"])
+def test_an_environment_that_gives_no_number_is_named_before_anything_is_learned(
+    part: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [word for word in WORDS if not word.startswith("env=")]
+    env = ["env=gym:envs.strange:Strange-v0", f"env.kwargs.part={part}", f"env.kwargs.value={value}"]
+    assert cli.main([*words, *env, "--runs", str(tmp_path), "--name", "run"]) == 1
+    said = capsys.readouterr()
+    what = {"obs": "observation", "reward": "reward"}[part]
+    told = f"every {what} must be a finite number (of 32 bits), but gym:envs.strange:Strange-v0 gave {value} "
+    assert f"failed: {told}" in said.out
+    assert "Traceback" not in said.err
+    assert "check_env" in said.out
+    assert read_meta(tmp_path / "run")["why"].startswith(told)
+    rows, _ = read_jsonl(tmp_path / "run" / "events.jsonl")
+    assert any(row["kind"] == "error" and row["message"].startswith(told) for row in rows)
+    assert read_jsonl(tmp_path / "run" / "metrics.jsonl")[0] == []
+
+
+EDGES = {
+    "one step, one world": {"algo.envs": "1", "algo.steps": "1", "algo.minibatches": "1", "algo.norm_adv": "false",
+                            "total_steps": "1", "eval.episodes": "1"},
+    "gamma 1": {"algo.gamma": "1"},
+    "gamma 1, lam 1, one world": {"algo.gamma": "1", "algo.lam": "1", "algo.envs": "1"},
+    "gamma 0": {"algo.gamma": "0"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edge", EDGES)
+@pytest.mark.parametrize("env", ["cartpole", "pendulum", "herd"])
+def test_settings_at_their_edge_train(edge: str, env: str, tmp_path: Path) -> None:
+    settings = {"total_steps": "256"} | EDGES[edge]
+    outcome = run(tmp_path / "run", env=env, **{key.replace(".", "__"): x for key, x in settings.items()})
+    assert outcome.status == "finished"
+
+
+@pytest.mark.parametrize("env", ["cartpole", "pendulum"])
+def test_a_step_far_too_large_is_told_in_a_few_names(env: str, tmp_path: Path) -> None:
+    outcome = run(tmp_path / "run", env=env, algo__lr="1e30", algo__gamma="1", algo__envs="1")
+    assert outcome.status == "failed"
+    assert "optim/param_norm" in outcome.why
+    assert "lower `lr` (now 1e+30)" in outcome.why
+    assert len(outcome.why) < 400

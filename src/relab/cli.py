@@ -144,7 +144,7 @@ def call(name: str, words: list[str]) -> int:
     except LookupError as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:
-        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
+        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError", "EnvError"):
             return fail(str(error), UNREADABLE)
         raise
 

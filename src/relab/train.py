@@ -23,6 +23,7 @@ from relab import checkpoint, config, interrupts, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.enclosed import subfolder
+from relab.envs.check_static import EnvError
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
 from relab.interrupts import Interrupts, stops_say
 from relab.provenance import usable_cores
@@ -105,7 +106,7 @@ class Trainer:
         with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
-            except DivergedError as error:
+            except (DivergedError, EnvError) as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
         return self.end(status, why)
@@ -188,9 +189,10 @@ class Trainer:
     def check_finite(self, metrics: dict[str, float]) -> None:
         """Stop at the first step whose parameters are not numbers: nothing that follows could mean anything."""
         if not math.isfinite(metrics.get("optim/param_norm", 0.0)):
-            bad = ", ".join(name for name, x in metrics.items() if not math.isfinite(x))
+            bad = [name for name, x in metrics.items() if not math.isfinite(x)]
+            more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
             raise DivergedError(
-                f"parameters are not finite after step {self.step} (not finite: {bad});"
+                f"parameters are not finite after step {self.step} (not finite: {', '.join(bad[-5:])}{more});"
                 f" lower `lr` (now {metrics.get('optim/lr', math.nan):g}) or"
                 " look at data/reward_max and optim/grad_norm_max before it"
             )
