@@ -76,7 +76,7 @@ def test_a_checkpoint_without_its_parts_says_so(
         assert main(command) == 2, command
         (line,) = capsys.readouterr().err.splitlines()
         assert line.startswith(f"relab: {path.parent} ")
-        assert line.endswith("`relab resume` goes on from an earlier one")
+        assert line.endswith("`relab resume` goes on from step 640; other commands take --checkpoint 640"), line
 
 
 INSIDE = ["plain.counts", "plain.counts.agent_steps", "plain.counts.env_steps", "plain.shuffle", "plain.shuffle.state",
@@ -182,3 +182,51 @@ def test_a_pointer_of_a_gigabyte_is_not_read(tmp_path):
         file.truncate(1 << 30)
     with pytest.raises(checkpoint.CheckpointError, match=r"1,073,741,824 bytes, and no more than"):
         checkpoint.read_pointer(tmp_path / "checkpoints", "best")
+
+
+# ---- An attempt to resume that fails
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("status", ["interrupted", "running"])
+@pytest.mark.parametrize("file", ["weights.safetensors", "state.safetensors", "state.json"])
+def test_a_resume_that_fails_leaves_every_file_and_names_the_damaged_one(
+    file: str, status: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(folder, "meta.json", "status", status)
+    with open(folder / "metrics.jsonl", "ab") as metrics:
+        metrics.write(b'{"step": 9')  # what a kill leaves; only a resume that goes on may mend it
+    *_, older, last = checkpoint.steps(folder / "checkpoints")
+    (folder / "checkpoints" / last / file).write_bytes(b"\0" * 40)
+    before = bytes_of(folder)
+    assert main(["resume", str(folder), "--quiet"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"{last} cannot be read (its {file}: " in line
+    assert f"`relab resume` goes on from step {checkpoint.step_of(older)};" in line
+    assert bytes_of(folder) == before
+    shutil.rmtree(folder / "checkpoints" / last)  # as it says
+    assert main(["resume", str(folder), "--quiet"]) == 0
+    assert json.loads((folder / "meta.json").read_text())["status"] == "finished"
+
+
+def test_a_run_without_another_checkpoint_says_that_it_begins_anew(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root = folder / "checkpoints"
+    for name in checkpoint.steps(root):
+        (root / name / "weights.safetensors").write_bytes(b"")
+    assert main(["resume", str(folder), "--quiet"]) == 2
+    assert "no checkpoint before it can be read" in capsys.readouterr().err
+    shutil.rmtree(root)
+    assert main(["resume", str(folder), "--quiet"]) == 0
+
+
+def test_a_record_that_lost_rows_is_left_as_it_was(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "metrics.jsonl").write_bytes(b"")
+    before = bytes_of(folder)
+    assert main(["resume", str(folder), "--quiet"]) == 2
+    assert "rows were lost" in capsys.readouterr().err
+    assert bytes_of(folder) == before

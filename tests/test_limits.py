@@ -211,3 +211,66 @@ def test_the_page_of_limits_says_what_the_constants_are():
         assert getattr(importlib.import_module(module), constant) == int(told.replace(",", "")), name
     held = {f"relab.limits.{name}" for name in vars(limits) if name.isupper() and name != "BLOCK"}
     assert held <= {name for _, name in rows}
+
+
+# ---- Settings that memory is laid out by
+
+HUGE = {
+    "algo.hidden=[99999999,99999999]": r"a layer of `hidden` must have at most 65,536 units, but got 99,999,999",
+    "algo.hidden=[60000,60000]": r"networks of at most 268,435,456 weights, but got hidden = \[60000, 60000\]",
+    "algo.rnn_size=999999999": r"a layer of `rnn_size` must have at most 65,536 units",
+    "algo.envs=99999999": r"an iteration must have at most 67,108,864 agent rows",
+    "algo.chunk=99999999999": r"`chunk` must be at most 1,048,576 rows",
+    "eval.episodes=99999999": r"`eval.episodes` <= 1e\+06 must hold",
+    "env.agents=99999999": r"`agents` <= 65536 must hold",
+}
+
+
+@pytest.mark.parametrize("word", HUGE)
+def test_a_setting_beyond_memory_is_refused_before_there_is_a_run(word, tmp_path, capsys):
+    env = "herd" if word.startswith("env.") else "cartpole"
+    with bounded(memory=GB):
+        assert cli.main(["train", "ppo", f"env={env}", word, "--runs", str(tmp_path / "runs")]) == 64
+    assert re.search(HUGE[word], capsys.readouterr().err)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_linear_agents_have_a_limit_too(tmp_path, capsys):
+    for word in ("algo.feature_dim=99999999999", "algo.actor_feature_dim=99999999999"):
+        assert cli.main(["train", "tracking_ac", "env=torus", word, "--runs", str(tmp_path)]) == 64
+        assert "<= 1.04858e+06 must hold" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["eval"], ["resume"], ["video"], ["eval", "--episodes", "99999999999"]])
+def test_a_record_that_asks_for_more_memory_than_there_is(command, tmp_path, capsys):
+    from relab.record import read_meta
+    from runs import Interrupt, run
+
+    run(tmp_path / "run", Interrupt(at=2))
+    path = tmp_path / "run" / "config.yaml"
+    if len(command) == 1:
+        path.write_text(re.sub(r"hidden:.*", "hidden: [99999999, 99999999]", path.read_text()))
+    before = read_meta(tmp_path / "run")
+    with bounded(memory=GB):
+        assert cli.main([command[0], str(tmp_path / "run"), *command[1:]]) == 64
+    assert re.search(r"at most 65,536 units, but got 99,999,999|`--episodes` <= 1e\+06", capsys.readouterr().err)
+    assert read_meta(tmp_path / "run") == before
+
+
+def test_what_is_observed_counts_among_the_weights():
+    from relab.configs.base import ConfigError
+    from relab.nets import Params
+
+    with pytest.raises(ConfigError, match=r"at most 268,435,456 weights, but .* make 10,000,000,000"):
+        Params({"actor/0/weight": (100_000, 100_000)})
+
+
+def test_a_lack_of_memory_is_one_line(monkeypatch, capsys):
+    from relab.commands import doctor
+
+    def greedy(words):
+        raise MemoryError("Unable to allocate 8 TB")
+
+    monkeypatch.setattr(doctor, "main", greedy)
+    assert cli.main(["doctor"]) == 1
+    assert "needs more memory than there is (Unable to allocate 8 TB)" in capsys.readouterr().err

@@ -271,6 +271,52 @@ def test_a_manifest_cannot_lead_elsewhere(relab, runs, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
 
+DAMAGED = {
+    "no origin": '{"schema": 1, "name": "sweep-1", "origin": "", "at": "2026-11-16T10:00:00.000Z", "id": "x"}',
+    "no name": '{"schema": 1, "name": "", "origin": ""}',
+    "cut": '{"schema": 1, "na',
+    "none": "",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_a_run_whose_entry_does_not_say_where_it_lay_is_listed_and_put_where_one_says(damage, relab, runs):
+    before = tree(runs / "sweep-1")
+    relab("delete", "sweep-1")
+    (manifest,) = (runs / ".trash").glob("*/manifest.json")
+    manifest.unlink() if damage == "none" else manifest.write_text(DAMAGED[damage])
+    assert "in the trash: sweep-1" in relab("undo", "nobody", code=2)
+    assert "sweep-1  " in relab("purge")
+    out = relab("undo", code=2)
+    assert f"{manifest} must name a place beside the trash, but has 'none'" in out
+    assert f"`relab runs undo {manifest.parent.name} --to FOLDER` puts the run where you say" in out
+    assert "is no folder" in relab("undo", "--to", str(runs / "missing" / "x"), code=2)
+    assert "is there already" in relab("undo", "--to", str(runs / "sweep-2"), code=2)
+    assert f"back at {runs / 'found'}" in relab("undo", manifest.parent.name, "--to", str(runs / "found"))
+    assert tree(runs / "found") == before
+    assert not (runs / ".trash").exists()
+
+
+def test_to_takes_one_run(relab, runs):
+    relab("delete", "sweep-1", "sweep-2")
+    assert "--to takes one run at a time, but got 2" in relab("undo", "sweep-1", "sweep-2", "--to", "x", code=64)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
+@pytest.mark.parametrize("verb", [("tag", "mine"), ("untag", "mine"), ("star",), ("note",)], ids=lambda words: words[0])
+def test_labels_that_are_a_link_are_refused_and_its_target_stays(verb, there, relab, runs, tmp_path):
+    target = tmp_path / "precious.json"
+    if there:
+        target.write_text('{"tags": ["mine"]}')
+    link = runs / "sweep-1" / "labels.json"
+    link.symlink_to(target)
+    words = ("note", "sweep-1", "text") if verb == ("note",) else (*verb, "sweep-1")
+    out = relab(*words, code=2)
+    assert f"sweep-1 was not labelled: {link} is a link to {target}" in out
+    assert link.is_symlink()
+    assert (target.read_text() if there else target.exists()) == ('{"tags": ["mine"]}' if there else False)
+
+
 # ---- What is not touched
 
 

@@ -14,6 +14,7 @@ import orjson
 from relab import limits, rollout
 from relab.configs.views import config_hash
 from relab.envs.base import Env
+from relab.envs.check_static import EnvError
 from relab.places import cache_folder
 from relab.record import write_atomic
 from relab.streams import world_seeds
@@ -32,7 +33,11 @@ def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
     path = cache_folder() / "baselines.json"
     kept, key = read(path), f"{env.spec.env}:{config_hash({'env': params, 'schema': SCHEMA, 'episodes': EPISODES})}"
     if key not in kept:
-        kept = read(path) | {key: measure(env)}
+        try:
+            found = measure(env)
+        except EnvError:  # the run comes to it as well, and tells it in its record; mended, it is measured
+            return {"return_mean": None, "return_std": None, "length_mean": None, "n": 0}
+        kept = read(path) | {key: found}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), sync=False)

@@ -30,7 +30,9 @@ SCHEMA = 1
 # What a killed process of relab's may leave beside the checkpoints; anything else there is somebody's own.
 LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}|\.(?:latest|best)\.json\.tmp")
 
-INSTEAD = "try --checkpoint with another step, or delete it, and `relab resume` goes on from an earlier one"
+
+class DamagedError(ValueError):
+    """A file of a checkpoint that its reader could not read."""
 
 
 class CheckpointError(Exception):
@@ -79,7 +81,7 @@ def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     except (CheckpointError, RecordError):
         raise
     except Exception as error:  # each reader has its own kind of error for a damaged file
-        raise CheckpointError(f"{folder} cannot be read ({type(error).__name__}: {error}); {INSTEAD}") from error
+        raise CheckpointError(f"{folder} cannot be read ({_said(error)}); {instead(folder)}") from error
 
 
 @contextlib.contextmanager
@@ -90,8 +92,21 @@ def taking(folder: Path) -> Iterator[None]:
     except (CheckpointError, RecordError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        what = f"{type(error).__name__}: {error}"
-        raise CheckpointError(f"{folder} does not fit this run ({what}); {INSTEAD}") from error
+        raise CheckpointError(f"{folder} does not fit this run ({_said(error)}); {instead(folder)}") from error
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, DamagedError) else f"{type(error).__name__}: {error}"
+
+
+def instead(folder: Path) -> str:
+    """What to do about a checkpoint that is of no use: the newest one before it that can be read."""
+    for name in reversed(steps(folder.parent)):
+        with contextlib.suppress(Exception):  # it may be damaged as well
+            if step_of(name) < step_of(folder.name) and read(_own(folder.parent, name)):
+                return (f"move it away, and `relab resume` goes on from step {step_of(name)}; other commands take"
+                        f" --checkpoint {step_of(name)}")  # fmt: skip
+    return "no checkpoint before it can be read: move it away, and `relab resume` begins at step 0"
 
 
 def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> None:
@@ -108,13 +123,25 @@ def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> N
 
 def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
-    body = decode(limits.read_bytes(files["state.json"], limits.JSON))
+    with _naming("state.json"):
+        body = decode(limits.read_bytes(files["state.json"], limits.JSON))
     if body["schema"] != SCHEMA:
         raise CheckpointError(f"{folder} has schema {body['schema']!r:.40}, this relab reads {SCHEMA}")
     check_like(body, {"plain": {}, "progress": {}})
-    arrays = load_file(files["state.safetensors"])
-    arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
+    with _naming("state.safetensors"):
+        arrays = load_file(files["state.safetensors"])
+    with _naming("weights.safetensors"):
+        arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
     return join(arrays, dict(body["plain"])), body["progress"]
+
+
+@contextlib.contextmanager
+def _naming(file: str) -> Iterator[None]:
+    """Inside, one file of a checkpoint is read; its readers' errors do not say which."""
+    try:
+        yield
+    except Exception as error:
+        raise DamagedError(f"its {file}: {type(error).__name__}: {error}") from error
 
 
 def locate(root: Path, name: str) -> Path:

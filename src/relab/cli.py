@@ -80,8 +80,8 @@ def shown(words: list[str]) -> int:
         return code
     except terminal.OutputError as error:
         return fail(str(error), UNREADABLE)
-    except KeyboardInterrupt:
-        return fail("interrupted", INTERRUPTED)
+    except KeyboardInterrupt as stop:
+        return fail(str(stop) or "interrupted", INTERRUPTED)
     return code
 
 
@@ -138,10 +138,13 @@ def call(name: str, words: list[str]) -> int:
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
     except OSError as error:
         return fail(why(error), UNREADABLE)
+    except MemoryError as error:
+        return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
+                    " `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
     except LookupError as error:
         return fail(str(error), UNREADABLE)
     except Exception as error:
-        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError"):
+        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError", "EnvError"):
             return fail(str(error), UNREADABLE)
         raise
 

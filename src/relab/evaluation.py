@@ -43,6 +43,12 @@ class Played(NamedTuple):
     rows: list[dict[str, Any]]
     modes: dict[str, dict[str, float]]
 
+    @property
+    def open_ends(self) -> dict[str, int]:
+        """How many episodes were cut off before their end, of how many, and after how many steps."""
+        episodes = [episode for row in self.rows for episode in row["episodes"] if episode["end"] != "unused"]
+        return {"cut": sum(e["end"] == "cap" for e in episodes), "n": len(episodes), "cap": rollout.STEP_CAP}
+
 
 class Evaluator:
     """Plays the evaluations of one run."""
@@ -61,7 +67,7 @@ class Evaluator:
         if self.worlds is None:
             self.worlds = Worlds(self.env, 2 * cfg.episodes)
         seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
-        found = rollout.evaluate(self.env, agent, seeds, worlds=self.worlds)
+        found = rollout.evaluate(self.env, agent, seeds, worlds=self.worlds, cap=rollout.STEP_CAP)
         p.eval_steps += found.sim_steps
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0

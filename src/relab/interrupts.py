@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+NO_RUN = "interrupted before there was a run: nothing can be resumed, call `relab train` again"
+
+
+def go_on(folder: Path) -> str:
+    return f"interrupted\n  next: relab resume {folder}"
+
+
+@contextlib.contextmanager
+def stops_say(words: Callable[[], str]) -> Iterator[None]:
+    """Ctrl-C inside is raised on with words for whoever pressed it: what is left, and whether it can go on."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        raise KeyboardInterrupt(str(stop) or words()) from stop
+
+
+class StopNow(KeyboardInterrupt):
+    """A second signal, where the first one was not quick enough."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.signal = name
 
 
 class Interrupts:
@@ -37,7 +64,7 @@ class Interrupts:
 
     def catch(self, number: int, frame: FrameType | None) -> None:
         if self.caught and self.second_raises and not is_drop(number):
-            raise KeyboardInterrupt
+            raise StopNow(signal.Signals(number).name)
         self.caught = signal.Signals(number).name
 
 

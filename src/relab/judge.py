@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from relab import checkpoint, config, registry, rollout, stats
+from relab import checkpoint, config, limits, registry, rollout, stats
 from relab.configs.run import Run
 from relab.enclosed import inside, own, subfolder
 from relab.jsonl import read_jsonl
@@ -54,6 +54,7 @@ def fresh(
     folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = (), trust: bool = False
 ) -> dict[str, Any]:
     """Evaluate on seeds that training and its evaluations never saw; the result is kept as an event of the run."""
+    config.require_range("--episodes", episodes, 1, limits.EPISODES)
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
     found = rollout.evaluate(env, agent, seeds)
@@ -65,14 +66,15 @@ def fresh(
 
 
 def describe(found: rollout.Evaluation, mode: str) -> dict[str, Any]:
-    """Mean with interval (agents that share a world are one sample), spread, and success where it is known."""
+    """Mean with interval (agents that share a world are one sample), spread, and success; None what is not known."""
     returns = np.array([e["return"] for e in found.played(mode)])
     mid, low, high, n, _ = stats.mean_interval(found.world_means(mode))
     success = [e["success"] for e in found.played(mode)]
     known = success and success[0] is not None
-    spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else np.nan, "min": returns.min(), "max": returns.max()}
-    numbers = {"mean": mid, "low": low, "high": high, **spread}
-    return {k: float(x) for k, x in numbers.items()} | {"n": n, "success": float(np.mean(success)) if known else None}
+    spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else None, "min": returns.min(), "max": returns.max()}
+    ends = {"low": low, "high": high} if n > 1 else {"low": None, "high": None}
+    numbers = {k: None if x is None else float(x) for k, x in {"mean": mid, **ends, **spread}.items()}
+    return numbers | {"n": n, "success": float(np.mean(success)) if known else None}
 
 
 def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:

@@ -23,6 +23,15 @@ KEPT = 1 << 27  # bytes of a file of rows that stay as they are, at ten times th
 LINE = 1 << 24  # bytes of a line in a file of rows
 BLOCK = 1 << 20  # bytes read at a time
 
+# Settings that memory is laid out by, whoever wrote the config: checked before anything is.
+WEIGHTS = 1 << 28  # weights of an agent's networks: 1 GB, and four times as much while they learn
+WIDTH = 1 << 16  # units of a layer; a thousand rows of them are computed at a time
+FEATURES = 1 << 20  # features of a linear agent
+BATCH = 1 << 26  # agent rows of an iteration
+CHUNK = 1 << 20  # rows of one forward and backward pass
+EPISODES = 1_000_000  # episodes of an evaluation, all played side by side
+AGENTS = 1 << 16  # agents of a world
+
 
 class TooLargeError(OSError):
     """A file beyond the limit of its reader."""

@@ -6,6 +6,7 @@ All functions are pure: (net, params, inputs) -> outputs, differentiable by torc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
+
+from relab import limits
+from relab.configs.base import require
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Params:
     """Named tensors that are views of one flat vector, so that optimiser, norms and copies are single calls."""
 
     def __init__(self, shapes: Mapping[str, tuple[int, ...]], device: str = "cpu"):
-        size = sum(int(np.prod(shape)) for shape in shapes.values())
+        size = sum(math.prod(shape) for shape in shapes.values())
+        require(size <= limits.WEIGHTS, f"an agent must have at most {limits.WEIGHTS:,} weights, but `hidden`,"
+                f" `rnn_size` and what it observes make {size:,}; use smaller layers, or observe less")  # fmt: skip
         self.flat = torch.zeros(size, device=device)
         self.grad = torch.zeros(size, device=device)
         self.named = split(self.flat, shapes)

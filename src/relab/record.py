@@ -109,8 +109,8 @@ class Record:
         write_atomic(folder / "meta.json", encode(meta, indent=True))
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> Record:
-        """Continue a run: truncated last lines are dropped, with an event that says so."""
+    def open(cls, folder: str | os.PathLike[str], repair: bool = True) -> Record:
+        """Continue a run: truncated last lines are dropped, with an event that says so (without `repair`, later)."""
         folder = Path(folder)
         meta = read_meta(folder)
         check_meta(folder, meta)
@@ -119,9 +119,13 @@ class Record:
                 f"{folder} has schema {meta['schema']}, but this relab writes {SCHEMA}; use a newer relab"
             )
         record = cls(folder, meta)
-        for name in reversed(FILES):  # events first: the repair of the others is told there
-            record._repair(name)
+        if repair:
+            record.repair()
         return record
+
+    def repair(self) -> None:
+        for name in reversed(FILES):  # events first: the repair of the others is told there
+            self._repair(name)
 
     def _lock(self) -> None:
         try:
@@ -200,16 +204,20 @@ class Record:
 
     def truncate(self, lengths: Mapping[str, int]) -> dict[str, int]:
         """Cut metrics, evals and probes back to a checkpoint's lengths -> bytes dropped. Events and timing stay."""
+        self.check_cuts(lengths)
+        dropped = {name: os.fstat(self._fds[name]).st_size - length for name, length in lengths.items()}
+        for name, length in lengths.items():
+            os.ftruncate(self._fds[name], length)
+        return dropped
+
+    def check_cuts(self, lengths: Mapping[str, int]) -> None:
+        """An error unless the files can be cut to these lengths."""
         if set(lengths) != set(DETERMINISTIC):
             raise RecordError(
                 f"lengths of {', '.join(DETERMINISTIC)} are needed, but got {', '.join(map(str, lengths))}"
             )
         for name, length in lengths.items():
             self._check_cut(name, length)
-        dropped = {name: os.fstat(self._fds[name]).st_size - length for name, length in lengths.items()}
-        for name, length in lengths.items():
-            os.ftruncate(self._fds[name], length)
-        return dropped
 
     def _check_cut(self, name: str, length: int) -> None:
         size = os.fstat(self._fds[name]).st_size

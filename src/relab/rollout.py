@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from relab.envs.base import Env, Episodes, Worlds
+from relab.envs.check_static import EnvError
 from relab.rng import fill_uniform, mix
 from relab.types import Action, Spec
 
@@ -109,6 +110,24 @@ def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) ->
             cursor.fresh_B[:] = False
             continue
         note_ends(traj, t, step, cursor)
+    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
+        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
+
+
+def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray) -> None:
+    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does."""
+    if np.isfinite(x_TBD).all():
+        return
+    bad_TB = ~np.isfinite(x_TBD).all(-1) & alive_TB  # what a dead agent sees is nobody's business
+    for t, row in np.argwhere(bad_TB)[:1]:
+        world, agent = divmod(int(row), spec.agents)
+        value = x_TBD[t, row][~np.isfinite(x_TBD[t, row])][0]
+        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, {t + 1} steps into a batch"))
+
+
+def not_finite(spec: Spec, what: str, value: float, where: str) -> str:
+    return (f"every {what} must be a finite number (of 32 bits), but {spec.env} gave {value} {where}; mend the"
+            " environment (relab.envs.check.check_env looks for the cause), or bound the number there")  # fmt: skip
 
 
 def note_ends(traj: Trajectory, t: int, step: Any, cursor: Cursor) -> None:
@@ -174,6 +193,9 @@ def evaluate(
     worlds.reset(all_seeds)
     noise = mix(np.repeat(mix(all_seeds), A) + np.tile(np.arange(A, dtype=np.uint64), len(all_seeds)))
     first = first_episodes(worlds, policy, noise, n * A * ("det" in modes), frames, cap)
+    for i, j in np.argwhere(~np.isfinite(first["ret"]))[:1]:
+        where = f"as the sum of an episode of {first['length'][i, j]} steps, with seed {all_seeds[i]}"
+        raise EnvError(not_finite(env.spec, "reward", first["ret"][i, j], where))
     rows = [describe(env.spec, first, i, j, all_seeds[i]) for i in range(len(all_seeds)) for j in range(A)]
     parts = {mode: rows[k * n * A : (k + 1) * n * A] for k, mode in enumerate(modes)}
     return Evaluation(parts, worlds.sim_steps - before)

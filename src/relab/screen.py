@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -155,12 +156,26 @@ def status_line(row: Mapping[str, Any]) -> str:
 
 
 def evaluation_line(row: Mapping[str, Any]) -> str:
-    modes = ", ".join(f"{mode} {number(x['mean'])} ± {number(x['noise'])}" for mode, x in row["modes"].items())
+    modes = ", ".join(f"{mode} {earned(x['mean'], x['noise'])}" for mode, x in row["modes"].items())
     best = "  best so far" if row["best"] else ""
-    return f"  eval at {count(row['step'])}: return {modes} (mean ± SE, {row['n']} episodes each){best}"
+    how = f"mean ± SE, {row['n']} episodes each" if row["n"] > 1 else "1 episode each, which has no standard error"
+    return f"  eval at {count(row['step'])}: return {modes} ({how}){best}"
+
+
+def earned(mean: float, noise: float) -> str:
+    """A mean return with its standard error, as far as there are any: open episodes have no return."""
+    if math.isnan(mean):
+        return "unknown"
+    return f"{number(mean)} ± {number(noise)}" if math.isfinite(noise) else number(mean)
 
 
 def footer(facts: Mapping[str, Any]) -> list[str]:
-    steps = f"{count(facts['step'])} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
     next_ = [f"  next: {command}" for command in facts["next"]]
-    return [f"{facts['status']}: {facts['why']}; {steps}", f"  record: {facts['folder']}", *next_]
+    return [f"{facts['status']}: {facts['why']}; {work(facts)}", f"  record: {facts['folder']}", *next_]
+
+
+def work(facts: Mapping[str, Any]) -> str:
+    """Steps, seconds and speed of one session: those before a resume took time that nobody measured here."""
+    began, step = facts.get("began_step", 0), facts["step"]
+    done = f"{count(step - began)} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
+    return f"{done} since the resume, {count(step)} in all" if began else done

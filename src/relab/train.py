@@ -14,19 +14,20 @@ import math
 import os
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from relab import checkpoint, config, registry, terminal
+from relab import checkpoint, config, interrupts, registry, terminal
 from relab.baseline import random_baseline
 from relab.configs.run import Run
 from relab.enclosed import subfolder
+from relab.envs.check_static import EnvError
 from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
-from relab.interrupts import Interrupts
+from relab.interrupts import Interrupts, stops_say
 from relab.provenance import usable_cores
-from relab.record import DETERMINISTIC, Record, RecordError
+from relab.record import DETERMINISTIC, Record, RecordError, clear_begun
 from relab.screen import Screen, Silent
 
 
@@ -89,6 +90,7 @@ class Trainer:
     earned: float | None = None  # mean return of the last 100 episodes, for the screen
     pace: float | None = None  # recent agent-steps per second, for the screen
     unseen: bool = False  # nobody can read the screen, and the record says so
+    warned: set[str] = field(default_factory=set)  # what this session has warned of
 
     @property
     def step(self) -> int:
@@ -104,13 +106,14 @@ class Trainer:
         with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
-            except DivergedError as error:
+            except (DivergedError, EnvError) as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
         return self.end(status, why)
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
         """Train until something ends it: (status, why)."""
+        self.warn_of_endless(self.record.meta["spec"].get("random") or {}, "the random policy")
         if self.progress.last_eval < 0:
             self.evaluate()  # the level before any learning, and it may already be enough
             self.save()
@@ -186,9 +189,10 @@ class Trainer:
     def check_finite(self, metrics: dict[str, float]) -> None:
         """Stop at the first step whose parameters are not numbers: nothing that follows could mean anything."""
         if not math.isfinite(metrics.get("optim/param_norm", 0.0)):
-            bad = ", ".join(name for name, x in metrics.items() if not math.isfinite(x))
+            bad = [name for name, x in metrics.items() if not math.isfinite(x)]
+            more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
             raise DivergedError(
-                f"parameters are not finite after step {self.step} (not finite: {bad});"
+                f"parameters are not finite after step {self.step} (not finite: {', '.join(bad[-5:])}{more});"
                 f" lower `lr` (now {metrics.get('optim/lr', math.nan):g}) or"
                 " look at data/reward_max and optim/grad_norm_max before it"
             )
@@ -233,12 +237,33 @@ class Trainer:
         played = self.evaluator.play(self.state.agent, self.step, self.progress)
         for row in played.rows:
             self.record.append_eval(row)
+        self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": played.modes, "best": best})
 
     def candidate(self, played: Played) -> dict[str, Any]:
         """What is held against the best so far: the evaluation, never a number of training."""
         return self.evaluator.candidate(played, self.step)
+
+    # ---- Warning
+
+    def warn(self, about: str, message: str) -> None:
+        """Say it on the screen and in the record, once; training goes on."""
+        if about not in self.warned:
+            self.warned.add(about)
+            self.record.append_event("warning", self.step, message=message)
+            self.screen.note(f"  warning: {message}")
+
+    def warn_of_endless(self, played: Mapping[str, Any], whose: str) -> None:
+        """An episode that never ends has no return: no curve, no best checkpoint, nothing to compare."""
+        if not played.get("cut"):
+            return
+        limit, known = self.env.spec.horizon, hasattr(self.cfg.env, "horizon")
+        has = f"a time limit of {limit:,} steps" if limit else "no time limit"
+        remedy = "set one, e.g. env.horizon=1000" if known else "give it one (`horizon` of its spec)"
+        self.warn("endless", f"{played['cut']} of {played['n']} episodes of {whose} were not over after"
+                             f" {played['cap']:,} steps, and {self.env.spec.env} has {has}: what does not end has no"
+                             f" return, and is missing from curves, `best` and comparisons; {remedy}")  # fmt: skip
 
     # ---- Keeping
 
@@ -257,13 +282,15 @@ class Trainer:
         elapsed = time.perf_counter() - self.began
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
+        judged = "best" if self.progress.best else "latest"  # without a return there is no best
         then = {
-            "finished": [f"relab eval {run} --checkpoint best --episodes 100"],
+            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100"],
             "interrupted": [f"relab resume {run}"],
             "failed": [],
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
+        facts["began_step"] = self.began_step
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()
@@ -279,10 +306,12 @@ def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterat
     try:
         yield
     except BaseException as error:
-        what = f"{type(error).__name__}: {error}"
         stopped = isinstance(error, KeyboardInterrupt)
+        signal = getattr(error, "signal", "SIGINT")
+        what = f"{signal} received" if stopped else f"{type(error).__name__}: {error}"
+        told = {"signal": signal} if stopped else {"message": what}
         with contextlib.suppress(RecordError, OSError):  # the folder itself, or its disk, may be what failed
-            record.append_event("error", step(), message=what)
+            record.append_event("interrupt" if stopped else "error", step(), **told)
         with contextlib.suppress(RecordError, OSError):
             record.update_meta(status="interrupted" if stopped else "failed", why=what)
         record.close()
@@ -303,7 +332,6 @@ def make_env(cfg: Run) -> Any:
     return registry.env_class(cfg.env.name)(cfg.env)
 
 
-@exits_are_errors()
 def start(
     cfg: Run,
     folder: Path,
@@ -313,7 +341,14 @@ def start(
     env: Any = None,
 ) -> Outcome:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
-    screen, env = screen or Silent(), env or make_env(cfg)
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        return begin(cfg, folder, provenance, meta, screen or Silent(), env or make_env(cfg)).run()
+
+
+def begin(
+    cfg: Run, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
+) -> Trainer:
+    """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, config.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
@@ -328,36 +363,48 @@ def start(
             screen.note("  compiling kernels for this machine: about 15 s, the first time only")
         trainer = prepare(cfg, record, env, screen)
         note_beginning(trainer)
-    return trainer.run()
+    return trainer
 
 
-@exits_are_errors()
 def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
 
     `trust`: code that the record names may be imported.
     """
-    screen, root = screen or Silent(), folder / "checkpoints"
-    record = Record.open(folder)
-    if record.meta["status"] == "finished":
-        step = int(record.meta.get("step", 0))
-        record.close()
-        return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        record = Record.open(folder, repair=False)
+        if record.meta["status"] == "finished":
+            record.close()
+            step = int(record.meta.get("step", 0))
+            return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+        return go_on(record, screen or Silent(), trust).run()
+
+
+def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
+    """A run where it stood. Whatever fails before that, the attempt leaves the record as it was."""
     try:
-        cfg = config.from_record(folder, trust)
-    except BaseException:  # nothing of the run has been touched, and nothing is told in its record
+        cfg = config.from_record(record.folder, trust)
+        trainer = prepare(cfg, record, make_env(cfg), screen)
+        name, lengths = stand(trainer)
+    except BaseException:
         record.close()
         raise
-    with failures_told(record):
-        trainer = prepare(cfg, record, make_env(cfg), screen)
-        step = restore(trainer, root)
+    with failures_told(record, lambda: trainer.step):
+        record.repair()
+        step = cut_back(trainer, name, lengths)
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
         record.update_meta(status="running", why=None)
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         screen.note(f"  resumed at step {step:,}")
-    return trainer.run()
+    return trainer
+
+
+def what_is_left(folder: Path) -> str:
+    """For whoever pressed Ctrl-C; what has not become a run is cleared away."""
+    clear_begun(folder)
+    return interrupts.go_on(folder) if (folder / "meta.json").exists() else interrupts.NO_RUN
 
 
 def note_beginning(trainer: Trainer) -> None:
@@ -367,14 +414,23 @@ def note_beginning(trainer: Trainer) -> None:
     trainer.record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
 
 
-def restore(trainer: Trainer, root: Path) -> int:
-    """Load the last checkpoint (or begin anew where there is none yet), cut the record back to it; returns the step."""
-    subfolder(root.parent, root.name)
-    step = -1  # before the first checkpoint, which is that of step 0
-    lengths = dict.fromkeys(DETERMINISTIC, 0)
+def stand(trainer: Trainer) -> tuple[str | None, dict[str, int]]:
+    """Put the last checkpoint into the trainer -> its name and the lengths of the record's files then; writes nothing.
+
+    Where there is none yet the run begins anew.
+    """
+    root = trainer.folder / "checkpoints"
     name = checkpoint.last(root)
+    lengths = dict.fromkeys(DETERMINISTIC, 0) if name is None else take(trainer, root, name)
+    trainer.record.check_cuts(lengths)
+    return name, lengths
+
+
+def cut_back(trainer: Trainer, name: str | None, lengths: dict[str, int]) -> int:
+    """Make the record that of the checkpoint (None: of a run that has none yet); returns the step."""
+    root = trainer.folder / "checkpoints"
+    step = -1  # before the first checkpoint, which is that of step 0
     if name is not None:
-        lengths = take(trainer, root, name)
         step = trainer.step
         checkpoint.point(root, "latest", name, step)
         point_to_best(root, trainer.progress)

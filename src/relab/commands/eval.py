@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tyro
 
@@ -53,13 +55,22 @@ def main(words: Sequence[str]) -> int:
 
         print(encode(found).decode(), end="")
         return 0
-    which = f"{printable(folder.name)}, checkpoint {args.checkpoint}"
-    print(f"{which}: step {found['step']:,}, {found['worlds']} fresh episodes a mode")
+    episodes = f"{found['worlds']} fresh episode{'s' if found['worlds'] > 1 else ''} a mode"
+    print(f"{printable(folder.name)}, checkpoint {args.checkpoint}: step {found['step']:,}, {episodes}")
     for mode, x in found["modes"].items():
-        success = "" if x["success"] is None else f", success {x['success']:.1%}"
-        spread = f"sd {x['sd']:.4g}, min {x['min']:.4g}, max {x['max']:.4g}{success}"
-        sure = f"[{x['low']:.4g}, {x['high']:.4g}] (mean, 95 % t-interval, n = {x['n']})"
-        print(f"  {mode:8} return {x['mean']:.4g} {sure}, {spread}")
+        print(f"  {mode:8} return {line(x)}")
     if found["selected"]:
         print(printable(f"  {found['selected']}"))
     return 0
+
+
+def line(x: dict[str, Any]) -> str:
+    """The mean of a mode with its interval and spread, or why there is none."""
+    success = "" if x["success"] is None else f", success {x['success']:.1%}"
+    if math.isnan(x["mean"]):
+        return f"unknown (n = {x['n']}; an episode was not over when it was cut off: set a time limit){success}"
+    spread = f"min {x['min']:.4g}, max {x['max']:.4g}{success}"
+    if x["n"] < 2:
+        return f"{x['mean']:.4g} (n = {x['n']}: one episode has no interval; --episodes 100), {spread}"
+    sure = f"[{x['low']:.4g}, {x['high']:.4g}] (mean, 95 % t-interval, n = {x['n']})"
+    return f"{x['mean']:.4g} {sure}, sd {x['sd']:.4g}, {spread}"

@@ -10,6 +10,7 @@ import tyro
 
 from relab import names, screen
 from relab.commands.parsing import parse
+from relab.interrupts import go_on, stops_say
 from relab.places import printable
 
 EXAMPLES = """
@@ -37,10 +38,11 @@ class Resume:
 def main(words: Sequence[str]) -> int:
     args = parse(Resume, "resume", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
-    from relab import train
-    from relab.commands.train import EXIT
+    with stops_say(lambda: go_on(folder)):
+        from relab import train
+        from relab.commands.train import EXIT
 
-    outcome = train.resume(folder, screen.choose(args.json, args.quiet), args.trust)
+        outcome = train.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
         print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
     return EXIT[outcome.status]

@@ -142,6 +142,8 @@ class Undo:
 
     names: Words = ()
     """name or id of a deleted run; none: the one that was deleted last"""
+    to: Path | None = None
+    """where to put it instead: a folder that is not there yet"""
     runs: Path = Path("runs")
     """folder that holds the runs"""
 
@@ -235,10 +237,11 @@ def undo(args: Undo) -> int:
         return 0
     chosen = found if args.names else found[-1:]
     by_folder = {gone.entry: gone for gone in chosen}
+    require(args.to is None or len(chosen) == 1, f"--to takes one run at a time, but got {len(chosen)}")
 
     def do(target: Target) -> str:
-        moves.run(moves.undo(by_folder[target.folder]))
-        return f"back at {by_folder[target.folder].home}"
+        moves.run(moves.undo(by_folder[target.folder], args.to))
+        return f"back at {args.to or by_folder[target.folder].home}"
 
     return each([Target(gone.name, gone.entry) for gone in chosen], "brought back", do)
 
@@ -251,7 +254,8 @@ def purge(args: Purge) -> int:
         print(f"the trash below {args.runs} is empty")
         return 0
     for gone in found:
-        print(clean(f"{gone.name}  {size(gone.size)}  deleted {gone.at[:16].replace('T', ' ')} UTC"))
+        when = f"{gone.at[:16].replace('T', ' ')} UTC" if gone.at else "at an unknown time"
+        print(clean(f"{gone.name}  {size(gone.size)}  deleted {when}"))
     if not ask(f"remove {plural(len(found))} for good ({size(sum(g.size for g in found))})?", args.yes):
         return 0
     by_folder = {gone.entry: gone for gone in found}

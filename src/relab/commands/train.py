@@ -6,18 +6,22 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from relab import config, lineage, names, proposal, provenance, screen, tried
 from relab.commands.parsing import parse, vacant
 from relab.config import Layer
+from relab.interrupts import NO_RUN, stops_say
 from relab.jsonl import RecordError
 from relab.places import printable
 from relab.proposal import Loaded
 from relab.record import read_meta
 from relab.tried import Tried
+
+if TYPE_CHECKING:
+    from relab.train import Outcome
 
 EXAMPLES = """
   relab train ppo env=cartpole seed=0
@@ -67,21 +71,25 @@ def main(words: Sequence[str]) -> int:
         return 0
     again = tried_before(origin, found, args.root)
     tell(again, args)
+    facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
+    facts |= {"tried": [one.to_dict() for one in again.found]} if again.found else {}
+    with stops_say(lambda: NO_RUN):
+        return EXIT[begin(found, facts, args).status]
+
+
+def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Outcome:
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab import train
 
-    facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
-    facts |= {"tried": [one.to_dict() for one in again.found]} if again.found else {}
     try:
         train.check_device(found.config.device)
         env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
         train.companions_of(found.config, env)
-        id_, folder = claim(args.runs, args.name)
     finally:
         facts |= pending.collect()
+    id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    outcome = train.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
-    return EXIT[outcome.status]
+    return train.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
 
 
 @dataclass(frozen=True)

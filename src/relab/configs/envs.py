@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from relab import limits
 from relab.configs.base import require, require_range
 
 
@@ -80,7 +81,7 @@ class Herd:
     storm: float = 0.0  # chance per step that a storm ends the world for all (a truncation of the env's own)
 
     def check(self) -> None:
-        require_range("agents", self.agents, 1)
+        require_range("agents", self.agents, 1, limits.AGENTS)
         require_range("horizon", self.horizon, 0)
         require_range("wolf_speed", self.wolf_speed, 0.0)
         require_range("storm", self.storm, 0.0, 1.0)

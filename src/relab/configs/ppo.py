@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
+from relab import limits
 from relab.configs.base import require, require_range
 
 LrSchedule = Literal["constant", "linear", "adaptive_kl"]
@@ -79,6 +81,22 @@ class PPO:
         for name in ("envs", "steps", "epochs", "minibatches", "rnn_size", "bptt", "chunk"):
             require_range(name, getattr(self, name), 1)
         require(min(self.hidden, default=1) >= 1, f"each of `hidden` must be at least 1, but got {list(self.hidden)}")
+        for name, widest in (("hidden", max(self.hidden, default=1)), ("rnn_size", self.rnn_size)):
+            require(widest <= limits.WIDTH, f"a layer of `{name}` must have at most {limits.WIDTH:,} units, but got"
+                    f" {widest:,}; use fewer")  # fmt: skip
+        weights = self._fewest_weights()
+        require(weights <= limits.WEIGHTS, f"`hidden` and `rnn_size` must make networks of at most"
+                f" {limits.WEIGHTS:,} weights, but got hidden = {list(self.hidden)!s:.80}: {weights:,} even for one"
+                " observed number; use fewer or smaller layers")  # fmt: skip
+        require(self.chunk <= limits.CHUNK, f"`chunk` must be at most {limits.CHUNK:,} rows, but got {self.chunk:,}")
+
+    def _fewest_weights(self) -> int:
+        """The fewest weights that policy and value can have together: those for one observed number, one action."""
+        layers = sum((before + 1) * after for before, after in pairwise((1, *self.hidden, 1)))
+        if self.rnn == "none":
+            return 2 * layers
+        gates = {"gru": 3, "lstm": 4}[self.rnn]
+        return layers + gates * self.rnn_size * ((self.hidden or (1,))[-1] + self.rnn_size)
 
     def _check_ranges(self) -> None:
         for name in ("lr", "ent_coef", "value_coef", "adam_eps", "log_std_min", "log_std_max"):

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from relab import limits
 from relab.configs.base import require, require_range
 from relab.configs.ppo import PPO
 from relab.configs.probes import Probes
@@ -22,7 +23,7 @@ class Eval:
 
     def check(self) -> None:
         require_range("eval.every", self.every, 0)
-        require_range("eval.episodes", self.episodes, 1)
+        require_range("eval.episodes", self.episodes, 1, limits.EPISODES)
         stop_at = self.stop_at
         require(stop_at is None or math.isfinite(stop_at), f"`eval.stop_at` must be finite or null, but got {stop_at}")
         require(
@@ -83,6 +84,8 @@ class Run:
         require(0 <= self.seed < 2**63, f"0 <= `seed` < 2**63 must hold, but got seed = {self.seed}")
         require_range("total_steps", self.total_steps, 1)
         require_range("threads", self.threads, 1)
+        require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
+                f" {self.algo.batch:,} of its worlds times {self.agents:,} agents; use fewer of them")  # fmt: skip
         kind, _, number = self.device.partition(":")
         known = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(known, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

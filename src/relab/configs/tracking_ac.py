@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from relab import limits
 from relab.configs.base import require, require_range
 
 # The sanity modes: settings under which parts of the triad are switched off, and what must then hold to the last bit.
@@ -59,9 +60,10 @@ class TrackingAC:
         return self.alpha_w / (math.sqrt(self.trajectories) * self.horizon)
 
     def check(self) -> None:
-        for name in ("trajectories", "horizon", "k_mc", "actor_feature_dim"):
+        for name in ("trajectories", "horizon", "k_mc"):
             require_range(name, getattr(self, name), 1)
-        require_range("feature_dim", self.feature_dim, 6)
+        require_range("feature_dim", self.feature_dim, 6, limits.FEATURES)
+        require_range("actor_feature_dim", self.actor_feature_dim, 1, limits.FEATURES)
         for name in ("gamma", "beta"):
             require_range(name, getattr(self, name), 0.0, 1.0)
         for name in ("sigma_mu", "sigma_pi", "theta_radius", "psi_clip"):

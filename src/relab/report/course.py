@@ -123,8 +123,11 @@ def events(run: Run) -> dict[str, Any] | None:
 
 
 def _event_text(event: dict[str, Any]) -> str:
-    rest = {k: v for k, v in event.items() if k not in ("step", "axis", "kind", "time", "pid")}
-    return ", ".join(f"{k}: {_event_text(v) if isinstance(v, dict) else v}" for k, v in rest.items())
+    """What an event holds, without what is not known; a mean over one episode says that it has no interval."""
+    known = {k: v for k, v in event.items() if v is not None and v == v}
+    rest = {k: v for k, v in known.items() if k not in ("step", "axis", "kind", "time", "pid")}
+    parts = [f"{k}: {_event_text(v) if isinstance(v, dict) else v}" for k, v in rest.items()]
+    return ", ".join(parts + ["no interval"] * ("low" in event and "low" not in known))
 
 
 # ---- Files

@@ -78,8 +78,10 @@ def _of(found: dict[str, Any]) -> Labels:
 
 def write(file: Path, labels: Labels, about: str = "") -> None:
     """Replace the file as a whole; empty labels remove it."""
+    from relab.enclosed import own
     from relab.jsonl import RecordError, encode, write_atomic
 
+    own(file.parent, file.name)  # a link is refused by its name, and leads nowhere
     if is_damaged(file):
         raise RecordError(f"{file} cannot be read as labels, and writing it anew would lose what it holds; mend it by"
                           " hand, or move it away")  # fmt: skip

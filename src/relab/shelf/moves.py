@@ -132,11 +132,9 @@ def delete(folder: Path) -> Steps:
         yield "the run is in the trash"
 
 
-def undo(gone: Deleted) -> Steps:
-    """Back to where it lay; a run that is there by now is not touched."""
-    target, (*above, name) = gone.home, gone.origin.split("/")
-    if above not in ([], [ARCHIVE]) or name in ("", ".", ".."):
-        raise RecordError(f"{gone.entry / MANIFEST} must name a place beside the trash, but has {gone.origin!r}")
+def undo(gone: Deleted, to: Path | None = None) -> Steps:
+    """Back to where it lay, or to a place that is given; a run that is there by now is not touched."""
+    target = _origin(gone) if to is None else _place(to)
     with locked(gone.entry.parent.parent):
         if not gone.there:
             raise RecordError(f"{gone.name} is no longer in the trash")
@@ -147,6 +145,22 @@ def undo(gone: Deleted) -> Steps:
         yield "the run is back"
         _drop(gone.entry)
         yield "done"
+
+
+def _origin(gone: Deleted) -> Path:
+    *above, name = gone.origin.split("/")
+    if above not in ([], [ARCHIVE]) or name in ("", ".", ".."):
+        raise RecordError(f"{gone.entry / MANIFEST} must name a place beside the trash, but has"
+                          f" {gone.origin or 'none'!r}; `relab runs undo {gone.entry.name} --to FOLDER` puts the run"
+                          " where you say")  # fmt: skip
+    return gone.home
+
+
+def _place(to: Path) -> Path:
+    check_name(to.name)
+    if not to.parent.is_dir():
+        raise RecordError(f"{to.parent} is no folder, so that nothing can be put at {to}; make it first")
+    return to
 
 
 def purge(gone: Deleted) -> Steps:
@@ -163,18 +177,23 @@ def purge(gone: Deleted) -> Steps:
 
 
 def deleted(trash: Path) -> list[Deleted]:
-    """What is in a trash folder, oldest first; entries without a manifest or a run are not."""
-    found = []
-    for entry in sorted(path for path in _list(trash) if not path.name.startswith(".")):
-        try:
-            told = read_json(entry, MANIFEST)
-        except (RecordError, OSError):
-            continue
-        name, origin, at, id_ = (str(told.get(key) or "") for key in ("name", "origin", "at", "id"))
-        size = told.get("size")
-        gone = Deleted(entry, name, origin, at, id_, size if isinstance(size, int) else 0)
-        found += [gone] if gone.there and gone.name and gone.origin else []
-    return found
+    """What is in a trash folder, oldest first; entries without a run are not, those of a damaged manifest are."""
+    entries = sorted(path for path in _list(trash) if not path.name.startswith("."))
+    return [gone for entry in entries if (gone := _deleted(entry)) is not None and gone.there]
+
+
+def _deleted(entry: Path) -> Deleted | None:
+    """What an entry says of itself; where its manifest is damaged, what its name and its run say."""
+    try:
+        told = read_json(entry, MANIFEST)
+    except (RecordError, OSError):
+        if not ENTRY.fullmatch(entry.name):  # somebody's own
+            return None
+        told = {}
+    name, origin, at, id_ = (str(told.get(key) or "") for key in ("name", "origin", "at", "id"))
+    size, meta = told.get("size"), glance.read_meta(os.fsencode(entry / INSIDE))
+    name = name or str((meta.get("name") if isinstance(meta, dict) else None) or entry.name)
+    return Deleted(entry, name, origin, at, id_, size if isinstance(size, int) else 0)
 
 
 def leftovers(trash: Path) -> list[Path]:
