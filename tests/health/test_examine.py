@@ -205,7 +205,7 @@ def test_relab_toml_leaves_rules_out_per_folder_or_environment(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('[ignore]\nnonfinite = "x"', "nearest rule is 'non-finite'"),
+        ('[ignore]\nnonfinite = "x"', "no such rule; the nearest is .non-finite."),
         ('[ignore]\nnon-finite = ""', "no reason"),
         ("ignore = 3", "must be a table"),
         ("[[[", "must be TOML"),
