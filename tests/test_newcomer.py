@@ -61,3 +61,50 @@ def test_limits_are_wrapped_and_not_cut(logs, capsys, monkeypatch, columns):
     assert "rules apply" in whole
     assert "..." not in whole
     assert max(map(len, lines[at:])) <= min(columns, 118)
+
+
+@pytest.fixture
+def opens(monkeypatch) -> list[str]:
+    """The files that are opened to be read as a whole, one entry each time."""
+    from relab import limits
+
+    found: list[str] = []
+    blocks = limits.blocks
+    monkeypatch.setattr(limits, "blocks", lambda path, *rest: found.append(Path(path).name) or blocks(path, *rest))
+    return found
+
+
+@pytest.mark.parametrize("column", ["loss", "seed"])
+def test_a_log_that_has_not_changed_is_not_read_again_to_be_listed(tmp_path, opens, column, capsys):
+    from relab.importers import tabular
+
+    log = tmp_path / "logs" / "progress.csv"
+    log.parent.mkdir()
+    log.write_text(f"step,return,{column}\n" + "".join(f"{i},{i},{i % 2}\n" for i in range(100)))
+    listed = []
+    for _ in range(3):
+        tabular._load.cache_clear()  # as in another process
+        assert main(["runs", str(tmp_path), "--json"]) == 0
+        listed.append(json.loads(capsys.readouterr().out)["runs"])
+    assert opens == ["progress.csv"]
+    assert listed[0] == listed[1] == listed[2]
+    seeds = [f"logs/progress.csv/seed={seed}" for seed in (0, 1)]
+    assert sorted(run["name"] for run in listed[2]) == (seeds if column == "seed" else ["logs"])
+    with open(log, "a") as file:
+        file.write("200,200,2\n")
+    assert main(["runs", str(tmp_path), "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["runs"]) == (3 if column == "seed" else 1)
+    assert opens == ["progress.csv"] * 2
+
+
+def test_what_a_log_held_is_forgotten_with_the_log(tmp_path):
+    from relab.index import Index
+
+    (tmp_path / "a.csv").write_text("step,return\n1,2\n")
+    (tmp_path / "b.csv").write_text("step,return\n1,2\n")
+    index = Index(tmp_path)
+    index.refresh()
+    (tmp_path / "b.csv").unlink()
+    index.refresh()
+    assert [Path(path.decode()).name for (path,) in index.db.execute("SELECT path FROM splits")] == ["a.csv"]
+    index.close()
