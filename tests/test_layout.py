@@ -20,7 +20,7 @@ SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
 
 # A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
 LAYERS = {
-    0: "__init__ types terminal enclosed places processes width limits names streams masks glossary levels logger"
+    0: "__init__ types terminal enclosed places processes width limits near names streams masks glossary levels logger"
     " numbers jsonl interrupts provenance configs registry config record",
     1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses"
     " nets fastmlp envs",

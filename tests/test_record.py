@@ -408,3 +408,17 @@ def test_whoever_writes_a_run_can_be_seen(tmp_path):
     assert is_locked(tmp_path / "run")
     record.close()
     assert not is_locked(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("text", "value"), [("1e400", math.inf), ("-1e400", -math.inf), ("9" * 400, math.inf)])
+def test_a_number_beyond_every_double_costs_no_row(tmp_path, text, value):
+    """1e400 is JSON: the row stays, with that value infinite."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(f'{{"step": 1, "x": {text}, "y": 2.0}}\n{{"step": 2, "x": 1.0}}\n')
+    rows, problems = jsonl.read_jsonl(path)
+    assert (rows[0], len(rows), problems) == ({"step": 1, "x": value, "y": 2.0}, 2, [])
+
+
+@pytest.mark.parametrize("line", [b'{"x": 1e400, "y": NaN}', b'{"x": 1e400,}', b'{"x": 1e400, "y": "\xff"}'])
+def test_what_is_no_json_stays_no_row_beside_such_a_number(line):
+    assert not jsonl.is_row(line)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from relab import terminal
+from relab.near import hint
 
 # name -> (summary, module:function); imported when called, so that help is instant and reading never loads torch
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -110,7 +111,9 @@ def dispatch(words: list[str]) -> int:
         return 0
     if words[0] not in COMMANDS:
         return fail(
-            f"there is no command {words[0]!r}; the nearest is {nearest(words[0])!r}; `relab --help` lists all", USAGE
+            f"there is no command {words[0]!r}{hint(words[0], COMMANDS, '; the nearest is {!r}')};"
+            " `relab --help` lists all",
+            USAGE,
         )
     return call(words[0], words[1:])
 
@@ -170,12 +173,6 @@ def fail(text: str, code: int) -> int:
     aside = text.replace("\n", "\n  ")  # a name in it may hold a line break, and must not pass for a line of relab's
     print(f"relab: {aside}", file=sys.stderr)
     return code
-
-
-def nearest(word: str) -> str:
-    import difflib
-
-    return difflib.get_close_matches(word, COMMANDS, n=1, cutoff=0.0)[0]
 
 
 def help_text(every: bool = False) -> str:

@@ -26,6 +26,7 @@ from relab.configs.run import Run
 from relab.configs.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.configs.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
 from relab.enclosed import inside
+from relab.near import nearest
 
 __all__ = [
     "MISSING", "Change", "ConfigError", "Layer", "Resolved", "YamlError", "check", "config_hash", "derived", "diff",
@@ -172,17 +173,21 @@ def find_key(word: str, leaves: Mapping[str, Leaf]) -> str:
         return word
     section = [key for key in leaves if key.startswith(word + ".")]
     require(not section, f"`{word}` is a section and takes no value itself; set one of {', '.join(section)}")
-    raise ConfigError(f"unknown key `{word}`; the nearest known one is `{nearest_key(word, leaves)}`")
+    near = nearest_key(word, leaves)
+    raise ConfigError(f"unknown key `{word}`{f'; the nearest known one is `{near}`' if near else ''}")
 
 
 def nearest_key(word: str, leaves: Mapping[str, Leaf]) -> str:
-    """The known key that looks most like `word`, by its full name, its last part, or what other tools call it."""
+    """The known key that looks most like `word`, by its full name, its last part, or what other tools call it.
+
+    Empty where none is near.
+    """
     tail = word.rpartition(".")[2]
     alike = {other: key for other, key in SYNONYMS.items() if key in leaves}
     alike |= {key.rpartition(".")[2]: key for key in reversed(list(leaves))}
     if tail in alike:
         return alike[tail]
-    guess = registry.nearest(word, [*leaves, *alike])
+    guess = "".join(nearest(word, [*leaves, *alike]))
     return alike.get(guess, guess)
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from relab.near import hint
+
 INF = math.inf
 
 
@@ -253,8 +255,5 @@ def metric(name: str) -> Metric:
 
 
 def unknown(name: str) -> str:
-    import difflib
-
-    nearest = difflib.get_close_matches(name, METRICS, n=1, cutoff=0.0)[0]
-    return (f"the metric `{name}` is not in the glossary; the nearest is `{nearest}`; add it to glossary.TABLE"
+    return (f"the metric `{name}` is not in the glossary{hint(name, METRICS)}; add it to glossary.TABLE"
             " or, in a plug-in, call glossary.declare")  # fmt: skip

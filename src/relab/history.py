@@ -12,6 +12,7 @@ import numpy as np
 from relab import masks, record
 from relab.configs.base import ConfigError
 from relab.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
+from relab.near import hint
 from relab.numbers import MAX_STEP
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
@@ -52,11 +53,8 @@ class History:
 
 
 def _no_column(name: str, history: History) -> str:
-    import difflib
-
-    close = difflib.get_close_matches(name, history.columns, n=1, cutoff=0.0)
-    hint = f"; the nearest of its {len(history.columns)} is `{close[0]}`" if close else "; it has none"
-    return f"{history.folder} has no metric `{name}`{hint}"
+    close = hint(name, history.columns, f"; the nearest of its {len(history.columns)} is `{{}}`")
+    return f"{history.folder} has no metric `{name}`{close if history.columns else '; it has none'}"
 
 
 def load(folder: str | os.PathLike[str]) -> History:

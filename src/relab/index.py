@@ -30,8 +30,9 @@ from relab.shelf.labels import foreign_file
 if TYPE_CHECKING:
     from relab.importers.hints import Hints
     from relab.importers.source import Source
+    from relab.importers.tabular import Splits
 
-SCHEMA = 1  # raised when an older index would be misread: it is then made anew
+SCHEMA = 2  # raised when an older index would be misread: it is then made anew
 ARCHIVE, TRASH = b".archive", b".trash"
 DEPTH, MAX_FOLDERS = 6, 20_000  # as importers.find has them, for folders that are no runs
 SETTLED_NS = 2_000_000_000  # a folder that changed a moment ago may change again within one tick of its clock
@@ -56,6 +57,7 @@ class Walk:
     foreign: list[Source] = field(default_factory=list)
     trash: list[bytes] = field(default_factory=list)
     cut: bool = False  # there are more folders than are looked into
+    splits: Splits | None = None  # which runs the files of other tools hold
     until: float = math.inf  # when to stop, by time.monotonic()
 
 
@@ -88,15 +90,32 @@ class Index:
         own = dict(self.db.execute("SELECT path, iif(status = 'running', 0, stamp) FROM runs WHERE format = 'relab'"))
         rows = self.db.execute("SELECT path, key, stamp FROM runs WHERE format != 'relab'")
         others = {(path, key): stamp for path, key, stamp in rows}
-        walk = look_through(self.base, own)
+        walk = look_through(self.base, own, splits=self._splits)
         self.trash, self.cut = [Path(os.fsdecode(self.base + path)) for path in walk.trash], walk.cut
         done = self._read(walk, own, others, tell)
+        self._keep(walk.splits)
         gone = [*((path, "") for path in own), *others]
         if done or gone:
             self.db.executemany("DELETE FROM runs WHERE path = ? AND key = ?", gone)
             self._mark_copies()
             self.db.commit()
         return done
+
+    def _splits(self) -> Splits:
+        """Which runs each table of another tool held when it was last read."""
+        from relab.importers.tabular import Splits
+
+        rows = self.db.execute("SELECT path, size, changed, keys FROM splits")
+        return Splits({(os.fsdecode(path), size, changed): json.loads(keys) for path, size, changed, keys in rows})
+
+    def _keep(self, splits: Splits | None) -> None:
+        """The same, as it is now; tables that are gone are forgotten."""
+        if splits is None or splits.now == splits.before:
+            return
+        rows = [(os.fsencode(path), *stamp, json.dumps(keys)) for (path, *stamp), keys in splits.now.items()]
+        self.db.execute("DELETE FROM splits")
+        self.db.executemany("INSERT INTO splits VALUES (?, ?, ?, ?)", rows)
+        self.db.commit()
 
     def _read(self, walk: Walk, own: dict[bytes, int], others: dict[Key, str], tell: Tell | None) -> int:
         """Read the runs that changed; what stays in `own` and `others` is gone from the folder."""
@@ -203,10 +222,11 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
     if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:
         db.execute("BEGIN IMMEDIATE")
         if db.execute("PRAGMA user_version").fetchone()[0] != SCHEMA:  # nobody else was quicker
-            for table in ("runs", "configs"):
+            for table in ("runs", "configs", "splits"):
                 db.execute(f"DROP TABLE IF EXISTS {table}")
             db.execute(f"CREATE TABLE runs ({COLUMNS})")
             db.execute("CREATE TABLE configs (id INTEGER PRIMARY KEY, digest BLOB UNIQUE, body BLOB)")
+            db.execute("CREATE TABLE splits (path BLOB PRIMARY KEY, size INTEGER, changed INTEGER, keys TEXT)")
             db.execute("CREATE INDEX by_id ON runs (id)")
             db.execute(f"PRAGMA user_version = {SCHEMA}")
         db.commit()
@@ -216,10 +236,13 @@ def _prepared(db: sqlite3.Connection) -> sqlite3.Connection:
 # ---- The folders
 
 
-def look_through(base: bytes, own: dict[bytes, int], until: float = math.inf) -> Walk:
+def look_through(
+    base: bytes, own: dict[bytes, int], until: float = math.inf, splits: Callable[[], Splits] | None = None
+) -> Walk:
     """Walk the folders below `base`. Runs of relab's that are as they were are taken out of `own`; others are listed.
 
-    `until`: when to stop, by time.monotonic(); what was not seen by then is told by `cut`.
+    `until`: when to stop, by time.monotonic(); what was not seen by then is told by `cut`. `splits` is asked where
+    there are files of other tools.
     """
     walk, now = Walk(until=until), time.time_ns()
     meta = glance.read_meta(base)
@@ -238,7 +261,7 @@ def look_through(base: bytes, own: dict[bytes, int], until: float = math.inf) ->
         if found is None:
             continue
         folders, files = found
-        if files and not below.endswith(b"/" + ARCHIVE) and not _claims(base, below, walk, taken):
+        if files and not below.endswith(b"/" + ARCHIVE) and not _claims(base, below, walk, taken, splits):
             continue
         walk.cut = walk.cut or (bool(folders) and seen >= MAX_FOLDERS)
         if depth < DEPTH and seen < MAX_FOLDERS:
@@ -285,12 +308,14 @@ def opened(folder: bytes) -> Iterator[int]:
         os.close(number)
 
 
-def _claims(base: bytes, below: bytes, walk: Walk, taken: set[bytes]) -> bool:
+def _claims(base: bytes, below: bytes, walk: Walk, taken: set[bytes], splits: Callable[[], Splits] | None) -> bool:
     """Add the runs of other tools in a folder that has files; whether to look below it."""
-    from relab.importers import find
+    from relab.importers import find, tabular
 
     folder = Path(os.fsdecode(base + below))
-    mine, deeper = find.claimed(find.look(folder), Path(os.fsdecode(base)))
+    walk.splits = walk.splits or (splits or tabular.Splits)()
+    with tabular.remembering(walk.splits):
+        mine, deeper = find.claimed(find.look(folder), Path(os.fsdecode(base)))
     taken |= {os.fsencode(file.parent) for source in mine for file in source.files}
     walk.foreign += [source for source in mine if source.format != "relab"]
     walk.changed += [(below, 0, None) for source in mine if source.format == "relab"]  # its meta.json is broken

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import math
 import os
 import platform
@@ -25,11 +26,14 @@ from relab import limits
 from relab.enclosed import NO_LINK, NO_WAIT, own
 from relab.enclosed import RecordError as RecordError
 from relab.enclosed import inside as inside
+from relab.numbers import integer
 
 MAX_PROBLEMS = 100  # reported per file, one by one
 MAX_BYTES = limits.ROWS  # read of a file
 MAX_JSON = limits.JSON
 PACK = 20_000  # rows held as dicts at a time
+ENDLESS = re.compile(rb"[eE]\+?[0-9]{3}|[0-9]{300}")  # a number that may be too large for a double
+BARE = re.compile(rb"NaN|Infinity")
 NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -111,8 +115,33 @@ def _is_plain(row: Mapping[str, Any]) -> bool:
     return type(row) is dict
 
 
+def loads(data: bytes, bare: bool = False) -> Any:
+    """What JSON says; a number beyond every double (1e400) is infinite, where orjson alone would refuse all of it.
+
+    `bare`: NaN and Infinity without quotes, as Python's json writes them, are numbers as well.
+    """
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if not ((bare and BARE.search(data)) or ENDLESS.search(data)):
+            raise
+        try:
+            return _loads_slowly(data, bare)
+        except ValueError:
+            raise error from None
+
+
+def _loads_slowly(data: bytes, bare: bool) -> Any:
+    constants = float if bare else _refuse
+    return revive(plain(json.loads(data.decode(), parse_int=integer, parse_constant=constants)))
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
+
+
 def decode(line: bytes) -> Any:
-    value = orjson.loads(line)
+    value = loads(line)
     return revive(value) if b'"NaN"' in line or b'Infinity"' in line else value
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from relab.configs.base import ConfigError, require
 from relab.configs.coerce import scalar
 from relab.index import NAMES, Index
+from relab.near import hint
 from relab.places import run_state
-from relab.registry import nearest
 
 STATES = ("running", "finished", "interrupted", "failed", "stale", "ended", "unknown")
 FIELDS = {"seed": "seed", "steps": "steps", "outcome": "outcome", "size": "size", "name": "name", "env": "env",
@@ -189,7 +189,7 @@ def full_key(key: str, known: set[str]) -> str:
     require(len(ends) <= 1, f"`{key}` means {len(ends)} settings: {', '.join(ends[:5])}; write more of it")
     if not ends:
         every = [*known, *FIELDS]
-        raise ConfigError(f"no run here has a setting `{key}`; the nearest is `{nearest(key, every)}`")
+        raise ConfigError(f"no run here has a setting `{key}`{hint(key, every)}")
     return ends[0]
 
 
@@ -313,7 +313,7 @@ def _only(index: Index, word: str, every: list[Named]) -> Named:
         if found:
             some = ", ".join(run.name for run in found[:5]) + (" ..." if len(found) > 5 else "")
             raise LookupError(f"`{word}` means {len(found)} runs below {index.root}: {some}; write more of the name")
-    close = f"; the nearest is {nearest(word, [run.name for run in every[:1000]])}" if every else ""
+    close = hint(word, [run.name for run in every[:1000]], "; the nearest is {}", marks="/")
     raise LookupError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
 
 

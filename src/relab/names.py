@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import os
 import re
 from pathlib import Path
 
 from relab import limits
+from relab.near import nearest
 
 ADJECTIVES = """
 able agile airy amber ample apt arid azure basic blithe bold brave brief bright brisk broad calm candid careful cheery
@@ -30,6 +32,7 @@ stork swan swift tapir teal tern thrush tiger toad trout turtle viper vole wasp 
 BEFORE = ("config.yaml", "provenance.json")  # what a training writes before meta.json, with which a run begins
 TEMPORARY = tuple(f".{name}.tmp" for name in (*BEFORE, "meta.json"))
 
+MANY = 5_000  # names in a folder among which the nearest is looked for
 LONGEST = 120  # bytes of a name: other systems take no more, with what is put behind it
 FORBIDDEN = re.compile(r'[/\\<>:"|?*\[\]]')
 
@@ -105,8 +108,10 @@ def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
         if is_unborn(folder):
             raise LookupError(f"{folder} holds no run yet: a training was killed there before it had begun, and nothing"
                               " is lost; delete that folder and call `relab train` again")  # fmt: skip
-    gone = f"{word} does not exist, and there is " if os.sep in word and not path.exists() else ""
-    raise LookupError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(word, folders)}")
+    if path == Path(root) and not path.exists():
+        raise LookupError(f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs")
+    gone = f"{word} does not exist, and there is " if not path.exists() else ""
+    raise LookupError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}")
 
 
 def is_unborn(folder: Path) -> bool:
@@ -116,11 +121,33 @@ def is_unborn(folder: Path) -> bool:
     return all(name in BEFORE or name in TEMPORARY for name in os.listdir(folder))
 
 
-def _nearest(word: str, folders: list[Path]) -> str:
-    import difflib
+def _nearest(path: Path, folders: list[Path]) -> str:
+    """The nearest run by its name, else the nearest thing that lies where the path leads."""
+    runs, there = nearest(path.name, [f.name for f in folders], marks=""), near_path(path)
+    return f"; the nearest is {runs[0]}" if runs else f"; the nearest there is {there}" if there else ""
 
-    close = difflib.get_close_matches(word, [f.name for f in folders], n=1, cutoff=0.0)
-    return f"; the nearest is {close[0]}" if close else ""
+
+def near_path(path: Path) -> Path | None:
+    """What is called nearly like the first part of a path that does not exist, with the rest behind it if it is there.
+
+    None where nothing is near.
+    """
+    missing = [part for part in (path, *path.parents) if part.name and not os.path.lexists(part)]
+    if not missing:
+        return None
+    first = missing[-1]
+    close = nearest(first.name, _names_in(first.parent), marks="")
+    found = first.parent / close[0] if close else None
+    whole = found / path.relative_to(first) if found else None
+    return whole if whole and whole.exists() else found
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in itertools.islice(entries, MANY) if entry.name[0] != ".")
+    except OSError:
+        return []
 
 
 def _id_of(folder: Path) -> str:

@@ -15,6 +15,7 @@ import sys
 from typing import Any
 
 from relab.configs.base import ConfigError
+from relab.near import nearest
 
 # name -> (config class, module with init / act / update)
 ALGOS: dict[str, tuple[str, str]] = {
@@ -118,22 +119,17 @@ def load(target: str) -> Any:
     return getattr(importlib.import_module(module), attr)
 
 
-def nearest(word: str, known: list[str]) -> str:
-    """The known word that looks most like this one."""
-    import difflib
-
-    return difflib.get_close_matches(word, known, n=1, cutoff=0.0)[0]
-
-
 def _resolve(kind: str, name: str, builtin: list[str]) -> str:
     if re.fullmatch(r"[\w.]+:\w+", name):
         return name
     found = _newest(name, builtin) or _newest(name, sorted(_entry_points(kind)))
     if found is None:
         known = [*builtin, *_entry_points(kind)]
+        close = nearest(name, known)
+        near = f"; the nearest is {close[0]!r}" if close else ""
         form = "; or give gym:ID, or package.module:Env" if kind == "env" else "; or give package.module:Config"
-        raise ConfigError(f"`{kind}` must be one of {', '.join(known)}, but got {name!r}; the nearest is"
-                          f" {nearest(name, known)!r}{form}")  # fmt: skip
+        raise ConfigError(f"`{kind}` must be one of {', '.join(known)}, but got {name!r}"
+                          f"{near}{form}")  # fmt: skip
     return found
 
 

@@ -18,6 +18,7 @@ from relab import config, registry, rollout
 from relab.config import ConfigError
 from relab.configs.run import Run
 from relab.envs.base import Worlds
+from relab.near import hint as near_hint
 from relab.rng import mix
 from relab.schedules import course as courses
 from relab.schedules import evaluated
@@ -110,8 +111,8 @@ class Steering:
             word = condition.metric
             found = math.isfinite(courses.lookup(dict.fromkeys(known, 0.0), word)) or word.startswith("env/")
             hint = "" if own else "; `schedule.multi_eval` is not set"
-            near = registry.nearest(word, [n.rpartition("/")[2] for n in known])
-            config.require(found, f"`{condition}`: no such number; the nearest is `{near}`{hint}")
+            near = "" if found else near_hint(word, [n.rpartition("/")[2] for n in known])
+            config.require(found, f"`{condition}`: no such number{near}{hint}")
 
     def key_of(self, queue: Plan) -> str:
         return queue.key or STARTS

@@ -101,3 +101,16 @@ def test_more_names_than_anyone_reads_are_cut_off():
     table = jsonl_file.parse(json.dumps({f"k{i}": i for i in range(jsonl_file.MAX_COLUMNS + 10)}).encode(), "x.jsonl")
     assert len(table.cells) == jsonl_file.MAX_COLUMNS
     assert len(table.problems) == 1
+
+
+def test_a_number_beyond_every_double_is_infinite_and_its_row_stays(tmp_path):
+    rows = [
+        '{"step": 1, "reward": 1.0, "loss": 3}',
+        '{"step": 2, "reward": 1e400, "loss": 2}',
+        '{"step": 3, "loss": 1}',
+    ]
+    (tmp_path / "a.jsonl").write_text("\n".join(rows) + "\n")
+    (run,) = find.load_all(tmp_path).runs
+    assert run.history.columns["return/mean"].values.tolist() == [1.0, math.inf]
+    assert run.history.columns["foreign/loss"].values.tolist() == [3, 2, 1]
+    assert run.history.problems == []

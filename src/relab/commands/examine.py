@@ -161,10 +161,10 @@ def muted_slugs(ignore: str | None, because: str | None) -> dict[str, str]:
     if not because or not because.strip():
         raise ConfigError(f'`--ignore {ignore}` needs a reason: --because "..."')
     from relab.health.rule import all_rules
-    from relab.registry import nearest
+    from relab.near import hint
 
     known = all_rules()
     for slug in ignore.split(","):
         if slug not in known:
-            raise ConfigError(f"there is no rule {slug!r}; the nearest is {nearest(slug, list(known))!r}")
+            raise ConfigError(f"there is no rule {slug!r}{hint(slug, known, '; the nearest is {!r}')}")
     return dict.fromkeys(ignore.split(","), because)

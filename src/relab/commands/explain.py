@@ -14,6 +14,7 @@ from relab import glossary, levels, registry
 from relab.commands.parsing import parse
 from relab.configs.base import field_docs, field_types
 from relab.configs.run import Eval, Run, Save
+from relab.near import hint
 
 EXAMPLES = """
   relab explain update-too-large
@@ -36,8 +37,8 @@ def main(words: Sequence[str]) -> int:
     known = all_words()
     found = [text() for name, text in known if name == args.word.lower()]
     if not found:
-        close = registry.nearest(args.word.lower(), sorted({name for name, _ in known}))
-        raise LookupError(f"relab knows no {args.word!r}; the nearest word is {close!r}")
+        close = hint(args.word.lower(), sorted({name for name, _ in known}), "; the nearest word is {!r}")
+        raise LookupError(f"relab knows no {args.word!r}{close}")
     print("\n\n".join(dict.fromkeys(found)))
     return 0
 

@@ -15,8 +15,8 @@ import tyro
 from relab import masks
 from relab.commands.parsing import parse, vacant
 from relab.configs.base import require
+from relab.near import hint
 from relab.places import printable
-from relab.registry import nearest
 from relab.terminal import keep_going
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class Orphans(Common):
 
 def main(words: Sequence[str]) -> int:
     verb = words[0] if words and not words[0].startswith("-") else "list"
-    require(verb in VERBS, f"`relab queue` has no verb {verb!r}; the nearest is {nearest(verb, list(VERBS))!r}")
+    require(verb in VERBS, f"`relab queue` has no verb {verb!r}{hint(verb, VERBS, '; the nearest is {!r}')}")
     rest = list(words[1:] if words and words[0] == verb else words)
     if verb == "add":
         return add(rest)
@@ -278,8 +278,8 @@ def entry_of(words: list[str], foreign: bool, cores: int, memory: float | None) 
 
     if foreign:
         return submit.program(words, cores, memory)
-    name, near = words[0], nearest(words[0], list(QUEUED))
-    require(name in QUEUED, f"`{name}` cannot be queued (the nearest that can is {near!r});"
+    name, near = words[0], hint(words[0], QUEUED, "; the nearest that can is {!r}")
+    require(name in QUEUED, f"`{name}` cannot be queued{near};"
                             f" a program of your own stands after two dashes: relab queue add -- {name}")  # fmt: skip
     run = None
     if name == "train":

@@ -137,10 +137,14 @@ def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def asked(folder: Path, against: Path | None = None, hints: Hints | None = None) -> dict[str, Any]:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     from relab.health.examine import examine
+    from relab.importers.find import find as sources
+    from relab.jsonl import RecordError
 
     try:
         found = examine(folder, against, hints=hints)
     except Exception as error:  # a rule that fails is no reason to have no report
+        if isinstance(error, RecordError) and not any(sources(folder)):
+            return {"findings": None}  # nothing to read: whoever makes the page says it
         print(f"relab: the page has no findings: {type(error).__name__}: {error}", file=sys.stderr)
         return {"findings": None}
     return {

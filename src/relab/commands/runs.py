@@ -13,7 +13,7 @@ import tyro
 from relab.commands.parsing import parse
 from relab.commands.runs_common import opened
 from relab.configs.base import require
-from relab.registry import nearest
+from relab.near import nearest
 
 if TYPE_CHECKING:
     from relab.index import Index
@@ -99,8 +99,8 @@ def split(words: Sequence[str]) -> tuple[Path, list[Any]]:
 
     paths = [word for word in words if Path(word).exists() or parse_filter(word) is None]
     if paths and not Path(paths[0]).exists():
-        near = nearest(paths[0], list(VERBS))
-        what = f"{paths[0]} is neither a folder nor a verb (the nearest is {near})"
+        near = "".join(f" (the nearest is {verb})" for verb in nearest(paths[0], VERBS))
+        what = f"{paths[0]} is neither a folder nor a verb{near}"
         raise FileNotFoundError(f"{what}; --match finds runs by name")
     require(len(paths) <= 1, f"one folder at a time, but got {', '.join(paths)}; runs by name: --match")
     filters = [found for word in words if word not in paths and (found := parse_filter(word))]

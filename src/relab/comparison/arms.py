@@ -9,7 +9,7 @@ from typing import Any
 from relab.configs.base import require
 from relab.configs.views import MISSING, flatten
 from relab.folders import seedless
-from relab.registry import nearest
+from relab.near import hint as near_hint
 from relab.report import gather
 from relab.report.gather import Group, Run, shown
 
@@ -76,7 +76,9 @@ def full_key(by: str, groups: Sequence[Group]) -> str:
     """lr -> algo.lr, where only one key ends so."""
     keys = dict.fromkeys(k for group in groups for run in group.runs for k in flatten(run.history.config))
     fits = [k for k in keys if k == by] or [k for k in keys if k.endswith(f".{by}")]
-    hint = f"; the nearest key is `{nearest(by, sorted(keys))}`" if keys else "; they have no settings in their record"
+    hint = (
+        near_hint(by, sorted(keys), "; the nearest key is `{}`") if keys else "; they have no settings in their record"
+    )
     require(len(fits) == 1, f"--by {by} must be one key of the runs' settings, but fits {', '.join(fits) or 'none'}"
             + ("" if fits else hint))  # fmt: skip
     return fits[0]

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from relab import near
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of, names
-from relab.comparison.task import Options, Task, metric_of, task_of
+from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.configs.base import require
 from relab.configs.views import config_hash, flatten
 from relab.report import gather
@@ -41,6 +42,7 @@ def compare(
     groups = gather.grouped(runs)
     for group, label in zip(groups, names(groups)):
         group.label = label
+    _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)
     made, apart = _tasks(groups, options, origins)
@@ -49,6 +51,18 @@ def compare(
     _declare(result, plan, options)
     _finish(result, options)
     return result
+
+
+def _check_metric(groups: Sequence[Group], metric: str | None) -> None:
+    """A metric that no run has is a slip of the pen, not a comparison without a result."""
+    runs = [run for group in groups for run in group.runs]
+    if metric is None or any(find_column(run, metric) for run in runs):
+        return
+    known = list(dict.fromkeys(name for run in runs for name in (*run.history.columns, *run.history.mapping)))
+    close = near.nearest(metric, known, most=3)
+    some = sorted(known, key=lambda name: name not in RETURNS)[:5]
+    said = f"the nearest: {', '.join(close)}" if close else f"they have {', '.join(some) or 'none'}"
+    raise LookupError(f"`--metric {metric}`: none of the {len(runs)} runs has this metric; {said}")
 
 
 def _tasks(

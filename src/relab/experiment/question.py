@@ -13,6 +13,7 @@ from relab import answer, config
 from relab.config import require
 from relab.configs.coerce import coerce
 from relab.experiment import template, watcher
+from relab.near import hint
 
 INSTEAD = {"vary"}  # another way to write `variants`
 NOT_ASKED = ("seeds", "log", "look_every")  # may change without making it another question
@@ -76,8 +77,8 @@ def given(
 ) -> dict[str, Any]:
     """What a declared question says, key by key, as the fields of its class; `special` keys are left to the caller."""
     for key in values:
-        hint = config.registry.nearest(key, sorted(keys))
-        require(key in keys, f"unknown key `{key}` in {path}; the nearest known one is `{hint}`")
+        near = hint(key, sorted(keys), "; the nearest known one is `{}`")
+        require(key in keys, f"unknown key `{key}` in {path}{near}")
     require(bool(values.get("question")), f"{path} needs a `question`: one sentence that the runs are to answer")
     types = typing.get_type_hints(kind)
     own = {"seeds", "base", *template.COMMANDS, *special}

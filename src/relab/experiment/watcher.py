@@ -17,7 +17,7 @@ from relab.config import require
 from relab.configs.base import ConfigError
 from relab.enclosed import own, subfolder
 from relab.jsonl import RecordError, encode, read_json, write_atomic
-from relab.registry import nearest
+from relab.near import hint
 
 LEVELS = ("warning", "error")
 
@@ -32,7 +32,7 @@ def names_of(value: Any) -> tuple[str, ...]:
     known = [*LEVELS, *(slug for slug, rule in all_rules().items() if rule.scope == "run" and not rule.footer)]
     for name in found:
         require(name in known, f"`stop_on` takes rules about one run (relab explain) or {' or '.join(LEVELS)}, but got"
-                               f" {name!r}; the nearest is {nearest(str(name), known)!r}")  # fmt: skip
+                               f" {name!r}{hint(str(name), known, '; the nearest is {!r}')}")  # fmt: skip
     return found
 
 

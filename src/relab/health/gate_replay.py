@@ -12,7 +12,7 @@ from typing import Any
 from relab.configs.base import ConfigError, require
 from relab.health.gate_data import checks_of, iterations_of, replayed, trials_of
 from relab.health.view import View
-from relab.registry import nearest
+from relab.near import hint
 from relab.schedules import chance
 from relab.schedules.bounds import kind
 from relab.schedules.evaluated import PROBE
@@ -68,7 +68,7 @@ def _numbered(gate: Gate, word: str, value: str) -> Gate:
     if word == "first":
         return replace(gate, first=value)
     known = [*NUMBERS, "first", "success.METRIC", "failure.METRIC"]
-    require(word in NUMBERS, f"a gate has no `{word}`; the nearest is `{nearest(word, known)}`")
+    require(word in NUMBERS, f"a gate has no `{word}`{hint(word, known)}")
     return replace(gate, **{word: whole(value, gate.name, word)})  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from relab.configs.base import ConfigError
 from relab.importers.hints import FILE, read_toml
-from relab.registry import nearest
+from relab.near import hint
 
 
 @dataclass
@@ -52,6 +52,6 @@ def check(table: Any, known: Mapping[str, Any], path: Path) -> None:
         raise ConfigError(f'`ignore` of {path} must be a table of slug = "reason", but is {table!r}')
     for slug, why in table.items():
         if slug not in known:
-            raise ConfigError(f"{path} ignores {slug!r}, but the nearest rule is {nearest(slug, list(known))!r}")
+            raise ConfigError(f"{path} ignores {slug!r}, but there is no such rule{hint(slug, known)}")
         if not isinstance(why, str) or not why.strip():
             raise ConfigError(f"{path} ignores {slug!r}, but gives no reason for it")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import shutil
 from collections import Counter
 from typing import Any
 
@@ -17,14 +18,15 @@ from relab.health.memory import News
 from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import Group, View
 from relab.places import printable as clean
+from relab.width import wrap
 
-FINDINGS, WIDTH, GROUPS, MANY = 3, 118, 5, 2
+FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
 MARKS = {"!": "unreadable", "?": "not read", "*": "read with a remark"}  # runs, files, runs; not rules
 
 
 def text(report: Report, verbose: bool = False) -> str:
     """Everything that is printed; a healthy folder takes at most ten lines, `verbose` shows all of it."""
-    lines = [head(report), *groups(report, verbose), *findings(report, verbose), footer(report, verbose)]
+    lines = [head(report), *groups(report, verbose), *findings(report, verbose), *footer(report)]
     if verbose:
         lines += unchecked(report)
         lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
@@ -253,23 +255,24 @@ def tried(item: Any) -> str:
     return f"{item['key']} {item['from']} -> {item['to']}" if isinstance(item, dict) else str(item)
 
 
-def footer(report: Report, verbose: bool = False) -> str:
-    """One line of limits: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
+def footer(report: Report) -> list[str]:
+    """Limits, whole: seeds, episodes per evaluation, what stands in the reference too, rules that did not run."""
     parts = [seeds(report), episodes(report), busy(report)]
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
     parts += [unread(report, *pair) for pair in MARKS.items()]
     parts.append(unasked(report))
-    line = "limits: " + "; ".join(part for part in parts if part)
-    return line if verbose else short(line, 2 * WIDTH)
+    line = "; ".join(part for part in parts if part)
+    columns = shutil.get_terminal_size((WIDTH, 24)).columns
+    return wrap(line, max(min(columns, WIDTH), NARROW), "limits: ")
 
 
 def unread(report: Report, mark: str, word: str) -> str:
     """What could not be read at all, or was read with something to say about it."""
     found = [gone for gone in report.not_checked if gone.slug == mark]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{word}: {found[0].run} ({short(found[0].missing, 60)}){more}" if found else ""
+    return f"{word}: {found[0].run} ({short(found[0].missing, 2 * WIDTH)}){more}" if found else ""
 
 
 def seeds(report: Report) -> str:

@@ -22,8 +22,8 @@ from relab.importers.pattern import Pattern
 from relab.importers.source import FOREIGN, Names
 from relab.importers.spec import merged
 from relab.jsonl import RecordError, encode, inside, read_json, write_atomic
+from relab.near import hint
 from relab.places import cache_folder
-from relab.registry import nearest
 
 FILE = "relab.toml"
 LONGEST = 100_000  # characters of a command
@@ -98,9 +98,9 @@ def _entry(entry: Any, theirs: str, where: str) -> tuple[str, float]:
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or factor == 0 or factor - factor != 0:
         raise ConfigError(f"{where}: the factor of `{theirs}` must be a number that is not 0, but is {factor!r}")
     if not isinstance(name, str) or not (glossary.known(name) or name.startswith(FOREIGN)):
-        close = nearest(str(name), list(glossary.METRICS))
-        raise ConfigError(f"{where}: `{theirs}` is mapped to {name!r}, but relab has no such metric;"
-                          f" the nearest is {close!r}")  # fmt: skip
+        close = hint(str(name), glossary.METRICS, "; the nearest is {!r}")
+        raise ConfigError(f"{where}: `{theirs}` is mapped to {name!r}, but relab has no such metric"
+                          f"{close}")  # fmt: skip
     return name, float(factor)
 
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import codecs
-import json
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 
 from relab import limits
 from relab.history import History
 from relab.importers import common, table, tabular
 from relab.importers.source import Listing, Source
 from relab.importers.table import KEYS, Packed, Table, join, pack
-from relab.jsonl import MAX_PROBLEMS, Problem, revive, shorten
-from relab.numbers import integer
+from relab.jsonl import MAX_PROBLEMS, Problem, loads, revive, shorten
 
 LOOSE = True
 DEEP = True
@@ -61,17 +58,14 @@ def _first(data: bytes) -> dict[str, Any]:
 
 
 def decode(line: bytes) -> dict[str, Any] | None:
-    """One object; NaN without quotes, as Python's json writes it, is read as well."""
+    """One object; NaN without quotes, as Python's json writes it, and numbers beyond every double are read as well."""
     line = line.strip()
     if not line.startswith(b"{"):
         return None
     try:
-        row = revive(orjson.loads(line))
-    except (orjson.JSONDecodeError, RecursionError):
-        try:
-            row = json.loads(line, parse_int=integer) if b"NaN" in line or b"Infinity" in line else None
-        except (ValueError, RecursionError):
-            return None
+        row = revive(loads(line, bare=True))
+    except (ValueError, RecursionError):
+        return None
     return row if isinstance(row, dict) else None
 
 

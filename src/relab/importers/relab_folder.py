@@ -9,6 +9,7 @@ import orjson
 from relab import glossary, history
 from relab.history import History
 from relab.importers.source import Listing, Source
+from relab.jsonl import loads
 
 META = ("schema", "status", "spec", "heartbeat", "config_hash")
 
@@ -23,7 +24,7 @@ def _is_ours(listing: Listing, name: str) -> bool:
         return False
     start = listing.start_of(name, 1 << 16).removeprefix(b"\xef\xbb\xbf")
     try:
-        row = orjson.loads(start.split(b"\n", 1)[0] if name.endswith(".jsonl") else start)
+        row = loads(start.split(b"\n", 1)[0] if name.endswith(".jsonl") else start)
     except orjson.JSONDecodeError:  # broken, or longer than what was read
         return not start.lstrip().startswith(b"{") or any(b'"%s"' % mark.encode() in start for mark in (*META, "axis"))
     marks = META if name == "meta.json" else ("axis", *glossary.METRICS)

@@ -15,7 +15,7 @@ from relab.configs.base import ConfigError, require
 from relab.configs.coerce import scalar
 from relab.configs.views import flatten
 from relab.configs.yaml_io import read_yaml
-from relab.registry import nearest
+from relab.near import hint
 
 KINDS = ("discrete", "continuous", "multi_discrete")
 KEYS = {  # key -> (what it is, an example)
@@ -53,7 +53,7 @@ def checked(flat: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {}
     for key, value in flat.items():
         if key not in KEYS:
-            raise ConfigError(f"`--spec` has no key `{key}`; the nearest is `{nearest(key, list(KEYS))}`"
+            raise ConfigError(f"`--spec` has no key `{key}`{hint(key, KEYS)}"
                               f" (known: {', '.join(KEYS)})")  # fmt: skip
         kind, example = KEYS[key]
         if not _fits(kind, value):

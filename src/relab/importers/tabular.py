@@ -8,7 +8,10 @@ several values holds a run per value.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -24,7 +27,35 @@ JUDGING = ("eval", "evaluation", "evaluations", "test", "evals")
 PARTS = ("train", "training", "progress", "metrics", "log", "logs", "losses", "result", "results", "history", "stats",
          "learning_curve", "learning_curves", *JUDGING)  # fmt: skip
 Load = Callable[[Path], Table]
+Stamp = tuple[str, int, int]  # a file: path, bytes, time of its last change
 Parse = Callable[[Iterable[bytes], str], Table]
+
+
+@dataclass
+class Splits:
+    """Which runs each file holds, as it was read before and as it is now: telling that takes reading all of a file."""
+
+    before: dict[Stamp, list[str]] = field(default_factory=dict)
+    now: dict[Stamp, list[str]] = field(default_factory=dict)
+
+    def keys(self, path: Path, load: Load) -> list[str]:
+        about = path.stat()
+        stamp = (os.fspath(path), about.st_size, about.st_mtime_ns)
+        self.now[stamp] = self.before[stamp] if stamp in self.before else list(table.split(load(path)))
+        return self.now[stamp]
+
+
+_splits: ContextVar[Splits | None] = ContextVar("splits", default=None)
+
+
+@contextmanager
+def remembering(splits: Splits) -> Iterator[None]:
+    """Inside, files that are as they were are not read to find out which runs they hold."""
+    token = _splits.set(splits)
+    try:
+        yield
+    finally:
+        _splits.reset(token)
 
 
 def runs(listing: Listing, names: Sequence[str], load: Load) -> list[Source]:
@@ -37,7 +68,7 @@ def runs(listing: Listing, names: Sequence[str], load: Load) -> list[Source]:
 
 def _in_file(place: Path, path: Path, load: Load) -> list[Source]:
     """One run per value of the columns that tell runs apart."""
-    keys = table.split(load(path))
+    keys = (_splits.get() or Splits()).keys(path, load)
     return [Source("", place if len(keys) == 1 else path, (path,), key) for key in keys]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 from relab.jsonl import RecordError
@@ -35,12 +36,22 @@ def file_name(entry: Entry) -> str:
 
 def write(into: Path, entry: Entry, force: bool = False) -> tuple[Path, str]:
     """Put the entry into the log or the folder -> (file, added | renewed | unchanged)."""
+    check_place(into)
     if not is_folder(into):
         return into, fence.write(into, entry.id, entry.block(), force)
     path = place_of(into, entry)
     did = fence.write(path, entry.id, entry.block(), force)
     write_index(into, words(entry.lang))
     return path, did
+
+
+def check_place(into: Path) -> None:
+    """A log, or a folder of entries, begins in a folder that exists: another one is more likely a slip of the pen."""
+    above = into.parent
+    if not above.is_dir():
+        what = "is a file" if above.exists() else "does not exist"
+        raise RecordError(f"{into} cannot be written: the folder {above} {what}; make it first (mkdir -p"
+                          f" {shlex.quote(str(above))}), or name a log in a folder that exists")  # fmt: skip
 
 
 def place_of(folder: Path, entry: Entry) -> Path:

@@ -6,7 +6,7 @@ A probe is a function (Round) -> list of ProbeResult; what several of a round ne
 from __future__ import annotations
 
 from relab.config import require
-from relab.registry import nearest
+from relab.near import hint
 
 # name -> (module:function, algorithms that have it, the question it asks)
 PROBES: dict[str, tuple[str, tuple[str, ...], str]] = {
@@ -28,6 +28,6 @@ def of(algo: str) -> list[str]:
 
 def check(name: str, algo: str) -> str:
     """The name, if there is such a probe for this algorithm."""
-    require(name in PROBES, f"there is no probe {name!r}; the nearest is {nearest(name, list(PROBES))!r}")
+    require(name in PROBES, f"there is no probe {name!r}{hint(name, PROBES)}")
     require(name in of(algo), f"the probe {name} is made for {', '.join(PROBES[name][1])}, but the run is of {algo}")
     return name

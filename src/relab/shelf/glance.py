@@ -145,7 +145,7 @@ def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
         os.close(fd)
     for line in reversed(whole):
         try:
-            row = orjson.loads(line) if line else None
+            row = _decoded(line) if line else None
         except ValueError:
             continue
         if isinstance(row, dict):
@@ -153,6 +153,16 @@ def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
             most -= 1
             if most == 0:
                 return
+
+
+def _decoded(line: bytes) -> Any:
+    """One row; numpy, which jsonl needs, is loaded only for a row that orjson refuses: it may hold 1e400."""
+    try:
+        return orjson.loads(line)
+    except ValueError:
+        from relab.jsonl import loads
+
+        return loads(line)
 
 
 # ---- Settings without a YAML parser

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.config import require
-from relab.registry import nearest
+from relab.near import hint
 
 STUDIES: dict[str, str] = {  # name -> module
     "fish": "relab.studies.fish",
@@ -46,5 +46,5 @@ def module(name: str) -> Any:
     """The study's module; it may be heavy."""
     known = sorted(STUDIES)
     require(bool(known), f"there is no study {name!r}: none is installed")
-    require(name in STUDIES, f"there is no study {name!r}; the nearest is {nearest(name, known)!r}" if known else "")
+    require(name in STUDIES, f"there is no study {name!r}{hint(name, known, '; the nearest is {!r}')}")
     return importlib.import_module(STUDIES[name])

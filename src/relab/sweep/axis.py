@@ -16,7 +16,7 @@ from typing import Any
 
 from relab.config import require
 from relab.configs.coerce import coerce
-from relab.registry import nearest
+from relab.near import hint
 
 KEYS = ("values", "low", "high", "log", "int", "steps", "when", "otherwise")
 PLAIN = (bool, int, float, str)
@@ -81,9 +81,7 @@ def load(key: str, given: Any) -> Axis:
     require(isinstance(given, Mapping), f"axis `{key}` must be a list of values or a range such as"
                                         f" {{low: 1e-5, high: 1e-2, log: true}}, but is {given!r}")  # fmt: skip
     for word in given:
-        require(
-            word in KEYS, f"axis `{key}` has the unknown key `{word}`; the nearest is `{nearest(word, list(KEYS))}`"
-        )
+        require(word in KEYS, f"axis `{key}` has the unknown key `{word}`{hint(word, KEYS)}")
     when = {str(k): tuple(v) if isinstance(v, (list, tuple)) else (v,) for k, v in (given.get("when") or {}).items()}
     otherwise = given.get("otherwise")
     if "values" in given:

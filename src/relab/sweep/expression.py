@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from relab.config import require
-from relab.registry import nearest
+from relab.near import hint
 
 LONGEST = 500
 LARGEST_POWER = 64
@@ -40,9 +40,9 @@ def parse(text: str, known: Mapping[str, Any]) -> ast.expr:
         require(False, f"the constraint {text!r} cannot be read: {getattr(error, 'msg', error)}")
     check(tree, text)
     for name in names(tree):
-        hint = nearest(name, sorted(known)) if known else ""
-        require(name in known, f"the constraint {text!r} names {name!r}, which is neither an axis nor in `base`;"
-                               f" the nearest known one is {hint!r}")  # fmt: skip
+        near = hint(name, sorted(known), "; the nearest known one is {!r}")
+        require(name in known, f"the constraint {text!r} names {name!r}, which is neither an axis nor in `base`"
+                               f"{near}")  # fmt: skip
     return tree
 
 
