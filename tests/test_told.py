@@ -57,8 +57,10 @@ def test_an_evaluation_that_is_cut_off_is_told_where_the_random_policy_had_ends(
     assert told.startswith("8 of 8 episodes of the evaluation at step 0 were not over after 5 steps")
 
 
-def test_a_run_whose_episodes_end_is_not_warned_of(tmp_path: Path) -> None:
-    run(tmp_path / "run", total_steps="256")
+@pytest.mark.parametrize("horizon", ["200", "30_000"])
+def test_a_run_whose_episodes_end_is_not_warned_of(horizon: str, tmp_path: Path) -> None:
+    """The random policy is not waited for beyond 5,000 steps; evaluations are."""
+    run(tmp_path / "run", env="pendulum", env__horizon=horizon, total_steps="128", eval__every="0")
     assert warnings(tmp_path / "run") == []
 
 

@@ -28,6 +28,7 @@ from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_be
 from relab.interrupts import Interrupts, stops_say
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record, RecordError, clear_begun
+from relab.rollout import STEP_CAP
 from relab.screen import Screen, Silent
 
 
@@ -256,11 +257,12 @@ class Trainer:
 
     def warn_of_endless(self, played: Mapping[str, Any], whose: str) -> None:
         """An episode that never ends has no return: no curve, no best checkpoint, nothing to compare."""
-        if not played.get("cut"):
-            return
         limit, known = self.env.spec.horizon, hasattr(self.cfg.env, "horizon")
+        if not played.get("cut") or 0 < (limit or 0) <= STEP_CAP:  # the random policy is not waited for as long
+            return
         has = f"a time limit of {limit:,} steps" if limit else "no time limit"
-        remedy = "set one, e.g. env.horizon=1000" if known else "give it one (`horizon` of its spec)"
+        remedy = "set a shorter one, e.g. env.horizon=1000" if limit else "set one, e.g. env.horizon=1000"
+        remedy = remedy if known else "set `horizon` of its spec"
         self.warn("endless", f"{played['cut']} of {played['n']} episodes of {whose} were not over after"
                              f" {played['cap']:,} steps, and {self.env.spec.env} has {has}: what does not end has no"
                              f" return, and is missing from curves, `best` and comparisons; {remedy}")  # fmt: skip
