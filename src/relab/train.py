@@ -27,6 +27,7 @@ from relab.evaluation import Evaluator, Played, Progress, note_best, point_to_be
 from relab.interrupts import Interrupts
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record, RecordError
+from relab.schedules.sources import check_record
 from relab.screen import Screen, Silent
 
 
@@ -57,7 +58,7 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS = {  # setting of the run -> "module:make", called with the run's config and environment
+COMPANIONS = {  # setting of the run -> "module:make", called with config, environment and whether the run is new
     "probes": "relab.probes.companion:make",
     "schedule": "relab.steering:make",
 }
@@ -335,7 +336,7 @@ def start(
 def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
 
-    `trust`: code that the record names may be imported.
+    `trust`: code that the record names may be imported, and files be opened.
     """
     screen, root = screen or Silent(), folder / "checkpoints"
     record = Record.open(folder)
@@ -345,11 +346,13 @@ def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> O
         return Outcome(folder, "finished", "nothing to do, the run is complete", step)
     try:
         cfg = config.from_record(folder, trust)
+        if cfg.schedule is not None and not trust and checkpoint.last(root) is None:
+            check_record(cfg.schedule, os.fspath(folder))
     except BaseException:  # nothing of the run has been touched, and nothing is told in its record
         record.close()
         raise
     with failures_told(record):
-        trainer = prepare(cfg, record, make_env(cfg), screen)
+        trainer = prepare(cfg, record, make_env(cfg), screen, fresh=checkpoint.last(root) is None)
         step = restore(trainer, root)
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
@@ -409,20 +412,23 @@ def check_device(device: str) -> None:
     config.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
 
 
-def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
-    """Import the algorithm (and with it torch), set the threads, lay out the state."""
+def prepare(cfg: Run, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
+    """Import the algorithm (and with it torch), set the threads, lay out the state.
+
+    `fresh`: no checkpoint follows.
+    """
     algo = registry.algo_module(cfg.algo.name)
     set_threads(cfg)
-    companions = companions_of(cfg, env)  # first: a schedule sets the stage that the worlds begin in
+    companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), companions)
 
 
-def companions_of(cfg: Run, env: Any) -> dict[str, Companion]:
+def companions_of(cfg: Run, env: Any, fresh: bool = True) -> dict[str, Companion]:
     asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
-    return {name: registry.load(make)(cfg, env) for name, make in asked.items()}
+    return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
 
 
 def set_threads(cfg: Run) -> None:
