@@ -193,3 +193,9 @@ def test_what_one_names_oneself_is_read(tmp_path: Path) -> None:
     (tmp_path / "link.json").symlink_to(tmp_path / "starts.json")
     cfg = resolve(**FISH, schedule=json.dumps(plan(tmp_path / "link.json"))).config
     assert list(steering.make(cfg, train.make_env(cfg)).sources) == [str(tmp_path / "link.json")]
+
+
+def test_the_queue_takes_no_such_run(sent: Path, opened: list[str], capsys: Said) -> None:
+    assert cli.main(["queue", "add", "train", "--parent", "runs/sent"]) == 64
+    assert "--trust" in capsys.readouterr().err
+    assert opened == []
