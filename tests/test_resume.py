@@ -70,7 +70,7 @@ class Counter:
 def test_companions_go_along_and_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = glossary.Metric("time/counter_s", "s", 0, math.inf, 0, "seconds of the test's companion")
     monkeypatch.setitem(glossary.METRICS, "time/counter_s", seconds)
-    monkeypatch.setattr(train, "companions_of", lambda cfg, env: {"counter": Counter()})
+    monkeypatch.setattr(train, "companions_of", lambda cfg, env, fresh: {"counter": Counter()})
     run(tmp_path / "whole")
     run(tmp_path / "parts", Interrupt(at=3))
     train.resume(tmp_path / "parts")

@@ -129,7 +129,7 @@ def call(name: str, words: list[str]) -> int:
         return exit_code(name, stop)
     except UntrustedError as error:
         again = shlex.join(["relab", name, *words, "--trust"])
-        return fail(f"{error}; read that module first, then: {again}", USAGE)
+        return fail(f"{error}; look at it first, then: {again}", USAGE)
     except ConfigError as error:
         return fail(str(error), USAGE)
     except terminal.OutputError:

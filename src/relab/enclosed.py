@@ -7,9 +7,11 @@ and removing follow none at all.
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path, PurePath
-from typing import IO
+from typing import IO, Any
 
+LONGEST_PART, LONGEST_PATH = 255, 4_000  # bytes, of a name and of a whole path: systems take hardly more
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer that never comes
 
@@ -46,6 +48,39 @@ def own(folder: str | os.PathLike[str], name: str) -> Path:
     return path
 
 
+# ---- Paths that a record names
+
+
+def is_path(text: str) -> bool:
+    """Whether the system can look for it at all: no zero byte, no name that is too long."""
+    try:
+        parts = [os.fsencode(part) for part in PurePath(text).parts]
+    except ValueError:  # half a pair
+        return False
+    short = sum(map(len, parts)) + len(parts) <= LONGEST_PATH and all(len(part) <= LONGEST_PART for part in parts)
+    return short and "\0" not in text
+
+
+def named(value: Any) -> str:
+    """The run that a record names (its parent, say), without the folders before it; empty where that is no name.
+
+    >>> named("runs/brave-otter"), named("a/.."), named("a\\0b"), named(3)
+    ('brave-otter', '', '', '')
+    """
+    name = PurePath(value).name if isinstance(value, str) else ""
+    return name if is_path(name) and name != ".." else ""
+
+
+def neighbour(place: str | os.PathLike[str], value: Any) -> Path | None:
+    """The run in a folder of runs that a record names; None where it names none, or a link."""
+    name = named(value)
+    folder = Path(place).resolve() / name
+    return folder if name and (folder / "meta.json").is_file() and not folder.is_symlink() else None
+
+
+# ---- Writing and listing
+
+
 def subfolder(folder: str | os.PathLike[str], name: str) -> Path:
     """A folder of the folder's own, made where it is missing."""
     path = own(folder, name)
@@ -59,6 +94,14 @@ def listed(folder: str | os.PathLike[str], name: str = "") -> list[Path]:
         return sorted(path for path in own(folder, name).iterdir() if not path.is_symlink())
     except (RecordError, OSError):
         return []
+
+
+def open_file(path: str | bytes | os.PathLike[str]) -> IO[bytes]:
+    """open() for what a person named: links are followed; a pipe or a device, which may never end, is an error."""
+    mode = os.stat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or os.fsdecode(path) == os.devnull):
+        raise OSError(f"{os.fsdecode(path)} must be a file, but is a pipe, a socket or a device")
+    return os.fdopen(os.open(path, os.O_RDONLY | NO_WAIT), "rb")
 
 
 def open_plain(path: str | bytes | os.PathLike[str], mode: str = "rb") -> IO[bytes]:

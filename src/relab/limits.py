@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from relab.enclosed import open_plain
+from relab.enclosed import open_file, open_plain
 
 SETTINGS = 4_000_000  # bytes of a file of settings, or of one that a person writes
 YAML = 1_000_000  # bytes of a YAML file: a parser in Python takes seconds for each million
@@ -44,7 +44,7 @@ def read_bytes(
 
     `plain`: a file of a run folder, where a link is an OSError and not a way out.
     """
-    with open_plain(path) if plain else open(path, "rb") as file:
+    with open_plain(path) if plain else open_file(path) as file:
         data = file.read(_size(os.fstat(file.fileno()).st_size, path, most, remedy) + 1)
         if len(data) > most:  # it grew, or is a device that has no size
             _size(len(data), path, most, remedy)
@@ -57,7 +57,7 @@ def read_text(path: str | os.PathLike[str], most: int, encoding: str = "utf-8", 
 
 def read_end(path: str | os.PathLike[str], most: int) -> bytes:
     """The last bytes of a file that may be of any size."""
-    with open(path, "rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - most))
         return file.read(most)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from relab import config, names
 from relab.config import Layer, require
+from relab.enclosed import is_path
 from relab.jsonl import write_atomic
 
 FILE = "next_config.yaml"
@@ -162,6 +163,7 @@ def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> dict[str, Any
 def find_parent(word: Any, path: Path, runs: Path) -> Path:
     """The parent's folder: the file's own, one below or beside it, else a name below --runs."""
     require(isinstance(word, str) and bool(word), f"`parent` in {path} must be a run's name, but got {word!r:.80}")
+    require(is_path(word), f"`parent` in {path} must be a run's name, but no folder can be called {word!r:.80}")
     parts, home = PurePosixPath(word).parts, path.resolve().parent
     inside = not PurePosixPath(word).is_absolute() and ".." not in parts and "\\" not in word
     require(inside, f"`parent` in {path} must be a name, or a path below its folder, but got {word!r:.80}")

@@ -25,7 +25,7 @@ from relab.schedules import evaluated
 from relab.schedules.evaluated import Episode
 from relab.schedules.gate import GateState, ScheduleError
 from relab.schedules.schedule import MultiEval, Schedule, from_mapping
-from relab.schedules.sources import read_starts
+from relab.schedules.sources import files_of, read_starts
 from relab.schedules.stage import MINED, Plan, next_starts
 from relab.streams import world_seeds
 
@@ -34,12 +34,14 @@ NOT_DEAD = ("time_limit", "cap", "unused")
 STARTS = "starts"
 
 
-def make(cfg: Run, env: Any) -> Steering:
-    """The companion of a run with a schedule; ConfigError where the schedule and the environment do not fit."""
+def make(cfg: Run, env: Any, fresh: bool = True) -> Steering:
+    """The companion of a run with a schedule; ConfigError where the schedule and the environment do not fit.
+
+    `fresh`: files of starts are read; else they come from a checkpoint, and no file is opened.
+    """
     try:
         schedule = courses.with_total(from_mapping(cfg.schedule or {}), cfg.iterations)
-        sources = {stage.source: read_starts(stage.source) for plan in schedule.queues for stage in plan.stages
-                   if stage.source and stage.source != MINED}  # fmt: skip
+        sources = {name: read_starts(name) for name in files_of(schedule)} if fresh else {}
     except ScheduleError as error:
         raise ConfigError(f"`schedule`: {error}") from None
     total = schedule.total or 0

@@ -29,6 +29,7 @@ from relab.interrupts import Interrupts, stops_say
 from relab.provenance import usable_cores
 from relab.record import DETERMINISTIC, Record, RecordError, clear_begun
 from relab.rollout import STEP_CAP
+from relab.schedules.sources import check_record
 from relab.screen import Screen, Silent
 
 
@@ -59,7 +60,7 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS = {  # setting of the run -> "module:make", called with the run's config and environment
+COMPANIONS = {  # setting of the run -> "module:make", called with config, environment and whether the run is new
     "probes": "relab.probes.companion:make",
     "schedule": "relab.steering:make",
 }
@@ -371,7 +372,7 @@ def begin(
 def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
 
-    `trust`: code that the record names may be imported.
+    `trust`: code that the record names may be imported, and files be opened.
     """
     with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
         record = Record.open(folder, repair=False)
@@ -386,7 +387,10 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
     """A run where it stood. Whatever fails before that, the attempt leaves the record as it was."""
     try:
         cfg = config.from_record(record.folder, trust)
-        trainer = prepare(cfg, record, make_env(cfg), screen)
+        fresh = checkpoint.last(record.folder / "checkpoints") is None
+        if fresh and cfg.schedule is not None and not trust:
+            check_record(cfg.schedule, os.fspath(record.folder))
+        trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
         name, lengths = stand(trainer)
     except BaseException:
         record.close()
@@ -467,20 +471,23 @@ def check_device(device: str) -> None:
     config.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
 
 
-def prepare(cfg: Run, record: Record, env: Any, screen: Screen) -> Trainer:
-    """Import the algorithm (and with it torch), set the threads, lay out the state."""
+def prepare(cfg: Run, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
+    """Import the algorithm (and with it torch), set the threads, lay out the state.
+
+    `fresh`: no checkpoint follows.
+    """
     algo = registry.algo_module(cfg.algo.name)
     set_threads(cfg)
-    companions = companions_of(cfg, env)  # first: a schedule sets the stage that the worlds begin in
+    companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
     state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), companions)
 
 
-def companions_of(cfg: Run, env: Any) -> dict[str, Companion]:
+def companions_of(cfg: Run, env: Any, fresh: bool = True) -> dict[str, Companion]:
     asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
-    return {name: registry.load(make)(cfg, env) for name, make in asked.items()}
+    return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
 
 
 def set_threads(cfg: Run) -> None:

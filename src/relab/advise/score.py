@@ -24,6 +24,7 @@ import numpy as np
 from relab import stats, tried
 from relab.answer import DIRECTIONS, outcome
 from relab.configs.views import diff, flatten
+from relab.enclosed import neighbour
 from relab.folders import group_key, seed_of, state_of
 from relab.history import History, load
 from relab.jsonl import RecordError
@@ -129,13 +130,10 @@ class Pool:
     def parent(self, run: History) -> History | None:
         """The run that it was made from: beside it, else below the other roots, by name and id."""
         name, id_ = run.meta.get("parent"), run.meta.get("parent_id")
-        if not isinstance(name, str) or not name:
-            return None
-        name = Path(name).name
         below = [place for root in self.roots for place in sorted(root.glob("*/runs"))]
         places = [run.folder.resolve().parent, *self.roots, *below]
-        for folder in ((place / name).resolve() for place in places):
-            if (folder / "meta.json").is_file():
+        for folder in (neighbour(place, name) for place in places):
+            if folder is not None:
                 self._add(folder)
                 one = self.known.get(folder)
                 if one is not None and (id_ is None or one.meta.get("id") == id_):

@@ -295,7 +295,8 @@ def training(words: list[str]) -> tuple[list[str], Path]:
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
     origin = train.origin_of(args.words, args.parent, args.runs, args.trust)
-    config.resolve(train.layers(args.words, origin, args.trust))
+    given = train.layers(args.words, origin, args.trust)
+    train.check_files(config.resolve(given).config, given)
     name = new_run() if args.name is None else args.name
     folder = vacant(args.runs, name)
     return [*words, *([] if args.name else ["--name", name])], folder

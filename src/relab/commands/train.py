@@ -13,6 +13,7 @@ import tyro
 from relab import config, lineage, names, proposal, provenance, screen, tried
 from relab.commands.parsing import parse, vacant
 from relab.config import Layer
+from relab.configs.run import Run
 from relab.interrupts import NO_RUN, stops_say
 from relab.jsonl import RecordError
 from relab.places import printable
@@ -65,7 +66,9 @@ class Train:
 def main(words: Sequence[str]) -> int:
     args = parse(Train, "train", words, EXAMPLES)
     origin = origin_of(args.words, args.parent, args.runs, args.trust)
-    found = config.resolve(layers(args.words, origin, args.trust))
+    given = layers(args.words, origin, args.trust)
+    found = config.resolve(given)
+    check_files(found.config, given)
     if args.print_config:
         print_config(found)
         return 0
@@ -189,6 +192,16 @@ def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = Fal
         for path in files
     ]
     return [*below, *given, Layer("command line", typed)]
+
+
+def check_files(cfg: Run, given: Sequence[Layer]) -> None:
+    """A parent, a proposal or a run's config.yaml opens no file outside of the current folder, unless it is trusted."""
+    sent = [layer for layer in given if not layer.trusted and "schedule" in str(layer.values)]
+    if sent and cfg.schedule is not None:
+        from relab.schedules.sources import check_record, texts
+
+        typed = "\n".join(text for layer in given if layer.trusted for text in texts(layer.values))
+        check_record(cfg.schedule, sent[0].name, typed)
 
 
 def claim(runs: Path, name: str | None) -> tuple[str, Path]:

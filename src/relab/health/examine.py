@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from relab.enclosed import named
 from relab.folders import group_key, state_of
 from relab.health import engine
 from relab.health.mute import read_mutes
@@ -140,7 +141,7 @@ def _link(views: list[View], reference: View | None) -> None:
             view.reference = None if same else reference
             view.is_parent = not same and str(parent) in _keys(reference)
         elif isinstance(parent, str) and parent:
-            view.reference = by_key.get(Path(parent).name) or _beside(view, parent)
+            view.reference = by_key.get(named(parent)) or _beside(view, parent)
             view.is_parent = view.reference is not None
     if reference is None:
         _link_best(views)
@@ -179,9 +180,10 @@ def _keys(view: View) -> set[str]:
 
 def _beside(view: View, parent: str) -> View | None:
     """A parent that lies next to the run, when only the run itself was given."""
-    folder = view.history.folder.resolve().parent / Path(parent).name
+    name = named(parent)
+    folder = view.history.folder.resolve().parent / name
     try:
-        return load_view(folder, folder.name)
+        return load_view(folder, folder.name) if name and not folder.is_symlink() else None
     except (RecordError, LookupError, OSError):
         return None
 

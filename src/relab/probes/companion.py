@@ -78,5 +78,5 @@ def stands_still(losses: list[float], cfg: Plateau) -> bool:
     return bool(np.isfinite(y).all()) and abs(slope) <= cfg.z * error
 
 
-def make(cfg: Run, env: Any) -> ProbeCompanion:
+def make(cfg: Run, env: Any, fresh: bool = True) -> ProbeCompanion:
     return ProbeCompanion(cfg, env)

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from relab import config, lineage, names, registry
+from relab import config, lineage, registry
 from relab.configs.views import MISSING, Change, diff, flatten
+from relab.enclosed import neighbour
 from relab.history import History
 from relab.report import gather
 from relab.report.gather import Group, shown
@@ -47,13 +48,7 @@ def base_of(run: History, reference: History | None = None) -> Base | None:
 
 def parent_of(run: History) -> Path | None:
     """The parent's folder, where it lies beside the run."""
-    parent = run.meta.get("parent")
-    if not isinstance(parent, str) or not parent:
-        return None
-    try:
-        return names.find(Path(parent).name, run.folder.resolve().parent)
-    except (LookupError, OSError):
-        return None
+    return neighbour(run.folder.resolve().parent, run.meta.get("parent"))
 
 
 def _preset(run: History) -> Base | None:

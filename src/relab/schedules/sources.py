@@ -7,18 +7,60 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relab import limits
+from relab.enclosed import RecordError, inside, is_path
+from relab.registry import UntrustedError
 from relab.schedules.gate import ScheduleError
+from relab.schedules.schedule import Schedule, from_mapping
+from relab.schedules.stage import MINED
 
 NAMES = ("predator_velocity", "velocity")
 LARGEST = 20_000_000  # bytes of a file of starts
 DEEP = 8  # levels
+
+
+def files_of(schedule: Schedule) -> list[str]:
+    """The files that the queues of a schedule name."""
+    named = (stage.source for plan in schedule.queues for stage in plan.stages)
+    return list(dict.fromkeys(name for name in named if name and name != MINED))
+
+
+def check_record(given: Mapping[str, Any] | None, record: str, typed: str = "") -> None:
+    """A record that somebody sent may name files of the current folder; others are read only with trust.
+
+    `typed`: what the user himself has written, where he may name any file.
+    """
+    try:
+        named = files_of(from_mapping(given or {}))
+    except ScheduleError:  # told by whoever makes the schedule
+        return
+    for name in (name for name in named if name not in typed):
+        if not _is_here(name):
+            raise UntrustedError(
+                f"the record ({record}) names a file of starts, {name!r:.200}, outside of the current folder; it is"
+                " opened only if you trust it (from Python: trust=True)"
+            )
+
+
+def _is_here(name: str) -> bool:
+    try:
+        return is_path(name) and inside(Path.cwd(), name) is not None
+    except RecordError:
+        return False
+
+
+def texts(given: Any) -> Iterable[str]:
+    """Every text in plain data."""
+    if isinstance(given, str):
+        yield given
+    for each in given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else ():
+        yield from texts(each)
 
 
 def read_starts(path: str) -> np.ndarray:
