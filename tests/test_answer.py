@@ -315,7 +315,7 @@ def test_final_and_mean_of_last():
 def test_a_run_that_ended_in_nan_has_no_number():
     found = outcome(run([1, 2, NAN]))
     assert math.isnan(found.value)
-    assert found.note == "1 of its last 1 values not finite"
+    assert found.note == "diverged: 1 of its last 1 values not finite"
 
 
 def test_a_missing_metric_is_said():

@@ -186,7 +186,7 @@ def test_duplicate_missing_and_broken_seeds_are_said(two, capsys):
     assert "seed 2 is there more than once; high-s2b is left out" in text
     assert "seeds that others have and these lack: " in text
     assert "(3)" in text
-    assert "seed 4 has no number (1 of its last 1 values not finite)" in text
+    assert "runs diverged (seed 4: 1 of its last 1 values not finite)" in text
     assert {row["mean"]["n"] for row in data(capsys, two)["tasks"][0]["variants"]} == {3, 5}
 
 

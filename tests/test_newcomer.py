@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relab.cli import main
@@ -108,3 +110,88 @@ def test_what_a_log_held_is_forgotten_with_the_log(tmp_path):
     index.refresh()
     assert [Path(path.decode()).name for (path,) in index.db.execute("SELECT path FROM splits")] == ["a.csv"]
     index.close()
+
+
+def curve(name: str, last: dict[int, str]) -> None:
+    """A log of 200 rows that rises, with some of its returns replaced."""
+    rows = [f'{{"step": {100 * i}, "episode_return": {last.get(i, float(i % 7 + i))}}}\n' for i in range(200)]
+    Path(name).write_text("".join(rows))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({199: "1e400"}, "1 of its last 20 values not finite"),
+        (dict.fromkeys(range(100, 200), "1e400"), "20 of its last 20 values not finite"),
+        (dict.fromkeys(range(150, 200), "NaN"), "20 of its last 20 values not finite"),
+        ({195: "-1e400"}, "1 of its last 20 values not finite"),
+        ({100: "1e400"}, ""),  # the end is finite: it is judged by that
+    ],
+)
+def test_examine_compare_and_note_agree_on_who_diverged(tmp_path, monkeypatch, capsys, last, said):
+    monkeypatch.chdir(tmp_path)
+    curve("good.jsonl", {})
+    curve("bad.jsonl", last)
+    main(["examine", "bad.jsonl"])
+    examined = capsys.readouterr().out
+    main(["compare", "good.jsonl", "bad.jsonl", "--by", "path", "--json"])
+    rows = {row["label"]: row for row in json.loads(capsys.readouterr().out)["tasks"][0]["variants"]}
+    main(["compare", "good.jsonl", "bad.jsonl", "--by", "path"])
+    compared = capsys.readouterr().out
+    main(["note", "bad.jsonl"])
+    noted = capsys.readouterr().out
+    assert (f"diverged in training ({said})" in examined) is bool(said)
+    assert (rows["bad.jsonl"]["diverged"], rows["bad.jsonl"]["mean"]["n"]) == ((1, 0) if said else (0, 1))
+    assert rows["good.jsonl"]["diverged"] == 0
+    assert (f"1 of 1 runs diverged (bad.jsonl: {said})" in compared) is bool(said)
+    assert ("broke" in noted.lower()) is bool(said)
+
+
+def test_many_runs_are_listed_with_those_that_diverged(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    for seed in range(4):
+        curve(f"runs/ppo_s{seed}.jsonl", {199: "1e400"} if seed == 2 else {})
+    main(["examine", "runs", "--group", "ppo_s{seed}.jsonl"])
+    line = next(line for line in capsys.readouterr().out.splitlines() if "4 runs:" in line)
+    assert "diverged," in line
+    assert "1 diverged)" in line or "1 diverged, " in line
+
+
+def test_infinity_reaches_no_level(tmp_path, monkeypatch, capsys):
+    from relab import answer
+    from relab.history import Column, History
+
+    steps, values = np.arange(4), np.array([0.0, np.inf, 1.0, 3.0])
+    history = History(tmp_path, columns={"return/mean": Column(steps, values)})
+    assert answer.outcome(history, "first_step_reaching", "return/mean", reach=2.0).value == 3
+
+
+def test_a_note_on_a_log_without_evaluations_and_settings_does_not_speak_of_them(logs, capsys):
+    assert main(["note", "a.jsonl"]) == 0
+    noted = capsys.readouterr().out
+    assert "last training returns" in noted
+    assert "last evaluation" not in noted
+    assert "No settings are recorded" in noted
+    assert "No setting differs" not in noted
+
+
+def test_a_note_names_the_mend_that_examine_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    curve("bad.jsonl", {199: "1e400"})
+    os.utime("bad.jsonl", (0, 0))  # it has ended
+    main(["examine", "bad.jsonl"])
+    mend = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("  try: "))
+    main(["note", "bad.jsonl"])
+    noted = capsys.readouterr().out.replace("\\", "")
+    assert "nothing worth proposing" not in noted
+    assert mend.removeprefix("  try: ").rstrip(".") in noted
+    main(["next", "bad.jsonl"])
+    assert capsys.readouterr().out.startswith("no run can be proposed: ")
+
+
+def test_a_note_of_a_healthy_run_still_proposes_nothing(logs, capsys):
+    for name in ("a.jsonl", "b.jsonl"):
+        os.utime(name, (0, 0))
+    main(["note", "a.jsonl"])
+    assert "nothing worth proposing" in capsys.readouterr().out

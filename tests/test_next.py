@@ -85,7 +85,7 @@ def test_nothing_is_an_answer_too(here, capsys):
     meta = json.loads((here / "runs" / "lr100" / "meta.json").read_text()) | {"status": "interrupted"}
     (here / "runs" / "lr100" / "meta.json").write_text(json.dumps(meta))
     assert main(["next", "lr100", "--write"]) == 0
-    assert capsys.readouterr().out.startswith("nothing worth proposing: lr100 is interrupted")
+    assert capsys.readouterr().out.startswith("no run can be proposed: lr100 is interrupted")
     assert not (here / "runs" / "lr100" / FILE).exists()
 
 

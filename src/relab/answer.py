@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
-from relab.history import History
+from relab.history import History, flaw
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
 PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
@@ -24,6 +24,7 @@ METHODS = {
     "time": "difference of Kaplan-Meier mean steps up to the horizon, Welch's t widened by Hall's skewness correction",
     "rate": "difference of success rates, Newcombe's interval with episodes clustered by seed",
 }
+DIVERGED = "diverged: "  # how the note of such a run begins
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,15 @@ class Outcome:
     note: str = ""
     part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
     stopped: bool = False  # before its end, on a finding: `value` is as it stood then
+
+    @property
+    def diverged(self) -> bool:
+        """Whether it has no number because what it is made of is not finite."""
+        return math.isnan(self.value) and self.note.startswith(DIVERGED)
+
+    @property
+    def why(self) -> str:
+        return self.note.removeprefix(DIVERGED)
 
 
 @dataclass
@@ -124,8 +134,8 @@ def _last(values: np.ndarray, base: Outcome, m: int) -> Outcome:
     if m < 1:
         raise ValueError(f"mean_last_m needs m >= 1, but got {m}")
     last = values[-m:]
-    if not np.isfinite(last).all():
-        return replace(base, note=f"{np.sum(~np.isfinite(last))} of its last {len(last)} values not finite")
+    if why := flaw(values, m):
+        return replace(base, note=f"{DIVERGED}{why}")
     note = f"only {len(last)} of {m} values" if len(last) < m else ""
     return replace(base, value=float(last.mean()), note=note)
 
@@ -133,7 +143,7 @@ def _last(values: np.ndarray, base: Outcome, m: int) -> Outcome:
 def _reaching(steps: np.ndarray, values: np.ndarray, base: Outcome, reach: float | None, sign: int) -> Outcome:
     if reach is None:
         raise ValueError("first_step_reaching needs the level to reach: give `reach`")
-    there = np.flatnonzero(sign * values >= sign * reach)  # NaN reaches nothing
+    there = np.flatnonzero(np.isfinite(values) & (sign * values >= sign * reach))  # inf reaches nothing, nor does NaN
     if len(there):
         return replace(base, value=float(steps[there[0]]))
     return replace(base, value=float(steps[-1]), reached=False, note=f"never at {reach:g}")

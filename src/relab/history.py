@@ -17,6 +17,7 @@ from relab.numbers import MAX_STEP
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
 MAX_COLUMNS = 20_000  # metrics of a file
+END = 0.1  # share of the rows of a training curve that a run is judged by
 
 
 class Column(NamedTuple):
@@ -55,6 +56,17 @@ class History:
 def _no_column(name: str, history: History) -> str:
     close = hint(name, history.columns, f"; the nearest of its {len(history.columns)} is `{{}}`")
     return f"{history.folder} has no metric `{name}`{close if history.columns else '; it has none'}"
+
+
+def end_rows(rows: int) -> int:
+    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five."""
+    return max(5, int(rows * END))
+
+
+def flaw(values: np.ndarray, last: int) -> str:
+    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command."""
+    bad = int(np.sum(~np.isfinite(values[-last:])))
+    return f"{bad} of its last {len(values[-last:])} values not finite" if bad else ""
 
 
 def load(folder: str | os.PathLike[str]) -> History:

@@ -16,7 +16,7 @@ NO_RUN = "interrupted before there was a run: nothing can be resumed, call `rela
 
 
 def go_on(folder: Path) -> str:
-    return f"interrupted\n  next: relab resume {folder}"
+    return f"interrupted\nnext: relab resume {folder}"
 
 
 @contextlib.contextmanager

@@ -83,15 +83,24 @@ class Proposal:
         }  # fmt: skip
 
 
+NOTHING, BY_HAND = "nothing worth proposing: ", "no run can be proposed: "  # how a proposal that is none begins
+
+
 @dataclass(frozen=True)
 class Nothing:
     """There is nothing worth proposing, and why."""
 
     why: str
     passed_over: list[str] = field(default_factory=list)  # changes that were looked at, each with what spoke against it
+    mend: str = ""  # what a finding names as its remedy, which is no change of a known setting
+
+    @property
+    def text(self) -> str:
+        """A sentence without its end; where a finding names a remedy, there is something worth doing."""
+        return f"{BY_HAND}{self.why}; by hand, for {self.mend}" if self.mend else f"{NOTHING}{self.why}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"diff": {}, "why": self.why, "passed_over": list(self.passed_over)}
+        return {"diff": {}, "why": self.why, "passed_over": list(self.passed_over), "mend": self.mend}
 
 
 def write(proposal: Proposal) -> Path:

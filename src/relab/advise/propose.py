@@ -19,6 +19,7 @@ from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.recipes import EVIDENCE, Suggestion, evidence, suggest, worse
 from relab.folders import group_key, state_of
 from relab.health.examine import Report
+from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
 from relab.health.view import Curve, View
 from relab.history import load
@@ -177,6 +178,11 @@ class Search:
 
     # ---- Nothing
 
+    def remedy(self) -> str:
+        """What the first finding with a remedy says to try, as `relab examine` prints it."""
+        found = next((f for f in self.report.main if f.suggest), None)
+        return f"{found.slug}: {'; '.join(map(tried_text, found.suggest)).removesuffix('.')}" if found else ""
+
     def nothing(self) -> Nothing:
         """One sentence: why no run is called for."""
         states = {view.name: self.settled(view) for view in self.views}
@@ -188,15 +194,18 @@ class Search:
             then = (
                 f"`relab resume {first}` first" if ours and state != "running" else "what it would end at is not known"
             )
-            return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over)
+            return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
+                           self.remedy())  # fmt: skip
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
-            return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over)
+            return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
+                           self.remedy())  # fmt: skip
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
-                f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at"
+                f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at",
+                mend=self.remedy(),
             )
         return Nothing("nothing was found, and no return still rises at the end")
 

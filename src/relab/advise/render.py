@@ -15,7 +15,7 @@ WIDTH = 118
 def text(found: Proposal | Nothing) -> str:
     """At most ten lines."""
     if isinstance(found, Nothing):
-        return clean(f"nothing worth proposing: {found.why}")  # one line: it may end in a command to copy
+        return clean(found.text)  # one line: it may end in a command to copy
     rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
             ("checks", "; ".join(found.checks.values()))]  # fmt: skip
     rows += [("start from", f"{found.resume_from}, as it did: it was good then")] if found.resume_from else []

@@ -20,7 +20,6 @@ from relab.stats import means
 
 ALIKE = 0.05  # lengths that differ by less than this share are the same length
 LEAST = answers.LEAST
-TRAINING_SHARE = 0.1  # of the rows of a training curve: one row is one noisy episode
 NEAR = 2.0  # standard errors of a difference: an evaluation this close to the peak could have been it
 
 

@@ -118,7 +118,7 @@ def mean_text(task: Task, row: Mapping[str, Any]) -> str:
     if task.asked.at == "first_step_reaching":
         found = row["threshold"]
         return f"{median(found)}, {found['reached']} of {found['n']}" if found else "none"
-    return spread(row["mean"])
+    return "diverged" if row["diverged"] and not row["mean"]["n"] else spread(row["mean"])
 
 
 def spread(mean: Mapping[str, Any]) -> str:

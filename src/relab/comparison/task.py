@@ -17,7 +17,7 @@ from relab.comparison.numbers import Asked
 from relab.configs.base import require
 from relab.configs.views import MISSING, flatten
 from relab.health.view import View
-from relab.history import History
+from relab.history import History, end_rows
 from relab.importers.source import FOREIGN
 from relab.report.gather import Group, Run
 from relab.report.verdict import RETURNS, is_return
@@ -132,7 +132,7 @@ def asked_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[fl
 
 def _tenth(arms: Sequence[Arm], metric: str) -> int:
     rows = [len(c.steps) for arm in arms for run in arm.runs if (c := numbers.column_of(run, metric)) is not None]
-    return max(5, int(np.median(rows) * numbers.TRAINING_SHARE)) if rows else 5
+    return end_rows(int(np.median(rows))) if rows else 5
 
 
 def level_of(arms: Sequence[Arm], metric: str, given: float | None) -> tuple[float, str] | None:
@@ -191,7 +191,7 @@ def _measure(task: Task) -> None:
         areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.asked.metric, low, high))]
         row = {"label": arm.label, "runs": len(arm.runs), "sources": arm.sources, "mean": _row_mean(task, found),
                "values": [x.value for x in found], "seeds": [x.seed for x in found],
-               "reached": [x.reached for x in found],
+               "reached": [x.reached for x in found], "diverged": sum(x.diverged for x in found),
                "settings": {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
                "area": {"from": low, "to": high, "mean": float(np.mean(areas)) if areas else math.nan, "n": len(areas)},
                "threshold": _threshold(task, arm), "peak": _peak(task, arm), "noise": _noise(task, arm)}  # fmt: skip
@@ -256,6 +256,9 @@ def _notes(task: Task) -> list[str]:
     notes += [*_cut_short(task), *(note for arm in task.arms for note in arm.notes)]
     for arm in task.arms:
         gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
+        lost = [x for x in gone if x.diverged]
+        notes += [f"{arm.label}: {len(lost)} of {len(arm.runs)} runs diverged ({_who(x)}: {x.why})" for x in lost[:1]]
+        gone = [x for x in gone if not x.diverged]
         notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
         notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
     notes += _missing_seeds(task)

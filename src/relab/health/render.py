@@ -134,12 +134,15 @@ def outcomes(group: Group) -> str:
             return f"{len(named)} runs: {named[0][1]}"
         return ", ".join(f"seed {seed}: {told}" for seed, told in named)
     ends = [view.standing() for view in group.views]
-    values = ", ".join("-" if end is None else figure(end.mean, 4) for end in ends[:10])
+    lost = [bool(view.diverged) for view in group.views]
+    each = ["diverged" if gone else "-" if end is None else figure(end.mean, 4) for end, gone in zip(ends, lost)]
+    values = ", ".join(each[:10])
     more = f" and {len(ends) - 10} more" if len(ends) > 10 else ""
     noise = max((end.error for end in ends if end is not None and not math.isnan(end.error)), default=0.0)
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
-    told = "no return logged" if not any(ends) else f"{values}{more}"
+    notes += [f"{sum(lost)} diverged"] * any(lost)
+    told = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
     return f"{len(ends)} runs: {told}{beside}"
 
@@ -183,6 +186,8 @@ def outcome(view: View) -> str:
     state = "" if view.state in ("finished", "ended") else f" ({view.state})"
     name = view.earned
     where = "" if view.has_evals(view.by) or name.startswith("eval/") else " in training"
+    if view.diverged:
+        return f"diverged{where} ({view.diverged}){state}"
     last = view.standing()
     if last is None:
         return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"

@@ -14,7 +14,7 @@ from relab.configs.views import flatten
 from relab.glossary import RETURNS
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
-from relab.history import Column, History
+from relab.history import Column, History, end_rows, flaw
 from relab.numbers import HUGE
 
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
@@ -216,8 +216,20 @@ class View:
         there = [name for name in RETURNS if self.has(name)]
         return next((name for name in there if len(self.history.columns[name].steps) >= 4), (*there, "")[0])
 
+    @property
+    def diverged(self) -> str:
+        """Why what the run is judged by is not finite, as `relab compare` has it; empty where it is."""
+        if self.has_evals(self.by):
+            return "" if math.isfinite(self.evals()[-1].mean) else "its last evaluation is not finite"
+        found = self.history.columns.get(self.earned)
+        if found is None:
+            return ""
+        return flaw(found.values, 1 if self.earned.startswith("eval/") else end_rows(len(found.values)))
+
     def standing(self) -> Evaluation | None:
-        """How good the run is at its end: its last evaluation, else its last training returns."""
+        """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""
+        if self.diverged:
+            return None
         if self.has_evals(self.by):
             return self.evals()[-1]
         try:

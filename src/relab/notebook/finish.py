@@ -8,8 +8,7 @@ from typing import Any
 
 from relab.notebook.page import FINDINGS
 from relab.notebook.words import Words
-
-NOTHING = "nothing worth proposing: "  # how `relab next` begins where it has nothing
+from relab.proposal import BY_HAND, NOTHING
 
 
 def finding_lines(data: dict[str, Any], w: Words) -> list[str]:
@@ -31,9 +30,10 @@ def finding_lines(data: dict[str, Any], w: Words) -> list[str]:
 def next_step(folder: Path, proposal: str, w: Words) -> str:
     """The first line of a proposal, which is the change; the rest is for `relab next`."""
     first = proposal.strip().partition("\n")[0].strip()
-    if first.startswith(NOTHING):
-        why = first.removeprefix(NOTHING).partition(": No: ")[0]  # the answer itself stands above
-        return w.say("next.nothing", why=why)
+    for key, begin in (("nothing", NOTHING), ("by_hand", BY_HAND)):
+        if first.startswith(begin):
+            why = first.removeprefix(begin).partition(": No: ")[0]  # the answer itself stands above
+            return w.say(f"next.{key}", why=why.removesuffix("."))
     if not first:
         return ""
     return w.say("next.why", change=first, where=shlex.quote(str(folder)))

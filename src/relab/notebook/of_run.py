@@ -50,7 +50,7 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words, roots: Se
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
-        differs=[heads(data["config"]["head"], w), *data["config"]["rows"][:KEYS]],
+        differs=[heads(data["config"]["head"], w), *data["config"]["rows"][:KEYS]] if has_settings(groups) else [],
         record=clean_record(record(groups, data, folder, w), clean), findings=finding_lines(data, w),
         command=list(data["commands"]), next=clean(next_step(folder, proposal, w)), name=name, date=date,
         facts=clean(facts(groups, data, parent, scored, said, name)) | {"source": called(folder)},
@@ -90,6 +90,11 @@ def observations(run: History) -> list[str]:
     """What was seen in the parent and led to this run: the proposal's reasons."""
     intent = run.meta.get("intent")
     return [str(intent)] if intent and scoring.predicted_of(run) is not None else []
+
+
+def has_settings(groups: list[Group]) -> bool:
+    """Whether any run has recorded what was set; the seed alone tells nothing about that."""
+    return any(set(flatten(run.history.config)) - {"seed"} for group in groups for run in group.runs)
 
 
 def heads(row: list[str], w: Words) -> list[str]:
@@ -146,8 +151,10 @@ def _status(group: Group, w: Words) -> str:
 
 
 def outcomes(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Table:
-    """A row per config of the folder: seeds, episodes, the last evaluation with its interval, every seed's number."""
-    head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", "last", "every")]
+    """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number."""
+    judged = {x["metric"].startswith("eval/") for x in data["outcome"]}
+    last = "last" if judged == {True} else "training" if judged == {False} else "either"
+    head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", last, "every")]
     return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, data["outcome"], strict=True))]
 
 

@@ -58,6 +58,7 @@ class Entry:
     def markdown(self) -> str:
         """The entry as a person reads it."""
         w = words(self.lang)
+        same = "plan.same" if self.differs else "plan.unrecorded"
         parts = [
             f"## {md(self.title)}",
             *(w.say("label.answer", text=md(line)) for line in self.answer),
@@ -65,7 +66,7 @@ class Entry:
             w.say("label.prediction", text=md(self.prediction)) if self.prediction else "",
             *section(w, "start", [bullets(self.start)]),
             *section(w, "observations", [bullets(self.observations)]),
-            *section(w, "plan", [table(self.differs) if len(self.differs) > 1 else w.say("plan.same")]),
+            *section(w, "plan", [table(self.differs) if len(self.differs) > 1 else w.say(same)]),
             *section(w, "record", self._record(w)),
             *section(w, "learnings", self._learnings(w)),
         ]

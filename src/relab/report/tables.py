@@ -186,7 +186,7 @@ def metric_row(name: str, column: Column) -> list[str]:
 
 
 def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
-    if len(values) > 2 and np.ptp(values) == 0:
+    if len(values) > 2 and (values == values[0]).all() and math.isfinite(values[0]):
         return "0"
     found = slope(steps / 1000, values)
     if not math.isfinite(found.slope):

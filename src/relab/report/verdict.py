@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from relab import glossary
-from relab.history import History
+from relab.history import History, end_rows, flaw
 from relab.stats import Interval, mean_interval
 from relab.width import number
 
@@ -59,6 +59,7 @@ class Verdict:
 def judge(run: History) -> Verdict:
     """Look at a run's evaluations, or its training returns where it has none."""
     metric, points = curve_points(run)
+    points = _ended(run, metric, points)
     if not points:
         return Verdict("none")
     if not is_return(metric):  # a loss that falls is no policy that learned
@@ -68,6 +69,15 @@ def judge(run: History) -> Verdict:
         return Verdict("broken", metric, points, random)
     best, (solved, level) = max(good, key=lambda p: p.mean), first_solved(run, metric, points)
     return Verdict(_kind(points, good, best, random), metric, points, random, best, solved, level)
+
+
+def _ended(run: History, metric: str, points: list[Point]) -> list[Point]:
+    """The points as they are; without a number at the end where the last rows of training are not all finite."""
+    found = run.columns.get(metric)
+    if not points or found is None or metric.startswith("eval/") or not flaw(found.values, end_rows(len(found.values))):
+        return points
+    last = points[-1]
+    return points if not math.isfinite(last.mean) else [*points[:-1], replace(last, mean=math.nan)]
 
 
 def _kind(points: list[Point], good: list[Point], best: Point, random: Point | None) -> str:
