@@ -47,8 +47,8 @@ test-kill: $(STAMP)  ## kill runs of everything KILLS=1000 times, resume them, c
 
 fuzz: $(STAMP)  ## search for bytes that break an importer, SECONDS=60 for each format; needs atheris in .venv
 	@$(PY) -c 'import atheris' 2>/dev/null || { echo "skipped: atheris is not installed ($(PY) -m pip install atheris)"; exit 0; }; \
-	set -e; for name in $$($(PY) -c 'from relab.importers.find import FORMATS; print(*FORMATS)'); do \
-	    echo "== $$name"; $(ONE_THREAD) $(PY) tests/fuzz/fuzz_importers.py $$name $(SECONDS); done
+	set -e; for name in $$($(PY) -c 'from relab.formats.read.find import FORMATS; print(*FORMATS)'); do \
+	    echo "== $$name"; $(ONE_THREAD) $(PY) tests/formats/fuzz/fuzz_importers.py $$name $(SECONDS); done
 
 check: $(STAMP)  ## ruff (lint and format) and mypy
 	$(PY) -m ruff check .

@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import machine, warn_if_busy, write
-from relab import jit, rollout
-from relab.algos import ppo
-from relab.configs.envs import Fish as Params
-from relab.configs.ppo import PPO
-from relab.envs.base import Worlds
-from relab.envs.fish import Fish
-from relab.media import write_film
+from relab.base.media import write_film
+from relab.config.envs import Fish as Params
+from relab.config.ppo import PPO
+from relab.train import rollout
+from relab.train.algos import ppo
+from relab.train.envs.base import Worlds
+from relab.train.envs.fish import Fish
+from relab.train.kernels import jit
 
 THREADS, REPEATS, STEPS = 2, 5, 60
 SIZES = ((25, 2048), (96, 512), (256, 256))  # fish, schools

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import BIN, machine, summary, timed, warn_if_busy, write
-from relab import config, provenance
-from relab.config import Layer
-from relab.configs.yaml_io import format_yaml
-from relab.index import Index
-from relab.jsonl import encode
+from relab.base.jsonl import encode
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.config.yaml_io import format_yaml
+from relab.record import provenance
+from relab.runs.index import Index
 
 RUNS, SEEDS, REPEATS = 100_000, 10, 5
 TARGETS = {"rebuild_runs_per_s": 2000, "list_s": 1.0, "group_s": 3.0}
@@ -67,7 +68,7 @@ def children_s() -> float:
 def make(root: Path, count: int) -> None:
     """Folders as a small run leaves them, but for the rows of its metrics."""
     words = {"env": "cartpole", "algo.lr": "0.001234", "seed": "0"}
-    values = config.to_dict(config.resolve([Layer("command line", words)]).config)
+    values = layers.to_dict(layers.resolve([Layer("command line", words)]).config)
     text = format_yaml(values)
     facts = {"schema": 1, "status": "finished", "threads": 1, "command": "relab train ppo env=cartpole", "parent": None,
              "spec": {"env": "cartpole-v1", "horizon": 500, "agents": 1}, "packages": provenance.packages(),

@@ -27,16 +27,18 @@ import numpy as np
 
 from benchmarks.common import ROOT, machine, write
 from benchmarks.notes_sentences import SETS
-from relab.configs.views import flatten
-from relab.health import examine, notes
-from relab.health.view import Curve, View
+from relab.config.views import flatten
+from relab.health import examine
+from relab.health.curve import Curve
+from relab.health.view import View
+from relab.notebook.check import notes
 from relab.stats.rates import wilson
 
 RUNS = 10  # seeds of relab's own
 CHILDREN = {"one": ("algo.lr", "0.0005"), "two": ("algo.clip", "0.1"), "three": ("algo.ent_coef", "0.03"),
             "four": ("algo.gamma", "0.95"), "five": ("algo.lam", "0.8"), "six": ("algo.value_coef", "0.9"),
             "seven": ("algo.max_grad_norm", "1.0"), "eight": ("algo.lr", "0.008")}  # fmt: skip
-PLACES = (ROOT / "tests/importers/fixtures/sb3", ROOT / "tests/importers/fixtures/rllib",
+PLACES = (ROOT / "tests/formats/read/fixtures/sb3", ROOT / "tests/formats/read/fixtures/rllib",
           ROOT / "tests/health/histories/healthy", ROOT / "tests/health/histories/faulty",
           ROOT.parent / "shared/corpus")  # fmt: skip
 PER_RUN = 2  # sentences of each kind about one run

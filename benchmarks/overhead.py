@@ -9,8 +9,10 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.common import machine, warn_if_busy, write
-from relab import config, history, train
-from relab.config import Layer
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.record import history
+from relab.train import loop
 
 SETTINGS = {
     "env": "benchmarks.reach_env:Reach", "total_steps": "4_000_000", "envs": "1024", "steps": "64", "epochs": "4",
@@ -21,10 +23,10 @@ PARTS = ("collect", "update", "log", "eval", "save")
 
 def main() -> None:
     warn_if_busy(started := machine())
-    found = config.resolve([Layer("benchmark", SETTINGS)])
+    found = layers.resolve([Layer("benchmark", SETTINGS)])
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root) / "run"
-        outcome = train.start(found.config, folder, found.provenance, {"command": "benchmark"})
+        outcome = loop.start(found.config, folder, found.provenance, {"command": "benchmark"})
         run = history.load(folder)
     seconds = {part: float(run.column(f"time/{part}_s").values.sum()) for part in PARTS}
     elapsed = float(run.column("time/elapsed_s").values[-1])

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import machine, warn_if_busy, write
-from relab.execute import submit
-from relab.execute.queue import Queue
+from relab.lab.execute import submit
+from relab.lab.execute.queue import Queue
 
 RUNS = 1000
 WORK = [sys.executable, "-m", "relab.cli", "queue", "work", "--workers", "1", "--json"]

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.envs.base import Outcome
-from relab.jit import njit
-from relab.rng import uniform
-from relab.types import Action, Spec
+from relab.record.spec import Action, Spec
+from relab.train.envs.base import Outcome
+from relab.train.kernels.jit import njit
+from relab.train.kernels.rng import uniform
 
 
 @dataclass(frozen=True)

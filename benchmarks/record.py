@@ -10,8 +10,8 @@ import time
 from pathlib import Path
 
 from benchmarks.common import machine, warn_if_busy, write
-from relab import glossary, history
-from relab.record import Record
+from relab.record import glossary, history
+from relab.record.run_folder import Record
 
 ROWS, COLUMNS = 20_000, 50
 

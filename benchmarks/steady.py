@@ -14,10 +14,10 @@ import torch
 
 from benchmarks.common import machine, warn_if_busy, write
 from benchmarks.reach_env import Reach
-from relab.algos import ppo
-from relab.algos.ppo_learner import TorchLearner
-from relab.blas import matmul
-from relab.configs.ppo import PPO
+from relab.config.ppo import PPO
+from relab.train.algos import ppo
+from relab.train.algos.ppo_learner import TorchLearner
+from relab.train.kernels.blas import matmul
 
 THREADS, ROUNDS = 2, 20
 CFG = PPO(envs=1024, steps=64, epochs=4, minibatches=4, hidden=(64, 64))

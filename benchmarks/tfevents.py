@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from benchmarks.common import ROOT, machine, summary, timed, warn_if_busy, write
-from relab.importers import tfevents
+from relab.formats.read import tfevents
 
 PEER = ROOT / ".venv-sb3" / "bin" / "python"
 PEER_SCRIPT = ROOT / "benchmarks" / "peers" / "tb_read.py"

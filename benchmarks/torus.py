@@ -13,9 +13,11 @@ import time
 from pathlib import Path
 
 from benchmarks.common import machine, warn_if_busy, write
-from relab import config, history, train
-from relab.config import Layer
-from relab.studies.torus.steps import DOCUMENT
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.lab.studies.torus.steps import DOCUMENT
+from relab.record import history
+from relab.train import loop
 
 DOCUMENT_S, TARGET_S = 40 * 60 + 18, 60
 PARTS = ("collect", "update", "probes", "log", "save", "eval")
@@ -29,10 +31,10 @@ def cpu() -> float:
 def main(iterations: int = 200, threads: int = 2) -> None:
     warn_if_busy(started := machine())
     settings = {"threads": threads, "total_steps": iterations * 3200}
-    found = config.resolve([Layer("benchmark", DOCUMENT | settings)])
+    found = layers.resolve([Layer("benchmark", DOCUMENT | settings)])
     with tempfile.TemporaryDirectory() as root:
         begin, before = time.perf_counter(), cpu()
-        train.start(found.config, Path(root) / "run", found.provenance, {"command": "benchmark"})
+        loop.start(found.config, Path(root) / "run", found.provenance, {"command": "benchmark"})
         wall, used = time.perf_counter() - begin, cpu() - before
         run = history.load(Path(root) / "run")
     parts = {name: round(float(run.columns[f"time/{name}_s"].values.sum()), 2) for name in PARTS}

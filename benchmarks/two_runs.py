@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import machine, summary, warn_if_busy, write
-from relab.execute import local
+from relab.lab.execute import local
 
 ROUNDS = 5
 STEPS = 200_000

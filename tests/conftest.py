@@ -12,8 +12,9 @@ import pytest
 
 import apart
 import kernels
+from where import ROOT
 
-REPO = Path(__file__).resolve().parents[1]
+REPO = ROOT
 BASE, WATCH, BEFORE = pytest.StashKey[Path](), pytest.StashKey[apart.Watch](), pytest.StashKey[set[str]]()
 
 

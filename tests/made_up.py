@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relab import config, experiment
-from relab.config import Layer
-from relab.jsonl import encode, read_json, write_atomic
-from relab.record import Record
+from relab.base.jsonl import encode, read_json, write_atomic
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.lab import experiment
+from relab.record.run_folder import Record
 
 WHEN = "2026-11-16T03:00:00.000Z"
 
@@ -18,7 +19,7 @@ WHEN = "2026-11-16T03:00:00.000Z"
 def settings(**changes: Any) -> dict[str, Any]:
     """A resolved config of PPO on CartPole; keys are written algo__lr for algo.lr."""
     typed = {"env": "cartpole", "total_steps": 2048, **{k.replace("__", "."): v for k, v in changes.items()}}
-    return config.to_dict(config.resolve([Layer("made up", typed)]).config)
+    return layers.to_dict(layers.resolve([Layer("made up", typed)]).config)
 
 
 def run(folder: Path, value: float | Sequence[float], meta: Mapping[str, Any] | None = None, **changes: Any) -> Path:

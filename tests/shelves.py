@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from relab import config
-from relab.config import Layer
-from relab.jsonl import encode, read_json, write_atomic
-from relab.record import Record
+from relab.base.jsonl import encode, read_json, write_atomic
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.record.run_folder import Record
 
 LONG_AGO = 1_700_000_000
 
@@ -18,8 +18,8 @@ LONG_AGO = 1_700_000_000
 def make(folder: Path, returns: tuple[float, ...] = (10.0, 20.0), **words: str) -> Path:
     """A finished run; settings are written algo__lr for algo.lr."""
     typed = {"env": "cartpole", "seed": "0"} | {key.replace("__", "."): value for key, value in words.items()}
-    found = config.resolve([Layer("command line", typed)])
-    settings = config.to_dict(found.config)
+    found = layers.resolve([Layer("command line", typed)])
+    settings = layers.to_dict(found.config)
     with Record.create(folder, settings, found.provenance, {"seed": settings["seed"]}) as record:
         for step, mode, shift in ((0, "det", -5), (2048, "det", 0), (2048, "sampled", 1)):
             episodes = [{"seed": i, "return": r + shift, "length": 9, "success": None, "end": "fell"}

@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
     repo = tmp_path / "repo"
     (repo / "tests").mkdir(parents=True)
     (repo / "src" / "relab").mkdir(parents=True)
-    for name in ("conftest.py", "apart.py", "kernels.py"):
+    for name in ("conftest.py", "apart.py", "kernels.py", "where.py"):
         shutil.copy(HERE / name, repo / "tests" / name)
     (repo / "pyproject.toml").write_text(SETTINGS)
     for name in ("runs/one/meta.json", "experiments/LOG.md", ".relab/state"):
@@ -51,7 +51,7 @@ def project(tmp_path: Path) -> Path:
 
 def session(project: Path, user: dict[str, str], *bodies: str, workers: int = 0) -> tuple[int, str]:
     """pytest as the user would call it, in the repository's root, with a test of each body."""
-    text = "import os, pathlib, sqlite3, subprocess, sys\nREPO = pathlib.Path(__file__).parents[1]\n"
+    text = "import os, pathlib, sqlite3, subprocess, sys\nREPO = pathlib.Path(__file__).resolve().parents[1]\n"
     for number, body in enumerate(bodies):
         lines = "".join(f"    {line}\n" for line in body.splitlines())
         text += f"\ndef test_{number}(tmp_path):\n{lines}"
@@ -139,7 +139,7 @@ def test_the_demo_before_the_tests_changes_no_test(tmp_path, user):
     """Tests that ask what was tried before, called in a folder where all of it was."""
     made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
     made_up.answered(tmp_path / "experiments", "back", "{a: {lr: 0.3}, b: {lr: 0.001}}", [100, 20])
-    names = [f"{HERE}/test_tried.py", "-k", "cannot_be_read or next_tells or experiments_and_their"]
+    names = [f"{HERE}/advise/test_tried.py", "-k", "cannot_be_read or next_tells or experiments_and_their"]
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={HERE.parent}", *names]
     done = subprocess.run([*command, "-c", str(HERE.parent / "pyproject.toml")], env=user, cwd=tmp_path, text=True,
                           capture_output=True, check=False)  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import relab
-from relab.configs.base import ConfigError
+from relab.config.base import ConfigError
 
 ROOT = Path(__file__).resolve().parent / "health" / "histories"
 HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import relab
-from relab import processes
+from relab.base import processes
 
 SRC = Path(relab.__file__).parents[1]
 HOSTILE = ("queue", "random", "tokenize", "types", "json", "numpy", "socket", "tempfile", "inspect", "signal")
@@ -29,7 +29,7 @@ seeds: [0]
 """
 ENV = """\
 import random
-from relab.envs.cartpole import CartPole as Env
+from relab.train.envs.cartpole import CartPole as Env
 assert random.random() < 1, "the standard library's"
 """
 
@@ -110,7 +110,7 @@ def test_processes_of_the_fault_suite_start_safely(run, tmp_path):
     """A case that does not exist is refused by the child itself: it came as far as our code."""
     script = tmp_path / "bin" / "faults"
     script.write_text(
-        "from pathlib import Path\nfrom relab.suite import Case, make_all\n"
+        "from pathlib import Path\nfrom relab.lab.faults.suite import Case, make_all\n"
         "if __name__ == '__main__':\n"
         "    try:\n        make_all(Path('out'), [Case(None, 'nowhere', 0)], 2, print)\n"
         "    except KeyError as error:\n        print('refused', error)\n"

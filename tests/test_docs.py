@@ -16,8 +16,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from relab.cli import COMMANDS
+from where import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = {"", "bash", "sh", "shell", "console", "text"}  # fences that may hold command lines
 COMMAND_LINE = re.compile(r"^\s*(?:[$>] )?(?:\S*/bin/)?relab\s+(\S+)")

@@ -1,6 +1,6 @@
-"""Does every module import only what stands below it? The layout is a table here, and a failure names the line to move.
+"""Does every module import only what stands above it? The layout is a list, and a failure names the line to move.
 
-Three rules: imports go down the layers (or to the left within one); modules of one package import each other without a
+Three rules: a wing imports only those above it in docs/layout.txt; modules of one wing import each other without a
 cycle; the reading half never reaches torch, numba, mujoco or gymnasium, directly or through another module.
 """
 
@@ -16,54 +16,19 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).resolve().parents[1] / "src" / "relab"
+from where import ROOT
 
-# A unit is a module or a package right below relab. Within one layer a unit may import those to its left.
-LAYERS = {
-    0: "__init__ types terminal enclosed places processes width limits near names streams masks glossary levels logger"
-    " numbers jsonl interrupts provenance configs registry config record",
-    1: "history folders proposal lineage tried stats schedules jit rng blas crew optim normalise returns heads losses"
-    " nets fastmlp envs",
-    2: "rollout replay baseline",
-    3: "algos",
-    4: "probes checkpoint evaluation steering",
-    5: "media screen train judge faults",
-    6: "importers exporters shelf index listing checkup",
-    7: "health",
-    8: "answer advise",
-    9: "report notebook comparison",
-    10: "execute experiment suite sweep loop",
-    11: "studies",
-    12: "api web commands cli __main__",
-}
-PLACE = {unit: (layer, column) for layer, row in LAYERS.items() for column, unit in enumerate(row.split())}
+SRC = ROOT / "src" / "relab"
 
-# Units that must start fast and run without the `train` extra.
-READING = set(LAYERS[0].split()) | {
-    *(
-        "history",
-        "folders",
-        "proposal",
-        "lineage",
-        "tried",
-        "stats",
-        "schedules",
-        "importers",
-        "exporters",
-        "shelf",
-        "index",
-        "listing",
-        "checkup",
-        "health",
-        "advise",
-        "answer",
-        "report",
-        "notebook",
-        "comparison",
-        "web",
-    ),
-}
-AT_IMPORT = {"commands", "cli", "api", "__main__"}  # light when imported; their functions load the rest when called
+# A unit is a wing (a package right below relab) or one of the doors that users come in by. docs/layout.txt lists them
+# in the order in which they may import, each only from those above it; README's tree and docs/modules.md come from it.
+LAYOUT = SRC.parents[1] / "docs" / "layout.txt"
+UNITS = [line.split()[0].rstrip("/").removesuffix(".py") for line in LAYOUT.read_text(encoding="utf-8").splitlines()]
+PLACE = {unit: place for place, unit in enumerate(["__init__", *UNITS])}
+
+# Units that must start fast and run without the `train` extra: all that stand above training, and the logger.
+READING = {*UNITS[: UNITS.index("train")], "logger", "__init__"}
+AT_IMPORT = {"commands", "cli", "api"}  # light when imported; their functions load the rest when called
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
 LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function
 
@@ -84,13 +49,13 @@ class Import:
 
 
 def module_name(file: Path, src: Path) -> str:
-    """relab/envs/base.py -> relab.envs.base; a package is named by its folder."""
+    """relab/train/envs/base.py -> relab.train.envs.base; a package is named by its folder."""
     parts = [src.name, *file.relative_to(src).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 def unit_of(module: str) -> str:
-    """relab.envs.base -> envs; relab itself -> __init__."""
+    """relab.train.envs.base -> envs; relab itself -> __init__."""
     return [*module.split("."), "__init__"][1]
 
 
@@ -167,12 +132,12 @@ def ours(found: list[Import], src: Path) -> list[Import]:
 def unplaced(src: Path) -> list[str]:
     """Units that the table does not know."""
     units = {unit_of(module) for module in read_tree(src)}
-    advice = "has no place in LAYERS of tests/test_layout.py: add it to the lowest layer that its imports allow"
+    advice = "has no place in docs/layout.txt: put it into the wing whose question it answers"
     return [f"{src.name}/{unit} {advice}" for unit in sorted(units - set(PLACE))]
 
 
 def upward(src: Path) -> list[str]:
-    """Imports that point to the same place's right or to a larger layer."""
+    """Imports that point down the list."""
     problems = []
     for module, found in read_tree(src).items():
         here = unit_of(module)
@@ -184,10 +149,8 @@ def upward(src: Path) -> list[str]:
 
 
 def describe_upward(each: Import, here: str, there: str) -> str:
-    layers = f"{here} is in layer {PLACE[here][0]}, {there} in layer {PLACE[there][0]}"
-    if PLACE[here][0] == PLACE[there][0]:
-        layers = f"both are in layer {PLACE[here][0]}, where {there} stands to the right of {here}"
-    return f"{each.where}: {here} imports {each.target}, but {layers}. Move what is needed down, or move the caller up"
+    order = f"{there} stands below {here} in docs/layout.txt"
+    return f"{each.where}: {here} imports {each.target}, but {order}. Move what is needed up, or the caller down"
 
 
 def cycles(src: Path) -> list[str]:
@@ -222,7 +185,7 @@ def chain(
 
 
 def with_parents(found: list[Import], src: Path) -> list[Import]:
-    """Importing relab.envs.base runs relab/envs/__init__.py too."""
+    """Importing relab.train.envs.base runs relab/envs/__init__.py too."""
     packages = [replace(each, target=each.target.rpartition(".")[0]) for each in ours(found, src) if "." in each.target]
     return found + packages
 
@@ -274,7 +237,7 @@ def test_reading_half_is_light():
 
 def test_importing_the_command_line_loads_nothing_heavy():
     code = (
-        "import sys, relab.cli, relab.history, relab.config, relab.commands.diff, relab.commands.train\n"
+        "import sys, relab.cli, relab.record.history, relab.config.layers, relab.commands.diff, relab.commands.train\n"
         "print(*sorted({'torch', 'numba', 'mujoco', 'gymnasium', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -301,67 +264,62 @@ def tree(tmp_path):
 
 def test_a_clean_tree_passes(tree):
     files = {
-        "types.py": "import json",
-        "config.py": "from relab.types import X",
-        "train.py": "import torch\nfrom . import config",
+        "base/text.py": "import json",
+        "config/layers.py": "from relab.base.text import X",
+        "train/loop.py": "import torch\nfrom relab.config import layers",
     }
     src = tree(files)
     assert (unplaced(src), upward(src), cycles(src), heavy(src)) == ([], [], [], [])
 
 
-def test_an_unknown_module_is_named(tree):
+def test_an_unknown_wing_is_named(tree):
     (problem,) = unplaced(tree({"gadgets.py": ""}))
     assert "relab/gadgets" in problem
-    assert "add it" in problem
+    assert "docs/layout.txt" in problem
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "x = 1\nfrom relab.train import run",
-        "x = 1\nfrom .train import run",
-        "x = 1\nfrom . import train",
-        "x = 1\nimport relab.train",
-        "def f():\n    from relab import train",
-        "import importlib\nimportlib.import_module('relab.train')",
+        "x = 1\nfrom relab.train.loop import run",
+        "x = 1\nfrom ..train.loop import run",
+        "x = 1\nfrom .. import train",
+        "x = 1\nimport relab.train.loop",
+        "def f():\n    from relab.train import loop",
+        "import importlib\nimportlib.import_module('relab.train.loop')",
     ],
 )
 def test_an_upward_import_is_found_with_its_line(tree, text):
-    (problem,) = upward(tree({"config.py": text, "train.py": ""}))
-    assert "config.py:2" in problem
-    assert "config is in layer 0, train in layer 5" in problem
+    (problem,) = upward(tree({"config/layers.py": text, "train/loop.py": ""}))
+    assert "layers.py:2" in problem
+    assert "train stands below config" in problem
 
 
-def test_within_a_layer_imports_go_left(tree):
-    assert upward(tree({"envs/base.py": "from relab import rng", "rng.py": ""})) == []
-    (problem,) = upward(tree({"envs/base.py": "", "rng.py": "import relab.envs.base"}))
-    assert "to the right of rng" in problem
-
-
-def test_a_cycle_inside_a_package_is_found(tree):
-    found = cycles(tree({"envs/a.py": "from .b import x", "envs/b.py": "def f():\n    from relab.envs import a"}))
-    assert any("relab.envs.a -> relab.envs.b -> relab.envs.a" in problem for problem in found)
-    assert cycles(tree({"envs/a.py": "from .b import x", "envs/b.py": ""})) == []
+def test_a_cycle_inside_a_wing_is_found(tree):
+    found = cycles(tree({"stats/a.py": "from .b import x", "stats/b.py": "def f():\n    from relab.stats import a"}))
+    assert any("relab.stats.a -> relab.stats.b -> relab.stats.a" in problem for problem in found)
+    assert cycles(tree({"stats/a.py": "from .b import x", "stats/b.py": ""})) == []
 
 
 def test_heavy_imports_of_the_reading_half_are_found_through_other_modules(tree):
-    src = tree({"history.py": "def f():\n    from relab.nets import mlp", "nets.py": "import torch.nn"})
-    (problem,) = heavy(src)
+    files = {"record/history.py": "def f():\n    from relab.train.nets import mlp", "train/nets.py": "import torch.nn"}
+    (problem,) = heavy(tree(files))
     assert "history.py:2" in problem
-    assert "relab.history -> relab.nets -> torch.nn" in problem
+    assert "relab.record.history -> relab.train.nets -> torch.nn" in problem
 
 
 def test_a_heavy_package_is_found_behind_its_light_module(tree):
-    src = tree({"history.py": "import relab.envs.base", "envs/__init__.py": "import numba", "envs/base.py": ""})
-    assert "relab.history -> relab.envs -> numba" in heavy(src)[0]
+    files = {"record/history.py": "import relab.train.base", "train/__init__.py": "import numba", "train/base.py": ""}
+    assert "relab.record.history -> relab.train -> numba" in heavy(tree(files))[0]
 
 
 def test_the_command_line_may_load_heavy_modules_inside_functions_only(tree):
-    assert heavy(tree({"cli.py": "def f():\n    from relab import train", "train.py": "import torch"})) == []
-    assert heavy(tree({"cli.py": "from relab import train", "train.py": "import torch"})) != []
+    loop = {"train/loop.py": "import torch"}
+    assert heavy(tree({"cli.py": "def f():\n    from relab.train import loop", **loop})) == []
+    assert heavy(tree({"cli.py": "from relab.train import loop", **loop})) != []
 
 
 def test_lazy_packages_and_types_are_allowed_where_they_cost_nothing(tree):
     typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"
-    assert heavy(tree({"record.py": typed, "report/render.py": "def f():\n    import matplotlib"})) == []
+    assert heavy(tree({"record/history.py": typed, "report/render.py": "def f():\n    import matplotlib"})) == []
     assert heavy(tree({"report/render.py": "import matplotlib.pyplot"})) != []

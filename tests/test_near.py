@@ -6,9 +6,11 @@ import random
 
 import pytest
 
-from relab import cli, glossary, near
+from relab import cli
+from relab.base import near
 from relab.cli import main
-from relab.names import ADJECTIVES, ANIMALS, near_path
+from relab.record import glossary
+from relab.record.names import ADJECTIVES, ANIMALS, near_path
 
 
 @pytest.mark.parametrize(

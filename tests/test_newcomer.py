@@ -68,7 +68,7 @@ def test_limits_are_wrapped_and_not_cut(logs, capsys, monkeypatch, columns):
 @pytest.fixture
 def opens(monkeypatch) -> list[str]:
     """The files that are opened to be read as a whole, one entry each time."""
-    from relab import limits
+    from relab.base import limits
 
     found: list[str] = []
     blocks = limits.blocks
@@ -78,7 +78,7 @@ def opens(monkeypatch) -> list[str]:
 
 @pytest.mark.parametrize("column", ["loss", "seed"])
 def test_a_log_that_has_not_changed_is_not_read_again_to_be_listed(tmp_path, opens, column, capsys):
-    from relab.importers import tabular
+    from relab.formats.read import tabular
 
     log = tmp_path / "logs" / "progress.csv"
     log.parent.mkdir()
@@ -100,7 +100,7 @@ def test_a_log_that_has_not_changed_is_not_read_again_to_be_listed(tmp_path, ope
 
 
 def test_what_a_log_held_is_forgotten_with_the_log(tmp_path):
-    from relab.index import Index
+    from relab.runs.index import Index
 
     (tmp_path / "a.csv").write_text("step,return\n1,2\n")
     (tmp_path / "b.csv").write_text("step,return\n1,2\n")
@@ -159,8 +159,8 @@ def test_many_runs_are_listed_with_those_that_diverged(tmp_path, monkeypatch, ca
 
 
 def test_infinity_reaches_no_level(tmp_path, monkeypatch, capsys):
-    from relab import answer
-    from relab.history import Column, History
+    from relab.comparison import answer
+    from relab.record.history import Column, History
 
     steps, values = np.arange(4), np.array([0.0, np.inf, 1.0, 3.0])
     history = History(tmp_path, columns={"return/mean": Column(steps, values)})

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from relab import cli, terminal
-from relab.config import read_yaml, write_yaml
-from relab.jsonl import encode
+from relab import cli
+from relab.base import terminal
+from relab.base.jsonl import encode
+from relab.config.yaml_io import read_yaml, write_yaml
 from shelves import make, set_meta
 
 STEERING = "\x1b]0;title\x07\x1b[2J\x9b31m\r\x08\u202eabc\u2066\u200b\ufeff\x85\x00"

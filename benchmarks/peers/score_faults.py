@@ -4,8 +4,8 @@
 
 A folder is what sb3_faults.py, offline_runs.py or sheeprl wrote: FAULT/RUN, `healthy` among the faults. A fault counts
 as named when one of CAUSES is among the first three findings of its run, examined alone. CAUSES were written down from
-what a fault is, as in relab.faults.catalogue: a finding that says what is wrong, not that something is. A fault did no
-harm when the run ended clear of random all the same; where the level of random is not known, that cannot be told.
+what a fault is, as in relab.lab.faults.catalogue: a finding that says what is wrong, not that something is. A fault did
+no harm when the run ended clear of random all the same; where the level of random is not known, that cannot be told.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from relab.base.jsonl import RecordError
 from relab.health.examine import examine
 from relab.health.render import lead
-from relab.jsonl import RecordError
 from relab.stats.rates import wilson
 
 CAUSES: dict[str, set[str]] = {

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.peers.score_faults import share
-from relab.history import History
-from relab.importers import find
-from relab.jsonl import RecordError
-from relab.suite import Alarm, alarms
+from relab.base.jsonl import RecordError
+from relab.formats.read import find
+from relab.lab.faults.suite import Alarm, alarms
+from relab.record.history import History
 
 # What a run must reach in its last evaluation to count as healthy: Gymnasium's own thresholds where it has them.
 REACHED = {"cartpole": 475.0, "acrobot": -100.0, "mountaincar": -110.0, "pendulum": -250.0}

@@ -15,22 +15,22 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from relab import answer as answers
+from relab.base.jsonl import writing
+from relab.comparison import answer as answers
 from relab.comparison import numbers, pairs
 from relab.comparison.numbers import Asked
-from relab.config import require
-from relab.configs.views import MISSING, flatten
+from relab.config.base import require
+from relab.config.views import MISSING, flatten
+from relab.formats.read import find
+from relab.formats.read.find import Loaded
+from relab.formats.read.hints import Hints, of_folder, read_mapping
+from relab.formats.read.pattern import Pattern
+from relab.formats.read.spec import checked
+from relab.formats.read.unread import Unread
 from relab.health import examine as health
-from relab.importers import find
-from relab.importers.find import Loaded
-from relab.importers.hints import Hints, of_folder, read_mapping
-from relab.importers.pattern import Pattern
-from relab.importers.spec import checked
-from relab.importers.unread import Unread
-from relab.jsonl import writing
-from relab.report import gather
-from relab.report.gather import Group, Run, shown
-from relab.report.verdict import finals, interval_text
+from relab.runs import grouping
+from relab.runs.grouping import Group, Run, shown
+from relab.runs.verdict import finals, interval_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,8 +71,8 @@ class Runs:
     unread: list[Unread] = field(default_factory=list)  # files and folders that are no run, with the reason
 
     def __post_init__(self) -> None:
-        self.runs: list[Run] = [gather.make_run(each.history, each.name) for each in self.loaded]
-        self.groups: list[Group] = gather.grouped(self.runs)
+        self.runs: list[Run] = [grouping.make_run(each.history, each.name) for each in self.loaded]
+        self.groups: list[Group] = grouping.grouped(self.runs)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -114,7 +114,7 @@ class Runs:
 
     def table(self) -> list[dict[str, Any]]:
         """A row for each run: name, group, seed, state, outcome, and the settings that differ."""
-        keys = gather.differing(self.groups) if len(self.groups) > 1 else []
+        keys = grouping.differing(self.groups) if len(self.groups) > 1 else []
         return [
             {"run": run.name, "group": group.label, "seed": run.seed, "state": run.state,
              "metric": run.verdict.metric, "final": run.verdict.final, **{key: _setting(run, key) for key in keys}}

@@ -7,8 +7,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 
-from relab import terminal
-from relab.near import hint
+from relab.base import terminal
+from relab.base.near import hint
 
 # name -> (summary, module:function); imported when called, so that help is instant and reading never loads torch
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -120,8 +120,8 @@ def dispatch(words: list[str]) -> int:
 
 def call(name: str, words: list[str]) -> int:
     """Run one command; errors that a user can mend are told in one line, with the exit code that says what kind."""
-    from relab.configs.base import ConfigError
-    from relab.registry import UntrustedError, load
+    from relab.config.base import ConfigError
+    from relab.config.registry import UntrustedError, load
 
     try:
         return load(COMMANDS[name][1])(words)
@@ -163,7 +163,7 @@ def exit_code(name: str, stop: SystemExit) -> int:
 
 def why(error: OSError) -> str:
     """What the system said; of a full disk also what to do."""
-    from relab.jsonl import DiskFullError, disk_error
+    from relab.base.jsonl import DiskFullError, disk_error
 
     full = None if isinstance(error, DiskFullError) else disk_error(error, error.filename or "a file")
     return str(full or error)

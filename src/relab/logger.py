@@ -240,7 +240,7 @@ def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"
 
 
-# ---- Secrets: a short version of relab/masks.py, for a command line and settings
+# ---- Secrets: a short version of relab/base/masks.py, for a command line and settings
 
 _SHAPE = re.compile(
     r"-----BEGIN [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,10}-----(?:[^-]|-(?!-)){0,20000}(?:-{5,6}END [A-Z ]{0,40}-----)?"

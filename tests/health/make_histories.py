@@ -202,10 +202,11 @@ EDITED: dict[str, Callable[[Folder], None]] = {
 
 
 def train(settings: str, folder: Path) -> None:
-    from relab import config, provenance
-    from relab import train as training
+    from relab.config import layers
+    from relab.record import provenance
+    from relab.train import loop as training
 
-    found = config.resolve([config.Layer("command line", config.parse_overrides(settings.split()))])
+    found = layers.resolve([layers.Layer("command line", layers.parse_overrides(settings.split()))])
     facts = {"command": f"relab train ppo {settings}", "parent": None, "intent": None, **provenance.start().collect()}
     training.start(found.config, folder, found.provenance, facts)
 

@@ -243,7 +243,7 @@ def forgotten(copy: Copy) -> None:
 
 def same_seeds(copy: Copy) -> None:
     """Evaluations use the seeds of the training worlds."""
-    from relab.streams import world_seeds
+    from relab.base.streams import world_seeds
 
     run = marked(copy)
     for row in run.rows["evals.jsonl"]:

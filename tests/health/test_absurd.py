@@ -12,8 +12,8 @@ import pytest
 from test_bounds import ABSURD, changed
 
 from relab import cli
-from relab.configs.yaml_io import format_yaml
-from relab.history import load
+from relab.config.yaml_io import format_yaml
+from relab.record.history import load
 
 HEALTHY = Path(__file__).resolve().parent / "histories" / "healthy"
 RUNS = ("a2c-acrobot", "cartpole")

@@ -11,7 +11,7 @@ from relab.health.engine import ask_run
 from relab.health.examine import load_view
 from relab.health.rule import all_rules
 from relab.health.view import View
-from relab.history import History
+from relab.record.history import History
 
 ROOT = Path(__file__).resolve().parent / "histories" / "healthy"
 

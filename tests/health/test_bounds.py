@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from bounds import bounded
-from relab.configs.views import flatten
-from relab.health import engine, rules_units
+from relab.config.views import flatten
+from relab.health import engine
 from relab.health import rule as rules
 from relab.health.curve import Curve
+from relab.health.rules import units
 from relab.health.view import Group, View
-from relab.history import History, load
+from relab.record.history import History, load
 
 ROOT = Path(__file__).resolve().parent / "histories" / "faulty"
 SLUGS = list(rules.all_rules(plugins=False))
@@ -133,20 +134,20 @@ def jump(values: np.ndarray) -> tuple | None:
         before, after = float(np.median(left)), float(np.median(right))
         if before == 0 or after == 0 or np.ptp(left) > 0.05 * abs(before) or np.ptp(right) > 0.05 * abs(after):
             continue
-        if what := rules_units._factor(before, after):
+        if what := units._factor(before, after):
             return at, before, after, what
     return None
 
 
 @pytest.mark.parametrize("block", [1, 7, 100, 100_000])
 def test_a_change_of_unit_is_found_where_it_is_row_by_row(block, monkeypatch):
-    monkeypatch.setattr(rules_units, "BLOCK", block)
+    monkeypatch.setattr(units, "BLOCK", block)
     rng, found = np.random.default_rng(0), []
     for length, level in itertools.product((10, 11, 12, 40), (-3.0, 1.01, 1.5, 40.0, 0.0)):
         for at in range(0, length, 3):
             for after in (100 * level, level / 1000, math.copysign(math.expm1(abs(level)), level), level * 1.6):
                 values = np.where(np.arange(length) < at, level, after) * (1 + 0.01 * rng.random(length))
                 with np.errstate(all="ignore"):
-                    found.append(rules_units._jump(Curve("x", np.arange(length), values)))
+                    found.append(units._jump(Curve("x", np.arange(length), values)))
                 assert found[-1] == jump(values)
     assert {each[3] for each in found if each} == {"a factor of 100", "a factor of 1000", "symexp"}

@@ -5,16 +5,15 @@ The folders are kept out of the repository; where they are absent the tests are 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from relab.health import engine
 from relab.health.examine import examine, load_view
 from relab.health.render import lead
 from relab.health.rule import all_rules
+from where import ROOT
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+CORPUS = ROOT.parent / "shared" / "corpus"
 pytestmark = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"no real run records at {CORPUS}")
 
 RUN, PARENT = "2025-09-20T153515Z", "2025-09-20T152244Z"

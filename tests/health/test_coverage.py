@@ -9,9 +9,10 @@ import pytest
 
 from relab.health import coverage
 from relab.health.rule import all_rules
+from where import ROOT
 
 RULES = all_rules(plugins=False)
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "RULES.md"
+SHARED = ROOT.parent / "shared" / "RULES.md"
 
 
 @pytest.mark.parametrize("found", coverage.coverage(), ids=lambda c: c.id)

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from relab.health import engine
+from relab.health.curve import Curve
 from relab.health.rule import RULES, Finding, Missing, Rule, parse_parts, rule
-from relab.health.view import Curve, View
-from relab.history import Column, History
+from relab.health.view import View
+from relab.record.history import Column, History
 
 DOC = "What: a. Why: b. Known problems: c. Refuted by: d. Try: e."
 

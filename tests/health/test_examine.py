@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from relab import cli
-from relab.configs.base import ConfigError
-from relab.folders import state_of
+from relab.base.jsonl import RecordError
+from relab.base.places import STALE_S
+from relab.config.base import ConfigError
+from relab.formats.read.find import find
 from relab.health.examine import examine, load_view
 from relab.health.render import text
-from relab.importers.find import find
-from relab.jsonl import RecordError
-from relab.places import STALE_S
+from relab.record.state import state_of
 
 ROOT = Path(__file__).resolve().parent / "histories"
 HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"
@@ -320,7 +320,7 @@ def test_a_broken_memory_is_a_first_look(tmp_path, cache, capsys):
 
 def test_watch_tells_when_a_run_ends_and_stops(tmp_path, cache, capsys, monkeypatch):
     from relab.commands import examine as command
-    from relab.record import now
+    from relab.record.run_folder import now
 
     run = copy(HEALTHY / "cartpole", tmp_path / "runs" / "a", status="running", heartbeat=now())
     looks = iter([lambda: None, lambda: rewrite(run, status="finished")])

@@ -11,10 +11,10 @@ from relab.health import engine
 from relab.health.examine import examine
 from relab.health.rule import all_rules
 from relab.health.view import View
-from relab.history import Column, History
+from relab.record.history import Column, History
 from relab.schedules.command import parse_command
+from where import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus" / "fish"
 SLUGS = ("gate-contradiction", "redundant-threshold", "bar-under-floor", "gate-never-advances", "alert-unreachable",
          "schedule-overrun", "implied-sample-size")  # fmt: skip

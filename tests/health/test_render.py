@@ -9,9 +9,9 @@ from pathlib import Path
 from relab.health.examine import examine
 from relab.health.render import WIDTH, lead, text
 from relab.health.rule import Finding
+from where import FIXTURES
 
 HISTORIES = Path(__file__).resolve().parent / "histories"
-FIXTURES = Path(__file__).resolve().parents[1] / "importers" / "fixtures"
 
 
 def csv(folder: Path, name: str, header: str, *rows: str) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relab import glossary
 from relab.health import engine
 from relab.health.foreign import entropy_share, std_in_half_ranges
 from relab.health.rule import Missing, all_rules
 from relab.health.view import Group, View
-from relab.history import Column, History
+from relab.record import glossary
+from relab.record.history import Column, History
 
 RULES = all_rules(plugins=False)
 NAMES = [

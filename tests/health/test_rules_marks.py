@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from health.test_rules_foreign import asked, made
+from relab.base.streams import world_seeds
 from relab.health import engine
 from relab.health.view import Group
-from relab.streams import world_seeds
 
 PPO = {"algo": {"name": "ppo", "envs": 4}, "seed": 3}
 X = np.linspace(0, 1, 20)

@@ -8,14 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relab.formats.read import plans
 from relab.health import engine
 from relab.health.examine import examine
 from relab.health.rule import all_rules
 from relab.health.view import Group, View
-from relab.history import Column, History
-from relab.importers import plans
+from relab.record.history import Column, History
+from where import ROOT
 
-CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+CORPUS = ROOT.parent / "shared" / "corpus"
 
 
 def run(folder: Path, settings: dict, seed: int = 0, state: str = "finished", level: float = 1.0, **meta) -> View:

@@ -15,10 +15,11 @@ import pytest
 
 from relab.health.examine import examine
 from relab.health.rule import Finding, all_rules
+from where import TESTS
 
-TESTS = Path(__file__).resolve().parents[1]
+TESTS = TESTS
 LIST = Path(__file__).with_name("findings.txt")
-LOGS = ("health/histories/faulty", "health/histories/healthy", "importers/fixtures")
+LOGS = ("health/histories/faulty", "health/histories/healthy", "formats/read/fixtures")
 CORPUS = TESTS.parents[1] / "shared" / "corpus"
 REAL = ("drones", "fish", "torus")
 

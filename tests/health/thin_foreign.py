@@ -68,8 +68,8 @@ def rows_of(history: Any) -> list[dict[str, Any]]:
 
 
 def thin(source: Path, target: Path) -> None:
-    from relab.configs.yaml_io import write_yaml
-    from relab.importers import find
+    from relab.config.yaml_io import write_yaml
+    from relab.formats.read import find
 
     (run,) = find.load_all(source).runs
     history = run.history

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from relab import checkpoint
+from relab.train import checkpoint
 
 TOUCHING = ("write", "fsync", "rename", "replace", "ftruncate", "mkdir", "unlink", "rmdir")
 TEARABLE = (": write", ": save_file", ": write_bytes")  # the kernel may have done half of these

@@ -34,10 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from kill.deaths import TEARABLE, Deaths
 from kill.subjects import SUBJECTS, settings
-from relab import checkpoint, history, names, train
-from relab.jsonl import decode
-from relab.record import read_meta
-from runs import run
+from relab.base.jsonl import decode
+from relab.record import history, names
+from relab.record.run_folder import read_meta
+from relab.train import checkpoint, loop
+from small_runs import run
 
 HUNG_S = 120.0
 MOST = 6  # kills of one run
@@ -87,7 +88,7 @@ def go(folder: Path, subject: str, deaths: Deaths | None = None) -> None:
     if deaths is not None:
         deaths.install()
     if (folder / "meta.json").exists():
-        train.resume(folder)
+        loop.resume(folder)
     else:
         run(folder, **settings(subject))
     if deaths is not None and deaths.at is None:

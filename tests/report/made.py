@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relab.record import Record
+from relab.record.run_folder import Record
 
 RANDOM = {"return_mean": 20.0, "return_std": 8.0, "n": 100}
 

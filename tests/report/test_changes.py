@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relab.configs.views import MISSING, Change
+from relab.config.views import MISSING, Change
 from relab.report import sections
 from relab.report.changes import change_text, likely
 from report.made import made

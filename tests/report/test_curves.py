@@ -7,15 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from relab.record import Record
-from relab.report import curves, gather
+from relab.record.run_folder import Record
+from relab.report import curves
+from relab.runs import grouping
 from report.made import made
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
 
 def of(path, *given, **named):
-    return curves.curve(gather.load(path), *given, **named)
+    return curves.curve(grouping.load(path), *given, **named)
 
 
 def test_a_clock_that_began_again_runs_on():

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from relab.report import figure, gather
+from relab.report import figure
+from relab.runs import grouping
 from report.made import made
 
 UP = (10.0, 60.0, math.nan, 300.0)
@@ -18,7 +19,7 @@ def groups(tmp_path):
     for name, lr in (("low", 0.001), ("hi$gh", 0.1)):
         for seed in range(3):
             made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
-    return gather.load(tmp_path)
+    return grouping.load(tmp_path)
 
 
 def test_svg(groups):

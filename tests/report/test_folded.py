@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import time
-from pathlib import Path
 
 import pytest
 
-from relab.jsonl import encode
-from relab.record import Record
-from relab.report import course, gather, scales, sections
+from relab.base.jsonl import encode
+from relab.record.run_folder import Record
+from relab.report import course, scales, sections
 from relab.report.parts import local_time
+from relab.runs import grouping
 from report.made import made
+from where import HISTORIES
 
-HISTORIES = Path(__file__).parents[1] / "health" / "histories"
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
 
@@ -38,7 +38,7 @@ def scale(folder, **config):
                  "data/reward_max": 2.0, "policy/ratio_max": 30.0, "policy/kl": 0.1, "policy/clip_share": 0.6,
                  "optim/grad_norm": 50.0, "optim/grad_clipped_share": 1.0, "value/explained_variance": -0.5},
             )  # fmt: skip
-    return gather.load(folder)[0].runs[0]
+    return grouping.load(folder)[0].runs[0]
 
 
 def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
@@ -58,12 +58,12 @@ def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
 def test_what_is_missing_is_not_ok(tmp_path):
     found = scales.section_of(scale(tmp_path / "run", max_grad_norm=None))
     assert "gradient norm (a number for algo.max_grad_norm)" in found["lines"][1]
-    assert scales.section_of(gather.load(made(tmp_path / "bare", ()))[0].runs[0]) is None
+    assert scales.section_of(grouping.load(made(tmp_path / "bare", ()))[0].runs[0]) is None
 
 
 @pytest.mark.parametrize("name", ["cartpole", "pendulum", "herd", "ladder-both"])
 def test_healthy_runs_are_of_the_right_scale(name):
-    (group,) = gather.load(HISTORIES / "healthy" / name)
+    (group,) = grouping.load(HISTORIES / "healthy" / name)
     assert scales.section_of(group.runs[0])["lines"][0].startswith("all ")
 
 
@@ -72,7 +72,7 @@ def test_healthy_runs_are_of_the_right_scale(name):
 
 def test_health_tells_what_fired_and_what_did_not(tmp_path):
     folder = made(tmp_path / "run", UP)
-    key = gather.load(folder)[0].key
+    key = grouping.load(folder)[0].key
     fired = {
         "slug": "a",
         "severity": "error",
@@ -183,6 +183,6 @@ def test_a_run_without_a_clock(tmp_path):
     folder = made(tmp_path / "run", UP)
     (folder / "timing.jsonl").unlink()
     data = sections.build(folder)
-    assert math.isnan(course.elapsed(gather.load(folder)[0].runs[0].history))
+    assert math.isnan(course.elapsed(grouping.load(folder)[0].runs[0].history))
     assert data["budget"][0]["done"] == "4k of 10k steps, time not recorded"
     assert part(data, "Throughput") is None

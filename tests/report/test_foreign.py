@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from relab.commands import report
-from relab.history import History
-from relab.importers.source import put
-from relab.report import gather, render, sections, verdict
+from relab.formats.read.source import put
+from relab.record.history import History
+from relab.report import render, sections
+from relab.runs import grouping, verdict
 
 LONG_AGO = 1_600_000_000
 
@@ -109,7 +110,7 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
 
 
 def test_other_axes_keep_their_name(tmp_path):
-    groups = gather.grouped([gather.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
+    groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
     examined = {"asked": False, "fired": [], "shared": [], "not_checked": [], "muted": {}, "limits": [], "proposal": ""}
     data = sections.page(tmp_path, groups, examined, None, False)
     assert (data["curve"]["axis"], data["budget"][0]["steps"]) == ("episodes", "1 episodes")

@@ -74,7 +74,7 @@ def test_nothing_leaks_from_meta(tmp_path, place):
 
 @pytest.mark.parametrize("text", NOISE)
 def test_nothing_leaks_from_rows_and_findings(tmp_path, text):
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
     from report.made import made
 
     meta = {"machine": {"host": "bighost"}, "spec": {"env": text}}

@@ -8,8 +8,8 @@ import imageio.v2 as imageio
 import numpy as np
 import pytest
 
-from relab.configs.base import ConfigError
-from relab.history import Column, History
+from relab.config.base import ConfigError
+from relab.record.history import Column, History
 from relab.report import growing
 
 

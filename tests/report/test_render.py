@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 import pytest
 from markdown_it import MarkdownIt
 
+from relab.base.jsonl import encode
 from relab.commands import report
-from relab.jsonl import encode
 from relab.report import render, sections
 from report.made import made
 

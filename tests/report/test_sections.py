@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import runs
+import small_runs as runs
 from relab import cli
-from relab.jsonl import RecordError, encode
+from relab.base.jsonl import RecordError, encode
 from relab.report import course, sections
 from relab.report.share import Cleaner
 from report.made import made
+from where import FIXTURES, HISTORIES
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
@@ -47,7 +48,7 @@ def test_above_random_is_required(tmp_path):
 
 def test_a_log_that_begins_after_the_start_is_held_against_random():
     """Stable-Baselines3 evaluates first when it has learned for a while: no gain since then is not nothing learned."""
-    folder = Path(__file__).parents[1] / "importers" / "fixtures" / "sb3" / "ppo_cartpole_seed0"
+    folder = FIXTURES / "sb3" / "ppo_cartpole_seed0"
     told = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
     assert sections.build(folder)["sentence"].startswith(told)
 
@@ -192,8 +193,8 @@ def test_nan_is_counted_and_not_averaged(tmp_path):
 
 
 def test_time_of_a_resumed_run_adds_up(tmp_path):
-    from relab import history
-    from relab.record import Record
+    from relab.record import history
+    from relab.record.run_folder import Record
 
     folder = made(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
@@ -202,12 +203,12 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
 
 
 def test_a_speed_from_a_busy_machine_is_marked():
-    from relab.report import gather
+    from relab.runs import grouping
 
-    histories = Path(__file__).resolve().parents[1] / "health" / "histories"
+    histories = HISTORIES
     said = {}
     for name in ("faulty/busy-machine", "healthy/cartpole"):
-        found = course.throughput(gather.load(histories / name)[0].runs[0])
+        found = course.throughput(grouping.load(histories / name)[0].runs[0])
         said[name] = " ".join(found["lines"])
     assert "the machine was busy in 75% of the rows (load 6 on 2 cores)" in said["faulty/busy-machine"]
     assert "busy" not in said["healthy/cartpole"]

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from relab.configs.yaml_io import parse_yaml
+from relab.config.yaml_io import parse_yaml
 from relab.schedules import from_mapping, lint, parse_command
 from relab.schedules.command import flags_of, words_of
 from relab.schedules.gate import ScheduleError

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from relab.importers import find
+from relab.formats.read import find
 from relab.schedules import from_mapping
 from relab.schedules.command import parse_command
 from relab.schedules.course import Course, lookup
 from relab.schedules.gate import Gate, GateState, decide, parse_condition
 from relab.schedules.stage import Plan, Stage, next_starts, parse_queue, place_in
+from where import ROOT
 
-FISH = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "fish"
+FISH = ROOT.parent / "shared" / "corpus" / "fish"
 needs_fish = pytest.mark.skipif(not FISH.is_dir(), reason="the fish records are not in ../shared/corpus")
 
 

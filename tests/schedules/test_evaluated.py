@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from relab.importers import find
+from relab.base.streams import generator
+from relab.formats.read import find
 from relab.report import drawings
-from relab.report.gather import load
 from relab.report.schedule import schedule
+from relab.runs.grouping import load
 from relab.schedules import change, evaluated
 from relab.schedules.evaluated import Episode
 from relab.schedules.gate import ScheduleError
 from relab.schedules.sources import read_starts
-from relab.streams import generator
+from where import ROOT
 
-FISH = Path(__file__).resolve().parents[2].parent / "shared" / "corpus" / "fish"
+FISH = ROOT.parent / "shared" / "corpus" / "fish"
 needs_fish = pytest.mark.skipif(not FISH.is_dir(), reason="the fish records are not in ../shared/corpus")
 
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from relab.configs.envs import Fish as Params
-from relab.envs.base import Worlds
-from relab.envs.fish import Fish
-from relab.envs.fish_moves import KEEP
+from relab.config.envs import Fish as Params
 from relab.schedules.spawn import covered, floor_after_moves, step_one_floor
+from relab.train.envs.base import Worlds
+from relab.train.envs.fish import Fish
+from relab.train.envs.fish_moves import KEEP
 
 N = 2000  # schools of 25: 50,000 fish
 

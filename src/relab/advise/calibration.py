@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.advise.proposal import told
 from relab.advise.score import HIT, INTERVAL, LEVEL, MISS, OPEN, Score
-from relab.places import printable
-from relab.proposal import told
-from relab.width import cut, number, rows
+from relab.base.places import printable
+from relab.base.text import cut, number, rows
 
 CHANGE = 44  # columns for what was changed
 

@@ -10,11 +10,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relab import config, registry
 from relab.advise.predict import ENOUGH, LARGEST, has_values, plural, same_task, unlike
-from relab.configs.coerce import coerce
-from relab.folders import seed_of
+from relab.config import layers as config
+from relab.config import registry
+from relab.config.coerce import coerce
 from relab.health.view import View
+from relab.record.state import seed_of
 
 Changes = Mapping[str, tuple[Any, Any]]
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from relab.config import SYNONYMS
+from relab.advise.proposal import typed
+from relab.config.layers import SYNONYMS
 from relab.health.rule import Finding
 from relab.health.view import View
-from relab.proposal import typed
 
 
 def words(view: View, diff: Mapping[str, Mapping[str, Any]]) -> str:

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.advise.proposal import Cost, Predicted
 from relab.advise.recipes import is_number
-from relab.configs.views import diff
-from relab.folders import group_key, seed_of
+from relab.base.text import number
+from relab.config.views import diff
 from relab.health.rule import Missing
 from relab.health.view import Evaluation, View
-from relab.proposal import Cost, Predicted
-from relab.width import number
+from relab.record.state import group_key, seed_of
 
 QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
 ENOUGH = 5  # seeds from which an interval has been shown to hold (docs/statistics.md)

@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relab import tried
-from relab.advise import foreign, question
+from relab.advise import foreign, question, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
+from relab.advise.proposal import FILE, Nothing, Proposal, new_values, told
 from relab.advise.recipes import EVIDENCE, Suggestion, evidence, suggest, worse
-from relab.folders import group_key, state_of
+from relab.advise.tried import Tried
+from relab.base.jsonl import RecordError
+from relab.base.text import number
+from relab.health.curve import Curve
 from relab.health.examine import Report
 from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
-from relab.health.view import Curve, View
-from relab.history import load
-from relab.jsonl import RecordError
-from relab.proposal import FILE, Nothing, Proposal, new_values, told
-from relab.tried import Tried
-from relab.width import number
+from relab.health.view import View
+from relab.record.history import load
+from relab.record.state import group_key, state_of
 
 SURE = 3.0  # standard errors of a slope from which a run still improves
 NEIGHBOURS = 200  # run folders beside a run that are read at most

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relab import config
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import ENOUGH, cost
-from relab.config import ConfigError
+from relab.advise.proposal import FILE, Cost, Nothing, Predicted, Proposal, new_values, typed
+from relab.base.jsonl import RecordError, inside, read_json
+from relab.config import layers
+from relab.config.base import ConfigError
 from relab.health.examine import Report
 from relab.health.view import View
-from relab.jsonl import RecordError, inside, read_json
-from relab.proposal import FILE, Cost, Nothing, Predicted, Proposal, new_values, typed
 
 YES, OPEN = "yes", "cannot tell yet"
 MOST_SEEDS = 1000  # more is no plan but a sign that the effect asked for is too small
@@ -38,7 +38,7 @@ def read(root: Path) -> Asked | None:
     if not (root / "experiment.yaml").is_file():
         return None
     try:
-        said = config.read_yaml(inside(root, "experiment.yaml"))
+        said = layers.read_yaml(inside(root, "experiment.yaml"))
     except (ConfigError, RecordError, OSError):
         return None
     answers = read_answers(root)
@@ -114,14 +114,14 @@ def adopt(asked: Asked, row: Mapping[str, Any], root: Path, report: Report) -> P
 
 def settings(asked: Asked, names: tuple[str, str], root: Path) -> dict[str, tuple[Any, Any]]:
     """key -> (control's, winner's), of the settings that differ; a command's keys are its placeholders."""
-    found = config.diff(*(variant(asked, name, root) for name in names))
-    return {c.key: (c.a, c.b) for c in found if config.MISSING not in (c.a, c.b) and c.key != "seed"}
+    found = layers.diff(*(variant(asked, name, root) for name in names))
+    return {c.key: (c.a, c.b) for c in found if layers.MISSING not in (c.a, c.b) and c.key != "seed"}
 
 
 def variant(asked: Asked, name: str, root: Path) -> dict[str, Any]:
     """A variant's settings: all of them where they are kept, else those that were declared."""
     try:
-        return config.read_yaml(inside(root, f"variants/{name}.yaml"))
+        return layers.read_yaml(inside(root, f"variants/{name}.yaml"))
     except (ConfigError, RecordError, OSError):
         return asked.variants[name]
 

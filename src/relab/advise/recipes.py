@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
-from relab import config, registry
-from relab.configs.presets import PRESETS
-from relab.configs.views import change_size, diff
+from relab.config import layers, registry
+from relab.config.presets import PRESETS
+from relab.config.views import change_size, diff
 from relab.health.rule import Finding
 from relab.health.view import View, clear
 
@@ -100,7 +100,7 @@ def _set_back(found: Finding, view: View, findings: Sequence[Finding]) -> Sugges
     if parent is None or not worse(view, parent):
         return None
     changed = {c.key: (c.b, c.a) for c in diff(parent.history.config, view.history.config)
-               if c.key in {str(e.metric) for e in found.evidence} and config.MISSING not in (c.a, c.b)}  # fmt: skip
+               if c.key in {str(e.metric) for e in found.evidence} and layers.MISSING not in (c.a, c.b)}  # fmt: skip
     symptoms = [f for f in findings if f.run == found.run and f.explained_by == found.slug]
     named = {key for f in symptoms for key in RECIPES.get(f.slug, Recipe({})).keys}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
@@ -149,9 +149,9 @@ def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
     if not isinstance(algo, str) or algo not in registry.ALGOS:
         return []
     preset = PRESETS.get((algo, env)) if isinstance(env, str) else None
-    defaults = {key: leaf.default for key, leaf in config.schema(algo, None).items()}
+    defaults = {key: leaf.default for key, leaf in layers.schema(algo, None).items()}
     who = "relab's default" if preset is None else f"relab's preset for {env}"
-    return [(who, defaults | config.flatten(preset or {}))]
+    return [(who, defaults | layers.flatten(preset or {}))]
 
 
 def is_number(x: Any) -> TypeGuard[float]:

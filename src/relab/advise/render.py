@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relab.places import printable as clean
-from relab.proposal import Nothing, Predicted, Proposal, told
-from relab.width import duration, number, pad, wrap
+from relab.advise.proposal import Nothing, Predicted, Proposal, told
+from relab.base.places import printable as clean
+from relab.base.text import duration, number, pad, wrap
 
 WIDTH = 118
 

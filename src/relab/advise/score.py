@@ -21,14 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from relab import stats, tried
-from relab.answer import DIRECTIONS, outcome
-from relab.configs.views import diff, flatten
-from relab.enclosed import neighbour
-from relab.folders import group_key, seed_of, state_of
-from relab.history import History, load
-from relab.jsonl import RecordError
-from relab.lineage import NO_FACTOR
+from relab import stats
+from relab.advise import tried
+from relab.base.enclosed import neighbour
+from relab.base.jsonl import RecordError
+from relab.comparison.answer import DIRECTIONS, outcome
+from relab.config.lineage import NO_FACTOR
+from relab.config.views import diff, flatten
+from relab.record.history import History, load
+from relab.record.state import group_key, seed_of, state_of
 
 HIT, MISS, OPEN = "hit", "miss", "cannot tell"
 INTERVAL, BOUNDS, POINT, NONE = "interval", "bounds", "point", "none"

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from relab import masks, names, terminal
+from relab.base import masks, terminal
+from relab.base.terminal import keep_going
 from relab.commands.parsing import parse, vacant
-from relab.config import require
-from relab.terminal import keep_going
+from relab.config.base import require
+from relab.record import names
 
 if TYPE_CHECKING:
     from relab.logger import Logger
@@ -108,7 +109,7 @@ class Printed:
     """The record of what a program prints; gives way to a record that the program writes itself."""
 
     def __init__(self, folder: Path, args: Capture, command: list[str]) -> None:
-        from relab.importers.console import Console
+        from relab.formats.read.console import Console
 
         self.folder, self.args, self.command, self.console = folder, args, command, Console()
         self.logger: Logger | None = None
@@ -117,7 +118,7 @@ class Printed:
     @contextlib.contextmanager
     def kept(self, path: str) -> Iterator[None]:
         """A full disk ends what we keep of the program, and not the program."""
-        from relab.jsonl import DiskFullError, writing
+        from relab.base.jsonl import DiskFullError, writing
 
         try:
             with writing(path):

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from relab import names
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
-from relab.configs.base import require
+from relab.config.base import require
+from relab.record import names
 
 if TYPE_CHECKING:
     from relab.comparison.build import Result
     from relab.comparison.pairs import Plan
-    from relab.report.gather import Run
+    from relab.runs.grouping import Run
 
 EXAMPLES = """
   relab compare runs/                              every config against the best, seeds as dots
@@ -93,7 +93,7 @@ def told(args: Compare, paths: Sequence[Path]) -> str:
 
     found = result(args, paths)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         return encode(tables.data(found)).decode()
     if args.why:
@@ -124,8 +124,8 @@ def declared(paths: Sequence[Path]) -> Plan | None:
 
 def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str], list[str]]:
     """All runs below all paths, which path each came from, and what could not be read, with the reason."""
-    from relab.jsonl import RecordError
-    from relab.report.gather import of_loaded
+    from relab.base.jsonl import RecordError
+    from relab.runs.grouping import of_loaded
 
     runs, origins, gone = [], {}, list[str]()
     with Progress("reading run") as tell:

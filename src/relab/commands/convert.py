@@ -10,11 +10,11 @@ from typing import Literal
 
 import tyro
 
-from relab import names as run_names
+from relab.base.places import printable as clean
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
-from relab.places import printable as clean
+from relab.record import names as run_names
 
 EXAMPLES = """
   relab convert logs/ --to relab --out runs_of_sb3           every run below logs/ as a relab run folder
@@ -45,9 +45,9 @@ class Convert:
 
 
 def main(words: Sequence[str]) -> int:
-    from relab.exporters.convert import convert
-    from relab.importers.find import find
-    from relab.importers.unread import summary as summary_of
+    from relab.formats.read.find import find
+    from relab.formats.read.unread import summary as summary_of
+    from relab.formats.write.convert import convert
 
     args = parse(Convert, "convert", words, EXAMPLES)
     path = Path(args.path) if Path(args.path).exists() else run_names.find(args.path, args.runs)
@@ -64,7 +64,7 @@ def main(words: Sequence[str]) -> int:
         more = "" if args.json or len(done.unread) == 1 else " (--json lists all)"
         print(clean(f"relab: {summary_of(done.unread)}{more}"), file=sys.stderr)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         print(encode({**done.to_json(), "out": str(args.out)}).decode(), end="")
     else:

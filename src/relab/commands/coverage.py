@@ -32,13 +32,13 @@ class Coverage:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Coverage, "coverage", words, EXAMPLES)
-    from relab.configs.base import require
+    from relab.config.base import require
     from relab.stats import simulate
 
     require(args.reps >= 100, f"`--reps` must be at least 100, but is {args.reps}")
     cells = simulate.table(args.reps, args.seed)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         rows = [{**cell._asdict(), "error": cell.error} for cell in cells]
         print(encode({"reps": args.reps, "seed": args.seed, "cells": rows}).decode(), end="")

@@ -9,9 +9,11 @@ from typing import Any
 
 import tyro
 
-from relab import config, masks, names
+from relab.base import masks
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.places import printable
+from relab.config import layers
+from relab.record import names
 
 EXAMPLES = """
   relab diff brave-otter calm-lynx
@@ -35,9 +37,9 @@ class Diff:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Diff, "diff", words, EXAMPLES)
-    changes = config.diff(*(read(word, args.runs) for word in (args.a, args.b)))
+    changes = layers.diff(*(read(word, args.runs) for word in (args.a, args.b)))
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         rows = [
             {"key": c.key, "a": masks.beside(c.key, shown(c.a)), "b": masks.beside(c.key, shown(c.b)), "size": c.size}
@@ -58,23 +60,23 @@ def read(word: str, runs: Path) -> dict[str, Any]:
     """A config as plain values; nothing of it is imported."""
     path = Path(word)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
-        return config.read_yaml(path)
+        return layers.read_yaml(path)
     return settings_of(path if path.exists() else names.find(word, runs))
 
 
 def settings_of(path: Path) -> dict[str, Any]:
     """The settings of the one run at a path, whichever tool wrote it."""
-    from relab.importers import find
+    from relab.formats.read import find
 
     sources = list(find.find(path))
-    config.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
+    layers.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
     found = find.read(sources[0])
-    config.require(bool(found.config), f"{path} has no settings in its record ({found.source})")
+    layers.require(bool(found.config), f"{path} has no settings in its record ({found.source})")
     return found.config
 
 
 def shown(value: Any) -> Any:
-    return None if value is config.MISSING else value
+    return None if value is layers.MISSING else value
 
 
 def ratio(a: Any, b: Any) -> str:

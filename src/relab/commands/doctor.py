@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.places import printable
 
 if TYPE_CHECKING:
-    from relab.checkup import Line
+    from relab.lab.checkup import Line
 
 EXAMPLES = """
   relab doctor
@@ -40,7 +40,7 @@ class Doctor:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Doctor, "doctor", words, EXAMPLES)
-    from relab import checkup
+    from relab.lab import checkup
 
     lines = checkup.checkup(args.path, args.deep)
     if args.json:

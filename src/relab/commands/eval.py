@@ -10,9 +10,9 @@ from typing import Any
 
 import tyro
 
-from relab import names
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.places import printable
+from relab.record import names
 
 EXAMPLES = """
   relab eval brave-otter
@@ -47,11 +47,11 @@ class Eval:
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
-    from relab import judge
+    from relab.train import judge
 
     found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         print(encode(found).decode(), end="")
         return 0

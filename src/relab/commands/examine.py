@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from relab import masks, names
+from relab.base import masks
 from relab.commands.hinting import Hinting, guess
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
-from relab.configs.base import ConfigError, require
+from relab.config.base import ConfigError, require
+from relab.record import names
 
 if TYPE_CHECKING:
     from relab.health.examine import Report
@@ -88,7 +89,7 @@ def one_look(path: Path, against: Path | None, muted: dict[str, str], known: Hin
     """Examine, compare with the last look, and remember this one."""
     from relab.health import memory
     from relab.health.examine import examine_loaded  # the parser has said no before anything is read
-    from relab.record import now
+    from relab.record.run_folder import now
 
     with Progress("reading run") as tell:
         found = known.load(path, tell)
@@ -109,7 +110,7 @@ def told(args: Examine, report: Report, changed: News) -> str:
     if not args.new:
         text = guess(report, folder(args.path, args.runs), args.known) + text
     if args.notes:
-        from relab.health import notes  # only whoever asks waits for it
+        from relab.notebook.check import notes  # only whoever asks waits for it
 
         text += "\n" + notes.text(notes.check(args.notes, report), args.verbose)
     return text + "\n"
@@ -117,8 +118,8 @@ def told(args: Examine, report: Report, changed: News) -> str:
 
 def as_json(args: Examine, report: Report, changed: News) -> str:
     from relab.advise import propose
-    from relab.health import notes
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
+    from relab.notebook.check import notes
 
     extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
     extra |= {"new": changed.to_json()} if args.new or args.watch else {}
@@ -160,8 +161,8 @@ def muted_slugs(ignore: str | None, because: str | None) -> dict[str, str]:
         return {}
     if not because or not because.strip():
         raise ConfigError(f'`--ignore {ignore}` needs a reason: --because "..."')
+    from relab.base.near import hint
     from relab.health.rule import all_rules
-    from relab.near import hint
 
     known = all_rules()
     for slug in ignore.split(","):

@@ -11,13 +11,16 @@ from typing import Any
 
 import tyro
 
-from relab import experiment, terminal, tried
+from relab.advise import tried
+from relab.base import terminal
+from relab.base.places import printable
+from relab.base.terminal import keep_going
+from relab.base.text import duration, number
 from relab.commands.parsing import named, parse
-from relab.config import require
-from relab.execute.local import Result, cores
-from relab.places import printable
-from relab.terminal import keep_going
-from relab.width import duration, number
+from relab.config.base import require
+from relab.lab import experiment
+from relab.lab.execute.local import Result
+from relab.lab.execute.slots import cores
 
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
@@ -114,7 +117,7 @@ def interrupted(cells: list[experiment.Cell]) -> int:
 
 
 def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     chosen = [cell for cell in cells if cell.folder.name == args.only]
     names = [cell.folder.name for cell in cells]
@@ -130,10 +133,10 @@ def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells:
 
 def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
     """An entry for each run that is missing and not asked for yet; each continues the question as it was kept."""
+    from relab.base.jsonl import encode
     from relab.commands.queue import Common
-    from relab.execute import submit
-    from relab.execute.queue import Queue
-    from relab.jsonl import encode
+    from relab.lab.execute import submit
+    from relab.lab.execute.queue import Queue
 
     place = Common().folder
     queue = Queue(place)
@@ -171,7 +174,7 @@ class Again:
 
 def tried_before(asked: experiment.Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
     """The variants that another experiment or an entry of a log has told the outcome of."""
-    from relab import lineage
+    from relab.config import lineage
     from relab.notebook.log import default_logs, earlier
 
     logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
@@ -327,7 +330,7 @@ def one(outcome: Any) -> str:
 def print_json(
     asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written, again: list[Again]
 ) -> None:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     row = {"question": asked.question, "answers": [x.to_dict() for x in answers], "failed": done.failed,
            "experiment": str(folder), "report": [str(page) for page in written.pages],

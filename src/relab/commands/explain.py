@@ -10,11 +10,12 @@ from typing import Any
 
 import tyro
 
-from relab import glossary, levels, registry
+from relab.base.near import hint
 from relab.commands.parsing import parse
-from relab.configs.base import field_docs, field_types
-from relab.configs.run import Eval, Run, Save
-from relab.near import hint
+from relab.config import registry
+from relab.config.base import field_docs, field_types
+from relab.config.run import Eval, Run, Save
+from relab.record import glossary, levels
 
 EXAMPLES = """
   relab explain update-too-large

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from relab.base.terminal import keep_going
 from relab.commands.parsing import parse
-from relab.terminal import keep_going
 
 if TYPE_CHECKING:
-    from relab.suite import Alarm, Score
+    from relab.lab.faults.suite import Alarm, Score
 
 EXAMPLES = """
   relab faults                                        every fault, seeds 0 to 2: about a quarter of an hour of one core
@@ -47,10 +47,10 @@ class Faults:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Faults, "faults", words, EXAMPLES)
-    from relab.configs.base import require
+    from relab.config.base import require
 
     require(args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
-    from relab import suite
+    from relab.lab.faults import suite
 
     suite.check(args.only, args.envs, args.seeds)
     if args.list:
@@ -70,21 +70,21 @@ def say(text: str) -> None:
 
 
 def encoded(found: dict[str, Any]) -> str:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     return encode(found).decode()
 
 
 def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
     """What one needs to make the matrix again."""
-    from relab import provenance
+    from relab.record import provenance
 
     commit = provenance.start(Path(__file__).parent).collect()["commit"]
     return {"command": shlex.join(["relab", "faults", *words]), "commit": commit, "seeds": list(args.seeds)}
 
 
 def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
-    from relab.jsonl import write_atomic
+    from relab.base.jsonl import write_atomic
 
     out.mkdir(parents=True, exist_ok=True)
     for name, text in (("faults.json", encoded(found)), ("faults.md", markdown(found, scores, healthy))):
@@ -92,7 +92,7 @@ def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Al
 
 
 def listed(only: Sequence[str]) -> str:
-    from relab.faults.catalogue import FAULTS
+    from relab.lab.faults.catalogue import FAULTS
 
     chosen = [FAULTS[name] for name in only] if only else FAULTS.values()
     return "\n".join(

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from relab import config, limits, names
+from relab.base import limits
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.configs.base import require
-from relab.places import printable
+from relab.config import layers as config
+from relab.config.base import require
+from relab.record import names
 
 if TYPE_CHECKING:
     from relab.health.gate_replay import Near, Row
@@ -86,7 +88,7 @@ def lint_main(args: Gate) -> int:
     schedule = with_floors(with_floors(target.schedule, target.floors), floors_given(args.floor, target.schedule))
     found = sorted(linted(target, schedule), key=lambda each: (not each.blocks, ORDER.index(each.slug)))
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         rows = [{key: getattr(each, key) for key in SHOWN} for each in found]
         print(encode({"target": target.name, "lints": rows, "said": target.said}).decode(), end="")
@@ -164,9 +166,9 @@ def from_run(path: Path) -> Target:
 
 def view_of(path: Path) -> View:
     """The run at a path; of several tries in one folder the last."""
-    from relab.folders import state_of
+    from relab.formats.read import find
     from relab.health.view import View as Seen
-    from relab.importers import find
+    from relab.record.state import state_of
 
     found = find.load_all(path).runs
     require(bool(found), f"{path} holds no run that can be read")
@@ -181,9 +183,9 @@ def from_settings(words: Sequence[str]) -> Target:
 
     found = config.resolve(layers(words)).config
     require(found.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
-    from relab import train
+    from relab.train import loop
 
-    companion: Any = train.companions_of(found, train.make_env(found))["schedule"]
+    companion: Any = loop.companions_of(found, loop.make_env(found))["schedule"]
     target = Target(" ".join(words), replace(companion.schedule, steps=found.algo.steps))
     if companion.judge is not None:
         share, noise, n = companion.judge.floor()
@@ -272,7 +274,7 @@ def replay_main(args: Gate) -> int:
     except Missing as error:
         raise LookupError(f"{path} cannot be replayed: its log lacks {error}") from None
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         told = {"run": view.name, "gate": gate.name, "changes": changes, "checks": [row.to_dict() for row in rows]}
         print(encode(told | {"near": [each.to_dict() for each in near]}).decode(), end="")

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relab.places import printable as _clean
+from relab.base.places import printable as _clean
 
 if TYPE_CHECKING:
+    from relab.formats.read.find import Found, Tell
+    from relab.formats.read.hints import Hints
     from relab.health.examine import Report
-    from relab.importers.find import Found, Tell
-    from relab.importers.hints import Hints
 
 
 MANY = 3  # groups that the guess names
@@ -34,9 +34,9 @@ class Hinting:
 
     def of(self, path: Path) -> Hints:
         """The hints for a path: these options, its relab.toml, the pattern of the last time."""
-        from relab.importers import hints
-        from relab.importers.pattern import Pattern
-        from relab.importers.spec import read_spec
+        from relab.formats.read import hints
+        from relab.formats.read.pattern import Pattern
+        from relab.formats.read.spec import read_spec
 
         if self.group == "":
             hints.remember_group(path, "")
@@ -50,7 +50,7 @@ class Hinting:
 
     def load(self, path: Path, tell: Tell | None = None) -> Found:
         """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time."""
-        from relab.importers import find
+        from relab.formats.read import find
 
         found = find.load_all(path, self.of(path), tell)
         self.check(path, found)
@@ -58,14 +58,14 @@ class Hinting:
 
     def shown(self, path: Path) -> str:
         """What --show-mapping prints."""
-        from relab.importers.shown import mapping_text
+        from relab.formats.read.shown import mapping_text
 
         return mapping_text(self.load(path).runs)
 
     def check_group(self, path: Path, names: list[str]) -> None:
-        from relab.configs.base import require
-        from relab.importers import hints
-        from relab.importers.pattern import Pattern
+        from relab.config.base import require
+        from relab.formats.read import hints
+        from relab.formats.read.pattern import Pattern
 
         if self.group and names:
             fits = Pattern.parse(self.group).fits
@@ -76,8 +76,8 @@ class Hinting:
 
     def check(self, path: Path, found: Found) -> None:
         """A pattern that no run fits, or names that none has, are slips; a pattern that fits is kept."""
-        from relab.configs.base import require
-        from relab.importers import hints
+        from relab.config.base import require
+        from relab.formats.read import hints
 
         self.check_group(path, [run.name for run in found.runs])
         if self.mapping is not None:
@@ -89,7 +89,7 @@ class Hinting:
 
 def guess(report: Report, path: Path, given: Hinting) -> str:
     """How runs without a config were put together, said before anything is concluded from it; empty where none were."""
-    from relab.importers.hints import recall_group
+    from relab.formats.read.hints import recall_group
 
     named = {group.name.removeprefix("named "): group.views for group in report.groups if group.name[:6] == "named "}
     if sum(len(views) for views in named.values()) < 2:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import tyro
 
+from relab.advise.proposal import Proposal
 from relab.commands.parsing import parse
-from relab.config import require
-from relab.proposal import Proposal
+from relab.config.base import require
 
 EXAMPLES = """
   relab next brave-otter                       what its findings call for, as a change of settings
@@ -45,11 +45,11 @@ def main(words: Sequence[str]) -> int:
     args = parse(Next, "next", words, EXAMPLES)
     if args.history:
         return history(args)
-    from relab import names, proposal
-    from relab.advise import propose, render
+    from relab.advise import proposal, propose, render
     from relab.commands.examine import folder
     from relab.health.examine import examine
     from relab.notebook.log import earlier
+    from relab.record import names
 
     path = folder(args.path, args.runs)
     report = examine(path, None if args.against is None else names.find(args.against, args.runs))
@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     if args.write and isinstance(found, Proposal) and found.runs_here:
         wrote = proposal.write(found)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         print(
             encode({"path": str(path), "proposal": found.to_dict(), "written": wrote and str(wrote)}).decode(), end=""
@@ -74,13 +74,13 @@ def history(args: Next) -> int:
     """Every prediction and what became of it; nothing is written."""
     from relab.advise import calibration, score
     from relab.commands.examine import folder
-    from relab.importers import find
+    from relab.formats.read import find
 
     require(not args.write, "--write puts a proposal into a file; it does not go with --history")
     path = folder(args.path, args.runs)
     scores = score.collect((each.history for each in find.load_all(path).runs), [args.runs, args.root])
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         row = {"path": str(path), "scores": [one.to_dict() for one in scores],
                "calibration": calibration.calibration(scores).to_dict()}  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 
 from relab.commands.note_common import Note, entry_of, find, logs_of, show
 from relab.commands.parsing import parse
-from relab.config import require
+from relab.config.base import require
 
 EXAMPLES = """
   relab note brave-otter                         print the entry

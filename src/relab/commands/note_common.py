@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from relab import names
-from relab.config import require
+from relab.config.base import require
+from relab.record import names
 
 if TYPE_CHECKING:
     from relab.notebook.page import Entry
@@ -99,6 +99,6 @@ def logs_of(args: Note, named: str | None = None) -> list[Path]:
 
 
 def show(row: dict[str, Any]) -> None:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     sys.stdout.write(encode(row).decode())

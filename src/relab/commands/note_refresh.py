@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relab.base.jsonl import RecordError
+from relab.base.places import printable
 from relab.commands.note_common import Note, entry_of, logs_of, show
-from relab.jsonl import RecordError
 from relab.notebook import fence, log, references
 from relab.notebook.references import Change, Records
 from relab.notebook.words import Words, words
-from relab.places import printable
 
 STALE = 1  # exit code of --check
 LOST = {"gone": "the run is not here", "no_number": "the run has no such number now"}

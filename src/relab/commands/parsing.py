@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from relab import names, terminal
-from relab.configs.base import require
+from relab.base import terminal
+from relab.config.base import require
+from relab.record import names
 
 T = TypeVar("T")
 

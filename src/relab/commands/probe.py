@@ -10,9 +10,10 @@ from typing import Any
 
 import tyro
 
-from relab import config, names
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.places import printable
+from relab.config import layers
+from relab.record import names
 
 EXAMPLES = """
   relab probe brave-otter                          which probes this run's algorithm has
@@ -44,16 +45,16 @@ def main(words: Sequence[str]) -> int:
     args = parse(Probe, "probe", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
     asked = [word for word in args.words if "=" not in word]
-    config.require(len(asked) <= 1, f"one probe is asked at a time, but got {', '.join(asked)}")
-    settings = config.parse_overrides([word for word in args.words if "=" in word])
-    from relab import probes
-    from relab.record import read_config
+    layers.require(len(asked) <= 1, f"one probe is asked at a time, but got {', '.join(asked)}")
+    settings = layers.parse_overrides([word for word in args.words if "=" in word])
+    from relab.record.run_folder import read_config
+    from relab.train import probes
 
     algo = str((read_config(folder).get("algo") or {}).get("name"))
     if not asked:
         show_list(algo, args.json)
         return 0
-    from relab.judge import probe
+    from relab.train.judge import probe
 
     rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings, args.trust)
     show(rows, folder.name, args.json)
@@ -61,8 +62,8 @@ def main(words: Sequence[str]) -> int:
 
 
 def show_list(algo: str, as_json: bool) -> None:
-    from relab import probes
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
+    from relab.train import probes
 
     known = {name: probes.PROBES[name][2] for name in probes.of(algo)}
     if as_json:
@@ -72,7 +73,7 @@ def show_list(algo: str, as_json: bool) -> None:
 
 
 def show(rows: list[dict[str, Any]], name: str, as_json: bool) -> None:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     for row in rows:
         if as_json:

@@ -9,8 +9,8 @@ import sys
 import time
 from types import TracebackType
 
-from relab import limits, terminal
-from relab.places import printable
+from relab.base import limits, terminal
+from relab.base.places import printable
 
 FIRST_S, EVERY_S = 2.0, 0.2  # on a terminal: after this long the line appears, then it changes this often
 PIPED_S = 5.0  # elsewhere: seconds between lines

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from relab import masks
+from relab.base import masks
+from relab.base.near import hint
+from relab.base.places import printable
+from relab.base.terminal import keep_going
 from relab.commands.parsing import parse, vacant
-from relab.configs.base import require
-from relab.near import hint
-from relab.places import printable
-from relab.terminal import keep_going
+from relab.config.base import require
 
 if TYPE_CHECKING:
-    from relab.execute.entry import Entry
-    from relab.execute.queue import Item, Queue
+    from relab.lab.execute.entry import Entry
+    from relab.lab.execute.queue import Item, Queue
 
 EXAMPLES = """
   relab queue                                          what waits, runs, is done or failed
@@ -73,7 +73,7 @@ class Common:
         return self.queue or Path(os.environ.get(VARIABLE) or "queue")
 
     def open(self) -> Queue:
-        from relab.execute.queue import Queue
+        from relab.lab.execute.queue import Queue
 
         return Queue(self.folder).check()
 
@@ -190,7 +190,7 @@ def examples(verb: str) -> str:
 def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
     """As JSON, or as text without control characters: words and logs are anybody's."""
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         print(encode({"schema": 1, "queue": str(args.folder), **masks.masked(body)}).decode(), end="")
     elif found := text():
@@ -202,8 +202,8 @@ def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
 
 def show_all(args: List) -> int:
     from relab.commands import queue_text
-    from relab.execute.outlook import describe, time_left
-    from relab.execute.queue import ENDED, STATES
+    from relab.lab.execute.outlook import describe, time_left
+    from relab.lab.execute.queue import ENDED, STATES
 
     queue = args.open()
     items = {state: list(queue.items((state,))) for state in STATES}
@@ -219,7 +219,7 @@ def show_all(args: List) -> int:
 
 def show_some(args: Show) -> int:
     from relab.commands import queue_text
-    from relab.execute.outlook import describe
+    from relab.lab.execute.outlook import describe
 
     queue = args.open()
     require(bool(args.ids), "which entry? `relab queue` lists their ids")
@@ -229,7 +229,7 @@ def show_some(args: Show) -> int:
 
 
 def orphans(args: Orphans) -> int:
-    from relab import processes
+    from relab.base import processes
 
     found = processes.orphans()
     gone = [processes.end(each) for each in found] if args.end else [False] * len(found)
@@ -249,7 +249,7 @@ def orphans(args: Orphans) -> int:
 
 def program(command: str) -> str:
     """What a process runs, without the shell around it that keeps its exit code."""
-    from relab.execute.keeper import KEEPER
+    from relab.lab.execute.keeper import KEEPER
 
     around = " ".join(KEEPER) + " "
     return command.removeprefix(around).partition(" ")[2] if command.startswith(around) else command
@@ -262,8 +262,8 @@ def add(words: list[str]) -> int:
     ours, theirs, foreign = split(words)
     args = parse(Add, "queue add", ours, examples("add"))
     require(bool(theirs), "what is to be run? relab queue add train ppo env=cartpole; relab queue add -- python x.py")
-    from relab.execute.queue import Queue
-    from relab.execute.submit import check_size
+    from relab.lab.execute.queue import Queue
+    from relab.lab.execute.submit import check_size
 
     entry = entry_of(theirs, foreign, args.cores, args.memory)
     if not args.elsewhere:
@@ -274,7 +274,7 @@ def add(words: list[str]) -> int:
 
 
 def entry_of(words: list[str], foreign: bool, cores: int, memory: float | None) -> Entry:
-    from relab.execute import submit
+    from relab.lab.execute import submit
 
     if foreign:
         return submit.program(words, cores, memory)
@@ -289,14 +289,14 @@ def entry_of(words: list[str], foreign: bool, cores: int, memory: float | None) 
 
 def training(words: list[str]) -> tuple[list[str], Path]:
     """The words with the name of the run that they will make; settings that cannot be are an error now."""
-    from relab import config
     from relab.commands import train
-    from relab.execute.submit import new_run
+    from relab.config import layers
+    from relab.lab.execute.submit import new_run
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
     origin = train.origin_of(args.words, args.parent, args.runs, args.trust)
     given = train.layers(args.words, origin, args.trust)
-    train.check_files(config.resolve(given).config, given)
+    train.check_files(layers.resolve(given).config, given)
     name = new_run() if args.name is None else args.name
     folder = vacant(args.runs, name)
     return [*words, *([] if args.name else ["--name", name])], folder
@@ -321,8 +321,8 @@ def split(words: list[str]) -> tuple[list[str], list[str], bool]:
 
 
 def work(args: Work) -> int:
-    from relab.execute.queue import Queue
-    from relab.execute.worker import Worker
+    from relab.lab.execute.queue import Queue
+    from relab.lab.execute.worker import Worker
 
     require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
     folder = args.folder
@@ -360,7 +360,7 @@ def change(args: Ids, words: Sequence[str], do: Callable[[Queue, str], tuple[Ite
 
 
 def pause(args: Pause | Resume) -> int:
-    from relab.execute import control
+    from relab.lab.execute import control
 
     stops = isinstance(args, Pause)
     if args.ids:
@@ -374,14 +374,14 @@ def pause(args: Pause | Resume) -> int:
 
 
 def cancel(args: Cancel) -> int:
-    from relab.execute import control
+    from relab.lab.execute import control
 
     require(bool(args.ids), "which entry? `relab queue` lists their ids")
     return change(args, args.ids, control.cancel)
 
 
 def retry(args: Retry) -> int:
-    from relab.execute import control
+    from relab.lab.execute import control
 
     require(bool(args.ids) != args.failed, "which entry? Give ids, or --failed for all that failed, and not both")
     ids = args.ids or [item.id for item in args.open().items(("failed",))]
@@ -392,7 +392,7 @@ def retry(args: Retry) -> int:
 
 
 def clear(args: Clear) -> int:
-    from relab.execute import control
+    from relab.lab.execute import control
 
     states = ("done", "cancelled", *(("failed",) if args.failed else ()))
     gone = control.clear(args.open(), states)

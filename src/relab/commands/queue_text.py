@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from relab import limits
-from relab.width import count, duration
+from relab.base import limits
+from relab.base.text import count, duration
 
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
 WIDE = 100  # of a command

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from relab import names
+from relab.base.places import printable
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
-from relab.config import require
-from relab.places import printable
+from relab.config.base import require
+from relab.record import names
 
 if TYPE_CHECKING:
-    from relab.importers.hints import Hints
+    from relab.formats.read.hints import Hints
 
 EXAMPLES = """
   relab report brave-otter                       report.md and report.html in the run folder
@@ -70,7 +70,7 @@ def main(words: Sequence[str]) -> int:
         return 0
     data = sections.build(folders[0], full=args.full, against=against, **content(folders, against, args.known))
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         print(encode(data).decode(), end="")
         return 0
@@ -101,7 +101,7 @@ def where(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
     path = paths[0]
     if len(paths) > 1:
         return Path(), f"{path.resolve().stem}-and-{len(paths) - 1}-more-report"
-    from relab.importers.find import find as sources
+    from relab.formats.read.find import find as sources
 
     ours = any((path / name).is_file() for name in ("experiment.yaml", "sweep.yaml"))
     if ours or (path.is_dir() and all(source.format == "relab" for source in sources(path))):
@@ -112,15 +112,16 @@ def where(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
 def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> dict[str, Any]:
     """What a page says besides its runs' own numbers: what examine found below each path, how the configs compare."""
     from relab.commands.compare import declared, load
-    from relab.comparison import build, page
+    from relab.comparison import build
     from relab.comparison.task import Options
-    from relab.report import gather
+    from relab.report import comparison_page
+    from relab.runs import grouping
 
     found = merged([asked(folder, against, known.of(folder)) for folder in folders])
     runs, origins, _ = load(folders, known)  # what could not be read is in what was asked
-    groups = gather.grouped(runs)
+    groups = grouping.grouped(runs)
     if len(groups) > 1:
-        found["more"] = page.sections(build.compare(runs, Options(), declared(folders), origins))
+        found["more"] = comparison_page.sections(build.compare(runs, Options(), declared(folders), origins))
     return found | {"groups": groups}
 
 
@@ -136,9 +137,9 @@ def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def asked(folder: Path, against: Path | None = None, hints: Hints | None = None) -> dict[str, Any]:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
+    from relab.base.jsonl import RecordError
+    from relab.formats.read.find import find as sources
     from relab.health.examine import examine
-    from relab.importers.find import find as sources
-    from relab.jsonl import RecordError
 
     try:
         found = examine(folder, against, hints=hints)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import tyro
 
-from relab import names, screen
+from relab.base.interrupts import go_on, stops_say
+from relab.base.places import printable
 from relab.commands.parsing import parse
-from relab.interrupts import go_on, stops_say
-from relab.places import printable
+from relab.record import names
+from relab.train import screen
 
 EXAMPLES = """
   relab resume brave-otter             any unique part of the name, the id, or the folder
@@ -39,10 +40,10 @@ def main(words: Sequence[str]) -> int:
     args = parse(Resume, "resume", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
     with stops_say(lambda: go_on(folder)):
-        from relab import train
         from relab.commands.train import EXIT
+        from relab.train import loop
 
-        outcome = train.resume(folder, screen.choose(args.json, args.quiet), args.trust)
+        outcome = loop.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
         print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
     return EXIT[outcome.status]

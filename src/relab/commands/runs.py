@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from relab.base.near import nearest
 from relab.commands.parsing import parse
 from relab.commands.runs_common import opened
-from relab.configs.base import require
-from relab.near import nearest
+from relab.config.base import require
 
 if TYPE_CHECKING:
-    from relab.index import Index
-    from relab.listing import Query, Row
+    from relab.runs.index import Index
+    from relab.runs.listing import Query, Row
 
 EXAMPLES = """
   relab runs                                     the newest runs below runs/
@@ -95,7 +95,7 @@ def main(words: Sequence[str]) -> int:
 
 def split(words: Sequence[str]) -> tuple[Path, list[Any]]:
     """The folder and the comparisons among the words; what exists is a folder, whatever it is called."""
-    from relab.listing import parse_filter
+    from relab.runs.listing import parse_filter
 
     paths = [word for word in words if Path(word).exists() or parse_filter(word) is None]
     if paths and not Path(paths[0]).exists():
@@ -108,7 +108,7 @@ def split(words: Sequence[str]) -> tuple[Path, list[Any]]:
 
 
 def query_of(args: Runs, filters: list[Any]) -> Query:
-    from relab.listing import Query
+    from relab.runs.listing import Query
 
     limit = (0 if args.json else SHOWN) if args.top is None else args.top
     require(limit >= 0, f"`--top` must not be negative, but is {limit}")
@@ -118,7 +118,7 @@ def query_of(args: Runs, filters: list[Any]) -> Query:
 
 def list_text(index: Index, query: Query, args: Runs) -> str:
     from relab.commands import runs_text
-    from relab.listing import select
+    from relab.runs.listing import select
 
     listed = select(index, query)
     lines = [runs_text.runs(listed)] if listed.rows else []
@@ -133,7 +133,7 @@ def list_text(index: Index, query: Query, args: Runs) -> str:
 
 
 def empty(index: Index) -> str:
-    from relab.importers.find import known
+    from relab.formats.read.find import known
 
     return f"no runs below {index.root}: no folder there is of a format that relab reads ({known()})"
 
@@ -163,7 +163,7 @@ def remarks(index: Index) -> list[str]:
 def json_text(index: Index, query: Query, args: Runs) -> str:
     import orjson  # jsonl.encode looks at every value, which takes seconds for 100,000 runs
 
-    from relab.listing import select
+    from relab.runs.listing import select
 
     listed = select(index, query)
     rows = [as_json(row) for row in listed.rows]
@@ -172,8 +172,8 @@ def json_text(index: Index, query: Query, args: Runs) -> str:
 
 
 def as_json(row: Row) -> dict[str, Any]:
-    from relab.jsonl import plain
-    from relab.listing import iso
+    from relab.base.jsonl import plain
+    from relab.runs.listing import iso
 
     odd = {"outcome": plain(row["outcome"]), "error": plain(row["error"]), "copies": list(map(unicode, row["copies"]))}
     times = {"created": iso(row["created"]), "last_sign": iso(row["sign"])}
@@ -188,13 +188,13 @@ def unicode(path: Any) -> str:
 
 def by_text(index: Index, query: Query, args: Runs) -> str:
     from relab.commands import runs_text
-    from relab.listing import groups
+    from relab.runs.listing import groups
 
     keys = [key for key in (args.by or "").split(",") if key]
     require(bool(keys), "`--by` needs settings to group by, e.g. --by algo.lr,env")
     found = groups(index, query, keys)
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         return encode({"schema": 1, "path": str(index.root), "by": keys, "groups": found}).decode()
     shown = found[: query.limit or None]

@@ -13,17 +13,17 @@ import tyro
 
 from relab.commands.progress import Progress
 from relab.commands.runs_text import clean
-from relab.configs.base import require
+from relab.config.base import require
 
 if TYPE_CHECKING:
-    from relab.index import Index
+    from relab.runs.index import Index
 
 Words = tyro.conf.Positional[tuple[str, ...]]
 
 
 def opened(path: Path, rebuild: bool = False) -> Index:
     """The index of a folder, brought up to date."""
-    from relab.index import Index
+    from relab.runs.index import Index
 
     if not path.is_dir():
         what = "is a file; give its folder" if path.exists() else "does not exist"
@@ -60,7 +60,7 @@ class Target:
 
 def targets(words: Sequence[str], root: Path) -> list[Target]:
     """The runs that words mean, each once; what an earlier call left half-done is put right first."""
-    from relab import listing
+    from relab.runs import listing
 
     require(bool(words), "name at least one run")
     found: dict[tuple[Path, str], Target] = {}
@@ -79,7 +79,7 @@ def targets(words: Sequence[str], root: Path) -> list[Target]:
 
 
 def is_run(path: Path) -> bool:
-    from relab.shelf import glance
+    from relab.runs import glance
 
     return glance.is_relab(glance.read_meta(os.fsencode(path)))
 
@@ -90,8 +90,8 @@ def of_row(row: dict[str, Any]) -> Target:
 
 def mended(root: Path) -> Index:
     """The index of a folder, after what a kill left behind has been put right."""
-    from relab.jsonl import RecordError
-    from relab.shelf import moves
+    from relab.base.jsonl import RecordError
+    from relab.runs import moves
 
     index = opened(root)
     cut = index.db.execute("SELECT path FROM runs WHERE renaming != '' AND format = 'relab'").fetchall()
@@ -110,7 +110,7 @@ def mended(root: Path) -> Index:
 
 def ours(target: Target) -> Path:
     """The folder of a run that may be changed; other tools' runs may not."""
-    from relab.jsonl import RecordError
+    from relab.base.jsonl import RecordError
 
     if target.format != "relab":
         raise RecordError(
@@ -122,7 +122,7 @@ def ours(target: Target) -> Path:
 
 def each(found: Sequence[Target], what: str, do: Callable[[Target], str]) -> int:
     """Do it for one run after the other; one that refuses does not stop the rest. Exit code 2 if any did."""
-    from relab.jsonl import RecordError
+    from relab.base.jsonl import RecordError
 
     bad = 0
     for target in found:

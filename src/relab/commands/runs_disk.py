@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from relab.base.jsonl import RecordError
 from relab.commands.runs_common import Target, Words, ask, each, mended, of_row, opened, targets
 from relab.commands.runs_text import clean, plural, size, table
-from relab.jsonl import RecordError
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Prune:
 def own_runs(names: Sequence[str], root: Path) -> list[Target]:
     if names:
         return targets(names, root)
-    from relab import listing
+    from relab.runs import listing
 
     index = mended(root)
     rows = [row for old in (False, True) for row in listing.select(index, listing.Query(archived=old)).rows]
@@ -54,15 +54,15 @@ def own_runs(names: Sequence[str], root: Path) -> list[Target]:
 
 
 def disk(args: Disk) -> int:
-    from relab.shelf import moves
-    from relab.shelf.disk import use
+    from relab.runs import moves
+    from relab.runs.disk import use
 
     found = own_runs(args.names, args.runs)
     rows = sorted(((t, use(t.folder)) for t in found if t.format == "relab"), key=lambda pair: -pair[1].total)
     index = opened(args.runs) if args.runs.is_dir() else None
     trash = [gone for folder in (index.trash if index else []) for gone in moves.deleted(folder)]
     if args.json:
-        from relab.jsonl import encode
+        from relab.base.jsonl import encode
 
         keys = ("total", "checkpoints", "free", "why_not")
         told = [{"run": t.name, **{key: getattr(u, key) for key in keys}} for t, u in rows]
@@ -82,7 +82,7 @@ def disk(args: Disk) -> int:
 
 
 def prune(args: Prune) -> int:
-    from relab.shelf import disk, moves
+    from relab.runs import disk, moves
 
     keep = [word for word in args.keep.split(",") if word]
     disk.check_keep(keep)

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from relab.listing import Listed, Row
-from relab.places import printable as clean
+from relab.base.places import printable as clean
+from relab.runs.listing import Listed, Row
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
 HEAD = ("name", "env", "algo", "seed", "state", "outcome", "steps", "age", "size", "tags")

@@ -9,13 +9,13 @@ from typing import Any
 
 import tyro
 
+from relab.base.jsonl import RecordError
 from relab.commands.parsing import parse
 from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
 from relab.commands.runs_disk import Disk, Prune, disk, prune
 from relab.commands.runs_text import clean, plural, size
-from relab.configs.base import ConfigError, require
-from relab.jsonl import RecordError
-from relab.shelf.labels import Labels
+from relab.config.base import ConfigError, require
+from relab.runs.labels import Labels
 
 # ---- Labels
 
@@ -70,7 +70,7 @@ class Note:
 
 
 def label(words: Sequence[str], root: Path, change: Callable[[Any], Any]) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     def do(target: Target) -> str:
         if target.format == "relab":
@@ -87,19 +87,19 @@ def shown(found: Labels) -> str:
 
 
 def tag(args: Tag) -> int:
-    from relab.shelf.labels import tagged
+    from relab.runs.labels import tagged
 
     return label(args.names, args.runs, tagged(args.tag.split(","), add=not isinstance(args, Untag)))
 
 
 def star(args: Star | Unstar) -> int:
-    from relab.shelf.labels import starred
+    from relab.runs.labels import starred
 
     return label(args.names, args.runs, starred(isinstance(args, Star)))
 
 
 def note(args: Note) -> int:
-    from relab.shelf.labels import noted
+    from relab.runs.labels import noted
 
     return label([args.name], args.runs, noted(args.text))
 
@@ -161,7 +161,7 @@ class Purge:
 
 
 def rename(args: Rename) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     moves.check_name(args.new)
     (target, *more) = targets([args.name], args.runs)
@@ -185,7 +185,7 @@ def children_of(target: Target) -> list[str]:
 
 
 def shift(args: Archive | Unarchive) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     steps, word = (moves.archive, "archived") if isinstance(args, Archive) else (moves.unarchive, "brought back")
 
@@ -197,7 +197,7 @@ def shift(args: Archive | Unarchive) -> int:
 
 
 def delete(args: Delete) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     def do(target: Target) -> str:
         home = moves.experiment_of(ours(target))
@@ -214,7 +214,7 @@ def where(runs: Path) -> str:
 
 def in_trash(names: Sequence[str], root: Path) -> list[Any]:
     """Deleted runs, oldest first: all, or those that are named; the newest where a name was deleted twice."""
-    from relab.shelf import moves
+    from relab.runs import moves
 
     every = [gone for trash in mended(root).trash for gone in moves.deleted(trash)]
     every.sort(key=lambda gone: gone.at)
@@ -229,7 +229,7 @@ def in_trash(names: Sequence[str], root: Path) -> list[Any]:
 
 
 def undo(args: Undo) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     found = in_trash(args.names, args.runs)
     if not found:
@@ -247,7 +247,7 @@ def undo(args: Undo) -> int:
 
 
 def purge(args: Purge) -> int:
-    from relab.shelf import moves
+    from relab.runs import moves
 
     found = in_trash(args.names, args.runs)
     if not found:

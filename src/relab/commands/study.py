@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from relab.base.terminal import keep_going
 from relab.commands.parsing import parse
-from relab.terminal import keep_going
 
 if TYPE_CHECKING:
-    from relab.studies import Step
+    from relab.lab.studies import Step
 
 EXAMPLES = """
   relab study                      which studies there are
@@ -50,7 +50,7 @@ class Study:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Study, "study", words, EXAMPLES)
-    from relab import studies
+    from relab.lab import studies
 
     if args.name is None:
         show(args.json, listed(), "\n".join(f"{name:8} {text}" for name, text in listed().items()) or "no studies")
@@ -65,10 +65,10 @@ def main(words: Sequence[str]) -> int:
 
 
 def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
-    from relab import studies
-    from relab.execute.local import cores
-    from relab.jsonl import write_atomic
-    from relab.studies import run
+    from relab.base.jsonl import write_atomic
+    from relab.lab import studies
+    from relab.lab.execute.slots import cores
+    from relab.lab.studies import run
 
     keep_going()
     if not (args.json or agreed(args, root, steps)):
@@ -88,7 +88,7 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
 
 
 def listed() -> dict[str, str]:
-    from relab import studies
+    from relab.lab import studies
 
     return {name: studies.module(name).SUMMARY for name in studies.STUDIES}
 
@@ -97,7 +97,7 @@ def listed() -> dict[str, str]:
 
 
 def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
-    from relab.studies.run import kept
+    from relab.lab.studies.run import kept
 
     rows = [{"step": s.name, "what": s.what, "seconds": s.seconds, "done": kept(root, s) is not None} for s in steps]
     return {"steps": rows, "seconds": sum(row["seconds"] for row in rows if not row["done"])}
@@ -105,7 +105,7 @@ def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
 
 def told(root: Path, steps: list[Step]) -> list[str]:
     """A line a step, then what is left to pay."""
-    from relab.width import duration
+    from relab.base.text import duration
 
     found = planned(root, steps)
     rows = [f"  {row['step']:14} {'done' if row['done'] else duration(row['seconds']):>8}  {row['what']}"
@@ -116,7 +116,7 @@ def told(root: Path, steps: list[Step]) -> list[str]:
 
 def agreed(args: Study, root: Path, steps: list[Step]) -> bool:
     """Say what it costs; ask unless --yes, or there is nothing left to pay."""
-    from relab.config import require
+    from relab.config.base import require
 
     print("\n".join(told(root, steps)), flush=True)
     if args.yes or not planned(root, steps)["seconds"]:
@@ -133,6 +133,6 @@ def say(text: str) -> None:
 
 
 def show(as_json: bool, found: dict[str, Any], text: str) -> None:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     print(encode(found).decode() if as_json else text, end="" if as_json else "\n")

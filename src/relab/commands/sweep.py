@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from relab.base.terminal import keep_going
+from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
 from relab.commands.parsing import named, parse
-from relab.config import require
-from relab.terminal import keep_going
-from relab.width import duration
+from relab.config.base import require
 
 if TYPE_CHECKING:
-    from relab import sweep
+    from relab.lab import sweep
 
 EXAMPLES = """
   relab sweep sweep.yaml                         forecasts the cost, then asks
@@ -55,9 +55,9 @@ class Sweep:
 
 
 def main(words: Sequence[str]) -> int:
-    from relab import sweep
-    from relab.execute.local import cores
-    from relab.sweep import text
+    from relab.lab import sweep
+    from relab.lab.execute.slots import cores
+    from relab.lab.sweep import text
 
     args = parse(Sweep, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
@@ -92,9 +92,9 @@ def main(words: Sequence[str]) -> int:
 
 def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
     """The runs that would be started, by name; optuna's are not known yet."""
-    from relab import sweep
-    from relab.jsonl import encode
-    from relab.sweep import names, plan, trials
+    from relab.base.jsonl import encode
+    from relab.lab import sweep
+    from relab.lab.sweep import names, plan, trials
 
     plan.check_again(asked, folder)
     found = sweep.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
@@ -118,7 +118,7 @@ def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
 
 def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
     """Say what it costs; ask unless --yes."""
-    from relab import sweep
+    from relab.lab import sweep
 
     asked, n = found.plan, len(found.ledger.points)
     of = f"{asked.trials} trials by optuna" if asked.method == "optuna" else f"{n} trials ({asked.method})"
@@ -167,7 +167,7 @@ def write(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def print_json(body: dict[str, Any], folder: Path, pages: list[Path], problems: list[str]) -> None:
-    from relab.jsonl import encode
+    from relab.base.jsonl import encode
 
     row = {**body, "sweep": str(folder), "report": [str(page) for page in pages], "problems": problems}
     print(encode(row).decode(), end="")

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
-from relab import config, lineage, names, proposal, provenance, screen, tried
+from relab.advise import proposal, tried
+from relab.advise.proposal import Loaded
+from relab.advise.tried import Tried
+from relab.base.interrupts import NO_RUN, stops_say
+from relab.base.jsonl import RecordError
+from relab.base.places import printable
 from relab.commands.parsing import parse, vacant
-from relab.config import Layer
-from relab.configs.run import Run
-from relab.interrupts import NO_RUN, stops_say
-from relab.jsonl import RecordError
-from relab.places import printable
-from relab.proposal import Loaded
-from relab.record import read_meta
-from relab.tried import Tried
+from relab.config import layers as config
+from relab.config import lineage
+from relab.config.layers import Layer
+from relab.config.run import Run
+from relab.record import names, provenance
+from relab.record.run_folder import read_meta
+from relab.train import screen
 
 if TYPE_CHECKING:
-    from relab.train import Outcome
+    from relab.train.loop import Outcome
 
 EXAMPLES = """
   relab train ppo env=cartpole seed=0
@@ -82,17 +86,17 @@ def main(words: Sequence[str]) -> int:
 
 def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Outcome:
     pending = provenance.start()  # git answers while numba and torch are loaded
-    from relab import train
+    from relab.train import loop
 
     try:
-        train.check_device(found.config.device)
-        env = train.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
-        train.companions_of(found.config, env)
+        loop.check_device(found.config.device)
+        env = loop.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
+        loop.companions_of(found.config, env)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return train.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
+    return loop.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import tyro
 
-from relab import names
 from relab.commands.parsing import parse
+from relab.record import names
 
 EXAMPLES = """
   relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     if args.curve:
         return film_curve(folder, args.out)
-    from relab import judge
+    from relab.train import judge
 
     if args.multi is not None:
         found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
@@ -73,9 +73,9 @@ def main(words: Sequence[str]) -> int:
 
 
 def film_curve(folder: Path, out: Path | None) -> int:
-    from relab import history
-    from relab.judge import film_place
+    from relab.record import history
     from relab.report import growing
+    from relab.train.judge import film_place
 
     found = growing.film(history.load(folder), out or film_place(folder, "curve.gif"))
     print(f"{found['path']}: {', '.join(found['metrics'])} in {found['frames']} frames")

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relab.configs.base import require
-from relab.configs.views import MISSING, flatten
-from relab.folders import seedless
-from relab.near import hint as near_hint
-from relab.report import gather
-from relab.report.gather import Group, Run, shown
+from relab.base.near import hint as near_hint
+from relab.config.base import require
+from relab.config.views import MISSING, flatten
+from relab.record.state import seedless
+from relab.runs import grouping
+from relab.runs.grouping import Group, Run, shown
 
 PATH = "path"  # --by path: the paths on the command line against each other
 HOUSEKEEPING = ("seed", "total_steps", "eval.", "save.", "device", "threads", "env.")
@@ -91,7 +91,7 @@ def _arm(label: str, groups: list[Group], by: str = "") -> Arm:
     notes = [f"{label}: seed {shown(run.seed)} is there more than once; {run.name} is left out" for run in twice[:2]]
     notes += [f"{label}: {len(twice) - 2} more such runs are left out"] if len(twice) > 2 else []
     if len(groups) > 1:
-        keys = [k for k in gather.differing(groups) if k != by]
+        keys = [k for k in grouping.differing(groups) if k != by]
         notes.append(f"{label} pools {len(groups)} configs that differ in {', '.join(keys[:3]) or 'nothing known'}")
     return Arm(label, groups, runs, notes)
 

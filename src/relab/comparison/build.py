@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from relab import near
+from relab.base import near
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of, names
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
-from relab.configs.base import require
-from relab.configs.views import config_hash, flatten
-from relab.report import gather
-from relab.report.gather import Group, Run
-from relab.report.verdict import RETURNS, is_return
+from relab.config.base import require
+from relab.config.views import config_hash, flatten
+from relab.runs import grouping
+from relab.runs.grouping import Group, Run
+from relab.runs.verdict import RETURNS, is_return
 
 
 @dataclass
@@ -39,7 +39,7 @@ def compare(
     runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
 ) -> Result:
     """Groups -> tasks -> variants; every number that the page shows."""
-    groups = gather.grouped(runs)
+    groups = grouping.grouped(runs)
     for group, label in zip(groups, names(groups)):
         group.label = label
     _check_metric(groups, options.metric)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from relab.configs.views import flatten
-from relab.report.gather import Group, Run
+from relab.config.views import flatten
+from relab.runs.grouping import Group, Run
 
 # Two groups with different values of one of these measure different things.
 MUST = ("environment", "observation", "action", "horizon", "reward", "steps")

@@ -14,7 +14,7 @@ import numpy as np
 
 from relab import stats
 from relab.comparison.numbers import column_of
-from relab.report.gather import Run
+from relab.runs.grouping import Run
 
 LAGS = (1, 2, 3)
 LEAST_POINTS = 10  # evaluations of a run

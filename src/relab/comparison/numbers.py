@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab import answer as answers
 from relab import stats
-from relab.configs.views import flatten
-from relab.history import Column, History
-from relab.report.gather import Run
+from relab.comparison import answer as answers
+from relab.config.views import flatten
+from relab.record.history import Column, History
+from relab.runs.grouping import Run
 from relab.stats import means
 
 ALIKE = 0.05  # lengths that differ by less than this share are the same length

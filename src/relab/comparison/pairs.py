@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab import answer as answers
 from relab import stats
+from relab.base.jsonl import RecordError, read_json
+from relab.comparison import answer as answers
 from relab.comparison.numbers import LEAST, Asked, finite, improvement
-from relab.configs.base import require
-from relab.jsonl import RecordError, read_json
+from relab.config.base import require
 
 Outcomes = Mapping[str, Sequence[answers.Outcome]]
 ALPHA = 0.05

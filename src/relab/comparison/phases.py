@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from relab.comparison.numbers import column_of
-from relab.report.gather import Run
+from relab.runs.grouping import Run
 
 BOOKKEEPING = {
     "start", "resume", "finish", "stop", "interrupt", "error", "checkpoint", "best", "evaluation", "warning",

@@ -1,6 +1,7 @@
 """How do variants do over several tasks? Scores on one scale, the share of runs above each level, stratified bootstrap.
 
-A score is 0 for a random policy and 1 for the highest return there can be, else the best published one (relab.levels).
+A score is 0 for a random policy and 1 for the highest return there can be, else the best published one
+(relab.record.levels).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab import levels, stats
+from relab import stats
 from relab.comparison.numbers import LEAST
 from relab.health.rule import Missing
 from relab.health.view import View
-from relab.report.gather import Run
+from relab.record import levels
+from relab.runs.grouping import Run
 from relab.stats import means
 
 TAUS = (0.25, 0.5, 0.75, 0.9, 1.0)

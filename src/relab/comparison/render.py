@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from relab.base.places import printable as clean
+from relab.base.text import number
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.pairs import Pair
 from relab.comparison.task import Task
-from relab.places import printable as clean
-from relab.width import number
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more

@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from relab import answer as answers
-from relab import glossary, levels, stats
+from relab import stats
+from relab.comparison import answer as answers
 from relab.comparison import key, numbers, pairs, phases, profile
 from relab.comparison.arms import Arm, differing
 from relab.comparison.numbers import Asked
-from relab.configs.base import require
-from relab.configs.views import MISSING, flatten
+from relab.config.base import require
+from relab.config.views import MISSING, flatten
+from relab.formats.read.source import FOREIGN
 from relab.health.view import View
-from relab.history import History, end_rows
-from relab.importers.source import FOREIGN
-from relab.report.gather import Group, Run
-from relab.report.verdict import RETURNS, is_return
+from relab.record import glossary, levels
+from relab.record.history import History, end_rows
+from relab.runs.grouping import Group, Run
+from relab.runs.verdict import RETURNS, is_return
 
 FULL = 0.01  # of the way from random to the ceiling: this close to it is at it
 MOST_WAY = 0.9  # of the way from the start to the best mean: the level offered where none is known

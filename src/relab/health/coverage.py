@@ -25,9 +25,10 @@ ALSO: dict[str, tuple[str, ...]] = {
 }
 ELSEWHERE: dict[str, str] = {
     "B3": "`relab compare`: which metric moved before the return fell (`comparison/leading.py`)",
-    "F2": "`relab compare` and `relab experiment`: a difference has an interval, or cannot be told yet (`answer.py`)",
+    "F2": "`relab compare` and `relab experiment`: a difference has an interval, or cannot be told yet"
+    " (`comparison/answer.py`)",
     "F22": "`relab compare`: runs that differ in more than what is compared are kept apart (`comparison/key.py`)",
-    "F24": "`relab examine --notes`: numbers in notes are held against the records (`health/notes_check.py`)",
+    "F24": "`relab examine --notes`: numbers in notes are held against the records (`notebook/check/claims.py`)",
     "F26": "the engine: a finding that the reference run has too is told as such (`health/engine.py`)",
 }
 REASONS: dict[str, str] = {

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from relab.enclosed import named
-from relab.folders import group_key, state_of
+from relab.base.enclosed import named
+from relab.base.jsonl import Problem, RecordError
+from relab.formats.read import find
+from relab.formats.read.hints import Hints
+from relab.formats.read.source import Source
 from relab.health import engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
-from relab.importers import find
-from relab.importers.hints import Hints
-from relab.importers.source import Source
-from relab.jsonl import Problem, RecordError
+from relab.record.state import group_key, state_of
 
 SCHEMA = 1
 CLEARLY = 3.0  # standard errors

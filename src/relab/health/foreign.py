@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from relab.health.curve import Curve
 from relab.health.rule import Missing
-from relab.health.view import Curve, View, clear
-from relab.history import History
+from relab.health.view import View, clear
+from relab.record.history import History
 
 HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 
@@ -167,8 +168,8 @@ def judged(view: View) -> str:
 
 def best_beside(history: History) -> dict[str, Any]:
     """best.json next to the folder of the newest run of a loop, whose it is."""
-    from relab.importers import loop_folder
-    from relab.jsonl import RecordError, read_json
+    from relab.base.jsonl import RecordError, read_json
+    from relab.formats.read import loop_folder
 
     if history.source != "loop":
         return {}

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from relab.health.curve import Curve
 from relab.health.rule import Missing
-from relab.health.view import Curve, View
+from relab.health.view import View
 from relab.schedules import chance
 from relab.schedules.bounds import kind
 from relab.schedules.command import flags_of, from_flags, words_of

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from relab.configs.base import ConfigError, require
+from relab.base.near import hint
+from relab.config.base import ConfigError, require
 from relab.health.gate_data import checks_of, iterations_of, replayed, trials_of
 from relab.health.view import View
-from relab.near import hint
 from relab.schedules import chance
 from relab.schedules.bounds import kind
 from relab.schedules.evaluated import PROBE

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab.base.jsonl import RecordError, encode, read_json, write_atomic
+from relab.base.places import cache_folder
 from relab.health.examine import Report
 from relab.health.rule import SEVERITIES, Finding
-from relab.jsonl import RecordError, encode, read_json, write_atomic
-from relab.places import cache_folder
 
 SCHEMA = 1
 Key = tuple[str, str]  # run or group, slug

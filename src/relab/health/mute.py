@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relab.configs.base import ConfigError
-from relab.importers.hints import FILE, read_toml
-from relab.near import hint
+from relab.base.near import hint
+from relab.config.base import ConfigError
+from relab.formats.read.hints import FILE, read_toml
 
 
 @dataclass

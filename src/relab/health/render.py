@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from relab import glossary
-from relab.folders import seed_of
+from relab.base.places import printable as clean
+from relab.base.text import wrap
 from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
 from relab.health.rule import SEVERITIES, Finding, all_rules
 from relab.health.view import Group, View
-from relab.places import printable as clean
-from relab.width import wrap
+from relab.record import glossary
+from relab.record.state import seed_of
 
 FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
 MARKS = {"!": "unreadable", "?": "not read", "*": "read with a remark"}  # runs, files, runs; not rules

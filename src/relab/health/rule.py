@@ -18,7 +18,7 @@ PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 SEVERITIES = ("info", "warning", "error")
 CONFIDENCES = ("low", "medium", "high")
 FILES = "data marks validity names policy value offpolicy replay offline model units curve design sweep gate"
-MODULES = tuple(f"relab.health.rules_{name}" for name in FILES.split())
+MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
 

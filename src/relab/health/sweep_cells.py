@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from relab.configs.views import flatten
-from relab.folders import seed_of
-from relab.health.rules_design import QUIET, QUIET_WORD
+from relab.config.views import flatten
+from relab.formats.read import plans
+from relab.health.rules.design import QUIET, QUIET_WORD
 from relab.health.view import Group, View
-from relab.importers import plans
+from relab.record.state import seed_of
 from relab.stats import axes as axis
 
 NO_FACTOR = re.compile(r"(dir|path|file|name|id|tag|notes?|output|command|url|time|date|host)$", re.I)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from relab.configs.views import flatten
-from relab.glossary import RETURNS
+from relab.base.numbers import HUGE
+from relab.config.views import flatten
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
-from relab.history import Column, History, end_rows, flaw
-from relab.numbers import HUGE
+from relab.record.glossary import RETURNS
+from relab.record.history import Column, History, end_rows, flaw
 
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
@@ -301,7 +301,7 @@ class View:
     @cached_property
     def best(self) -> dict[str, Any]:
         """What the record gives as evidence for its best checkpoint."""
-        from relab.jsonl import RecordError, read_json
+        from relab.base.jsonl import RecordError, read_json
 
         if self.history.source != "relab":
             told = self.meta.get("best")

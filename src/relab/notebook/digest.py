@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relab.advise.calibration import span
-from relab.config import require
+from relab.advise.proposal import told
+from relab.advise.tried import NO, OPEN, YES
+from relab.base.text import number
+from relab.config.base import require
 from relab.notebook.log import Logged
 from relab.notebook.page import md
 from relab.notebook.words import Words
-from relab.proposal import told
-from relab.tried import NO, OPEN, YES
-from relab.width import number
 
 UNITS = {"d": 1, "w": 7}
 FINDINGS = 10

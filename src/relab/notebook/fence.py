@@ -20,8 +20,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from relab import limits
-from relab.jsonl import RecordError, write_atomic
+from relab.base import limits
+from relab.base.jsonl import RecordError, write_atomic
 
 MAX_BYTES = limits.TEXT  # of a file that is taken for a log
 

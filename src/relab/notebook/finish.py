@@ -6,9 +6,9 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+from relab.advise.proposal import BY_HAND, NOTHING
 from relab.notebook.page import FINDINGS
 from relab.notebook.words import Words
-from relab.proposal import BY_HAND, NOTHING
 
 
 def finding_lines(data: dict[str, Any], w: Words) -> list[str]:

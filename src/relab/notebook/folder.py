@@ -6,7 +6,7 @@ import re
 import shlex
 from pathlib import Path
 
-from relab.jsonl import RecordError
+from relab.base.jsonl import RecordError
 from relab.notebook import fence, log
 from relab.notebook.digest import verdict_word
 from relab.notebook.log import INDEX

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relab import tried
-from relab.jsonl import RecordError
+from relab.advise import tried
+from relab.advise.tried import NO, OPEN, YES, Tried
+from relab.base.jsonl import RecordError
+from relab.base.terminal import harmless
 from relab.notebook import fence
-from relab.terminal import harmless
-from relab.tried import NO, OPEN, YES, Tried
 
 INDEX = "relab-index"  # the id of the block that lists the others
 DEFAULT = ("LOG.md", "notes", "experiments/LOG.md")  # where a log is looked for that nobody named

@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from relab import config, history, lineage, stats, tried
-from relab.answer import LEAST
-from relab.configs.views import MISSING, flatten
-from relab.jsonl import RecordError, read_json
+from relab import stats
+from relab.advise import tried
+from relab.base.jsonl import RecordError, read_json
+from relab.base.text import number
+from relab.comparison.answer import LEAST
+from relab.config import layers, lineage
+from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
 from relab.notebook.page import Entry, Record, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
+from relab.record import history
 from relab.report.course import elapsed
-from relab.report.gather import shown
 from relab.report.share import Cleaner
-from relab.width import number
+from relab.runs.grouping import shown
 
 NOTES = 4  # of an answer
 LEFT_OUT = ("seeds", "question", "log")  # of the experiment's id: the same question with more seeds is the same entry
@@ -31,7 +34,7 @@ AT = {"mean_last_m": ("m",), "first_step_reaching": ("reach",)}  # what a refere
 
 
 def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
-    asked = config.read_yaml(folder / "experiment.yaml")
+    asked = layers.read_yaml(folder / "experiment.yaml")
     if not (folder / "answer.json").is_file():
         raise RecordError(f"{folder} has no answer.json: the experiment has not ended; call `relab experiment` again")
     answers = read_json(folder, "answer.json")["answers"]
@@ -49,7 +52,7 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
 
 
 def id_of(folder: Path, asked: Mapping[str, Any]) -> str:
-    hash_ = config.config_hash({k: v for k, v in asked.items() if k not in LEFT_OUT}, ())[:6]
+    hash_ = layers.config_hash({k: v for k, v in asked.items() if k not in LEFT_OUT}, ())[:6]
     return safe_id(f"{folder.resolve().name}.{hash_}")
 
 

@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from relab import lineage, tried
 from relab.advise import score as scoring
-from relab.configs.views import flatten
-from relab.history import History
+from relab.advise import tried
+from relab.base.text import count, duration, number
+from relab.config import lineage
+from relab.config.views import flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
 from relab.notebook.page import KEYS, Entry, Record, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
-from relab.report import gather
+from relab.record.history import History
 from relab.report.course import elapsed
-from relab.report.gather import Group
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
-from relab.report.verdict import finals
-from relab.width import count, duration, number
+from relab.runs import grouping
+from relab.runs.grouping import Group
+from relab.runs.verdict import finals
 
 EVALUATIONS = 8  # rows of their table
 EVENTS = 8
@@ -35,7 +36,7 @@ KEPT = ("checkpoints", "media", "logs", "tb_logs", "plots")
 
 
 def build(folder: Path, data: dict[str, Any], proposal: str, w: Words, roots: Sequence[Path] = ()) -> Entry:
-    groups = gather.load(folder)
+    groups = grouping.load(folder)
     run = groups[0].runs[0].history
     one = len(groups) == 1 and len(groups[0].runs) == 1
     clean, date = Cleaner([folder], set()).clean, tried.day(run.meta)

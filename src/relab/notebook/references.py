@@ -17,14 +17,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from relab import answer, glossary
-from relab.history import Column, History
-from relab.importers import find
-from relab.importers.source import FOREIGN
-from relab.jsonl import RecordError
+from relab.base.jsonl import RecordError
+from relab.base.text import number
+from relab.comparison import answer
+from relab.formats.read import find
+from relab.formats.read.source import FOREIGN
 from relab.notebook import fence
 from relab.notebook.words import LANGUAGES, Words, words
-from relab.width import number
+from relab.record import glossary
+from relab.record.history import Column, History
 
 NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?|-?inf|nan|\?"
 GONE = ("gone", "no_number")

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relab.config import require
+from relab.base.places import printable
+from relab.base.text import cut
+from relab.config.base import require
 from relab.notebook import log
 from relab.notebook.digest import verdict_word
 from relab.notebook.log import Logged
 from relab.notebook.words import words
-from relab.places import printable
-from relab.width import cut
 
 CONTEXT = 1  # lines around a match
 SHOWN = 6  # lines of one entry

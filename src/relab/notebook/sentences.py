@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relab import lineage
 from relab.advise.calibration import signed, span
+from relab.advise.proposal import shown
 from relab.advise.score import HIT, MISS, Score
-from relab.answer import LEAST, METHODS, OPEN, YES
-from relab.configs.views import MISSING
-from relab.lineage import Factor
+from relab.base.text import number
+from relab.comparison.answer import LEAST, METHODS, OPEN, YES
+from relab.config import lineage
+from relab.config.lineage import Factor
+from relab.config.views import MISSING
 from relab.notebook.words import Words
-from relab.proposal import shown
-from relab.report.verdict import Verdict, finals, interval_text
-from relab.width import number
+from relab.runs.verdict import Verdict, finals, interval_text
 
 KEYS = 6  # factors that are named
 

@@ -6,8 +6,8 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from relab import config
-from relab.config import require
+from relab.config import layers
+from relab.config.base import require
 
 FOLDER = Path(__file__).parent / "lang"
 LANGUAGES = ("en", "zh")
@@ -30,5 +30,5 @@ class Words:
 @functools.lru_cache(maxsize=len(LANGUAGES))
 def words(code: str) -> Words:
     require(code in LANGUAGES, f"`--lang` must be one of {', '.join(LANGUAGES)}, but got {code!r}")
-    found = config.flatten(config.parse_yaml((FOLDER / f"{code}.yaml").read_text(encoding="utf-8")))
+    found = layers.flatten(layers.parse_yaml((FOLDER / f"{code}.yaml").read_text(encoding="utf-8")))
     return Words(code, {key: str(text) for key, text in found.items()})

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from relab.configs.views import flatten
-from relab.history import History
+from relab.config.views import flatten
+from relab.record.history import History
 from relab.stats.gauss_ratio import Expected, Pair
 
 # the names of the same number: relab's column, the studied program's

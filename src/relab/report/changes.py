@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from relab import config, lineage, registry
-from relab.configs.views import MISSING, Change, diff, flatten
-from relab.enclosed import neighbour
-from relab.history import History
-from relab.report import gather
-from relab.report.gather import Group, shown
+from relab.base.enclosed import neighbour
+from relab.config import layers, lineage, registry
+from relab.config.views import MISSING, Change, diff, flatten
+from relab.record.history import History
+from relab.runs import grouping
+from relab.runs.grouping import Group, shown
 
 QUIET_KEYS = ("seed", "algo.name", "env.name")  # in the title or the outcome already
 NO_CAUSE = re.compile(r"seed|total_steps|threads|device|(?:eval|save)\..*|(?:.*\.)?name")  # change no update
@@ -40,8 +40,8 @@ def base_of(run: History, reference: History | None = None) -> Base | None:
     parent = parent_of(run)
     if parent is not None:
         try:
-            return Base("parent", config.read_yaml(parent / "config.yaml"))
-        except (OSError, config.YamlError):
+            return Base("parent", layers.read_yaml(parent / "config.yaml"))
+        except (OSError, layers.YamlError):
             pass  # told in not_known
     return _preset(run)
 
@@ -57,8 +57,8 @@ def _preset(run: History) -> Base | None:
     if run.source != "relab" or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
         return None
     try:
-        return Base("preset", config.to_dict(config.resolve([config.Layer("defaults", chosen)]).config))
-    except (config.ConfigError, LookupError, ImportError):
+        return Base("preset", layers.to_dict(layers.resolve([layers.Layer("defaults", chosen)]).config))
+    except (layers.ConfigError, LookupError, ImportError):
         return None
 
 
@@ -68,7 +68,7 @@ def _preset(run: History) -> Base | None:
 def config_changes(groups: list[Group], reference: History | None = None) -> dict[str, Any]:
     """Keys that differ between the groups; for one group, from its base."""
     if len(groups) > 1:
-        keys = gather.differing(groups)
+        keys = grouping.differing(groups)
         rows = [[key, *(shown(flatten(g.config).get(key, MISSING)) for g in groups)] for key in keys]
         return {"against": "Config keys that differ", "head": ["key", *(g.label for g in groups)], "rows": rows}
     run = groups[0].runs[0].history

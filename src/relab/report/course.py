@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from relab.enclosed import listed
+from relab.base.enclosed import listed
+from relab.base.text import count, duration, number
 from relab.health.rule import Missing
-from relab.health.rules_design import busy_machine
+from relab.health.rules.design import busy_machine
 from relab.health.view import View
-from relab.history import History
+from relab.record.history import History
 from relab.report.curves import running
-from relab.report.gather import Run, shown
 from relab.report.parts import local_time, section, table
-from relab.width import count, duration, number
+from relab.runs.grouping import Run, shown
 
 MOST_EVENTS = 60
 STAGED = ("return/mean", "eval/return_det", "eval/success_det", "return/success", "return/length", "policy/entropy",

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from relab import glossary
 from relab.health.view import View
-from relab.history import History
-from relab.report.gather import Group, Run
-from relab.report.verdict import is_return
+from relab.record import glossary
+from relab.record.history import History
+from relab.runs.grouping import Group, Run
+from relab.runs.verdict import is_return
 from relab.stats import mean_interval
 
 BAND_SEEDS = 3  # a band over fewer says nothing

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
 
+from relab.base.text import number
 from relab.report.svg import COLOURS, GREY, Scale, _svg, ticks
-from relab.width import number
 
 OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#56B4E9", "locked": "#E69F00",
             "frozen": GREY, "failure_hold": "#D55E00", "rollback": "#CC79A7"}  # fmt: skip

@@ -11,11 +11,11 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from relab.base.text import number
 from relab.report import curves
-from relab.report.gather import Group, Run
 from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
 from relab.report.svg import curve as draw_svg
-from relab.width import number
+from relab.runs.grouping import Group, Run
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from relab.configs.base import require
-from relab.history import History
-from relab.media import write_film
+from relab.base.media import write_film
+from relab.config.base import require
+from relab.record.history import History
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

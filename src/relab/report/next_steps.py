@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from relab.enclosed import listed
-from relab.report.gather import Group, Run
+from relab.base.enclosed import listed
 from relab.report.parts import section, table
+from relab.runs.grouping import Group, Run
 
 ENOUGH = 5  # seeds from which relab answers
 

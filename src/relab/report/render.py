@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from relab.jsonl import write_atomic
+from relab.base.jsonl import write_atomic
 from relab.report import drawings, svg, svg_sweep
 from relab.report.tables import try_text
 

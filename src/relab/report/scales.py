@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from relab.base.text import number
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.report import analytic
-from relab.report.gather import Run
 from relab.report.parts import section, table
-from relab.width import number
+from relab.runs.grouping import Run
 
 HALF = 0.5
 

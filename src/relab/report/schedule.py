@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from relab.history import History
-from relab.report.gather import Run
+from relab.base.text import number
+from relab.record.history import History
 from relab.report.parts import section, table
+from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
 from relab.schedules.command import parse_command
-from relab.width import number
 
 Rows = list[dict[str, Any]]
 MOST = 12  # rows of a table of bins or seeds

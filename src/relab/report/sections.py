@@ -15,19 +15,20 @@ from typing import Any
 
 from relab.advise import score
 from relab.advise.calibration import sentence
-from relab.configs.views import diff, flatten
-from relab.history import History
-from relab.importers import find
-from relab.importers.hints import Hints
-from relab.jsonl import RecordError, read_json
-from relab.report import course, gather, sweep_page, tables
+from relab.base.jsonl import RecordError, read_json
+from relab.base.text import count, duration, number
+from relab.config.views import diff, flatten
+from relab.formats.read import find
+from relab.formats.read.hints import Hints
+from relab.record.history import History
+from relab.report import course, sweep_page, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
 from relab.report.curves import curve
-from relab.report.gather import Group, Run, shown
 from relab.report.next_steps import next_steps
 from relab.report.share import Cleaner
-from relab.report.verdict import finals, group_sentence, interval_text, many_sentence
-from relab.width import count, duration, number
+from relab.runs import grouping
+from relab.runs.grouping import Group, Run, shown
+from relab.runs.verdict import finals, group_sentence, interval_text, many_sentence
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
@@ -54,7 +55,7 @@ def build(
     `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked. `groups`
     spares reading the runs again, `more` are sections that somebody else has made, e.g. of a comparison.
     """
-    groups = gather.load(path, now, hints) if groups is None else groups
+    groups = grouping.load(path, now, hints) if groups is None else groups
     examined = {
         "asked": findings is not None,
         "fired": _of_status(findings or [], groups, "fired"),
@@ -100,7 +101,7 @@ def named_run(against: str | os.PathLike[str]) -> Run:
     sources = list(find.find(Path(against)))
     if len(sources) != 1:
         raise RecordError(f"--against must be one run, but {against} holds {len(sources)}")
-    return gather.make_run(find.read(sources[0]), sources[0].name)
+    return grouping.make_run(find.read(sources[0]), sources[0].name)
 
 
 def parent_run(groups: list[Group]) -> Run | None:
@@ -111,7 +112,7 @@ def parent_run(groups: list[Group]) -> Run | None:
     if parent is None or parent.resolve() in {run.history.folder.resolve() for run in runs}:
         return None
     try:
-        return gather.make_run(find.read(next(iter(find.find(parent)))), parent.name)
+        return grouping.make_run(find.read(next(iter(find.find(parent)))), parent.name)
     except (RecordError, StopIteration, OSError):
         return None
 

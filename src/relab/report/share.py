@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from relab import masks
-from relab.terminal import STEERING
+from relab.base import masks
+from relab.base.terminal import STEERING
 
 PATH = re.compile(
     r"file://[^\s\"'<>|]+"

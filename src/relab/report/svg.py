@@ -14,8 +14,8 @@ from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from relab.base.text import count, number
 from relab.report.curves import thinned
-from relab.width import count, number
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3")  # the second and third six groups

@@ -9,8 +9,8 @@ import math
 from html import escape
 from typing import Any
 
+from relab.base.text import number
 from relab.report.svg import COLOURS, Scale, ticks
-from relab.width import number
 
 TONE = COLOURS[0]
 DARKEST = 0.62  # text must stay readable on it, in light and dark pages

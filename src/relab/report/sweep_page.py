@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from relab.jsonl import RecordError, read_json
+from relab.base.jsonl import RecordError, read_json
+from relab.base.text import number
 from relab.report.parts import table
-from relab.width import number
 
 FILE = "sweep.json"
 MOST_ROWS = 200

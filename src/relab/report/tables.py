@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from relab.history import Column, History
+from relab.base.text import number
+from relab.record.history import Column, History
 from relab.report import course, scales
 from relab.report.curves import curve
-from relab.report.gather import Group, Run, shown
 from relab.report.parts import local_time, section, table
 from relab.report.schedule import schedule
+from relab.runs.grouping import Group, Run, shown
 from relab.schedules.evaluated import PROBE
 from relab.stats import mean_interval, slope
-from relab.width import number
 
 CORE = (
     "return/mean", "eval/return_det", "eval/return_sampled", "eval/success_det", "policy/entropy", "policy/kl",

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from relab import stats
-from relab.numbers import is_finite, to_int
-from relab.streams import generator
+from relab.base.numbers import is_finite, to_int
+from relab.base.streams import generator
 
 PROBE = "multi_eval"  # the name of such rows in a record
 PERCENTILES = (10, 25, 50, 75, 90)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from relab import limits
-from relab.enclosed import RecordError, inside, is_path
-from relab.registry import UntrustedError
+from relab.base import limits
+from relab.base.enclosed import RecordError, inside, is_path
+from relab.config.registry import UntrustedError
 from relab.schedules.gate import ScheduleError
 from relab.schedules.schedule import Schedule, from_mapping
 from relab.schedules.stage import MINED

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
-from relab.configs.coerce import scalar
+from relab.config.coerce import scalar
 from relab.schedules.gate import ScheduleError
 
 MINED = "mined"  # the source of a queue's stage: the worst starts of the evaluations so far

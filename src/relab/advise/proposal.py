@@ -1,0 +1,226 @@
+"""What is to be run next, as a file? A diff against a parent run, with its reasons and a prediction: next_config.yaml.
+
+    parent: lr100                                  a run: its name, or its path below the folder of the file
+    diff: {algo.lr: {from: 0.3, to: 0.003}}        `from` must be what the parent had when it is run
+    rationale, checks, predicted {metric, delta, low, high, how, at, direction}, cost
+    resume_from                                    null: relab's runs start anew
+
+`relab next` makes proposals (relab.advise), `relab train next_config.yaml` runs them. Files may come from strangers:
+only the keys above are taken, and the parent is looked for in the file's folder, beside it, and below --runs.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from relab.base.enclosed import is_path
+from relab.base.jsonl import write_atomic
+from relab.config import layers as config
+from relab.config.base import require
+from relab.config.layers import Layer
+from relab.record import names
+
+FILE = "next_config.yaml"
+NEEDED = {"parent", "diff"}
+KEYS = NEEDED | {"rationale", "checks", "predicted", "cost", "resume_from"}
+LONGEST = 2000  # characters of a rationale that go into a record
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What the change is expected to do to a metric, + is better where the metric is a return."""
+
+    metric: str | None
+    delta: float | None  # None: no data
+    low: float | None
+    high: float | None
+    how: str  # where the numbers come from, or why there are none
+    at: str = "final"  # which number of a run it is about, as in an experiment
+    direction: str = "higher"  # which is better
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What it takes, from the parent's own timing."""
+
+    steps: int | None
+    seconds: float | None
+    how: str
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """The next config as a diff against its parent."""
+
+    parent: str  # the run's name; for an experiment, its path below the experiment's folder
+    diff: dict[str, dict[str, Any]]  # key -> {from, to}
+    rationale: str
+    checks: dict[str, str]
+    predicted: Predicted
+    cost: Cost
+    source: str = ""  # slug of the finding, `answer` or `still-improving`
+    resume_from: str | None = None  # foreign runs: what it had loaded; relab's start from fresh weights (docs/next.md)
+    seeds: list[int] = field(default_factory=list)  # that have not run with this config
+    folder: str = ""  # where --write puts it
+    command: str = ""  # what runs it; for other tools' runs, the change in their words
+    runs_here: bool = True  # False: another tool's command, which relab does not start
+    passed_over: list[str] = field(default_factory=list)  # what came first, and what spoke against it
+    tried: list[dict[str, Any]] = field(default_factory=list)  # earlier tries of this change that gave no answer
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; the first six keys are those of next_config.yaml."""
+        return self.file_keys() | {"source": self.source, "seeds": list(self.seeds), "folder": self.folder,
+                                   "command": self.command, "runs_here": self.runs_here,
+                                   "passed_over": list(self.passed_over), "tried": list(self.tried)}  # fmt: skip
+
+    def file_keys(self) -> dict[str, Any]:
+        return {
+            "parent": self.parent, "diff": {key: dict(change) for key, change in self.diff.items()},
+            "rationale": self.rationale, "checks": dict(self.checks), "predicted": vars(self.predicted).copy(),
+            "cost": vars(self.cost).copy(), "resume_from": self.resume_from,
+        }  # fmt: skip
+
+
+NOTHING, BY_HAND = "nothing worth proposing: ", "no run can be proposed: "  # how a proposal that is none begins
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """There is nothing worth proposing, and why."""
+
+    why: str
+    passed_over: list[str] = field(default_factory=list)  # changes that were looked at, each with what spoke against it
+    mend: str = ""  # what a finding names as its remedy, which is no change of a known setting
+
+    @property
+    def text(self) -> str:
+        """A sentence without its end; where a finding names a remedy, there is something worth doing."""
+        return f"{BY_HAND}{self.why}; by hand, for {self.mend}" if self.mend else f"{NOTHING}{self.why}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"diff": {}, "why": self.why, "passed_over": list(self.passed_over), "mend": self.mend}
+
+
+def write(proposal: Proposal) -> Path:
+    """next_config.yaml in the run's or the experiment's folder; an older one is replaced, a link is not followed."""
+    path = Path(proposal.folder) / FILE
+    write_atomic(path, config.format_yaml(proposal.file_keys()).encode())
+    return path
+
+
+# ---- Reading one back, to run it
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A next_config.yaml whose `from` values hold: the layers it stands for, and what its run must remember."""
+
+    parent: Path
+    layers: tuple[Layer, Layer]  # parent, proposal
+    rationale: str
+    predicted: dict[str, Any]
+    diff: dict[str, dict[str, Any]]
+
+
+def is_proposal(path: str | os.PathLike[str]) -> bool:
+    """Whether a YAML file has the keys of a proposal, which no config has."""
+    return Path(path).is_file() and set(config.read_yaml(config.named_file(path))) >= NEEDED
+
+
+def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loaded:
+    """Read and check a proposal; ConfigError where it cannot be run as it stands. `trust`: it may name code."""
+    path, values = Path(path), config.read_yaml(config.named_file(path))
+    for key in values:
+        known = f"known are {', '.join(sorted(KEYS))}"
+        require(key in KEYS, f"unknown key `{key}` in the proposal {path}; {known}")
+    changes = changes_of(values["diff"], path)
+    require(
+        "seeds" not in changes, f"{path} adds seeds to an experiment: `relab experiment` runs it, not `relab train`"
+    )
+    require(values.get("resume_from") is None, f"`resume_from` in {path} must be null: a new run starts from fresh"
+            f" weights, but got {values.get('resume_from')!r:.80}; `relab resume` continues a run")  # fmt: skip
+    parent = find_parent(values["parent"], path, runs)
+    had = config.record_layer(parent, trust=trust)
+    check_from(changes, config.flatten(had.values), parent, path)
+    proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()}, trust)
+    return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes)
+
+
+def changes_of(given: Any, path: Path) -> dict[str, dict[str, Any]]:
+    shape = "`diff` must hold `key: {from: old, to: new}`"
+    require(isinstance(given, Mapping) and bool(given), f"{shape}, but {path} has {given!r:.80}")
+    for key, change in given.items():
+        good = isinstance(change, Mapping) and set(change) == {"from", "to"}
+        require(good, f"{shape}, but `{key}` in {path} is {change!r:.80}")
+    return {str(key): dict(change) for key, change in given.items()}
+
+
+def text_of(values: Mapping[str, Any], path: Path) -> str:
+    text = values.get("rationale", "")
+    require(isinstance(text, str), f"`rationale` in {path} must be text, but got {text!r:.80}")
+    return " ".join(text.split())[:LONGEST]
+
+
+def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
+    found = values.get(key) or {}
+    require(isinstance(found, Mapping), f"`{key}` in {path} must be a mapping, but got {found!r:.80}")
+    return dict(found)
+
+
+def find_parent(word: Any, path: Path, runs: Path) -> Path:
+    """The parent's folder: the file's own, one below or beside it, else a name below --runs."""
+    require(isinstance(word, str) and bool(word), f"`parent` in {path} must be a run's name, but got {word!r:.80}")
+    require(is_path(word), f"`parent` in {path} must be a run's name, but no folder can be called {word!r:.80}")
+    parts, home = PurePosixPath(word).parts, path.resolve().parent
+    inside = not PurePosixPath(word).is_absolute() and ".." not in parts and "\\" not in word
+    require(inside, f"`parent` in {path} must be a name, or a path below its folder, but got {word!r:.80}")
+    near = [home] if home.name == word else []
+    near += [home / word, *([home.parent / word] if len(parts) == 1 else [])]
+    for folder in near:
+        if (folder / "config.yaml").is_file() and folder.resolve().is_relative_to(home.parent):
+            return folder
+    try:
+        require(len(parts) == 1, f"the parent {word} of {path} is not there")
+        return names.find(word, runs)
+    except LookupError as error:
+        raise config.ConfigError(f"the parent of {path} is not beside it, and {error}; give --runs") from None
+
+
+def check_from(changes: Mapping[str, Any], had: Mapping[str, Any], parent: Path, path: Path) -> None:
+    """Each `from` must be what the parent had: a proposal for another config must not run unseen."""
+    for key, change in changes.items():
+        where = (
+            f"in {path}; {parent.name} is not the run this was made for, or was changed: `relab next` makes a new one"
+        )
+        require(key in had, f"`{key}` is no setting of the parent {parent.name} ({where})")
+        same = not config.diff({"x": had[key]}, {"x": change["from"]})
+        require(same, f"`{key}` must be {change['from']!r:.80} in the parent, but {parent.name} has {had[key]!r:.80}"
+                f" ({where})")  # fmt: skip
+        moved = config.diff({"x": change["from"]}, {"x": change["to"]})
+        require(bool(moved), f"`{key}` goes from {change['from']!r:.80} to itself in {path}: nothing would change")
+
+
+def told(diff: Mapping[str, Mapping[str, Any]]) -> str:
+    """algo.lr 0.3 -> 0.003, eval.episodes 4 -> 20"""
+    return ", ".join(f"{key} {shown(change['from'])} -> {shown(change['to'])}" for key, change in diff.items())
+
+
+def new_values(diff: Mapping[str, Mapping[str, Any]]) -> str:
+    """algo.lr 0.003, eval.episodes 20"""
+    return ", ".join(f"{key} {shown(change['to'])}" for key, change in diff.items())
+
+
+def typed(value: Any) -> str:
+    """A value as one would type it into a command, in full."""
+    return "null" if value is None else str(value)
+
+
+def shown(value: Any) -> str:
+    """A value for the eye."""
+    if isinstance(value, list) and len(value) > 8:
+        return f"[{shown(value[0])} ... {shown(value[-1])}] ({len(value)})"
+    return "null" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)

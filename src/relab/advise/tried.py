@@ -1,0 +1,153 @@
+"""Has this been tried, and what was the answer? A change of settings against the questions that were answered before.
+
+A change matches an earlier one when it moves the same settings from the same values to the same values, on the same
+environment with the same algorithm (or by the same command). The opposite direction is another change. What else was
+different then is said with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from relab.advise.proposal import shown, told
+from relab.base.jsonl import RecordError, inside, read_json
+from relab.config import layers, lineage
+from relab.config.base import ConfigError
+from relab.config.views import MISSING, diff, flatten
+
+YES, NO, OPEN = "yes", "no", "cannot tell yet"
+MOST = 2000  # folders that are looked into
+UNLIKE = 3  # other settings that are named
+
+Diff = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A change that was tried: what came out, and where that is written."""
+
+    diff: dict[str, dict[str, Any]]  # key -> {from, to}
+    verdict: str
+    text: str  # the answer's sentence
+    seeds: tuple[int, int]
+    where: str  # the experiment's folder, or the log and the line of the entry
+    date: str = ""
+    of: dict[str, Any] = field(default_factory=dict)  # env, algo, command: what it was tried on
+    settings: dict[str, Any] = field(default_factory=dict)  # of the control, flat; empty where not kept
+
+    def to_dict(self) -> dict[str, Any]:
+        found = asdict(self)
+        found.pop("settings")
+        return found | {"seeds": list(self.seeds)}
+
+
+def subject(settings: Mapping[str, Any], command: str = "") -> dict[str, Any]:
+    """What a change is tried on: environment and algorithm, or another program's command."""
+    flat = flatten(settings)
+    found = {"env": flat.get("env.name") or flat.get("env"), "algo": flat.get("algo.name"), "command": command}
+    return {key: str(value) for key, value in found.items() if value}
+
+
+def matching(change: Diff, of: Mapping[str, Any], earlier: Iterable[Tried]) -> list[Tried]:
+    """The earlier tries of this change, answered ones first, newest first."""
+    found = [one for one in earlier if one.of == dict(of) and same(change, one.diff)]
+    order = {NO: 0, YES: 1}
+    return sorted(sorted(found, key=lambda one: one.date, reverse=True), key=lambda one: order.get(one.verdict, 2))
+
+
+def same(a: Diff, b: Diff) -> bool:
+    """Whether two changes move the same settings between the same values, in the same direction."""
+    if set(a) != set(b) or not a:
+        return False
+    ends = [(a[key].get(end), b[key].get(end)) for key in a for end in ("from", "to")]
+    return not any(diff({"x": x}, {"x": y}) for x, y in ends)
+
+
+# ---- Reading the answers of experiments
+
+
+def of_experiments(root: Path, without: Path | None = None) -> list[Tried]:
+    """Every comparison that an experiment below `root` has answered; folders that cannot be read are passed over."""
+    folders = [path.parent for path in sorted(root.glob("*/answer.json"))[:MOST]] if root.is_dir() else []
+    skip = without.resolve() if without is not None else None
+    return [one for folder in folders if folder.resolve() != skip for one in of_experiment(folder)]
+
+
+def of_experiment(folder: Path) -> list[Tried]:
+    try:
+        asked, answers = layers.read_yaml(inside(folder, "experiment.yaml")), read_json(folder, "answer.json")
+        return [one for row in answers.get("answers") or [] if (one := _answered(folder, asked, row)) is not None]
+    except (ConfigError, RecordError, OSError, TypeError, KeyError, ValueError, AttributeError):
+        return []
+
+
+def _answered(folder: Path, asked: Mapping[str, Any], row: Mapping[str, Any]) -> Tried | None:
+    control, other = (variant(folder, asked, str(name)) for name in row["names"])
+    change = lineage.changes(control, other)
+    if not change:
+        return None
+    return Tried(
+        change, str(row["verdict"]), str(row["text"]), (int(row["n"][0]), int(row["n"][1])), str(folder), ended(folder),
+        subject(control, str(asked.get("command") or "")), flatten(control),
+    )  # fmt: skip
+
+
+def variant(folder: Path, asked: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A variant's settings as they were run, else as they were asked for."""
+    kept = inside(folder, f"variants/{name}.yaml")
+    given = {**(asked.get("base") or {}), **(asked["variants"][name] or {})}
+    return layers.read_yaml(kept) if kept.is_file() else given
+
+
+def ended(folder: Path) -> str:
+    """The day (UTC) on which the last of its runs ended."""
+    days = []
+    for path in [*folder.glob("runs/*/meta.json"), *folder.glob("state/*.json")]:
+        try:
+            found = read_json(folder, str(path.relative_to(folder)))
+        except (RecordError, OSError):
+            continue
+        days.append(day(found))
+    return max(days, default="")
+
+
+def day(meta: Mapping[str, Any]) -> str:
+    return str(meta.get("ended") or meta.get("heartbeat") or meta.get("created") or "")[:10]
+
+
+# ---- Saying it
+
+
+def lines(change: Diff, found: Sequence[Tried], settings: Mapping[str, Any] | None = None) -> list[str]:
+    """What a person must see before the same is paid for again; at most the first two tries."""
+    return [line for one in found[:2] for line in _said(change, one, settings or {})]
+
+
+def _said(change: Diff, one: Tried, settings: Mapping[str, Any]) -> list[str]:
+    on = f" on {one.date}" if one.date else ""
+    if one.verdict == OPEN:
+        n = f"{one.seeds[0]} and {one.seeds[1]} seeds"
+        head = f"tried before{on}, not answered ({OPEN} with {n}): {told(change)}"
+    else:
+        head = f"tried before{on}, answered {one.verdict}: {told(change)}"
+    return [head, f"  {one.text}", f"  {one.where}{_otherwise(one, settings)}"]
+
+
+def _otherwise(one: Tried, settings: Mapping[str, Any]) -> str:
+    """Which other settings were different then, the budget among them: that may be a reason to try again."""
+    other = unlike(one, settings)
+    if not other:
+        return ""
+    named = ", ".join(f"{c.key} {shown(c.a)} then, {shown(c.b)} now" for c in other[:UNLIKE])
+    return f" (but {named}{f' and {len(other) - UNLIKE} more' if len(other) > UNLIKE else ''})"
+
+
+def unlike(one: Tried, settings: Mapping[str, Any]) -> list[Any]:
+    if not one.settings or not settings:
+        return []
+    quiet = ("seed", "save.", "device", "threads")
+    found = diff(one.settings, flatten(settings))
+    return [c for c in found if c.key not in one.diff and not c.key.startswith(quiet) and MISSING not in (c.a, c.b)]

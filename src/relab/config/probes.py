@@ -1,0 +1,95 @@
+"""When does a run measure itself, and with how many samples? (The sections of `probes`; docs/probes.md.)"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from relab.config.base import require_range
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Besides the schedule: a round of probes when the loss stands still."""
+
+    enabled: bool = False  # whether a plateau asks for probes
+    window: int = 20  # last iterations that are looked at
+    z: float = 2.0  # it stands still while its slope over the window is under z standard errors
+    cooldown: int = 20  # iterations until a plateau may ask again
+    min_iter: int = 20  # iterations before which none is asked for
+
+    def check(self) -> None:
+        require_range("probes.plateau.window", self.window, 3)
+        require_range("probes.plateau.z", self.z, 0.0, open_="low")
+        require_range("probes.plateau.cooldown", self.cooldown, 1)
+        require_range("probes.plateau.min_iter", self.min_iter, 0)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How far do the two policies, and the states they visit, lie apart?"""
+
+    enabled: bool = True  # whether it is asked
+    samples: int = 4096  # steps under each policy
+    action_samples: int = 64  # actions per state for the total variation
+
+    def check(self) -> None:
+        require_range("probes.distribution.samples", self.samples, 16)
+        require_range("probes.distribution.action_samples", self.action_samples, 1)
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """Where does the critic go, if the policies stay as they are?"""
+
+    enabled: bool = True  # whether it is asked
+    samples: int = 4096  # transitions under mu; stability uses the same
+    k_mc: int = 4  # draws of the next action
+    tol: float = 1e-9  # relative residual at which the solution counts as converged
+    capped: bool = False  # also iterate as the studied program did: max_iters steps of alpha_w times the mean
+    max_iters: int = 2000  # cap of that iteration
+    capped_tol: float = 1e-7  # it has converged once a step is shorter than this
+
+    def check(self) -> None:
+        for name in ("samples", "k_mc", "max_iters"):
+            require_range(f"probes.fixed_point.{name}", getattr(self, name), 1)
+        for name in ("tol", "capped_tol"):
+            require_range(f"probes.fixed_point.{name}", getattr(self, name), 0.0, open_="low")
+
+
+@dataclass(frozen=True)
+class Stability:
+    """Does one step of training shrink errors of the critic, in the slowest direction too?"""
+
+    enabled: bool = True  # whether it is asked
+    krylov: int = 16  # directions kept to find the extreme eigenvalues
+    power_iters: int = 20  # steps of the power iteration that is shown for comparison
+
+    def check(self) -> None:
+        require_range("probes.stability.krylov", self.krylov, 4)
+        require_range("probes.stability.power_iters", self.power_iters, 1)
+
+
+@dataclass(frozen=True)
+class QKernel:
+    """How do temporal differences at two times go together?"""
+
+    enabled: bool = True  # whether it is asked
+    trajectories: int = 0  # of the batch that enter; 0: all
+
+    def check(self) -> None:
+        require_range("probes.q_kernel.trajectories", self.trajectories, 0)
+
+
+@dataclass(frozen=True)
+class Probes:
+    """Measurements during training, from random streams of their own: metrics are the same bytes with and without."""
+
+    every: int = 5  # iterations between two rounds; the last iteration has one as well; 0: the last one alone
+    plateau: Plateau = field(default_factory=Plateau)  # when the loss stands still
+    distribution: Distribution = field(default_factory=Distribution)  # of states, actions and ratios
+    fixed_point: FixedPoint = field(default_factory=FixedPoint)  # of the critic
+    stability: Stability = field(default_factory=Stability)  # of its update
+    q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
+
+    def check(self) -> None:
+        require_range("probes.every", self.every, 0)

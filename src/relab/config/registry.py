@@ -1,0 +1,181 @@
+"""Which class does a name mean? Names map to "module:attr", imported when used, so that help and diff stay light.
+
+Plug-ins: `env=package.module:Env` names a class directly; an installed package offers names by the entry points
+"relab.envs" (-> an environment class, with its parameters as `Params`) and "relab.algos" (-> a module with init, act,
+update and its config class as `Config`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import re
+import sys
+from typing import Any
+
+from relab.base.near import nearest
+from relab.config.base import ConfigError
+
+# name -> (config class, module with init / act / update)
+ALGOS: dict[str, tuple[str, str]] = {
+    "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
+    "tracking_ac": ("relab.config.tracking_ac:TrackingAC", "relab.train.algos.tracking_ac"),
+}
+GROUPS = {"env": "relab.envs", "algo": "relab.algos"}
+GYM = "gym:"  # env=gym:Acrobot-v1 is Gymnasium's environment of that id
+
+
+class UntrustedError(ConfigError):
+    """A record names code that its reader has neither installed nor named himself; nothing of it was imported."""
+
+
+def builtin_envs() -> dict[str, tuple[str, str]]:
+    """Name -> (parameters class, environment class), both as "module:attr"."""
+    from relab.config.envs import ENVS
+
+    return ENVS
+
+
+def env_names() -> list[str]:
+    return list(builtin_envs())
+
+
+def algo_names() -> list[str]:
+    return sorted(ALGOS)
+
+
+def resolve_env_name(name: str) -> str:
+    """The full name: `cartpole` -> `cartpole-v1` (the newest version); `gym:ID` and `package.module:Env` stay."""
+    if name.startswith(GYM) and len(name) > len(GYM):
+        return name
+    return _resolve("env", name, env_names())
+
+
+def resolve_algo_name(name: str) -> str:
+    return _resolve("algo", name, algo_names())
+
+
+def is_ours(env: object, algo: object) -> bool:
+    """Whether both names are relab's own (or Gymnasium's): only then may a reader of a stranger's record look them up.
+
+    `package.module:Env` would be imported, and so executed, by whoever only wants to read about the run.
+    """
+    envs = isinstance(env, str) and (env.startswith(GYM) or env in env_names()) and not named_code("env", env)
+    return envs and isinstance(algo, str) and algo in ALGOS
+
+
+def named_code(kind: str, name: str) -> str:
+    """The module that a name by itself has imported; empty for names that relab or an installed package registers.
+
+    >>> named_code("env", "maze.envs:Maze"), named_code("env", "gym:maze:Maze-v0"), named_code("env", "gym:Acrobot-v1")
+    ('maze.envs', 'maze', '')
+    """
+    rest = name[len(GYM) :] if kind == "env" and name.startswith(GYM) else name
+    return rest.partition(":")[0] if ":" in rest else ""
+
+
+def env_params_class(name: str) -> type:
+    """The dataclass of an environment's parameters."""
+    name = resolve_env_name(name)
+    pair = _builtin_env(name)
+    return load(pair[0]) if pair else _config_class(_plugin("env", name), "Params", name)
+
+
+def env_class(name: str) -> type:
+    """The environment class itself; imports numba or gymnasium."""
+    name = resolve_env_name(name)
+    pair = _builtin_env(name)
+    return load(pair[1]) if pair else _plugin("env", name)
+
+
+def _builtin_env(name: str) -> tuple[str, str] | None:
+    from relab.config import envs
+
+    return envs.GYM if name.startswith(GYM) else builtin_envs().get(name)
+
+
+def algo_config_class(name: str) -> type:
+    """The dataclass of an algorithm's settings."""
+    name = resolve_algo_name(name)
+    if name in ALGOS:
+        return load(ALGOS[name][0])
+    plugin = _plugin("algo", name)
+    return plugin if isinstance(plugin, type) else _config_class(plugin, "Config", name)
+
+
+def algo_module(name: str) -> Any:
+    """The module with an algorithm's init, act and update; imports torch."""
+    name = resolve_algo_name(name)
+    if name in ALGOS:
+        return importlib.import_module(ALGOS[name][1])
+    plugin = _plugin("algo", name)
+    return importlib.import_module(plugin.__module__) if isinstance(plugin, type) else plugin
+
+
+def load(target: str) -> Any:
+    """Import "module:attr"."""
+    module, _, attr = target.partition(":")
+    return getattr(importlib.import_module(module), attr)
+
+
+def _resolve(kind: str, name: str, builtin: list[str]) -> str:
+    if re.fullmatch(r"[\w.]+:\w+", name):
+        return name
+    found = _newest(name, builtin) or _newest(name, sorted(_entry_points(kind)))
+    if found is None:
+        known = [*builtin, *_entry_points(kind)]
+        close = nearest(name, known)
+        near = f"; the nearest is {close[0]!r}" if close else ""
+        form = "; or give gym:ID, or package.module:Env" if kind == "env" else "; or give package.module:Config"
+        raise ConfigError(f"`{kind}` must be one of {', '.join(known)}, but got {name!r}"
+                          f"{near}{form}")  # fmt: skip
+    return found
+
+
+def _newest(name: str, known: list[str]) -> str | None:
+    if name in known:
+        return name
+    versions = [(int(m[1]), k) for k in known if (m := re.fullmatch(re.escape(name) + r"-v(\d+)", k))]
+    return max(versions)[1] if versions else None
+
+
+@functools.cache
+def _entry_points(kind: str) -> dict[str, Any]:
+    """Name -> entry point. Looked up only for names that are not built in: the scan reads every installed package."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group=GROUPS[kind])}
+
+
+@functools.cache
+def _plugin(kind: str, name: str) -> Any:
+    points = _entry_points(kind) if ":" not in name else {}
+    target = points[name].value if name in points else name
+    try:
+        return _import_user(target)
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(
+            f"`{kind}={name}` must be importable as {target}, but {type(error).__name__}: {error}"
+        ) from error
+
+
+def _import_user(target: str) -> Any:
+    module, _, attr = target.partition(":")
+    top = module.partition(".")[0]
+    here = os.getcwd()
+    if here not in sys.path and (os.path.isdir(top) or os.path.isfile(f"{top}.py")):
+        sys.path.append(here)  # the user named a module next to him; installed ones still come first
+    found = importlib.import_module(module)
+    return getattr(found, attr) if attr else found
+
+
+def _config_class(owner: Any, attr: str, name: str) -> type:
+    import dataclasses
+
+    cls = getattr(owner, attr, None)
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise ConfigError(f"the plug-in {name} must have a dataclass `{attr}` (its settings), but has {cls!r}")
+    if "name" not in (f.name for f in dataclasses.fields(cls)):
+        raise ConfigError(f"`{attr}` of the plug-in {name} must have the field `name: str`, but has none")
+    return cls

@@ -1,0 +1,91 @@
+"""What is one training run? The root of every config: an algorithm, an environment, and when to evaluate and save."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from relab.base import limits
+from relab.config.base import require, require_range
+from relab.config.ppo import PPO
+from relab.config.probes import Probes
+
+
+@dataclass(frozen=True)
+class Eval:
+    """When and how the policy is evaluated: a fixed number of first episodes, deterministic and sampled."""
+
+    every: int = 50_000  # agent steps between evaluations; 0: only at the start and at the end
+    episodes: int = 20  # first episodes counted per evaluation and mode
+    stop_at: float | None = None  # stop training once the mean return reaches this; null: never
+    by: Literal["det", "sampled"] = "det"  # which mean return decides about `best` and `stop_at`
+
+    def check(self) -> None:
+        require_range("eval.every", self.every, 0)
+        require_range("eval.episodes", self.episodes, 1, limits.EPISODES)
+        stop_at = self.stop_at
+        require(stop_at is None or math.isfinite(stop_at), f"`eval.stop_at` must be finite or null, but got {stop_at}")
+        require(
+            stop_at is None or self.every > 0,
+            f"`eval.stop_at` = {stop_at} can stop nothing while `eval.every` is 0; set eval.every, e.g. 10_000",
+        )
+
+
+@dataclass(frozen=True)
+class Save:
+    """When checkpoints are written, and how many of them stay."""
+
+    every: int = 0  # agent steps between checkpoints, besides those with every evaluation; 0: none besides
+    keep: int = 3  # step- folders kept, besides latest and best
+
+    def check(self) -> None:
+        require_range("save.every", self.every, 0)
+        require_range("save.keep", self.keep, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """One run: one config, one seed, trained once."""
+
+    algo: Any = field(default_factory=PPO, metadata={"choice": "algo"})  # the algorithm's settings; `algo=ppo` chooses
+    env: Any = field(metadata={"choice": "env"})  # the environment's parameters; `env=cartpole` chooses
+    seed: int = 0  # reaches every random draw of the run
+    total_steps: int = 1_000_000  # agent steps to train for
+    eval: Eval = field(default_factory=Eval)  # when and how the policy is evaluated
+    save: Save = field(default_factory=Save)  # when checkpoints are written
+    probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
+    schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
+    # (docs/schedules.md), or the name of a YAML file with them; null: none
+    device: str = "cpu"  # cpu, cuda, cuda:N or mps
+    threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it
+
+    @property
+    def agents(self) -> int:
+        """Agents per world that act, as the environment's parameters say; 1 where they do not."""
+        return getattr(self.env, "actors", getattr(self.env, "agents", 1))
+
+    @property
+    def batch(self) -> int:
+        """Agent rows of one iteration."""
+        return self.algo.batch * self.agents
+
+    @property
+    def minibatch(self) -> int:
+        """Agent rows of one optimiser step."""
+        return self.algo.minibatch * self.agents
+
+    @property
+    def iterations(self) -> int:
+        """Iterations until `total_steps` agent steps are done: ceil(total_steps / batch)."""
+        return math.ceil(self.total_steps / self.batch)
+
+    def check(self) -> None:
+        require(0 <= self.seed < 2**63, f"0 <= `seed` < 2**63 must hold, but got seed = {self.seed}")
+        require_range("total_steps", self.total_steps, 1)
+        require_range("threads", self.threads, 1)
+        require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
+                f" {self.algo.batch:,} of its worlds times {self.agents:,} agents; use fewer of them")  # fmt: skip
+        kind, _, number = self.device.partition(":")
+        known = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
+        require(known, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

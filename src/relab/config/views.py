@@ -1,0 +1,120 @@
+"""How is a config looked at? As plain values, flat keys, derived numbers, a hash, a difference to another one."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from relab.config.base import property_docs
+
+LATER = ("probes",)  # sections that came later: while null they are no part of the hash, so that older runs keep theirs
+
+
+def to_dict(config: Any) -> dict[str, Any]:
+    """Nested plain values, ready for YAML and JSON; tuples become lists."""
+    return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_dict(value)
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
+
+
+def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Dotted key -> value, of a config or of nested plain values; an empty mapping stays a value."""
+    values = config if isinstance(config, Mapping) else to_dict(config)
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else {f"{prefix}{key}": value}
+    return flat
+
+
+def derived(config: Any, prefix: str = "") -> dict[str, Any]:
+    """Dotted name -> number, of every @property of a config and of the configs below it."""
+    numbers = {f"{prefix}{name}": getattr(config, name) for name in property_docs(type(config))}
+    for item in dataclasses.fields(config):
+        value = getattr(config, item.name)
+        if dataclasses.is_dataclass(value):
+            numbers |= derived(value, f"{prefix}{item.name}.")
+    return numbers
+
+
+def config_hash(config: Any, without: Sequence[str] = ("seed",)) -> str:
+    """12 hex digits of the canonical JSON of a config; runs that differ in `without` only (the seed) share it."""
+    gone = tuple(without)
+    flat = {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
+    flat = {k: v for k, v in flat.items() if v is not None or k not in LATER}
+    text = json.dumps(_canonical(flat), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _canonical(value: Any) -> Any:
+    """1.0 and 1 are the same setting, whoever wrote them; JSON gives every other finite float exactly."""
+    if isinstance(value, Mapping):
+        return {str(k): _canonical(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(v) for v in value]
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return f"float {value}" if isinstance(value, float) else value
+
+
+class Change(NamedTuple):
+    """One key that differs; `size` in doublings for numbers, infinite for a change of kind, 0 for the seed."""
+
+    key: str
+    a: Any  # MISSING where the key does not exist
+    b: Any
+    size: float
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "(none)"
+
+
+MISSING = _Missing()
+
+
+def diff(a: Any, b: Any) -> list[Change]:
+    """Keys that differ, biggest first: names, changes of kind, numbers by |log2(b / a)|, the seed last."""
+    flat_a, flat_b = flatten(a), flatten(b)
+    for section in LATER:
+        if (
+            flat_a.get(section, "") is None or flat_b.get(section, "") is None
+        ):  # one line for a section that is not there
+            flat_a, flat_b = _folded(flat_a, section), _folded(flat_b, section)
+    keys = list(flat_a | flat_b)
+    changes = [Change(k, x, y, change_size(k, x, y)) for k in keys
+               if not _same(x := flat_a.get(k, MISSING), y := flat_b.get(k, MISSING))]  # fmt: skip
+    return sorted(changes, key=lambda c: (not c.key.endswith("name"), -c.size, keys.index(c.key)))
+
+
+def _folded(flat: dict[str, Any], section: str) -> dict[str, Any]:
+    """A section as one key: null, or that it is set."""
+    inside = [key for key in flat if key.startswith(f"{section}.")]
+    return {k: v for k, v in flat.items() if k not in inside} | ({section: "set"} if inside else {})
+
+
+def _same(a: Any, b: Any) -> bool:
+    if all(x is None or x is MISSING for x in (a, b)):  # null is missing: a run from before there was such a setting
+        return True
+    return _canonical(a) == _canonical(b) and isinstance(a, bool) == isinstance(b, bool)
+
+
+def change_size(key: str, a: Any, b: Any) -> float:
+    if key == "seed":
+        return 0.0
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
+        return max((change_size("", x, y) for x, y in zip(a, b) if not _same(x, y)), default=0.0)
+    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x) for x in (a, b))
+    if not numbers or not a or not b or (a > 0) != (b > 0):
+        return math.inf
+    return abs(math.log2(abs(b)) - math.log2(abs(a)))  # the quotient itself may be beyond every double

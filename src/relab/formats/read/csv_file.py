@@ -1,0 +1,50 @@
+"""Plain CSV files: a header, a row per step. One file is one run, or several that a `seed` or `run` column tells apart.
+
+Files of one folder that are named for their part in a run (train.csv and eval.csv) are read as one run together.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relab.formats.read import common, tabular
+from relab.formats.read.csv_cells import HEAD_BYTES, delimiter, header_of, is_number, parse, text_of
+from relab.formats.read.source import Listing, Source
+from relab.formats.read.table import Table
+from relab.record.history import History
+
+LOOSE = True
+DEEP = True  # a summary in the folder above must not hide the runs below
+ENDS = (".csv", ".tsv")
+
+
+def sniff(listing: Listing) -> bool:
+    return any(is_log(listing, name) for name in listing.ending(*ENDS))
+
+
+def is_log(listing: Listing, name: str) -> bool:
+    """A header with a step or a metric in it; above numbers, any header will do for a file that is there alone."""
+    begin = listing.start_of(name, HEAD_BYTES)
+    header = header_of(begin)
+    told = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
+    return bool(header) and (told or (listing.files == (name,) and _has_numbers(begin)))
+
+
+def _has_numbers(data: bytes) -> bool:
+    lines = [line for line in text_of(data).splitlines() if line.strip() and line[0] != "#"]
+    return any(is_number(cell.strip()) for line in lines[1:20] for cell in line.split(delimiter(lines[0])))
+
+
+# ---- Runs
+
+
+def sources(listing: Listing) -> list[Source]:
+    return tabular.runs(listing, [name for name in listing.ending(*ENDS) if is_log(listing, name)], load)
+
+
+def read(source: Source) -> History:
+    return tabular.read(source, load)
+
+
+def load(path: Path) -> Table:
+    return tabular.load(path, parse)

@@ -1,0 +1,229 @@
+"""Which runs are at or below a path, whoever wrote them? The one door of every reading command; nothing is written."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+
+from relab.base.jsonl import RecordError
+from relab.formats.read import told, unread
+from relab.formats.read.facts import add_facts
+from relab.formats.read.hints import Hints, of_folder
+from relab.formats.read.source import Listing, Source
+from relab.formats.read.unread import Unread
+from relab.record.history import History, mask_heads
+
+DEPTH = 6  # folders below the given one that are looked into
+MAX_FOLDERS = 20_000
+Tell = Callable[[int, int, str], None]  # runs done, of how many, the name of the next
+ENTRY_POINTS = "relab.importers"
+
+# The first format that recognises a folder reads it: specific ones before general ones.
+FORMATS: dict[str, str] = {
+    "relab": "relab.formats.read.relab_folder",
+    "sb3": "relab.formats.read.sb3",
+    "rllib": "relab.formats.read.rllib",
+    "d3rlpy": "relab.formats.read.d3rlpy_folder",
+    "spinup": "relab.formats.read.spinup",
+    "sample_factory": "relab.formats.read.sample_factory",
+    "torchrl": "relab.formats.read.torchrl_csv",
+    "acme": "relab.formats.read.acme_logs",
+    "optuna": "relab.formats.read.optuna_store",
+    "loop": "relab.formats.read.loop_folder",
+    "swarm": "relab.formats.read.swarm_folder",
+    "probes": "relab.formats.read.probe_folder",
+    "pufferlib": "relab.formats.read.pufferlib",
+    "wandb": "relab.formats.read.wandb_file",
+    "swanlab": "relab.formats.read.swanlab_file",
+    "mlflow": "relab.formats.read.mlflow_store",
+    "trackio": "relab.formats.read.trackio_store",
+    "csv": "relab.formats.read.csv_file",
+    "jsonl": "relab.formats.read.jsonl_file",
+    "tensorboard": "relab.formats.read.tensorboard",
+}
+
+
+@dataclass
+class Loaded:
+    """A run that was read, and what it is called here."""
+
+    source: Source
+    history: History
+
+    @property
+    def name(self) -> str:
+        return self.source.name
+
+
+@dataclass
+class Found:
+    """What is at or below a path: runs, runs that could not be read at all with the reason, and what is no run."""
+
+    runs: list[Loaded] = field(default_factory=list)
+    broken: list[tuple[Source, str]] = field(default_factory=list)
+    unread: list[Unread] = field(default_factory=list)
+
+
+def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tell | None = None) -> Found:
+    """Read every run at or below root; a broken one is kept with its reason, and the others are still read.
+
+    `hints` are what the user knows besides, by default what holds for the folder; `tell` hears how far it is.
+    """
+    found, besides = Found(), of_folder(root) if hints is None else hints
+    sources = list(find(Path(root), found.unread))
+    for number, source in enumerate(sources):
+        if tell is not None:
+            tell(number, len(sources), source.name)
+        try:
+            found.runs.append(Loaded(source, read(source, besides)))
+        except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
+            found.broken.append((source, f"{type(error).__name__}: {error}"))
+    if not found.runs and not found.broken:
+        raise nothing(root, found.unread)
+    return found
+
+
+def nothing(root: str | os.PathLike[str], passed: list[Unread]) -> RecordError:
+    """What to say where there is no run: the files that could have been one, else the formats."""
+    what = "the file is not" if Path(root).is_file() else "no folder there is"
+    formats = "the folder is empty" if _is_empty(Path(root)) else f"{what} of a format that relab reads ({known()})"
+    return RecordError(f"no runs at or below {root}: {unread.summary(passed, 3) or formats}")
+
+
+def _is_empty(folder: Path) -> bool:
+    try:
+        return not any(folder.iterdir())
+    except OSError:
+        return False
+
+
+def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
+    """The runs at or below root, to a limited depth; links are not followed, nothing outside is looked at.
+
+    `passed` receives what was not read, with the reason: files that are called like logs, folders beyond the limits.
+    """
+    passed = [] if passed is None else passed
+    if root.is_file():
+        yield from _in_folder(Listing(root.parent, (root.name,)), root, passed)[0]
+        return
+    if not root.is_dir():
+        raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
+    todo, seen, taken = [(root, 0)], 0, set[Path]()
+    while todo:
+        folder, depth = todo.pop(0)
+        seen += 1
+        listing = look(folder)
+        mine, deeper = _in_folder(listing, root, passed)
+        yield from mine
+        taken |= {file.parent for source in mine for file in source.files}  # a run may own folders below its own
+        further = [folder / name for name in listing.folders if folder / name not in taken] if deeper else []
+        if further and depth >= DEPTH:
+            at = unread.below(further[0], root)
+            unread.say(passed, at, f"more than {DEPTH} folders down, which is not looked into; give a folder above it")
+        elif further and seen + len(todo) >= MAX_FOLDERS:
+            more = f"after {MAX_FOLDERS} folders no further ones are looked into; give a folder further down"
+            unread.say(passed, unread.below(further[0], root), more)
+        else:
+            todo += [(path, depth + 1) for path in further]
+
+
+def _in_folder(listing: Listing, root: Path, passed: list[Unread]) -> tuple[list[Source], bool]:
+    """What claimed() says, and what of the folder was passed over."""
+    mine, deeper = claimed(listing, root, passed)
+    for gone in unread.of_folder(listing, mine, root):
+        unread.say(passed, *gone)
+    return mine, deeper
+
+
+def claimed(listing: Listing, root: Path, passed: list[Unread] | None = None) -> tuple[list[Source], bool]:
+    """The runs of a folder under their names, and whether to look below it; loose files may be of several formats."""
+    found: list[Source] = []
+    passed = [] if passed is None else passed
+    loose = deeper = True
+    for name in _formats():
+        if not loose:
+            break  # and no further importer is loaded: a folder of relab's own needs none of them
+        module = importer(name)
+        if not found or getattr(module, "LOOSE", False):
+            asked = _asked(name, listing, root, passed)
+            mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in asked]
+            if mine:
+                deeper = deeper and getattr(module, "DEEP", False)
+                loose = getattr(module, "LOOSE", False) and all(s.path != listing.folder for s in mine)
+            found += mine
+    return found, deeper
+
+
+def _asked(name: str, listing: Listing, root: Path, passed: list[Unread]) -> list[Source]:
+    """What one importer finds in a folder; one that breaks on it finds nothing, and the others are still asked."""
+    module = importer(name)
+    try:
+        return list(module.sources(listing)) if module.sniff(listing) else []
+    except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
+        why = f"the importer of {name} failed on it: {type(error).__name__}: {error}; the others were still asked"
+        unread.say(passed, unread.below(listing.folder, root), why)
+        return []
+
+
+def _name(source: Source, root: Path) -> str:
+    given = root if root.is_dir() else root.parent
+    below = source.path.name if source.path in (root, given) else source.path.relative_to(given).as_posix()
+    below = unread.encoded(below if below not in ("", ".") else source.path.resolve().name)
+    return f"{below}/{source.key}" if source.key else below
+
+
+def look(folder: Path) -> Listing:
+    """What is in a folder; hidden folders are left out, links stand apart, an unreadable folder says why it is."""
+    try:
+        with os.scandir(folder) as entries:
+            kinds = [(e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False), e.is_symlink())
+                     for e in entries]  # fmt: skip
+    except OSError as error:
+        return Listing(folder, error=error.strerror or type(error).__name__)
+    files = sorted(name for name, _, is_file, _ in kinds if is_file)
+    folders = sorted(name for name, is_dir, _, _ in kinds if is_dir and name[0] != ".")
+    links = sorted(name for name, _, _, is_link in kinds if is_link and name[0] != ".")
+    return Listing(folder, tuple(files), tuple(folders), tuple(links))
+
+
+def read(source: Source, hints: Hints | None = None) -> History:
+    """A run as its importer reads it, with what its experiment, the table of levels and the user know besides."""
+    known = hints or Hints()
+    history = told.add(importer(source.format).read(source), source.path)
+    known.before(history, source.name)
+    add_facts(history)
+    known.after(history)
+    mask_heads(history)
+    return history
+
+
+def _formats() -> Iterator[str]:
+    """relab's formats, then those that installed packages offer: looked up only when none of relab's has claimed."""
+    yield from FORMATS
+    yield from (name for name in _plugins() if name not in FORMATS)
+
+
+@cache
+def importer(name: str) -> ModuleType:
+    """The module of a format, imported when it is first asked."""
+    return importlib.import_module(FORMATS[name]) if name in FORMATS else _plugins()[name].load()
+
+
+@cache
+def _plugins() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+
+
+def importers() -> dict[str, ModuleType]:
+    """Format -> its module, all of them."""
+    return {name: importer(name) for name in _formats()}
+
+
+def known() -> str:
+    return ", ".join(importers())

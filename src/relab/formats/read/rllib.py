@@ -1,0 +1,194 @@
+"""RLlib and Ray Tune trial folders: result.json (JSON lines, old and new API stack) and params.json; nothing pickled.
+
+Traps: `vf_loss` is cut off at `vf_clip_param` row by row, so that only the unclipped loss says how wrong the critic is;
+the old stack's episode means are over the last hundred episodes, the new one's over those of the iteration; rows
+between two evaluations repeat the last one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from relab.base.jsonl import RecordError
+from relab.config.views import flatten
+from relab.formats.read import jsonl_file, settings_files, table, tabular
+from relab.formats.read.settings_files import MAX_BYTES, parse_json
+from relab.formats.read.source import FOREIGN, Listing, Names, Source, problem, set_config, start
+from relab.record.history import History
+
+DEEP = True
+MARKS = (b'"training_iteration"', b'"trial_id"')
+HEAD_BYTES = 1 << 19  # every line repeats the config
+DROP = ("config", "pid", "timestamp", "done", "hostname", "node_ip", "date", "trial_id", "iterations_since_restore")
+
+TOP: Names = {
+    "num_env_steps_sampled_throughput_per_sec": ("time/sps", 1.0),
+    "env_runners/num_env_steps_sampled_lifetime_throughput/throughput_since_last_reduce": ("time/sps", 1.0),
+    "time_total_s": ("time/elapsed_s", 1.0),
+    "training_iteration": ("data/iteration", 1.0),
+    "env_runners/num_episodes": ("return/episodes", 1.0),
+    "env_runners/num_episodes_lifetime": ("data/episodes", 1.0),
+    "episodes_this_iter": ("return/episodes", 1.0),
+    "episodes_total": ("data/episodes", 1.0),
+}
+# Of the iteration in the new stack; over a hundred episodes in the old one.
+NEW_RETURNS: Names = {
+    "env_runners/episode_return_mean": ("return/mean", 1.0),
+    "env_runners/episode_return_min": ("return/min", 1.0),
+    "env_runners/episode_return_max": ("return/max", 1.0),
+    "env_runners/episode_len_mean": ("return/length", 1.0),
+}
+OLD_RETURNS: Names = {
+    "env_runners/episode_reward_mean": ("return/mean_100", 1.0),
+    "episode_reward_mean": ("return/mean_100", 1.0),
+    **{f"{group}episode_{what}": (f"{FOREIGN}{group}episode_{what}", 1.0)
+       for group in ("env_runners/", "") for what in ("len_mean", "reward_min", "reward_max", "return_mean",
+                                                      "return_min", "return_max")},
+}  # fmt: skip
+# Below learners/POLICY/ (new) or info/learner/POLICY/learner_stats/ (old).
+LEARNER: Names = {
+    "policy_loss": ("policy/loss", 1.0),
+    "entropy": ("policy/entropy", 1.0),
+    "mean_kl_loss": ("policy/kl", 1.0),
+    "kl": ("policy/kl", 1.0),
+    "vf_loss_unclipped": ("value/loss", 0.5),
+    "vf_explained_var": ("value/explained_variance", 1.0),
+    "cur_lr": ("optim/lr", 1.0),
+    "default_optimizer_learning_rate": ("optim/lr", 1.0),
+    "entropy_coeff": ("optim/ent_coef", 1.0),
+    "curr_entropy_coeff": ("optim/ent_coef", 1.0),
+    "grad_gnorm": ("optim/grad_norm", 1.0),
+    "gradients_default_optimizer_global_norm": ("optim/grad_norm", 1.0),
+    "qf_loss": ("value/critic_loss", 1.0),
+    "critic_loss": ("value/critic_loss", 1.0),
+    "actor_loss": ("policy/actor_loss", 1.0),
+    "alpha_value": ("optim/temperature", 1.0),
+    "alpha_loss": ("optim/temperature_loss", 1.0),
+    "qf_mean": ("value/q_mean", 1.0),
+    "mean_q": ("value/q_mean", 1.0),
+    "vf_loss": (FOREIGN + "vf_loss", 1.0),
+}
+POLICY = re.compile(r"(?:learners/([^/]+)/|info/learner/([^/]+)/(?:learner_stats/)?)([^/]+)")
+EVALUATION = re.compile(r"evaluation/(?:env_runners/|sampler_results/)?episode_(?:return|reward)_mean")
+FILLED = re.compile(r"(?:^|/)(?:episode|policy_reward|num_\w*parameters)[^/]*$")  # NaN where there was nothing to count
+KEYS = {
+    **{"lr": "algo.lr", "gamma": "algo.gamma", "lambda": "algo.lam", "clip_param": "algo.clip", "seed": "seed"},
+    **{"entropy_coeff": "algo.ent_coef", "vf_loss_coeff": "algo.value_coef", "grad_clip": "algo.max_grad_norm"},
+    **{"num_epochs": "algo.epochs", "num_sgd_iter": "algo.epochs", "env": "env.name", "algo": "algo.name"},
+    "minibatches": "algo.minibatches",
+}
+
+
+def sniff(listing: Listing) -> bool:
+    if "result.json" not in listing.files:
+        return False
+    begin = listing.start_of("result.json", HEAD_BYTES)
+    return all(mark in begin for mark in MARKS)
+
+
+def sources(listing: Listing) -> list[Source]:
+    return [Source("rllib", listing.folder, (listing.folder / "result.json",))]
+
+
+def read(source: Source) -> History:
+    history = start(source)
+    config = _config(history, source)
+    cells = _fresh(tabular.load(source.files[0], parse), config.get("evaluation_interval"))
+    table.fill(history, cells, names_for(cells.names, config))
+    if list(cells.cells.get("done", [None])[-1:]) == [True]:
+        history.meta["status"] = "finished"
+    _use(history, source, config)
+    return history
+
+
+def parse(data: bytes | Iterable[bytes], file: str) -> table.Table:
+    """Like any file of JSON lines, without the config that every line repeats, and without what is no number."""
+    return jsonl_file.parse(data, file, drop=("config",))
+
+
+def _fresh(cells: table.Table, interval: Any) -> table.Table:
+    """Evaluations only in the rows in which there was one; NaN of episodes is "none ended", not a number gone wrong."""
+    rounds = cells.cells.get("training_iteration", [])
+    known = isinstance(interval, int) and interval > 1
+    fresh = [not known or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
+    columns = {}
+    for name, column in cells.cells.items():
+        if name.startswith("evaluation/") and fresh:
+            column = [cell if new else None for cell, new in zip(column, fresh, strict=True)]
+        if FILLED.search(name):
+            column = [None if cell != cell else cell for cell in column]  # only NaN differs from itself
+        columns[name] = column
+    return table.Table(cells.file, columns, cells.lines, cells.problems)
+
+
+def names_for(names: list[str], config: dict[str, Any]) -> Names:
+    """relab's names for those of this run: which policy learns, which stack wrote it, how it was evaluated."""
+    policies = {policy for name in names if (policy := _policy(name)[0])}
+    old = any(name.startswith("info/learner/") for name in names) or "episode_reward_mean" in names
+    found: dict[str, tuple[str, float]] = {**TOP, **(OLD_RETURNS if old else NEW_RETURNS)}
+    for name in names:
+        policy, metric = _policy(name)
+        if policy and metric in LEARNER and len(policies) == 1:
+            ours, factor = LEARNER[metric]
+            found[name] = (FOREIGN + name if ours.startswith(FOREIGN) else ours, factor)
+        elif policy:  # several policies have one glossary name between them: all stay foreign
+            found[name] = (FOREIGN + name, 1.0)
+        elif EVALUATION.fullmatch(name):
+            found[name] = (f"eval/return_{_mode(config)}", 1.0)
+        elif name in DROP or ("/" in name and name not in found):  # names without a group may be a Trainable's own
+            found[name] = (FOREIGN + name, 1.0)
+    return found
+
+
+def _policy(name: str) -> tuple[str, str]:
+    match = POLICY.fullmatch(name)
+    policy = (match[1] or match[2]) if match else ""
+    return (policy, match[3]) if match and policy != "__all_modules__" else ("", "")
+
+
+def _mode(config: dict[str, Any]) -> str:
+    """RLlib evaluates with exploration unless the config turns it off."""
+    return "det" if config.get("evaluation_config.explore") is False else "sampled"
+
+
+def _config(history: History, source: Source) -> dict[str, Any]:
+    """params.json, flat; else the config in the first line of result.json."""
+    path = source.folder / "params.json"
+    try:
+        if path.is_file() and not path.is_symlink():
+            return flatten(settings_files.read_settings(path))
+        return _first_config(source.files[0])
+    except (RecordError, OSError, RecursionError) as error:
+        problem(history, path, str(error))
+        return {}
+
+
+def _first_config(path: Path) -> dict[str, Any]:
+    with open(path, "rb") as file:
+        line = file.readline(MAX_BYTES)
+    config = parse_json(line, path.name).get("config")
+    return flatten(config) if isinstance(config, dict) else {}
+
+
+def _use(history: History, source: Source, config: dict[str, Any]) -> None:
+    said = {k: v for k, v in config.items() if v not in (None, -1, {}, []) and not k.startswith("_")}
+    said = {k: v for k, v in said.items() if not settings_files.is_place(k)}
+    batch, part = _batch(config), said.get("minibatch_size", said.get("sgd_minibatch_size"))
+    if batch and isinstance(part, int) and part > 0:
+        said["minibatches"] = max(1, round(Fraction(batch, part)))
+    match = re.match(r"([A-Z][A-Za-z0-9]+)_", source.folder.resolve().name)
+    if match:
+        said["algo"] = match[1].lower()
+    set_config(history, said, KEYS)
+    settings_files.name_parts(history)
+    settings_files.group_by_name(history, source, told=set(said) - {"algo", "env", "seed"})
+
+
+def _batch(config: dict[str, Any]) -> int:
+    new = config.get("_train_batch_size_per_learner") if config.get("enable_rl_module_and_learner") else None
+    found = new or config.get("train_batch_size")
+    return found if isinstance(found, int) else 0

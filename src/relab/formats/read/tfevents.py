@@ -1,0 +1,295 @@
+"""What do TensorBoard event files hold? A reader and a writer; neither needs TensorBoard.
+
+tfrecords.py finds the records; each holds an Event message: 1 wall_time, 2 step, 3 file_version, 5 summary. A
+summary has values: a tag with a number, or with a tensor and what a plug-in says about it.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from array import array
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from relab.formats.read import protobuf as pb
+from relab.formats.read.tfrecords import Scan, blocks, check, pack
+
+# ---- What is found
+
+
+class Other(NamedTuple):
+    """A value that is no scalar: text, or what a plug-in stored."""
+
+    tag: str
+    step: int
+    plugin: str
+    content: bytes  # of the plug-in; for text, the text
+
+
+@dataclass
+class Series:
+    """One tag: points in the order they were written."""
+
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    walls: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
+
+
+@dataclass(kw_only=True)
+class Events(Scan):
+    """All of one file."""
+
+    path: Path
+    scalars: dict[str, Series] = field(default_factory=dict)
+    others: list[Other] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)  # tags that hold no numbers or text (pictures, histograms)
+    version: str = ""
+
+
+# ---- Reading
+
+
+def read(path: str | os.PathLike[str], start: int = 0) -> Events:
+    """Every scalar and text from an offset on; a torn tail, a bad checksum, a strange message are noted, not raised."""
+    found = Events(path=Path(path), end=start)
+    with open(path, "rb") as file:
+        file.seek(start)
+        for block in blocks(file, found):
+            check(block, found)
+            for payload in block.payloads:
+                _event(payload, found)
+    if found.more:
+        found.notes.append(f"{found.more} more places could not be read")
+    return found
+
+
+# ---- One event
+
+
+def _event(data: bytes, found: Events) -> None:
+    """The common event (one scalar) is taken apart by position, any other by its fields."""
+    try:
+        if not _one_scalar(data, found):
+            _any_event(data, found)
+    except (pb.MalformedError, struct.error, UnicodeError) as error:
+        found.note(f"an event could not be read: {error}")
+
+
+TAIL = struct.Struct("<f")
+WALL = struct.Struct("<d")
+
+
+def _one_scalar(data: bytes, found: Events) -> bool:
+    """wall_time, step, summary{value{tag, simple_value}} and nothing else; False leaves it to the general reader.
+
+    Layout: 09 wall 10 step 2a len 0a len 0a len tag 15 float, with all three lengths below 128.
+    """
+    size = len(data)
+    if size < 24 or data[0] != 0x09 or data[9] != 0x10 or data[-5] != 0x15:
+        return False
+    at, step, shift = 10, 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        step |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+        if at >= size - 11 or shift > 35:
+            return False
+    # 2a A 0a B 0a C tag: A = B + 2 and B = C + 2 + 5 when all is one scalar and short
+    if size - at < 11 or data[at] != 0x2A or data[at + 1] != size - at - 2 or data[at + 2] != 0x0A:
+        return False
+    length = data[at + 5]
+    if data[at + 3] != size - at - 4 or data[at + 4] != 0x0A or at + 6 + length != size - 5:
+        return False
+    _add(found, data[at + 6 : -5], step, WALL.unpack_from(data, 1)[0], TAIL.unpack_from(data, size - 4)[0])
+    return True
+
+
+@lru_cache(maxsize=1 << 16)
+def _name(tag: bytes) -> str:
+    return tag.decode("utf-8", "replace")
+
+
+def _add(found: Events, tag: bytes, step: int, wall: float, value: float) -> None:
+    name = _name(tag)
+    series = found.scalars.get(name)
+    if series is None:
+        series = found.scalars[name] = Series()
+    series.steps.append(step)
+    series.walls.append(wall)
+    series.values.append(value)
+
+
+def _any_event(data: bytes, found: Events) -> None:
+    wall, step, summaries = 0.0, 0, []
+    for number, value in pb.fields(data):
+        if number == 1:
+            wall = pb.double(value)
+        elif number == 2 and isinstance(value, int):
+            step = pb.signed(value)
+        elif number == 3:
+            found.version = pb.text(value)
+        elif number == 5:
+            summaries.append(pb.message(value))
+    for summary in summaries:
+        for number, value in pb.fields(summary):
+            if number == 1:
+                _value(pb.message(value), step, wall, found)
+
+
+def _value(data: bytes, step: int, wall: float, found: Events) -> None:
+    """Summary.Value: 1 tag, 2 simple_value, 8 tensor, 9 metadata; 4 to 7 are pictures, sounds and histograms."""
+    tag, scalar, tensor, plugin, content = b"", None, None, "", b""
+    for number, value in pb.fields(data):
+        if number == 1:
+            tag = pb.message(value)
+        elif number == 2:
+            scalar = pb.single(value)
+        elif number == 8:
+            tensor = pb.message(value)
+        elif number == 9:
+            plugin, content = _plugin(pb.message(value))
+    if plugin == "hparams":
+        found.others.append(Other(_name(tag), step, plugin, content))
+    elif scalar is not None:
+        _add(found, tag, step, wall, scalar)
+    elif tensor is not None:
+        _tensor_value(tag, tensor, plugin, step, wall, found)
+    else:
+        _skip(found, tag)
+
+
+def _skip(found: Events, tag: bytes) -> None:
+    found.skipped[_name(tag)] = found.skipped.get(_name(tag), 0) + 1
+
+
+def _plugin(metadata: bytes) -> tuple[str, bytes]:
+    """SummaryMetadata{1 plugin_data{1 name, 2 content}}."""
+    name, content = "", b""
+    for number, value in pb.fields(metadata):
+        for inner, part in pb.fields(pb.message(value)) if number == 1 else ():
+            if inner == 1:
+                name = pb.text(part)
+            elif inner == 2:
+                content = pb.message(part)
+    return name, content
+
+
+TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"}  # DataType -> numpy
+
+
+def _tensor_value(tag: bytes, tensor: bytes, plugin: str, step: int, wall: float, found: Events) -> None:
+    kind, numbers, texts = 0, np.zeros(0), []
+    for number, value in pb.fields(tensor):
+        if number == 1 and isinstance(value, int):
+            kind = value
+        elif number == 8:
+            texts.append(pb.message(value))
+        elif number in (4, 5, 6, 7, 10, 11, 13):
+            numbers = _numbers(number, kind, value)
+    if kind == 7:
+        found.others.append(Other(_name(tag), step, plugin or "text", b"\n".join(texts)))
+    elif numbers.size == 1:
+        _add(found, tag, step, wall, float(numbers[0]))
+    else:
+        _skip(found, tag)
+
+
+def _numbers(number: int, kind: int, value: pb.Value) -> np.ndarray:
+    """tensor_content, or one of the typed lists (packed, or a single number of its own)."""
+    if isinstance(value, int):
+        return np.array([pb.signed(value)], np.float64)
+    form = {5: "<f4", 6: "<f8"}.get(number) or TYPES.get(kind, "")
+    if number in (7, 10, 11, 13):  # packed varints
+        if len(value) > 10:
+            return np.zeros(2)
+        return np.array([pb.signed(pb.varint(value, 0, len(value))[0])], np.float64)
+    if not form or len(value) % np.dtype(form).itemsize:
+        return np.zeros(0)
+    return np.frombuffer(value, form).astype(np.float64)
+
+
+# ---- Only the ends: does one file go on where another stops?
+
+
+class Ends(NamedTuple):
+    """Steps at both ends of a file."""
+
+    first: int
+    last: int
+    interval: int  # between the first two different steps
+    tags: frozenset[str]  # of those records
+
+
+def ends(path: Path, some: int = 200) -> Ends | None:
+    """First and last step of a file's scalars from its first and last records; None where they hold none."""
+    try:
+        return _ends(path, some)
+    except OSError:
+        return None
+
+
+def _ends(path: Path, some: int) -> Ends | None:
+    found, tail = Events(path=path), Events(path=path)
+    with open(path, "rb") as file:
+        seen = 0
+        for block in blocks(file, found):
+            for begin, end in block.spans[: max(some - seen, 0)]:
+                _event(block.data[begin:end], found)
+            seen += len(block.spans)
+            if block.spans:
+                tail = Events(path=path)
+                for begin, end in block.spans[-some:]:
+                    _event(block.data[begin:end], tail)
+    first = sorted({step for series in found.scalars.values() for step in series.steps})
+    last = [series.steps[-1] for series in tail.scalars.values()]
+    tags = frozenset(found.scalars) | frozenset(tail.scalars)
+    interval = first[1] - first[0] if len(first) > 1 else 0
+    return Ends(first[0], max(last), interval, tags) if first and last else None
+
+
+# ---- Writing
+
+
+class Writer:
+    """Append scalars and texts to a new event file that TensorBoard shows."""
+
+    def __init__(self, folder: str | os.PathLike[str], wall: float | None = None, suffix: str = "relab.0"):
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        begin = time.time() if wall is None else wall
+        self.path = Path(folder) / f"events.out.tfevents.{int(begin)}.{suffix}"
+        self._file = open(self.path, "xb")  # noqa: SIM115 - open as long as the writer is
+        self._record(b"\x09" + WALL.pack(begin) + pb.put_bytes(3, b"brain.Event:2"))
+
+    def scalar(self, tag: str, value: float, step: int, wall: float | None = None) -> None:
+        number = pb.put_bytes(1, tag.encode()) + b"\x15" + TAIL.pack(value)
+        self._event(pb.put_bytes(1, number), step, wall)
+
+    def text(self, tag: str, content: str, step: int = 0, wall: float | None = None) -> None:
+        metadata = pb.put_bytes(9, pb.put_bytes(1, pb.put_bytes(1, b"text")))
+        tensor = b"\x08\x07" + pb.put_bytes(2, pb.put_bytes(2, b"\x08\x01")) + pb.put_bytes(8, content.encode())
+        self._event(pb.put_bytes(1, pb.put_bytes(1, tag.encode()) + metadata + pb.put_bytes(8, tensor)), step, wall)
+
+    def _event(self, summary: bytes, step: int, wall: float | None) -> None:
+        when = time.time() if wall is None else wall
+        self._record(b"\x09" + WALL.pack(when) + b"\x10" + pb.put_varint(step) + pb.put_bytes(5, summary))
+
+    def _record(self, payload: bytes) -> None:
+        self._file.write(pack(payload))
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

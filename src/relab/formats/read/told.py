@@ -1,0 +1,75 @@
+"""What does an experiment know of a foreign run that its own files may not say? Seed, settings, command, how it ended.
+
+An experiment keeps experiments/ID/state/NAME.json beside experiments/ID/runs/NAME, the folder that the foreign program
+writes into. It is found from there, so that every reading command sees the same facts.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from relab.base.enclosed import own
+from relab.base.jsonl import RecordError, read_json
+from relab.config.views import config_hash
+from relab.record.history import History
+
+KIND = "run of a foreign command"
+DEPTH = 7  # folders that a program may nest its log in
+MOST = 1_000_000  # bytes
+FACTS = ("variant", "exit_code", "created", "ended", "seconds")
+
+
+def state_path(folder: Path) -> Path:
+    """experiments/ID/runs/NAME -> experiments/ID/state/NAME.json"""
+    return folder.parent.parent / "state" / f"{folder.name}.json"
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """What was kept of the run in this folder; empty where nothing was, or nothing that can be read."""
+    try:
+        path = own(folder.parent.parent, f"state/{folder.name}.json")
+        if not path.is_file() or path.stat().st_size > MOST:
+            return {}
+        found = read_json(path.parent, path.name)
+    except (RecordError, OSError):
+        return {}
+    return found if found.get("kind") == KIND else {}
+
+
+def of(path: Path) -> dict[str, Any]:
+    """The state of the experiment's run that a log lies in; empty for all other logs."""
+    path = Path(os.path.abspath(path))  # `.` has no parents
+    for folder in [path, *path.parents][:DEPTH]:
+        if folder.parent.name == "runs":
+            return read_state(folder)
+    return {}
+
+
+def add(history: History, path: Path) -> History:
+    """The experiment's facts into a history that was read from `path`."""
+    state = of(path)
+    if not state:
+        return history
+    settings = {key: value for key, value in (state.get("settings") or {}).items() if key != "seed"}
+    facts = {key: state[key] for key in FACTS if state.get(key) is not None}
+    history.meta |= {**facts, "seed": state.get("seed"), "status": status(state), "command": state.get("shown"),
+                     "intent": state.get("question")}  # fmt: skip
+    if history.source != "relab":
+        history.config = {**history.config, "seed": state.get("seed"), "foreign": _foreign(history) | settings}
+        history.meta["config_hash"] = config_hash({"variant": state.get("variant"), **settings})
+    return history
+
+
+def _foreign(history: History) -> dict[str, Any]:
+    found = history.config.get("foreign")
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def status(state: dict[str, Any]) -> str:
+    """finished: it ended by itself with exit code 0 and left one run that can be read."""
+    code = state.get("exit_code")
+    if code is None or state.get("stopped"):
+        return "interrupted" if state.get("stopped") else "running"
+    return "finished" if code == 0 and not state.get("problem") else "failed"

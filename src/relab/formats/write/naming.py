@@ -1,0 +1,91 @@
+"""What is a run, a metric, a setting called where it is written? Names come from logs: none may lead elsewhere."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.config.views import flatten
+from relab.formats.read.source import FOREIGN
+from relab.record.history import Column, History
+
+LONGEST = 100  # characters of a folder's name
+NAMES = ("relab", "original")
+
+
+class Named(NamedTuple):
+    """A metric under the name it is written with."""
+
+    name: str
+    column: Column
+    axis: str
+
+
+def folder_name(name: str, taken: set[str]) -> str:
+    """A run's name as one folder's: never a path, never hidden, never one of `taken` (small letters), where it then is.
+
+    >>> folder_name("exp/ppo s0/../x", set()), folder_name("a/b", {"a__b"})
+    ('exp__ppo_s0__.__x', 'a__b-2')
+    """
+    plain = re.sub(r"[^\w.=+,-]", "_", name.replace("/", "__"), flags=re.ASCII)
+    plain = re.sub(r"\.{2,}", ".", plain).lstrip("._-") or "run"
+    if len(plain) > LONGEST:
+        plain = f"{plain[: LONGEST - 9]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+    found, number = plain, 2
+    while found.lower() in taken:  # some disks do not tell A from a
+        found, number = f"{plain}-{number}", number + 1
+    taken.add(found.lower())
+    return found
+
+
+def named(history: History, names: str) -> list[Named]:
+    """All metrics: relab's names, or the tool's own with the numbers as it logged them.
+
+    What has no name in relab keeps the tool's in both cases, and what the tool has no name for keeps relab's.
+    """
+    theirs = {ours: name for name, ours in reversed(history.mapping.items())} if names == "original" else {}
+    found: dict[str, Named] = {}
+    for ours, column in history.columns.items():
+        name = theirs.get(ours, ours.removeprefix(FOREIGN))
+        if ours in theirs:
+            column = Column(column.steps, column.values / history.factors.get(ours, 1.0))
+        name = name if name not in found else ours
+        found[name] = Named(name, column, history.axes[ours])
+    return list(found.values())
+
+
+def settings_of(history: History, names: str) -> dict[str, Any]:
+    """The config as flat keys: relab's dotted ones, or the tool's own."""
+    theirs = {ours: key for key, ours in history.keys.items()} if names == "original" else {}
+    flat = flatten(history.config)
+    found = {theirs.get(key, key.removeprefix("foreign.")): value for key, value in flat.items()}
+    return found if len(found) == len(flat) else flat
+
+
+def seconds_of(when: Any) -> float | None:
+    """A time as the record writes it, in seconds since 1970; None where it is none."""
+    try:
+        return datetime.datetime.fromisoformat(str(when).replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+class Clock:
+    """When was a step? As far as the run says; 0 where it says nothing, so that no time is made up."""
+
+    def __init__(self, history: History):
+        known = (seconds_of(history.meta.get(key)) for key in ("started", "created"))
+        self.begin = next((when for when in known if when is not None and when > 0), 0.0)
+        self.elapsed = history.columns.get("time/elapsed_s") if self.begin else None
+        self.axis = history.axes.get("time/elapsed_s")
+
+    def at(self, steps: np.ndarray, axis: str) -> np.ndarray:
+        """Seconds since 1970 of each step."""
+        good = self.elapsed is not None and axis == self.axis and (np.diff(self.elapsed.steps) >= 0).all()
+        if self.elapsed is None or not good or not np.isfinite(self.elapsed.values).all():
+            return np.full(len(steps), self.begin)
+        return self.begin + np.interp(steps, self.elapsed.steps, self.elapsed.values)

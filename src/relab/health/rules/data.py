@@ -1,0 +1,162 @@
+"""Are the numbers themselves sound? Finite, legal, in order, below what can be earned (groups C and D)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relab.health.foreign import q_estimate
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.view import View
+from relab.record import glossary
+
+# undefined when all targets are alike, and with one action to choose from
+NAN_IS_LEGAL = {"value/explained_variance", "policy/entropy_share"}
+OWN_RULE = {"policy/kl"}  # negative-kl says more about it
+
+
+@rule("C9", "non-finite", algos=(), severity="error", explains=("diverged", "run-incomplete", "rate-out-of-range"))
+def non_finite(view: View) -> Finding | None:
+    """
+    What: a metric holds NaN or infinity where it never should.
+    Why: the update diverged, or an observation or reward was not finite; everything learned after it is void.
+    Known problems: explained variance is legally NaN when all value targets are alike, the share of the largest entropy
+        where there is one action; both are left out. Other tools write NaN where nothing was measured: there it counts
+        in returns, evaluations and unknown metrics only when it stays to the end, and is a warning where it passes.
+    Refuted by: the same value coming from a metric that is undefined at that step.
+    Try: restart from the last checkpoint before it, with a lower `lr`; look for non-finite observations first.
+    """
+    worst = None
+    for name, (steps, values) in view.history.columns.items():
+        bad = np.flatnonzero(~np.isfinite(values))
+        if len(bad) and not _unmeasured(view, name, bad) and (worst is None or steps[bad[0]] < worst[1]):
+            worst = (name, int(steps[bad[0]]), len(bad), len(values))
+    if not view.history.columns:
+        raise Missing("any metric")
+    if worst is None:
+        return None
+    name, step, n, of = worst
+    steps, values = view.history.columns[name]
+    at = np.flatnonzero(~np.isfinite(values))[:4]
+    shown = Evidence(name, [int(s) for s in steps[at]], [float(v) for v in values[at]], "not finite")
+    passes = view.history.source != "relab" and bool(np.isfinite(values[-1]))
+    return Finding(f"{name} is not finite from step {step:,} on ({n} of {of} rows)", float(n), step, [shown],
+                   confidence="high", severity="warning" if passes else None)  # fmt: skip
+
+
+def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
+    """Whether a hole in a column is legal: nothing was there to be measured."""
+    values = view.history.columns[name].values
+    if name in NAN_IS_LEGAL:
+        return True
+    if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
+        return False
+    stays = len(bad) >= 2 and len(bad) < len(values) and not np.isfinite(values[bad[0] :]).any()
+    return not (stays or np.isinf(values[bad]).any())
+
+
+@rule("C1", "rate-out-of-range", algos=(), severity="error", explains=("untrusted-best",))
+def rate_out_of_range(view: View) -> Finding | None:
+    """
+    What: a metric lies outside of its legal range in the glossary, e.g. a success rate above 1.
+    Why: it is summed where it should be averaged, or computed from the wrong thing; nothing may be chosen by it.
+    Known problems: a foreign metric mapped to a name it does not mean looks the same.
+    Refuted by: the metric's own definition allowing such values.
+    Try: recompute it from per-episode data, divided by the number of agents and steps it was summed over.
+    """
+    found = None
+    for name, (steps, values) in view.history.columns.items():
+        if name in OWN_RULE or not glossary.known(name):
+            continue
+        legal = glossary.metric(name)
+        slack = 1e-6 * max(1.0, *(abs(x) for x in (legal.low, legal.high) if np.isfinite(x)), 1.0)
+        bad = np.flatnonzero((values < legal.low - slack) | (values > legal.high + slack))
+        bad = bad[np.isfinite(values[bad])]
+        if len(bad) and (found is None or len(bad) > found[1]):
+            found = (name, len(bad), steps[bad], values[bad], legal)
+    if not view.history.columns:
+        raise Missing("any metric")
+    if found is None:
+        return None
+    name, _, steps, values, legal = found
+    extreme = float(values[np.argmax(np.abs(values))])
+    shown = Evidence(name, [int(s) for s in steps[:8]], [float(v) for v in values[:8]],
+                     f"legal: {legal.low:g} to {legal.high:g}")  # fmt: skip
+    return Finding(f"{name} reaches {extreme:.4g}, but can only be {legal.low:g} to {legal.high:g}", extreme,
+                   int(steps[0]), [shown], confidence="high")  # fmt: skip
+
+
+@rule("C10", "steps-not-monotone", algos=(), severity="warning")
+def steps_not_monotone(view: View) -> Finding | None:
+    """
+    What: the step of a metric repeats or goes back; in another tool's log it may repeat (several episodes end at one
+        step), and only going back counts.
+    Why: two runs were written into one folder, or a resume did not cut the rows it replaced; curves and slopes lie.
+    Known problems: timing rows are never cut on resume, and are left out.
+    Refuted by: an axis on which steps may repeat.
+    Try: split the run at that row, or resume it with the tool that wrote it.
+    """
+    columns = {n: c for n, c in view.history.columns.items() if not n.startswith(("time/", "eval/"))}
+    if not columns:
+        raise Missing("any metric besides time/ and eval/")
+    for name, (steps, _values) in columns.items():
+        back = np.flatnonzero(np.diff(steps) < (1 if view.history.source == "relab" else 0))
+        if len(back):
+            at = int(back[0]) + 1
+            shown = Evidence(name, [int(s) for s in steps[at - 1 : at + 2]], [float(s) for s in steps[at - 1 : at + 2]],
+                             "step of consecutive rows")  # fmt: skip
+            text = f"steps go from {int(steps[at - 1]):,} to {int(steps[at]):,} ({len(back)} times in {name})"
+            return Finding(text, float(len(back)), int(steps[at]), [shown], confidence="high")
+    return None
+
+
+@rule("C14", "value-above-bound", algos=(), severity="warning")
+def value_above_bound(view: View) -> Finding | None:
+    """
+    What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
+    Why: no policy can earn that; the bootstrap or the handling of ends is wrong, or the critic diverges.
+    Known problems: the bound is loose; values below it may still be far too high.
+    Refuted by: rewards above the declared bound (data/reward_max), or values logged in other units.
+    Try: check that terminated states are not bootstrapped and that gamma is the one the targets use.
+    """
+    gamma = view.number("algo.gamma")
+    value, scale = q_estimate(view, rows=3), 1.0
+    if view.algo == "sac" and value.name.startswith("-"):
+        raise Missing("a value without the entropy term")
+    if view.config.get("algo.norm_return"):
+        scale = max(view.curve("data/reward_scale").last, 1e-12)
+    bounds = [view.spec.get(key) for key in ("reward_low", "reward_high")]
+    if gamma >= 1 or not any(isinstance(b, (int, float)) for b in bounds):
+        raise Missing("a bound of the value: meta.spec.reward_high (or _low) and gamma < 1")
+    low, high = (b / (1 - gamma) / scale if isinstance(b, (int, float)) else None for b in bounds)
+    slack = 0.05 * max(abs(b) for b in (low, high) if b is not None)
+    over = np.zeros(len(value), bool)
+    if high is not None:
+        over |= value.values > max(high, 0.0) + slack
+    if low is not None:
+        over |= value.values < min(low, 0.0) - slack
+    if over.sum() < 2:
+        return None
+    extreme = float(value.values[over][np.argmax(np.abs(value.values[over]))])
+    bound = high if high is not None and (low is None or extreme > max(high, 0.0)) else low
+    return Finding(f"the critic expects {extreme:.4g}, but the rewards allow no more than {bound:.4g}", extreme,
+                   value.onset(over), [value.evidence(f"reward bound / (1 - {gamma:g}) = {bound:.4g}")],
+                   confidence="high")  # fmt: skip
+
+
+@rule("D12", "uncounted-steps", needs=("data/env_steps", "data/sim_steps"), algos=())
+def uncounted_steps(view: View) -> Finding | None:
+    """
+    What: fewer than half of the simulator steps that fed learning are counted as training steps.
+    Why: re-rollouts and warm-ups are free on the axis but not in truth; sample efficiency looks better than it is.
+    Known problems: evaluation steps feed nothing and are taken out first.
+    Refuted by: the remaining steps belonging to probes that learning never sees.
+    Try: plot against data/sim_steps when runs are compared.
+    """
+    env, sim = view.curve("data/env_steps"), view.curve("data/sim_steps")
+    spent = sim.last - (view.curve("data/eval_steps").last if view.has("data/eval_steps") else 0.0)
+    share = env.last / spent if spent > 0 else 1.0
+    if share >= 0.5:
+        return None
+    return Finding(f"only {share:.0%} of the simulator steps outside of evaluations are counted", share, None,
+                   [env.evidence(), sim.evidence("env_steps / (sim_steps - eval_steps)")],
+                   confidence="high")  # fmt: skip

@@ -1,0 +1,310 @@
+"""Does a world model learn, and does the policy exploit it? Latent KL, dreams against the world, capacity (group E)."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import first_setting, named, rose
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+MODEL = ("dreamer",)
+MOST_BINS = 10_000  # of a categorical head; symexp of 710 is already infinite
+LOST = ("plateau", "peak-then-collapse", "worse-than-random")
+FREE = ("kl_free_nats", "free_nats", "free_bits", "kl_free", "free_nats_min", "kl_free_bits")
+
+
+def latent_kl(view: View, rows: int = 8) -> Curve:
+    """KL(posterior, prior) before free bits; tools that call it plain `kl` have it under the policy's name."""
+    if view.has("model/kl"):
+        return view.curve("model/kl", rows)
+    if view.has("policy/kl") and (view.has("model/dyn_loss") or view.has("model/loss")):
+        return view.curve("policy/kl", rows)
+    raise Missing("model/kl")
+
+
+def free_bits(view: View) -> float:
+    found = first_setting(view, *FREE)
+    if found is None:
+        raise Missing("the free bits (kl_free_nats, free_nats, kl_free)")
+    return found
+
+
+# ---- The latent state
+
+
+@rule("E2", "dynamics-never-trained", algos=MODEL, explains=LOST)
+def dynamics_never_trained(view: View) -> Finding | None:
+    """
+    What: the KL between posterior and prior is below the free bits in every row, the first one included.
+    Why: below them the KL has no gradient; the predictor of the next state is still its random start, and dreams are
+        noise.
+    Known problems: later in training a KL below the free bits is healthy (the paper's purpose); hence from the start
+        on. A log that begins late may have missed it.
+    Refuted by: free bits that are counted per dimension, or passed straight through.
+    Try: free bits of 1 nat; log the KL before the clamp.
+    """
+    kl, free = latent_kl(view), free_bits(view)
+    if free <= 0 or float(kl.values.max()) >= free:
+        return None
+    return Finding(f"the latent KL never exceeds {kl.values.max():.3g}, under {free:g} free nats: no gradient trains"
+                   " the dynamics", float(kl.values.max()), int(kl.steps[0]), [kl.evidence(f"< {free:g}")],
+                   confidence="high")  # fmt: skip
+
+
+@rule("E3", "posterior-collapsed", algos=MODEL, explains=LOST)
+def posterior_collapsed(view: View) -> Finding | None:
+    """
+    What: over the last quarter the KL between posterior and prior is under 2 % of the prior's entropy, and the
+        posterior's entropy within 3 % of the prior's; without entropies, under 0.01 nats.
+    Why: the inferred state holds nothing of the observation that was not predicted; the latent state is noise that the
+        model has learned to ignore.
+    Known problems: a task without any surprise has a small KL; its prior is then certain (entropy near 0).
+    Refuted by: an observation loss that falls to its floor.
+    Try: the usual weights (0.5 to 1 for dynamics, 0.1 for representation) and free bits of 1 nat.
+    """
+    kl = latent_kl(view)
+    level, limit = kl.median(0.25), 0.01
+    if view.has("model/prior_entropy") and view.has("model/post_entropy"):
+        prior, post = (view.curve(f"model/{n}_entropy", rows=5).median(0.25) for n in ("prior", "post"))
+        if prior < 0.1 or abs(post / prior - 1) > 0.03:
+            return None
+        limit = 0.02 * prior
+    if level >= limit:
+        return None
+    return Finding(f"the latent KL is {level:.2g} nats: the posterior says nothing that the prior does not", level,
+                   kl.onset(kl.values < limit), [kl.evidence(f"< {limit:.2g}")])  # fmt: skip
+
+
+# ---- Losses of the model
+
+
+@rule("E5", "model-drifts", needs=("model/loss",), algos=MODEL, explains=LOST)
+def model_drifts(view: View) -> Finding | None:
+    """
+    What: over the last fifth the model's loss is above its median of the fifth before by 20 %, and by three times the
+        spread of its rows.
+    Why: the policy reaches states that the model does not know; what is dreamed there is wrong.
+    Known problems: a negative log-likelihood may be negative, and then has no ratio; its difference is used. New parts
+        of a task do this for a while.
+    Refuted by: the loss falling again, and the return rising.
+    Try: more updates of the model per step, a smaller learning rate of the actor, shorter dreams.
+    """
+    loss = view.curve("model/loss", rows=20)
+    fifth = len(loss) // 5
+    late, before = loss.values[-fifth:], loss.values[-2 * fifth : -fifth]
+    rise, noise = (
+        float(np.median(late) - np.median(before)),
+        float(np.diff(loss.values[-3 * fifth :]).std()) / math.sqrt(2),
+    )
+    if (
+        rise <= 0.2 * abs(float(np.median(before)))
+        or rise <= 3 * noise
+        or float(np.median(late)) > 10 * abs(loss.values[0])
+    ):
+        return None
+    return Finding(f"the model's loss rises from {np.median(before):.3g} to {np.median(late):.3g}", rise,
+                   int(loss.steps[-fifth]), [loss.evidence("last fifth against the one before")])  # fmt: skip
+
+
+@rule("B8", "reward-loss-at-floor", needs=("model/reward_loss",), algos=MODEL, footer=True)
+def reward_loss_at_floor(view: View) -> Finding | None:
+    """
+    What: the loss of the predicted reward is within 0.05 nats of the entropy of its two-hot targets, where every step
+        pays the same.
+    Why: a two-hot target between two bins has an entropy; no model falls below it, and a loss that rises towards it
+        follows the mix of rewards, not a model that gets worse.
+    Known problems: rewards that vary have a floor that the log does not tell; the rule keeps silent there.
+    Refuted by: a loss that is not the cross-entropy of two-hot targets.
+    Try: watch the loss minus that entropy.
+    """
+    loss, floor = view.curve("model/reward_loss", rows=5), two_hot_floor(view)
+    if abs(loss.median(0.25) - floor) > 0.05:
+        return None
+    return Finding(f"the reward's loss {loss.median(0.25):.3g} is the entropy of its targets ({floor:.3g}): it cannot"
+                   " fall further", floor, confidence="medium")  # fmt: skip
+
+
+def two_hot_floor(view: View) -> float:
+    """Entropy of the two-hot target of the one reward that every step pays."""
+    low, high = view.spec.get("reward_low"), view.spec.get("reward_high")
+    if not isinstance(high, (int, float)) or low != high or not high:
+        raise Missing("one reward that every step pays (meta.spec.reward_low = reward_high)")
+    bins = reward_bins(view)
+    if bins is None:
+        raise Missing("the bins of the reward (bins, or b_start and b_end)")
+    place = math.copysign(math.log1p(abs(high)), high)
+    if first_setting(view, "b_end") is not None:  # bins at symexp(k): the weights are linear in the reward itself
+        ends = [math.copysign(math.expm1(abs(b)), b) for b in bins]
+        place = float(high)
+    else:
+        ends = list(bins)
+    above = int(np.searchsorted(ends, place))
+    if not 0 < above < len(ends):
+        raise Missing("a reward inside the bins")
+    share = (place - ends[above - 1]) / (ends[above] - ends[above - 1])
+    return -sum(p * math.log(p) for p in (share, 1 - share) if p > 0)
+
+
+def reward_bins(view: View) -> list[float] | None:
+    """Places of the bins in symlog units: b_start..b_end in whole steps, else 255 (or so) from -20 to 20."""
+    first, last = first_setting(view, "b_start"), first_setting(view, "b_end")
+    if first is not None and last is not None:
+        return [float(b) for b in np.arange(first, last)] if -MOST_BINS < first < last < MOST_BINS else None
+    counts = {v for k, v in view.config.items() if re.search(r"(reward_model|reward_head|rewhead).*bins$", k)}
+    number = counts.pop() if len(counts) == 1 else None
+    return list(np.linspace(-20, 20, number)) if isinstance(number, int) and 2 < number < MOST_BINS else None
+
+
+# ---- Dreams against the world
+
+
+@rule("E1", "dream-up-return-down", algos=MODEL, explains=(*LOST, "value-up-return-down", "peak-selection"))
+def dream_up_return_down(view: View) -> Finding | None:
+    """
+    What: what the policy earns in dreams rises over the last half, clear of noise, while what it earns in the world
+        falls clear of noise.
+    Why: the policy has found where the model is wrong, and learns to live there.
+    Known problems: a value that still grows towards its level while the return dips for another reason.
+    Refuted by: real returns of the same states agreeing with the dreamed ones.
+    Try: shorter dreams, more updates of the model, stop and go back to the best checkpoint.
+    """
+    names = [n for n in ("model/imag_return", "model/imag_reward") if view.has(n)]
+    if not names:
+        raise Missing("model/imag_return or model/imag_reward")
+    course = view.course(at_least=5)
+    best = max(range(len(course)), key=lambda i: course[i].mean)
+    fall = course[best].mean - course[-1].mean
+    errors = [0.0 if math.isnan(e.error) else e.error for e in (course[best], course[-1])]
+    for name in names:
+        dream = view.curve(name, rows=8)
+        after = Curve(
+            name, dream.steps[dream.steps >= course[best].step], dream.values[dream.steps >= course[best].step]
+        )
+        if len(after) < 4 or fall <= 3 * math.hypot(*errors) or fall <= 0.2 * abs(course[best].mean):
+            continue
+        if after.slope().significance >= 2 and after.last > after.values[0]:
+            return Finding(f"{name} rises from {after.values[0]:.3g} to {after.last:.3g} while the return falls from"
+                           f" {course[best].mean:.4g} to {course[-1].mean:.4g}", fall, course[best].step,
+                           [dream.evidence("rises"), view.evidence(course)])  # fmt: skip
+    return None
+
+
+@rule("E4", "dreams-end-at-once", needs=("model/imag_continue", "return/length"), algos=MODEL, explains=LOST)
+def dreams_end_at_once(view: View) -> Finding | None:
+    """
+    What: over the last half a dream of three steps survives with a probability under 5 %, while episodes last 20 steps
+        or more.
+    Why: the dreamed states are nothing the head for continuation knows; nothing beyond the next step is learned.
+    Known problems: a discount that is part of the predicted continuation lowers it a little.
+    Refuted by: episodes that really end so soon.
+    Try: look at the latent KL first: a model that is not trained dreams of ends.
+    """
+    goes_on, length = view.curve("model/imag_continue", rows=5), view.curve("return/length", rows=3)
+    level = goes_on.median(0.5)
+    if level**3 >= 0.05 or length.median(0.5) < 20:
+        return None
+    return Finding(f"three dreamed steps survive with {level**3:.2g}, real episodes last {length.median(0.5):.0f}",
+                   level, None, [goes_on.evidence("³ < 0.05"), length.evidence()])  # fmt: skip
+
+
+# ---- Capacity, switches, waste
+
+
+@rule("E7", "dormant-units", needs=("optim/dormant_share",), algos=())
+def dormant_units(view: View) -> Finding | None:
+    """
+    What: over the last quarter more than a fifth of the units are dormant, and more than twice as many as at first.
+    Why: what such units could learn is lost; the network gets smaller while it is trained.
+    Known problems: wide networks on small tasks have idle units from the start; hence the growth.
+    Refuted by: the return still rising.
+    Try: fewer updates per step, layer normalisation, resetting dormant units.
+    """
+    share = view.curve("optim/dormant_share", rows=5)
+    level = share.median(0.25)
+    if level <= 0.2 or level <= 2 * float(np.median(share.head(0.2).values)):
+        return None
+    return Finding(f"{level:.0%} of the units are dormant ({share.values[0]:.0%} at the start)", level,
+                   share.onset(share.values > 0.2), [share.evidence("> 0.2")])  # fmt: skip
+
+
+@rule("E8", "rank-falls", needs=("optim/effective_rank",), algos=())
+def rank_falls(view: View) -> Finding | None:
+    """
+    What: over the last quarter the effective rank of the features is under half of its median in the first fifth, and
+        the return does not rise.
+    Why: states are told apart by fewer and fewer numbers; values of different states move together.
+    Known problems: a solved task needs few; hence the return.
+    Refuted by: the return rising.
+    Try: fewer updates per step, a target network that moves more slowly, resets.
+    """
+    rank = view.curve("optim/effective_rank", rows=8)
+    early, late = float(np.median(rank.head(0.2).values)), rank.median(0.25)
+    if early <= 0 or late >= 0.5 * early or rose(view):
+        return None
+    return Finding(f"the effective rank fell from {early:.3g} to {late:.3g}", late / early,
+                   rank.first_below(0.5 * early), [rank.evidence("late / early < 0.5")])  # fmt: skip
+
+
+@rule("E10", "padding-waste", needs=("data/padding",), algos=())
+def padding_waste(view: View) -> Finding | None:
+    """
+    What: more than two fifths of the rows in a batch are padding.
+    Why: they cost as much as rows that teach something.
+    Known problems: early episodes are short; hence the last half.
+    Refuted by: padding that is skipped in the computation.
+    Try: shorter sequences, or several episodes packed into one.
+    """
+    share = view.curve("data/padding", rows=3)
+    if share.median(0.5) <= 0.4:
+        return None
+    return Finding(f"{share.median(0.5):.0%} of the batch is padding", share.median(0.5), None,
+                   [share.evidence("> 0.4")], confidence="high")  # fmt: skip
+
+
+SWITCHES = r"(.*_)?(wm_focus|focus_mode|gated?|ac_paused|paused|ac_frozen|skipped)(_active|_on|_fired|_share)?"
+
+
+@rule("F10", "switch-stuck", algos=MODEL)
+def switch_stuck(view: View) -> Finding | None:
+    """
+    What: a logged switch (a focus mode, a gate, a pause) is on, or off, in more than 95 % of at least 20 rows.
+    Why: its bar lies outside of the noise it looks at, or below it: it never helps, or it always blocks.
+    Known problems: a switch for emergencies is meant to stay off; one that is on is told with more confidence.
+    Refuted by: its bar being far from every value on purpose.
+    Try: replay the bar on the logged values; set it above their usual noise.
+    """
+    found = [c for c in named(view, SWITCHES, rows=20) if np.isin(c.values, (0, 1)).all()]
+    if not found:
+        raise Missing("a logged switch of 0 and 1")
+    for switch in found:
+        on = float(switch.values.mean())
+        if on > 0.95 or on == 0:
+            told = "always on" if on > 0.95 else "never on"
+            return Finding(f"{switch.name} is {told} ({on:.0%} of {len(switch)} rows)", on, int(switch.steps[0]),
+                           [switch.evidence()], confidence="medium" if on > 0.95 else "low")  # fmt: skip
+    return None
+
+
+@rule("F16", "resumed-with-new-actor", algos=(), severity="info", explains=("resumed-run-lost-its-start", *LOST))
+def resumed_with_new_actor(view: View) -> Finding | None:
+    """
+    What: the run goes on from a checkpoint, and a setting says that actor or critic are made anew (`reset_ac`,
+        `reset_actor`, `reset_policy`).
+    Why: it is then no resume: what the policy had learned is gone, whatever the run is called.
+    Known problems: a policy that is meant to be learned anew in a trained model.
+    Refuted by: that being the question of the run.
+    Try: set it to false, or call the run a fresh policy.
+    """
+    if not view.resumed:
+        return None
+    keys = [k for k, v in view.config.items() if v is True and re.search(r"reset_(ac|actor|critic|policy|agent)s?$", k)]
+    if not keys:
+        return None
+    key = keys[0].removeprefix("foreign.")
+    return Finding(f"it goes on from a checkpoint, but `{key}` makes the policy anew", 1.0, 0,
+                   [Evidence(keys[0], [0], [1.0], "true")], confidence="high")  # fmt: skip

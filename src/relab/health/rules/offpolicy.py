@@ -1,0 +1,265 @@
+"""Does a method that learns from a replay buffer learn at all, and does its critic stay on the ground? (group D)"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import action_dim, judged, q_estimate, setting, value_scale
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+OFF_POLICY = ("sac", "td3", "dqn")
+
+
+@rule("E6", "learning-never-started", algos=OFF_POLICY, severity="warning", explains=("plateau", "worse-than-random"))
+def learning_never_started(view: View) -> Finding | None:
+    """
+    What: the run ended before `learning_starts`, or without a single update.
+    Why: up to there actions are random and only fill the buffer; the result is that of an untrained policy.
+    Known problems: a run that was cut short is one too; it is run-incomplete as well.
+    Refuted by: updates that happened in another process and were not counted.
+    Try: lower `learning_starts`, or train for several times as many steps.
+    """
+    if view.state == "running":
+        raise Missing("the end of the run")
+    starts, last = setting(view, "learning_starts"), view.last_step
+    updates = view.curve("data/updates") if view.has("data/updates") else None
+    if starts is not None and starts >= last > 0:
+        return Finding(f"learning_starts is {starts:,.0f}, but the run ended at step {last:,}", starts, 0,
+                       [Evidence("learning_starts", [last], [starts], ">= last step")],
+                       confidence="high")  # fmt: skip
+    if updates is not None and updates.last == 0:
+        return Finding(f"not a single update in {last:,} steps", 0.0, 0, [updates.evidence()], confidence="high")
+    if updates is None and starts is None:
+        raise Missing("learning_starts, or data/updates")
+    return None
+
+
+@rule("D1", "exploration-never-ends", needs=("policy/exploration",), algos=("dqn",), severity="info",
+      explains=("plateau", "peak-then-collapse", "peak-selection"))  # fmt: skip
+def exploration_never_ends(view: View) -> Finding | None:
+    """
+    What: at the end of the run more than three of ten actions are still drawn at random.
+    Why: the returns in training are those of a half random policy; states that need many right actions in a row are
+        never reached, and nothing corrects what the critic believes of them.
+    Known problems: a constant share of random actions may be meant; then it is small.
+    Refuted by: evaluations without exploration that are as good as they can be.
+    Try: end exploration within the first tenth to half of the steps (`exploration_fraction`, `exploration_final_eps`).
+    """
+    share = view.curve("policy/exploration", rows=5)
+    if share.median(0.1) <= 0.3:
+        return None
+    return Finding(f"{share.last:.0%} of the actions are still random at the end ({share.values[0]:.0%} at the start)",
+                   share.last, None, [share.evidence("last > 0.3")], confidence="high")  # fmt: skip
+
+
+@rule("D1", "temperature-runaway", needs=("optim/temperature",), algos=("sac",),
+      explains=("plateau", "worse-than-random", "q-overestimation", "critic-loss-blow-up",
+                "peak-then-collapse"))  # fmt: skip
+def temperature_runaway(view: View) -> Finding | None:
+    """
+    What: the entropy temperature rises tenfold over its lowest value of before, still rises over the last quarter, and
+        the return does not rise with it.
+    Why: the target entropy cannot be reached (e.g. it is above the largest there is), so its weight grows until the
+        reward no longer counts.
+    Known problems: rewards that grow need a larger temperature; hence the return.
+    Refuted by: the temperature settling, or the return rising.
+    Try: set `target_entropy` to minus the number of action dimensions, or fix the temperature.
+    """
+    heat = view.curve("optim/temperature", rows=8)
+    low = int(np.argmin(heat.values))
+    rise = heat.last / max(float(heat.values[low]), 1e-12)
+    log = Curve(heat.name, heat.steps, np.log(np.maximum(heat.values, 1e-12)))
+    if rise < 10 or log.tail(0.25).slope().significance < 3 or heat.last <= float(heat.values[0]):
+        return None
+    course = view.course(at_least=3)
+    if course[-1].mean >= max(e.mean for e in course[1:-1]) and course[-1].mean > course[0].mean:
+        return None
+    onset = next((int(s) for s, v in zip(heat.steps[low:], heat.values[low:]) if v > 3 * heat.values[low]), None)
+    return Finding(f"the entropy temperature runs away: {heat.values[low]:.3g} -> {heat.last:.3g}", rise, onset,
+                   [heat.evidence("last / lowest > 10, still rising")])  # fmt: skip
+
+
+@rule("D1", "temperature-stuck", needs=("optim/temperature", "optim/temperature_loss"), algos=("sac",))
+def temperature_stuck(view: View) -> Finding | None:
+    """
+    What: the temperature is tuned (its loss is logged), yet it has the same value in every row.
+    Why: its optimiser does nothing: learning rate zero, a detached loss; exploration has the strength of the start.
+    Known problems: a temperature printed with few digits looks the same.
+    Refuted by: more digits, or a temperature that is meant to be fixed.
+    Try: check the learning rate of the temperature and that its loss reaches it.
+    """
+    heat, loss = view.curve("optim/temperature", rows=8), view.curve("optim/temperature_loss", rows=8)
+    if np.ptp(heat.values) > 1e-6 * max(abs(heat.last), 1e-12) or np.abs(loss.values).max() == 0:
+        return None
+    return Finding(f"the temperature stays at {heat.last:.4g} in all {len(heat)} rows, though it has a loss", heat.last,
+                   int(heat.steps[0]), [heat.evidence("constant"), loss.evidence()])  # fmt: skip
+
+
+@rule("D1", "q-overestimation", algos=OFF_POLICY, severity="info",
+      explains=("peak-then-collapse", "plateau", "worse-than-random", "value-up-return-down"))  # fmt: skip
+def q_overestimation(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
+        its reward per step for ever (/ (1 - gamma)), by more than half of that and a tenth of the returns' range.
+    Why: the critic believes in what no episode ever gave; the policy follows the error.
+    Known problems: for SAC the value is read from the actor's loss, which holds the entropy bonus too; the rule leaves
+        it out up to twice the temperature per action and step.
+    Refuted by: rewards that are scaled for learning but not in the logged return.
+    Try: take the smaller of two critics, lower the learning rate or gamma, bootstrap no terminated states.
+    """
+    value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")
+    if gamma >= 1:
+        raise Missing("gamma < 1")
+    returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    best, spread = float(returns.values.max()), float(np.ptp(returns.values))
+    rate = best / max(float(view.curve("return/length").median()), 1.0)  # of a step of the best episodes, about
+    bonus = 2 * view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
+    bound = max(best, rate / (1 - gamma), 0.0)
+    limit = bound + 0.5 * abs(bound) + 0.1 * spread + bonus
+    level = value.median(0.25)
+    if level <= limit:
+        return None
+    return Finding(f"the critic expects {level:.4g}, the best returns allow {bound:.4g}", level,
+                   value.onset(value.values > limit), [value.evidence(f"> {limit:.4g}"), returns.evidence()],
+                   confidence="medium")  # fmt: skip
+
+
+@rule("A16", "critic-loss-blow-up", needs=("value/critic_loss",), algos=OFF_POLICY, severity="warning",
+      explains=("plateau", "peak-then-collapse", "worse-than-random", "q-overestimation"))  # fmt: skip
+def critic_loss_blow_up(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's squared error is above the square of the largest value that the returns
+        seen allow; of a Huber loss (DQN of Stable-Baselines3), the error above that value.
+    Why: its errors are larger than anything there is to predict; it diverges.
+    Known problems: a loss that is summed over many critics is larger by their number; a Huber loss of another tool
+        grows with the error and not with its square, and is told late.
+    Refuted by: rewards that are scaled for learning but not in the logged return.
+    Try: lower the learning rate, update the target network more slowly, clip or scale rewards.
+    """
+    loss, scale = view.curve("value/critic_loss", rows=8), value_scale(view)
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    huber = view.algo == "dqn" and setting(view, "exploration_fraction") is not None
+    level, limit = loss.median(0.25), max(scale, 1.0) ** (1 if huber else 2)
+    if level <= limit:
+        return None
+    error = level if huber else math.sqrt(level)
+    return Finding(f"the critic's loss is {level:.3g}: errors of {error:.3g} where values reach {scale:.3g}",
+                   level / limit, loss.onset(loss.values > limit), [loss.evidence(f"> {limit:.3g}")],
+                   confidence="high")  # fmt: skip
+
+
+@rule("D1", "critic-expects-nothing", needs=("return/length",), algos=OFF_POLICY, severity="warning",
+      explains=("plateau", "peak-selection", "worse-than-random"))  # fmt: skip
+def critic_expects_nothing(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
+        per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
+    Why: the critic did not learn what comes after the next step: its steps are too small, or its targets stand still.
+    Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel.
+    Refuted by: rewards that reach the learner in such a scale.
+    Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
+    """
+    value, expected = q_estimate(view, rows=8), abs(amount(view))
+    if view.has("data/updates") and view.curve("data/updates").last < 1000:
+        raise Missing("1,000 updates")
+    returns, level = _returns(view), abs(value.median(0.25))
+    if expected <= 0 or level >= 0.05 * expected or (view.algo == "sac" and entropy_worth(view) > expected):
+        return None
+    return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
+                   f" {expected:.3g}", level / expected, None,
+                   [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip
+
+
+@rule("D1", "value-sign-turned", needs=("return/length",), algos=OFF_POLICY, severity="warning",
+      explains=("worse-than-random", "plateau", "peak-selection", "peak-then-collapse", "q-overestimation",
+                "value-up-return-down", "value-above-bound"))  # fmt: skip
+def value_sign_turned(view: View) -> Finding | None:
+    """
+    What: rewards have one sign, and so have all returns that were logged, but over the last quarter the critic's mean
+        value has the other; its size is above 5 % of what the returns amount to and two nats of entropy per action
+        dimension and step, and not beyond all returns.
+    Why: a value is a mean of rewards and has their sign; the learner is given the rewards with their sign turned.
+    Known problems: rewards that are centred for learning; a log that holds costs where the learner gets rewards.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
+    """
+    value, expected, sign = q_estimate(view, rows=8), amount(view), reward_sign(view)
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    returns, level = _returns(view).values, value.median(0.25)
+    if (sign * returns <= 0).any() or sign * level >= 0:
+        return None
+    if not 0.05 * abs(expected) + entropy < abs(level) < 2 * value_scale(view):
+        return None
+    return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
+                   f" {expected:.3g}: the sign is turned", level / expected, None,
+                   [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
+                   severity=judged(view))  # fmt: skip
+
+
+@rule("D1", "value-in-other-units", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning",
+      explains=("critic-loss-blow-up", "value-above-bound", "temperature-drowns-reward", "q-overestimation", "plateau",
+                "peak-selection", "peak-then-collapse", "worse-than-random"))  # fmt: skip
+def value_in_other_units(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's mean value is more than ten times in size what the returns seen allow, and
+        its errors are under a fifth of it: it predicts its targets well.
+    Why: a critic that diverges does not fit its targets; this one does, so its rewards are likely to have another scale
+        than those in the log. Learning rates, temperature and clips are meant for values of a moderate size.
+    Known problems: rewards that are scaled for learning on purpose; a critic that began with huge values (observations
+        in the thousands) and was hardly trained. Without any return but 0 there is no scale to compare with.
+    Refuted by: the return rising clear of random; then it is told as a remark.
+    Try: divide the rewards by the factor given, or normalise them; compare a logged reward with one in the buffer.
+    """
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    value, scale = q_estimate(view, rows=8), value_scale(view)
+    if scale <= 0:
+        raise Missing("a return other than 0")
+    level, error = abs(value.median(0.25)), math.sqrt(max(view.curve("value/critic_loss", rows=8).median(0.25), 0.0))
+    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    times = level / scale
+    if level <= 10 * scale + entropy or error >= 0.2 * level:
+        return None
+    return Finding(f"the critic expects {value.median(0.25):.3g}, {times:.2g} times what the returns seen allow"
+                   f" ({scale:.3g}), and fits its targets: the rewards have another scale", times, None,
+                   [value.evidence(f"> 10 x {scale:.3g} in size")],
+                   severity=judged(view))  # fmt: skip
+
+
+def reward_sign(view: View) -> int:
+    """1 or -1 where the environment's rewards have one sign. Where they do not, a return may have another sign than
+    the discounted values: many small rewards, and one large punishment at the end."""
+    low, high = (view.spec.get(key) for key in ("reward_low", "reward_high"))
+    if isinstance(low, (int, float)) and low >= 0:
+        return 1
+    if isinstance(high, (int, float)) and high <= 0:
+        return -1
+    raise Missing("rewards of one sign (meta.spec.reward_low and reward_high)")
+
+
+def _returns(view: View) -> Curve:
+    return view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
+
+
+def amount(view: View) -> float:
+    """What the returns seen amount to as a value: their reward per step times (1 - gamma^length) / (1 - gamma)."""
+    gamma = view.number("algo.gamma")
+    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
+        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    length = max(view.curve("return/length").median(), 1.0)
+    return float(np.median(_returns(view).values)) / length * (1 - gamma**length) / (1 - gamma)
+
+
+def entropy_worth(view: View) -> float:
+    """What a nat of entropy per step is worth in a value of SAC."""
+    gamma = view.number("algo.gamma")
+    if gamma >= 1:
+        raise Missing("gamma < 1")
+    return view.curve("optim/temperature").median(0.25) / (1 - gamma)

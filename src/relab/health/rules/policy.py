@@ -1,0 +1,329 @@
+"""Are the policy's updates healthy? Size, direction and noise of what PPO does to the policy (group A)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
+from relab.health.rule import SHORT, Finding, Missing, rule
+from relab.health.view import Evaluation, View, clear
+
+ON_POLICY = ("ppo", "a2c")
+BASE = ("policy/kl", "policy/clip_share")
+
+
+@rule("A6", "diverged", needs=BASE, explains=("update-too-large", "clip-share-high", "gradient-always-clipped",
+      "value-loss-blow-up", "critic-not-learning", "worse-than-random", "entropy-collapse", "peak-then-collapse",
+      "value-above-bound", "plateau", "weights-grow-gradients-fade", "policy-not-moving", "value-up-return-down",
+      "advantage-off-centre", "std-exceeds-action-range", "peak-selection", "no-policy-signal", "entropy-runaway",
+      "resumed-run-lost-its-start"), severity="warning", least=SHORT)  # fmt: skip
+def diverged(view: View) -> Finding | None:
+    """
+    What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
+    Why: the new policy has nothing to do with the one that collected the data; what it learned is noise.
+    Known problems: one such update may be survived; up to two do not count where the run ends above random.
+    Refuted by: the return rising through it.
+    Try: lower `lr` tenfold, or set `target_kl`; restart from the last good checkpoint.
+    """
+    kl, clipped = view.curve("policy/kl", rows=3), view.curve("policy/clip_share", rows=3)
+    if len(kl) != len(clipped):
+        raise Missing("policy/kl and policy/clip_share in the same rows")
+    wild = kl.values > 1
+    if not _clip_falls(view):
+        wild |= clipped.values > 0.9
+    if not wild.any() or (wild.sum() < 3 and view.has_evals(view.by) and view.above_random()):
+        return None
+    return Finding(f"{int(wild.sum())} of {len(wild)} updates tore the policy apart (KL up to {kl.values.max():.3g})",
+                   float(kl.values.max()), kl.first(wild),
+                   [kl.evidence("> 1"), clipped.evidence("> 0.9")], _slower(view, 10), "high")  # fmt: skip
+
+
+def _clip_falls(view: View) -> bool:
+    """Whether the clip range shrinks on the way: then more rows leave it in every healthy run."""
+    return any(c.last < 0.5 * c.values[0] for c in named(view, "clip_range", rows=2))
+
+
+def _slower(view: View, factor: float) -> list[object]:
+    lr = view.config.get("algo.lr")
+    return [{"key": "algo.lr", "from": lr, "to": lr / factor}] if isinstance(lr, float) else []
+
+
+@rule(
+    "A1",
+    "update-too-large",
+    needs=("policy/kl",),
+    explains=("clip-share-high", "peak-then-collapse"),
+    severity="warning",
+    least=SHORT,
+)
+def update_too_large(view: View) -> Finding | None:
+    """
+    What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`.
+    Why: the step is larger than the one asked for; the data no longer describes the policy that is updated.
+    Known problems: without a `target_kl` there is nothing to hold it against, and the rule does not run.
+    Refuted by: a reference run with the same KL that learns.
+    Try: lower `lr` or `epochs`; `lr_schedule=adaptive_kl` does it by itself.
+    """
+    kl, target = view.curve("policy/kl", rows=5), view.number("algo.target_kl")
+    share = kl.share_above(1.5 * target)
+    if share <= 0.5:
+        return None
+    return Finding(f"KL is above 1.5 x target_kl in {share:.0%} of the iterations (median {kl.median():.3g}, target"
+                   f" {target:g})", kl.median(), kl.first_above(1.5 * target),
+                   [kl.evidence(f"> 1.5 * {target:g}")], _slower(view, 3))  # fmt: skip
+
+
+@rule("A5", "clip-share-high", needs=("policy/clip_share",), explains=("peak-then-collapse",))
+def clip_share_high(view: View) -> Finding | None:
+    """
+    What: more than 40 % of the rows leave the clip range, over the second half of the run.
+    Why: the batch is used up before its epochs are over; further passes fit noise.
+    Known problems: narrow clips (0.05) reach this in health; a clip that is logged and falls is left out.
+    Refuted by: a reference run with the same share that learns.
+    Try: fewer `epochs`, lower `lr`, a larger batch.
+    """
+    share = view.curve("policy/clip_share", rows=5)
+    level = share.median(0.5)
+    if level <= 0.4 or _clip_falls(view):
+        return None
+    return Finding(f"{level:.0%} of the rows leave the clip range", level, share.onset(share.values > 0.4),
+                   [share.evidence("median of the second half > 0.4")], _slower(view, 3))  # fmt: skip
+
+
+@rule("A4", "negative-kl", needs=("policy/kl",), severity="warning")
+def negative_kl(view: View) -> Finding | None:
+    """
+    What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
+    Why: log-probabilities of old and new policy belong to different actions or masks.
+    Known problems: the k1 estimate may be negative in health; this one may not.
+    Refuted by: the metric being k1, or something else, under this name.
+    Try: compare log-probabilities of old and new policy before the first optimiser step: they must be equal.
+    """
+    kl = view.curve("policy/kl")
+    low = float(kl.values.min())
+    if low >= -1e-3:
+        return None
+    return Finding(f"KL falls to {low:.3g}, which k3 cannot", low, kl.first_below(-1e-3), [kl.evidence("< -0.001")],
+                   confidence="high")  # fmt: skip
+
+
+@rule("A15", "frozen-parameters", needs=("optim/step_rms", "optim/lr"), algos=(),
+      explains=("policy-not-moving", "critic-not-learning", "critic-frozen", "no-policy-signal", "plateau",
+                "advantage-off-centre", "worse-than-random"), severity="warning", least=SHORT)  # fmt: skip
+def frozen_parameters(view: View) -> Finding | None:
+    """
+    What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
+    Why: the optimiser does nothing: learning rate zero, detached loss, gradient gone.
+    Known problems: a solved tiny task and the end of a schedule stand still too; hence from the first iteration on.
+    Refuted by: parameters that are frozen on purpose.
+    Try: check `lr`, that the optimiser holds the parameters, and optim/grad_norm.
+    """
+    step = view.curve("optim/step_rms", rows=5)
+    still = step.values < 1e-7
+    if still.mean() < 0.9 or not still[0]:
+        return None
+    return Finding(f"parameters move by {step.median():.1e} per iteration (lr {view.curve('optim/lr').median():.1e})",
+                   step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
+
+
+@rule("A3", "policy-not-moving", needs=BASE, severity="warning", least=SHORT,
+      explains=("plateau", "no-policy-signal", "peak-then-collapse", "peak-selection", "value-up-return-down",
+                "critic-not-learning", "critic-frozen"))  # fmt: skip
+def policy_not_moving(view: View) -> Finding | None:
+    """
+    What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
+        end of a run whose return fell.
+    Why: the update does not reach the policy, or the ratio is blind to it (a huge standard deviation).
+    Known problems: values printed with three decimals look like zero; a solved task moves little; a learning rate that
+        falls to 0 ends every run so, hence the return.
+    Refuted by: the reference run being as low: then it is not the cause.
+    Try: raise `lr`; look at optim/step_rms and, for Gaussian policies, at policy/std_max first.
+    """
+    kl, clipped = view.curve("policy/kl", rows=5), view.curve("policy/clip_share", rows=5)
+    still = (kl.values < 1e-4).mean() >= 0.9 and (clipped.values < 1e-3).mean() >= 0.9
+    if not view.has_choice:
+        return None
+    if not still or kl.values[0] >= 1e-4:
+        return _ends_still(view, kl)
+    return Finding(f"the policy hardly moves: KL {kl.median():.2g}, clip share {clipped.median():.2g}", kl.median(),
+                   kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4"), clipped.evidence("< 0.001")])  # fmt: skip
+
+
+def _ends_still(view: View, kl: Curve) -> Finding | None:
+    """A still end is the learning rate's more often than not; it is told where the run got worse, and its reference is
+    looked at first."""
+    if not _still_at_end(view) or not _fell(view):
+        return None
+    other = view.reference
+    shared = other is not None and _still_at_end(other)
+    found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
+                    kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4")], confidence="low")  # fmt: skip
+    found.status = "also-in-reference" if shared else "fired"
+    return found
+
+
+def _still_at_end(view: View) -> bool:
+    try:
+        ends = [view.curve(name, rows=10).values for name in BASE]
+        ends = [values[-max(5, len(values) // 50) :] for values in ends]
+    except Missing:
+        return False
+    return bool((ends[0] < 1e-4).all() and (ends[1] < 1e-3).all())
+
+
+def _fell(view: View) -> bool:
+    """Whether the return ends clearly below its start, by a fifth of it at least."""
+    try:
+        course = view.course(at_least=3)
+    except Missing:
+        return False
+    loss = course[0].mean - course[-1].mean
+    return loss > 0.2 * abs(course[0].mean) and clear(loss, course[0], course[-1]) > 3
+
+
+@rule(
+    "A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",), severity="warning", least=SHORT
+)
+def entropy_collapse(view: View) -> Finding | None:
+    """
+    What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
+        the way from random to the highest there is.
+    Why: exploration ended before the task was solved; the policy can no longer find anything better.
+    Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known.
+    Refuted by: the reference run being as low and still improving.
+    Try: raise `ent_coef`, lower `lr`.
+    """
+    share, found = entropy_share(view), view.course(at_least=2)
+    last, best = found[-1].mean, max(found, key=lambda e: e.mean)
+    if not view.has_choice or share.median(0.25) >= 0.05 or view.share_of_ceiling(last) > 0.75:
+        return None
+    if not view.knows_ceiling and _kept(view, best, found[-1]):
+        return None
+    return Finding(f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
+                   share.median(0.25), share.onset(share.values < 0.05), [share.evidence("< 0.05")])  # fmt: skip
+
+
+def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
+    """Whether it ends above random (where that is known) and no worse than it ever was."""
+    try:
+        return view.above_random() and clear(best.mean - last.mean, best, last) < 3
+    except Missing:
+        return clear(best.mean - last.mean, best, last) < 3
+
+
+@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete", severity="warning", least=SHORT)
+def no_policy_signal(view: View) -> Finding | None:
+    """
+    What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
+    Why: the advantage does not reach the policy, or an entropy bonus drowns it.
+    Known problems: a task that needs random actions looks the same.
+    Refuted by: the return rising.
+    Try: check the advantage's sign and policy/entropy_push; lower `ent_coef`, raise `lr`.
+    """
+    share = entropy_share(view)
+    rest = share.tail(0.8)
+    sampled = view.evals("sampled", at_least=2) if view.has_evals("sampled") else view.course(at_least=2)
+    if not view.has_choice or float(rest.values.min()) <= 0.98 or view.at_ceiling(sampled[-1].mean):
+        return None
+    if clear(sampled[-1].mean - sampled[0].mean, sampled[0], sampled[-1]) > 5:
+        return None
+    push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else 0.0
+    why = f"; the entropy bonus pulls {push:.3g} times as hard as the surrogate" if push > 1 else ""
+    return Finding(f"the policy is still uniform: entropy {share.last:.1%} of its maximum{why}", share.last,
+                   int(rest.steps[0]), [share.evidence("> 0.98 after 20 % of the rows")])  # fmt: skip
+
+
+@rule("A8", "std-exceeds-action-range", algos=ON_POLICY, kind="continuous",
+      explains=("policy-not-moving", "resumed-run-lost-its-start", "worse-than-random", "plateau",
+                "peak-then-collapse"), severity="warning", least=SHORT)  # fmt: skip
+def std_exceeds_action_range(view: View) -> Finding | None:
+    """
+    What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
+        only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)).
+    Why: most actions are cut to the ends of the range; entropy, KL and clip share lose their meaning.
+    Known problems: a squashed policy may be wide in health.
+    Refuted by: policy/saturated_share being small.
+    Try: cut `ent_coef` tenfold (0 is usual for continuous actions), lower `log_std_max`.
+    """
+    std = std_in_half_ranges(view)
+    if std.last <= 2 or std.last <= 1.2 * std.values[0]:
+        return None
+    coef = view.config.get("algo.ent_coef")
+    suggest = [{"key": "algo.ent_coef", "from": coef, "to": coef / 10}] if isinstance(coef, float) and coef > 0 else []
+    inside = math.erf(1 / (std.last * math.sqrt(2)))
+    return Finding(f"the action's standard deviation is {std.last:.3g} half ranges: {1 - inside:.0%} of a centred"
+                   " policy's actions are cut", std.last, std.onset(std.values > 2),
+                   [std.evidence("last > 2")], suggest, "high" if std.last > 10 else "medium")  # fmt: skip
+
+
+@rule("A9", "entropy-runaway", needs=("policy/entropy",), algos=ON_POLICY, severity="warning", least=SHORT,
+      explains=("std-exceeds-action-range", "policy-not-moving", "resumed-run-lost-its-start", "worse-than-random",
+                "peak-then-collapse", "plateau", "gradient-always-clipped"))  # fmt: skip
+def entropy_runaway(view: View) -> Finding | None:
+    """
+    What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where
+        that is not logged, it rises clear of noise while the return does not.
+    Why: the bonus outweighs the advantage; the policy is paid for noise.
+    Known problems: early in training a policy may widen for a good reason.
+    Refuted by: policy/entropy_push well under 1, and the return rising.
+    Try: lower `ent_coef` tenfold, or to 0.
+    """
+    entropy = view.curve("policy/entropy", rows=6)
+    coef = view.curve("optim/ent_coef").last if view.has("optim/ent_coef") else view.number("algo.ent_coef")
+    push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else math.nan
+    rise = entropy.last - float(entropy.values[0])
+    if view.kind == "discrete" or coef <= 0 or rise <= 0.2 or push <= 1:
+        return None
+    if math.isnan(push) and (entropy.slope().significance < 3 or moved(view) > 0):
+        return None
+    now = view.config.get("algo.ent_coef")
+    suggest = [{"key": "algo.ent_coef", "from": now, "to": now / 10}] if isinstance(now, float) else []
+    pull = "" if math.isnan(push) else f"; the bonus pulls {push:.3g} times as hard as the surrogate"
+    return Finding(f"entropy runs away: {entropy.values[0]:.3g} -> {entropy.last:.3g} nats{pull}", entropy.last,
+                   entropy.first_above(float(entropy.values[0]) + 0.2),
+                   [entropy.evidence(f"slope / SE = {entropy.slope().significance:.3g}")], suggest, "high")  # fmt: skip
+
+
+@rule("A14", "gradient-always-clipped", needs=("optim/grad_clipped_share", "optim/grad_norm"), algos=(),
+      explains=("policy-not-moving", "no-policy-signal", "critic-not-learning", "critic-frozen", "peak-selection",
+                "peak-then-collapse", "frozen-parameters"))  # fmt: skip
+def gradient_always_clipped(view: View) -> Finding | None:
+    """
+    What: in the second half nearly every step is clipped, and the gradient is over 30 times `max_grad_norm`.
+    Why: the clip, not the loss, decides about the step; the loss is out of scale or the limit a slip.
+    Known problems: Adam divides by the gradient's size, so that clipping alone costs little; hence the factor.
+    Refuted by: the reference run being clipped as much and learning.
+    Try: scale rewards (`norm_return`), or raise `max_grad_norm`.
+    """
+    share, norm = view.curve("optim/grad_clipped_share", rows=5), view.curve("optim/grad_norm", rows=5)
+    limit = view.number("algo.max_grad_norm")
+    if limit <= 0:
+        raise Missing("max_grad_norm above 0")
+    ratio = norm.median(0.5) / limit
+    if share.median(0.5) <= 0.9 or ratio <= 30:
+        return None
+    return Finding(f"every step is clipped: gradient norm {norm.median(0.5):.3g}, limit {limit:g}", ratio,
+                   share.onset(share.values > 0.9), [share.evidence("> 0.9"), norm.evidence(f"/ {limit:g} > 30")],
+                   confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
+
+
+@rule("E9", "weights-grow-gradients-fade", needs=("optim/param_norm", "optim/grad_norm"), algos=())
+def weights_grow(view: View) -> Finding | None:
+    """
+    What: the norm of the parameters grew more than fivefold while the gradient fell below 1 % of its early size.
+    Why: large weights saturate units; the network loses the ability to learn anything new.
+    Known problems: a solved task has small gradients; hence the growth.
+    Refuted by: evaluations still rising.
+    Try: lower `lr`, weight decay towards the start, or reset the last layers.
+    """
+    size, gradient = view.curve("optim/param_norm", rows=8), view.curve("optim/grad_norm", rows=8)
+    growth = size.last / max(float(size.values[0]), 1e-12)
+    fade = gradient.median(0.25) / max(float(np.median(gradient.head(0.25).values)), 1e-300)
+    if growth <= 5 or fade >= 0.01:
+        return None
+    return Finding(f"parameters grew x{growth:.3g} while the gradient fell to {fade:.1%} of its early size", growth,
+                   size.first_above(5 * float(size.values[0])),
+                   [size.evidence("last / first > 5"), gradient.evidence("late / early < 0.01")])  # fmt: skip

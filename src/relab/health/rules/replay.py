@@ -1,0 +1,273 @@
+"""Do the settings of a replay method leave it a chance to learn? Reach of all steps, target network, buffer (D, E)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import action_dim, action_ends, first_setting, judged, learned, setting
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+OFF_POLICY = ("sac", "td3", "dqn")
+OFFLINE = ("awr", "iql")
+LOST = ("plateau", "worse-than-random", "peak-selection", "peak-then-collapse", "critic-expects-nothing")
+RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
+         "actor_learning_rate")  # fmt: skip
+
+
+def _rates(view: View) -> dict[str, float]:
+    """The learning rates that are set, else the one that is logged."""
+    found = {name: value for name in RATES if (value := setting(view, name)) is not None}
+    if not found and view.has("optim/lr"):
+        found["optim/lr"] = float(view.curve("optim/lr").values.max())
+    if not found:
+        raise Missing("the learning rate")
+    return found
+
+
+# ---- Size of the steps
+
+
+@rule("A15", "steps-too-small", needs=("data/updates",), algos=(*OFF_POLICY, *OFFLINE), severity="warning",
+      explains=LOST)  # fmt: skip
+def steps_too_small(view: View) -> Finding | None:
+    """
+    What: after 1,000 updates or more, the largest learning rate times their number is under 0.1.
+    Why: Adam moves a parameter by about the learning rate an update at most; all of them together cannot change a
+        network whose weights are drawn with a size of about 0.1.
+    Known problems: plain gradient descent moves by the rate times the gradient, and may go further.
+    Refuted by: the return having risen; then it is told as a remark.
+    Try: raise the learning rate by the factor that is missing; 1e-4 to 3e-3 are usual.
+    """
+    updates, (name, lr) = view.curve("data/updates").last, max(_rates(view).items(), key=lambda item: item[1])
+    reach = lr * updates
+    if updates < 1000 or reach >= 0.1 or lr <= 0:
+        return None
+    return Finding(f"{updates:,.0f} updates with {name} {lr:.2g} move no parameter by more than {reach:.2g}", reach, 0,
+                   [Evidence(name, [view.last_step], [lr], f"x {updates:,.0f} updates < 0.1")],
+                   confidence="high", severity=judged(view))  # fmt: skip
+
+
+@rule("A2", "steps-too-large", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
+      explains=(*LOST, "critic-loss-blow-up", "q-overestimation", "temperature-runaway"))  # fmt: skip
+def steps_too_large(view: View) -> Finding | None:
+    """
+    What: a learning rate of 0.02 or more.
+    Why: Adam moves every parameter by about the learning rate an update; weights are drawn with a size of about 0.1,
+        so that a few updates replace the network.
+    Known problems: other optimisers have other usual rates; networks of few units bear more.
+    Refuted by: the return rising; then it is told as a remark.
+    Try: a learning rate of 3e-4 to 1e-3.
+    """
+    name, lr = max(_rates(view).items(), key=lambda item: item[1])
+    if lr < 0.02:
+        return None
+    return Finding(f"{name} is {lr:.3g}: a few updates replace the whole network", lr, 0,
+                   [Evidence(name, [0], [lr], ">= 0.02")], confidence="high", severity=judged(view))  # fmt: skip
+
+
+# ---- The target network
+
+
+def _copied(view: View) -> tuple[float, float, float]:
+    """(tau, interval, how often the target was moved) of a run."""
+    tau = first_setting(view, "tau", "polyak_tau", "target_tau", "target_update_tau")
+    every = first_setting(view, "target_update_interval", "target_network_frequency", "target_update_freq",
+                          "target_network_update_freq")  # fmt: skip
+    if tau is None and every is None:
+        raise Missing("tau, or how often the target network is updated")
+    every = 1.0 if every is None else max(every, 1.0)
+    counted = view.last_step if view.algo == "dqn" else view.curve("data/updates").last
+    return (1.0 if tau is None else tau), every, counted / every
+
+
+@rule("D1", "target-network-frozen", algos=(*OFF_POLICY, "iql"), severity="warning", explains=LOST)
+def target_network_frozen(view: View) -> Finding | None:
+    """
+    What: all updates of the target network together replace less than 5 % of it: 1 - (1 - tau)^n < 0.05.
+    Why: targets are made of the network's random start; the critic learns the next reward and noise, nothing beyond.
+    Known problems: a run of few steps is short of updates, not faulty; runs under 1,000 steps are left out.
+    Refuted by: targets that do not come from that network.
+    Try: `tau` 0.005 after every update, or a full copy every 100 to 10,000 steps.
+    """
+    tau, every, times = _copied(view)
+    if view.last_step < 1000 or (tau >= 1 and times >= 1):
+        return None
+    share = 1 - (1 - min(max(tau, 0.0), 1.0)) ** times if times >= 1 else 0.0
+    if share >= 0.05:
+        return None
+    return Finding(f"the target network keeps {1 - share:.1%} of its random start (tau {tau:g}, every {every:,.0f})",
+                   share, 0, [Evidence("tau", [view.last_step], [tau], f"1 - (1 - tau)^{times:,.0f} < 0.05")],
+                   confidence="high", severity=judged(view))  # fmt: skip
+
+
+@rule("D1", "no-target-network", algos=OFF_POLICY, severity="warning",
+      explains=("critic-loss-blow-up", "q-overestimation", *LOST))  # fmt: skip
+def no_target_network(view: View) -> Finding | None:
+    """
+    What: the target network takes half or more of the critic at every update (tau of 0.5 or more, interval 1).
+    Why: the critic chases itself; errors feed on themselves where the network generalises across states.
+    Known problems: methods that normalise features (CrossQ) need no target network; small tasks bear it.
+    Refuted by: the return rising; then it is told as a remark.
+    Try: `tau` 0.005, or a full copy every 100 to 10,000 steps.
+    """
+    tau, every, _ = _copied(view)
+    if tau < 0.5 or every > 1 or "crossq" in str(view.config.get("algo.name", "")).lower():
+        return None
+    return Finding(f"there is no target network: tau {tau:g} at every update", tau, 0,
+                   [Evidence("tau", [0], [tau], ">= 0.5, every update")], confidence="medium",
+                   severity=judged(view))  # fmt: skip
+
+
+# ---- Data: how much is kept, how often it is used
+
+
+@rule("E6", "replay-too-small", algos=OFF_POLICY, severity="warning", explains=LOST)
+def replay_too_small(view: View) -> Finding | None:
+    """
+    What: the replay buffer holds fewer than ten batches, or less than one episode.
+    Why: a batch is then nearly the last few steps again and again: rows depend on each other, and what was learned
+        elsewhere is forgotten.
+    Known problems: an agent that is meant to learn from its newest steps only.
+    Refuted by: the return rising; then it is told as a remark.
+    Try: a buffer of 100,000 rows or more.
+    """
+    size = first_setting(view, "buffer_size", "replay_size", "replay_capacity", "capacity")
+    batch = first_setting(view, "batch_size", "train_batch_size_per_learner")
+    if size is None or batch is None or not batch > 0:
+        raise Missing("buffer_size and batch_size")
+    length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
+    if size >= 10 * batch and size >= length:
+        return None
+    told = f"the buffer holds {size:,.0f} rows: {size / batch:.2g} batches of {batch:,.0f}"
+    return Finding(told + (f", {size / length:.2g} episodes" if length else ""), size / batch, 0,
+                   [Evidence("buffer_size", [0], [size], f"< 10 x {batch:g}, or < {length:g}")],
+                   confidence="high", severity=judged(view))  # fmt: skip
+
+
+@rule("E6", "rows-hardly-used", needs=("data/updates",), algos=OFF_POLICY, severity="warning",
+      explains=(*LOST, "target-network-frozen", "steps-too-small"))  # fmt: skip
+def rows_hardly_used(view: View) -> Finding | None:
+    """
+    What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
+    Why: a replay method learns by using each row many times (SAC 256, DQN on Atari 8); here most are never seen.
+    Known problems: thousands of parallel worlds bring more rows than can be used, and still learn.
+    Refuted by: the return rising; then it is told as a remark.
+    Try: more updates per step (`gradient_steps`, `train_freq`, `replay_ratio`).
+    """
+    batch, starts = first_setting(view, "batch_size"), setting(view, "learning_starts") or 0.0
+    if batch is None:
+        raise Missing("batch_size")
+    updates, steps = view.curve("data/updates").last, view.last_step - starts
+    if steps < 1000:
+        raise Missing("1,000 steps after learning_starts")
+    uses = updates * batch / steps
+    if uses >= 1:
+        return None
+    return Finding(f"a row is used {uses:.2g} times: {updates:,.0f} updates of {batch:,.0f} rows in {steps:,.0f} steps",
+                   uses, None, [view.curve("data/updates").evidence(f"x {batch:g} / steps < 1")],
+                   confidence="high", severity=judged(view))  # fmt: skip
+
+
+@rule("E6", "replay-ratio-jump", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
+def replay_ratio_jump(view: View) -> Finding | None:
+    """
+    What: updates per step in the last half are more than twice, or less than half, of those in the half before,
+        leaving the first fifth out.
+    Why: a resume that catches up, or a setting that changed, makes the same number of steps mean another amount of
+        learning; early data may be overfitted.
+    Known problems: a schedule of the replay ratio does this on purpose.
+    Refuted by: such a schedule.
+    Try: compare the settings before and after; cap the updates that are made up for.
+    """
+    count = view.curve("data/updates", rows=8)
+    late = count.tail(0.8)
+    middle = len(late) // 2
+    parts = (slice(0, middle + 1), slice(middle, None))
+    first, second = (_per_step(Curve("", late.steps[part], late.values[part])) for part in parts)
+    if first <= 0 or second <= 0 or 0.5 <= second / first <= 2:
+        return None
+    return Finding(f"updates per step went from {first:.3g} to {second:.3g}", second / first, int(late.steps[middle]),
+                   [count.evidence("per step, before and after")], confidence="low")  # fmt: skip
+
+
+def _per_step(count: Curve) -> float:
+    steps = float(count.steps[-1] - count.steps[0])
+    return float(count.values[-1] - count.values[0]) / steps if steps > 0 else 0.0
+
+
+# ---- What counts in the return
+
+
+@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
+      explains=(*LOST, "critic-loss-blow-up", "q-overestimation"))  # fmt: skip
+def discount_out_of_range(view: View) -> Finding | None:
+    """
+    What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
+        the longest episodes last ten times as long as it sees.
+    Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
+        the method cannot see what an action leads to.
+    Known problems: short tasks whose episodes always end have finite values at 1, and short trainings do not come to
+        grow; some tasks need no foresight. 1, and 0, which is meant so, are told as remarks.
+    Refuted by: the return rising; then it is told as a remark.
+    Try: gamma 0.98 to 0.995, so that 1 / (1 - gamma) is about the time over which actions matter.
+    """
+    gamma = view.number("algo.gamma")
+    length = float(view.curve("return/length").values.max()) if view.has("return/length") else math.nan
+    sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
+    if gamma < 1 and not (sight < 5 and length > 10 * sight):
+        return None
+    told = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
+    return Finding(f"gamma is {gamma:g}: {told}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
+                   confidence="medium" if learned(view) else "high",
+                   severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
+
+
+@rule("D1", "target-entropy-unreachable", algos=("sac",), kind="continuous", severity="warning",
+      explains=("temperature-runaway", "temperature-drowns-reward", *LOST))  # fmt: skip
+def target_entropy_unreachable(view: View) -> Finding | None:
+    """
+    What: `target_entropy` is above the largest entropy that actions in [-1, 1] can have, ln 2 per dimension.
+    Why: the temperature is raised until that entropy is reached, which never happens; the reward stops counting.
+    Known problems: an entropy that is measured before squashing, or in the units of the action range, has another
+        maximum: ln of the range's width per dimension.
+    Refuted by: the temperature settling; where the return rises it is told as a remark.
+    Try: `target_entropy` of minus the number of action dimensions.
+    """
+    target, most = setting(view, "target_entropy"), action_dim(view) * math.log(2)
+    if target is None:
+        raise Missing("a number for target_entropy")
+    low, high = action_ends(view, "low"), action_ends(view, "high")
+    if len(low) == len(high) > 0:
+        most = max(most, float(np.log(np.maximum(high - low, 1e-12)).sum()))
+    if target <= most:
+        return None
+    return Finding(f"target_entropy is {target:g}, but these actions have {most:.3g} nats at most", target, 0,
+                   [Evidence("target_entropy", [0], [target], f"> {most:.3g}")], confidence="high",
+                   severity=judged(view))  # fmt: skip
+
+
+@rule("D1", "temperature-drowns-reward", needs=("optim/temperature", "return/length"), algos=("sac",),
+      severity="warning", explains=("temperature-runaway", *LOST))  # fmt: skip
+def temperature_drowns_reward(view: View) -> Finding | None:
+    """
+    What: over the last half, the temperature times the number of action dimensions is above the largest reward per
+        step that any logged episode had.
+    Why: one nat of entropy per dimension is worth more than anything the task pays; the policy is paid for noise.
+    Known problems: rewards that come once in an episode are small per step; entropy may be worth that much there.
+    Refuted by: rewards scaled for learning but not in the logged return; the return rising.
+    Try: let the temperature be learned (`ent_coef: auto`), or divide it by the factor given.
+    """
+    heat, length = view.curve("optim/temperature", rows=5).median(0.5), view.curve("return/length")
+    name = next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean")
+    returns = view.curve(name, rows=3)
+    rate = float(np.abs(returns.values).max()) / max(length.median(), 1.0)
+    ratio = heat * action_dim(view) / max(rate, 1e-12)
+    if ratio <= 1 or learned(view):
+        return None
+    return Finding(f"a nat of entropy is worth {heat:.3g}, a step of the best or worst episode {rate:.3g}", ratio, None,
+                   [view.curve("optim/temperature").evidence(f"x dims / {rate:.3g} > 1"), returns.evidence()],
+                   severity="warning" if ratio > 3 else "info")  # fmt: skip

@@ -1,0 +1,314 @@
+"""Do settings and numbers stay within what they can mean? Legal settings, units, batches, horizons (groups A, B, C)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import plain_key
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+ON_POLICY = ("ppo", "a2c")
+# Last word of a setting -> lowest and highest value it can have, ends included; outside of them it means nothing.
+LEGAL: dict[str, tuple[float, float]] = {
+    "gamma": (0, 1), "discount": (0, 1), "lam": (0, 1), "gae_lambda": (0, 1), "tau": (0, 1), "polyak": (0, 1),
+    "expectile": (0, 1), "iql_tau": (0, 1), "ent_coef": (0, math.inf), "entropy_coef": (0, math.inf),
+    "entropy_coeff": (0, math.inf), "lr": (0, math.inf), "learning_rate": (0, math.inf), "value_coef": (0, math.inf),
+    "vf_coef": (0, math.inf), "clip": (0, math.inf), "clip_range": (0, math.inf), "clip_coef": (0, math.inf),
+    "beta": (0, math.inf), "temperature": (0, math.inf), "batch_size": (1, math.inf), "n_steps": (1, math.inf),
+    "buffer_size": (1, math.inf), "horizon": (0, math.inf), "unimix": (0, 1), "exploration_final_eps": (0, 1),
+    "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
+}  # fmt: skip
+BLOCK = 100_000  # rows whose windows are looked at together
+LEAST_JUMP = 0.35  # ln of the factor from row to row: symexp(1) is 1.7, and rows lie within 5 % of their medians
+ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
+
+
+@rule("C1", "setting-out-of-range", algos=(), severity="warning")
+def setting_out_of_range(view: View) -> Finding | None:
+    """
+    What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3.
+    Why: the program did something else than its equations say, or the setting belongs to another part.
+    Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
+        are looked at.
+    Refuted by: the tool's own definition.
+    Try: set it to a legal value.
+    """
+    if not view.config:
+        raise Missing("the config")
+    for key, value in view.config.items():
+        word, where = key.rpartition(".")[2], plain_key(key)
+        legal = LEGAL.get(word)
+        if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not _number(value):
+            continue
+        if not legal[0] <= value <= legal[1]:
+            told = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
+            return Finding(f"{where} is {value:g}, but can only be {told}", float(value), 0,
+                           [Evidence(where, [0], [float(value)], f"legal: {told}")], confidence="high")  # fmt: skip
+    return None
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+@rule("A9", "entropy-punished", algos=(*ON_POLICY, "dreamer"), severity="warning",
+      explains=("entropy-collapse", "plateau", "peak-then-collapse", "peak-selection", "worse-than-random",
+                "std-exceeds-action-range"))  # fmt: skip
+def entropy_punished(view: View) -> Finding | None:
+    """
+    What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as
+        hard as the surrogate in at least eight of ten iterations (0.4 to 0.67), while the entropy falls.
+    Why: the policy is paid for being certain. With a wrong sign in the loss, what is left of the gradient on log_std
+        after the bonus is taken out is twice the bonus, in every iteration, so that their ratio is a half.
+    Known problems: a bonus that is small against the surrogate leaves no such mark, and does no such harm.
+    Refuted by: the ratio changing from one iteration to the next, as it does where the sign is right.
+    Try: subtract the entropy bonus from the loss; use a coefficient of 0 or more.
+    """
+    coef = _entropy_coef(view)
+    if coef < 0:
+        return Finding(f"the entropy coefficient is {coef:g}: entropy is punished", coef, 0,
+                       [Evidence("ent_coef", [0], [coef], "< 0")], confidence="high")  # fmt: skip
+    if coef == 0 or view.kind != "continuous" or not view.has("policy/entropy_push"):
+        return None
+    push, entropy = view.curve("policy/entropy_push", rows=8), view.curve("policy/entropy", rows=8)
+    half = (push.values > 0.4) & (push.values < 0.67)
+    if half.mean() < 0.8 or entropy.slope().significance > -3:
+        return None
+    return Finding(f"the bonus enters the loss with the wrong sign: it pulls {push.median():.2f} times as hard as what"
+                   f" is left, in {half.mean():.0%} of the iterations, and entropy falls", push.median(),
+                   int(push.steps[0]), [push.evidence("a half: twice the bonus is left over"), entropy.evidence()],
+                   confidence="high")  # fmt: skip
+
+
+def _entropy_coef(view: View) -> float:
+    if view.has("optim/ent_coef"):
+        return view.curve("optim/ent_coef").median()
+    found = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
+    if not found:
+        raise Missing("the entropy coefficient")
+    return float(found[0][1])
+
+
+# ---- Targets
+
+
+@rule("A11", "targets-not-detached", needs=("value/bias_slope", "data/advantage_mean", "data/advantage_std",
+      "data/batch"), algos=("ppo",), severity="warning", least=SHORT)  # fmt: skip
+def targets_not_detached(view: View) -> Finding | None:
+    """
+    What: over the run, the value loss pulls the critic's output by less than three quarters of what its errors say
+        (or by more than five quarters), by five standard errors.
+    Why: with fixed targets the gradient on the output bias is the mean error, -mean advantage. Where the gradient also
+        runs through the targets, they pull the other way, and the critic learns a fraction of it.
+    Known problems: errors that average to 0 say nothing; their size enters the standard error. Clipped values cut the
+        gradient, and are left out.
+    Refuted by: a value loss that is not the squared error.
+    Try: detach the targets: compute them before the epochs, as numbers.
+    """
+    if view.config.get("algo.clip_value") or not view.config.get("algo.value_coef", 1.0):
+        raise Missing("a plain value loss with a weight")
+    names = ("value/bias_slope", "data/advantage_mean", "data/advantage_std", "data/batch")
+    slope, mean, std, batch = (view.curve(name, rows=8) for name in names)
+    if len({len(slope), len(mean), len(std), len(batch)}) > 1:
+        raise Missing("the gradient and the advantages in the same rows")
+    rows = batch.values / max(float(view.config.get("algo.minibatches", 1) or 1), 1.0)
+    size = float((mean.values**2).sum())
+    if size <= 0:
+        return None
+    ratio = float(-(slope.values * mean.values).sum()) / size
+    error = math.sqrt(float((mean.values**2 * std.values**2 / np.maximum(rows, 1)).sum())) / size
+    if 0.75 <= ratio <= 1.25 or abs(ratio - 1) < 5 * error or abs(ratio) < 0.01:
+        return None  # no gradient at all is critic-frozen's
+    return Finding(f"the critic is pulled by {ratio:.2f} ± {error:.2f} of its errors: the targets move with it", ratio,
+                   int(slope.steps[0]), [slope.evidence("= - advantage_mean"), mean.evidence()],
+                   confidence="high")  # fmt: skip
+
+
+# ---- Batches and epochs
+
+
+@rule("A17", "batch-not-divisible", algos=ON_POLICY)
+def batch_not_divisible(view: View) -> Finding | None:
+    """
+    What: rows per iteration, environments times steps, do not divide into minibatches of the given size; or a minibatch
+        has a single row.
+    Why: the last minibatch is smaller (or dropped), and its rows count more; one row alone has no standard deviation,
+        and standardised advantages become NaN.
+    Known problems: tools that spread the rest over all minibatches lose nothing.
+    Refuted by: the tool doing so.
+    Try: a minibatch size that divides environments times steps.
+    """
+    rows, batch = _rows(view), _setting(view, "batch_size", "minibatch_size")
+    if batch is None or not (batch > 0 and math.isfinite(batch) and math.isfinite(rows)):
+        raise Missing("batch_size")
+    if rows % batch == 0 and batch > 1:
+        return None
+    last = rows % batch
+    return Finding(f"{rows:g} rows an iteration in minibatches of {batch:g} leave {last:g} over", float(last), 0,
+                   [Evidence("batch_size", [0], [float(batch)], f"{rows:g} % {batch:g} = {last:g}")],
+                   confidence="high", severity="warning" if last == 1 or batch == 1 else None)  # fmt: skip
+
+
+def _setting(view: View, *words: str) -> float | None:
+    found = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
+    return next((value for word in words for key, value in found if key == word), None)
+
+
+def _rows(view: View) -> float:
+    envs, steps = _setting(view, "envs", "n_envs", "num_envs"), _setting(view, "steps", "n_steps", "num_steps")
+    if envs is None or steps is None:
+        raise Missing("environments and steps of an iteration")
+    return envs * steps
+
+
+@rule("A18", "epochs-cut-short", needs=("optim/epochs",), algos=("ppo",))
+def epochs_cut_short(view: View) -> Finding | None:
+    """
+    What: over the second half `target_kl` leaves, in the median, a fifth or less of the `epochs` that were asked for.
+    Why: the critic is trained in the same epochs and starves with the policy; most of the setting is not used.
+    Known problems: a target that bites late in training saves what was learned.
+    Refuted by: the reference run being cut as much and learning.
+    Try: fewer `epochs`, a lower `lr`, or a larger `target_kl`.
+    """
+    done, asked, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
+    if asked < 5 or done.median(0.5) > 0.2 * asked:
+        return None
+    level = done.median(0.5)
+    return Finding(f"target_kl {target:g} stops after {level:g} of {asked:g} epochs", level / asked, None,
+                   [done.evidence(f"<= 0.2 x {asked:g}")])  # fmt: skip
+
+
+@rule("A2", "adaptive-rate-at-bound", needs=("optim/lr",), algos=("ppo",))
+def adaptive_rate_at_bound(view: View) -> Finding | None:
+    """
+    What: a learning rate that follows the KL stands at the end of its range, 1e-5 or 1e-2, in half of the iterations.
+    Why: the KL asked for cannot be reached by the rate; something else makes the steps too large or too small.
+    Known problems: a solved task moves little and drives the rate to its upper end.
+    Refuted by: the return still rising.
+    Try: look at the advantages' scale and the entropy first; change `target_kl`.
+    """
+    if view.config.get("algo.lr_schedule") != "adaptive_kl":
+        raise Missing("a learning rate that follows the KL (lr_schedule: adaptive_kl)")
+    lr = view.curve("optim/lr", rows=8)
+    near = {bound: np.abs(lr.values / bound - 1) < 1e-6 for bound in (1e-5, 1e-2)}
+    at = [bound for bound, rows in near.items() if float(rows.mean()) >= 0.5]
+    last = view.standing()
+    if not at or (last is not None and view.at_ceiling(last.mean)):
+        return None
+    return Finding(f"the learning rate stands at its bound {at[0]:g}", at[0], lr.onset(near[at[0]]),
+                   [lr.evidence(f"= {at[0]:g}")], confidence="low")  # fmt: skip
+
+
+# ---- Units and horizons
+
+
+@rule("C11", "unit-change", algos=())
+def unit_change(view: View) -> Finding | None:
+    """
+    What: within one row a value or return jumps by a factor of 100 or 1,000, or to its own symexp, and stays there:
+        five rows before and five after agree among themselves to 5 %.
+    Why: the numbers before and after are in different units (percent, milli, symlog); no curve may be drawn through.
+    Known problems: a jump of just that size by chance.
+    Refuted by: something else that changed at that step.
+    Try: convert one part; name the unit with the metric.
+    """
+    names = [n for n in view.history.columns if n.startswith(("value/", "return/", "eval/", "model/imag"))]
+    if not names:
+        raise Missing("a value or a return")
+    for name in names:
+        try:
+            curve = view.curve(name, rows=12)
+        except Missing:
+            continue
+        found = _jump(curve)
+        if found:
+            at, before, after, what = found
+            return Finding(f"{name} jumps from {before:.4g} to {after:.4g} in one row: {what}", after / before,
+                           int(curve.steps[at]), [curve.evidence(what)], confidence="medium")  # fmt: skip
+    return None
+
+
+def _jump(curve: Curve) -> tuple[int, float, float, str] | None:
+    """The first row at which the five before and the five after agree among themselves, and differ by a unit."""
+    every = curve.values[:-1]
+    for start in range(0, len(every) - 9, BLOCK):  # a block at a time: windows take ten times the memory of a column
+        windows = np.lib.stride_tricks.sliding_window_view(every[start : start + BLOCK + 9], 10)
+        jumps = np.flatnonzero(~(np.abs(np.log(np.abs(windows[:, 5] / windows[:, 4]))) < LEAST_JUMP))
+        left, right = np.sort(windows[jumps, :5], axis=1), np.sort(windows[jumps, 5:], axis=1)
+        before, after = left[:, 2], right[:, 2]
+        steady = [part[:, 4] - part[:, 0] <= 0.05 * np.abs(part[:, 2]) for part in (left, right)]
+        for i in np.flatnonzero(steady[0] & steady[1] & (before != 0) & (after != 0)):
+            what = _factor(float(before[i]), float(after[i]))
+            if what:
+                return start + int(jumps[i]) + 5, float(before[i]), float(after[i]), what
+    return None
+
+
+def _factor(before: float, after: float) -> str:
+    ratio = after / before
+    for factor in (100.0, 1000.0):
+        if abs(ratio / factor - 1) < 0.05 or abs(ratio * factor - 1) < 0.05:
+            return f"a factor of {factor:g}"
+    for a, b in ((before, after), (after, before)):
+        if 1 < abs(a) < 50 and abs(math.copysign(math.expm1(abs(a)), a) / b - 1) < 0.05:
+            return "symexp"
+    return ""
+
+
+@rule("B9", "horizons-differ", needs=("return/length",), algos=())
+def horizons_differ(view: View) -> Finding | None:
+    """
+    What: training episodes never last longer than a length that most of them reach, and evaluation episodes last a
+        quarter longer.
+    Why: training cuts episodes where the evaluation does not: what comes later is judged, but was never practised, and
+        rates such as survival are about different times.
+    Known problems: a training policy that is worse ends earlier; hence most episodes must end at the very same length.
+    Refuted by: the shorter horizon being a curriculum.
+    Try: the same time limit in both, or report both.
+    """
+    train = view.curve("return/length", rows=5)
+    evals = [float(e.get("length", 0) or 0) for row in view.history.evals for e in (row.get("episodes") or [])
+             if isinstance(e, dict) and _number(e.get("length"))]  # fmt: skip
+    if view.has("eval/length_det"):
+        evals += [float(x) for x in view.curve("eval/length_det").values]
+    if not evals:
+        raise Missing("lengths of evaluation episodes")
+    limit = float(train.values.max())
+    pinned = float(np.mean(np.abs(train.values - limit) < 1e-6 * max(limit, 1.0)))
+    longest = max(evals)
+    if limit <= 0 or pinned < 0.5 or longest <= 1.25 * limit:
+        return None
+    return Finding(f"training episodes are cut at {limit:g} steps, evaluations last up to {longest:g}", longest / limit,
+                   None, [train.evidence(f"= {limit:g} in {pinned:.0%} of the rows")], confidence="high")  # fmt: skip
+
+
+@rule("C4", "lost-to-rounding", algos=(), footer=True)
+def lost_to_rounding(view: View) -> Finding | None:
+    """
+    What: all values of a metric are multiples of 0.001 or coarser, and more than half of them are exactly 0, or exactly
+        1, though not all.
+    Why: they were printed with few digits; 0.000 may be anything under 0.0005, and rules about small numbers are blind.
+    Known problems: a share of few rows has few values by nature.
+    Refuted by: more digits in another file of the run.
+    Try: write the raw numbers, or print them with three significant digits.
+    """
+    names = [n for n in view.history.columns if n.startswith(("policy/", "value/", "optim/", "foreign/"))]
+    if not names:
+        raise Missing("a metric of the update")
+    for name in names:
+        try:
+            curve = view.curve(name, rows=20)
+        except Missing:
+            continue
+        scaled = np.abs(curve.values) * 1000
+        small = float(scaled.max()) < 2000 and bool(np.allclose(scaled, scaled.round()))
+        flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))
+        if small and 0.5 < flat < 1 and len(np.unique(curve.values)) > 3:
+            return Finding(f"{name} was written with three digits, {flat:.0%} of its rows as a bare 0 or 1", flat,
+                           confidence="medium")  # fmt: skip
+    return None

@@ -1,0 +1,309 @@
+"""Do the logged numbers measure anything? Frozen at the start, stopped at a cap, pinned, unread (groups B, C, F)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import moved, named, plain_key, word
+from relab.health.rule import Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+SIZE_OF_PARAMETERS = r"(.*_)?(w|theta|phi|psi|weights?|params?|parameters?|critic|actor|policy|value|q|head)_norm"
+STEPS_OF = r"(delta|step|update|change)_{}|{}_(delta|step|update|change)"
+NO_PARAMETERS = re.compile(r"(delta|step|update|change|grad|gradient|obs|action|reward|batch|layer)(_|$)")
+DISTANCE_TO_TEACHER = r".*(teacher|oracle|optimal)_(error|distance|gap)"
+FLAGS = r"(.*_)?converged"
+COUNTS = r"(.*_)?(num|n)_iters?|(.*_)?(num|n)_iterations|(.*_)?iters?_used|(.*_)?iterations_used"
+VALUES = r"(.*_)?(q|v|critic|value|dream)s?(_mean|_value|_values)?|mean_value"
+CAPS = re.compile(r"(^|[._])max_(n_)?iter(s|ations)?$")
+COUNT_WORDS = {"n", "num", "number", "of", "no"}
+
+
+# ---- Frozen, capped, pinned
+
+
+@rule("B6", "metric-frozen-at-init", algos=(), severity="warning",
+      explains=("plateau", "critic-not-learning", "inert-axis"))  # fmt: skip
+def metric_frozen_at_init(view: View) -> Finding | None:
+    """
+    What: the size of the parameters is within 1 % of its first value after more than 10 % of the budget, and all
+        logged steps together could not have moved them by more than 5 %.
+    Why: they are still their random start; whatever else was measured is about an untrained part.
+    Known problems: a norm may stand still while the parameters turn; hence their steps, where they are logged.
+    Refuted by: steps that add up to more than the norm, or a part that is fixed on purpose.
+    Try: compare a step with the norm: `lr` is too small by about the norm over steps times their number.
+    """
+    sizes = [c for c in named(view, SIZE_OF_PARAMETERS, rows=10) if not NO_PARAMETERS.search(word(c.name))]
+    if not sizes or (view.has("optim/step_rms") and {c.name for c in sizes} == {"optim/param_norm"}):
+        raise Missing("a norm of parameters, with the steps it took")
+    if _share_done(view) <= 0.1:
+        raise Missing("10 % of the planned steps")
+    for size in sizes:
+        found = _frozen(view, size)
+        if found:
+            return found
+    return None
+
+
+def _frozen(view: View, size: Curve) -> Finding | None:
+    first = float(size.values[0])
+    moved = float(np.abs(size.values - first).max()) / max(abs(first), 1e-300)
+    travelled = _travelled(view, size)
+    if moved >= 0.01 or (travelled is not None and travelled >= 0.05 * abs(first)) or first == 0:
+        return None
+    start, formula = _analytic_start(view, first), f"|x - x_start| / x_start <= {moved:.2g}"
+    told = f", drawn with {start}" if start else ""
+    steps = "" if travelled is None else f"; all its steps add up to {travelled:.2g}"
+    teacher = named(view, DISTANCE_TO_TEACHER, rows=10)
+    still = [c for c in teacher if abs(c.last - c.values[0]) < 0.01 * abs(c.values[0])]
+    sure = bool(start) or travelled is not None
+    shown = [size.evidence(formula), *(c.evidence("within 1 % of its start") for c in still)]
+    return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{told}{steps}", moved,
+                   int(size.steps[0]), shown, confidence="high" if sure else "low",
+                   severity=None if sure else "info")  # fmt: skip
+
+
+def _travelled(view: View, size: Curve) -> float | None:
+    """The most that the logged steps, and those between the rows, can have moved the parameters together."""
+    own = word(size.name)
+    names = "|".join(re.escape(name) for name in (own, own.removesuffix("_norm")))
+    steps = named(view, STEPS_OF.format(f"({names})", f"({names})"), rows=3)
+    between = _updates_between(view, steps[0]) if steps else None
+    return None if between is None else float(np.abs(steps[0].values).sum()) * between
+
+
+def _updates_between(view: View, curve: Curve) -> float | None:
+    """Updates from one row to the next; None where that is not known."""
+    if view.history.axes.get(curve.name) in ("iteration", "updates"):
+        counts = curve.steps
+    elif view.has("data/iteration") and len(view.curve("data/iteration").values) == len(curve.values):
+        counts = view.curve("data/iteration").values
+    else:
+        return None
+    return max(float(np.median(np.diff(counts))), 1.0)
+
+
+def _analytic_start(view: View, first: float) -> str:
+    """`0.1 * sqrt(2048)` where an init scale and a size in the config give the first value, up to its luck.
+
+    The norm of n normal numbers has a relative standard deviation of 1 / sqrt(2 n).
+    """
+    numbers = {k: v for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    scales = [v for k, v in numbers.items() if re.search(r"init_(scale|std|sd)$|(scale|std)_init$", k) and v > 0]
+    dims = [v for k, v in numbers.items() if re.search(r"(dim|size|features|width|hidden)$", k) and v >= 4]
+    for scale, dim in itertools.product(scales, dims):
+        if abs(scale * math.sqrt(dim) / first - 1) < 3 / math.sqrt(2 * dim):
+            return f"{scale:g} * sqrt({dim:g}) = {scale * math.sqrt(dim):.4g}"
+    return ""
+
+
+def _share_done(view: View) -> float:
+    return view.last_step / view.planned if view.planned else 1.0
+
+
+@rule("C7", "probe-hit-cap", algos=(), severity="warning")
+def probe_hit_cap(view: View) -> Finding | None:
+    """
+    What: an iterative probe or solver did not converge, or used up its largest number of iterations, in at least 90 %
+        of its rows.
+    Why: what it returned is where it was stopped, not the answer; it bounds the answer at best.
+    Known problems: a probe with a fixed number of iterations has no cap; hence a setting `max_iters`, or `converged`.
+    Refuted by: the result no longer changing over the last iterations.
+    Try: raise the cap or loosen the tolerance; until then call the number a lower bound.
+    """
+    caps = {float(v) for k, v in view.config.items() if CAPS.search(k) and isinstance(v, (int, float))}
+    table = _probe_columns(view)
+    seen = False
+    for name, steps, values in table:
+        if not len(values):
+            continue
+        if re.fullmatch(FLAGS, word(name)):
+            bad, told = values == 0, "did not converge"
+        elif re.fullmatch(COUNTS, word(name)) and caps:
+            bad, told = np.isin(values, list(caps)), f"took all of its {values.max():g} iterations"
+        else:
+            continue
+        seen = True
+        if len(values) >= 3 and bad.mean() >= 0.9:
+            shown = Curve(name, steps, values).evidence("converged = 0" if "not" in told else "= max_iters")
+            return Finding(f"{name}: the probe {told} in {int(bad.sum())} of {len(bad)} rows", float(bad.mean()),
+                           int(steps[np.flatnonzero(bad)[0]]), [shown], confidence="high")  # fmt: skip
+    if not seen:
+        raise Missing("a probe with `converged`, or a count of iterations and its cap")
+    return None
+
+
+def _probe_columns(view: View) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Numbers and flags of the probes' rows and of the columns."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for row in view.history.probes:
+        step, kind = row.get("step"), str(row.get("probe") or row.get("kind") or row.get("name") or "probe")
+        inner = row.get("values")
+        for key, value in _flat(inner if isinstance(inner, dict) else row):
+            number = _number(value)
+            if isinstance(step, int) and number is not None and key != "step":
+                found.setdefault(f"{kind}/{key}", []).append((step, number))
+    rows = [(n, np.array([s for s, _ in p]), np.array([v for _, v in p])) for n, p in found.items()]
+    return rows + [(n, c.steps, c.values) for n, c in view.history.columns.items()]
+
+
+def _flat(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        yield from _flat(value) if isinstance(value, dict) else [(str(key), value)]
+
+
+def _number(value: Any) -> float | None:
+    """Also of a flag that was written as text."""
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return float(value.strip().lower() == "true")
+    return float(value) if isinstance(value, (bool, int, float)) else None
+
+
+@rule("B7", "loss-pinned", algos=())
+def loss_pinned(view: View) -> Finding | None:
+    """
+    What: a loss stands at exactly one value over its last quarter (at least 20 rows): at 0, at 1, or at a number of the
+        config.
+    Why: a clamp (free bits, a clip) or a skipped update holds it; no gradient comes out of it.
+    Known problems: the loss of a solved tiny task is 0; hence it must have jumped there, or been there always, and the
+        return must not have risen.
+    Refuted by: the value before the clamp still changing.
+    Try: log the value before the clamp; check counters of skipped updates.
+    """
+    losses = [c for c in named(view, r"(.*_)?(loss|nll)(_.*)?|(.*_)?kl", rows=20) if not c.name.startswith("optim/")]
+    if not losses:
+        raise Missing("a loss with 20 rows")
+    constants = {k: float(v) for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    for loss in losses:
+        tail = Curve(loss.name, loss.steps[-max(20, len(loss) // 4) :], loss.values[-max(20, len(loss) // 4) :])
+        level = tail.last
+        if level == 0 and ("kl" in word(loss.name) or _rounded(loss) or _nothing_left(view)):
+            continue  # no update, or one too small for the digits shown
+        if np.ptp(tail.values) > 1e-9 * max(1.0, abs(level)) or _faded(loss, level):
+            continue
+        key = next((k for k, v in constants.items() if v == level and level != 0 and _is_clamp(k)), None)
+        if level in (0.0, 1.0) or key:
+            why = f" = {key}" if key else ""
+            return Finding(f"{loss.name} stands at exactly {level:g}{why}", level,
+                           loss.onset(np.abs(loss.values - level) <= 1e-9), [loss.evidence("constant")])  # fmt: skip
+    return None
+
+
+def _nothing_left(view: View) -> bool:
+    """Whether a loss of 0 may be right: there is nothing to choose, or the task was learned."""
+    try:
+        return not view.has_choice or moved(view) > 3
+    except Missing:
+        return False
+
+
+def _rounded(loss: Curve) -> bool:
+    """Whether all values are multiples of 0.001 (or coarser): then 0 is any small number."""
+    return float(np.abs(loss.values * 1000 - np.round(loss.values * 1000)).max()) < 1e-6
+
+
+def _is_clamp(key: str) -> bool:
+    return bool(re.search(r"free|nats|bits|clip|clamp|min|max|floor|bound", key))
+
+
+def _faded(loss: Curve, level: float) -> bool:
+    """Whether it approached the level step by step, as a loss does that has nothing left to learn."""
+    away = loss.values[np.abs(loss.values - level) > 1e-9]
+    return len(away) > 0 and abs(float(away[-1]) - level) < 0.01 * float(np.abs(away - level).max())
+
+
+@rule("C13", "support-ceiling", algos=())
+def support_ceiling(view: View) -> Finding | None:
+    """
+    What: over the last quarter the critic's value lies within 1 % of the largest number that its output can represent
+        (`v_max` of a categorical critic, the last bin of a two-hot one).
+    Why: targets above it are cut; the value says where the support ends, not what the policy earns.
+    Known problems: a bound that is the true largest value is reached in health by a solved task.
+    Refuted by: the largest possible value, reward_high / (1 - gamma), being no larger than the support.
+    Try: widen the support; check it again whenever gamma or the reward changes.
+    """
+    ends = _support(view)
+    if not ends:
+        raise Missing("the largest value the critic can represent (v_max, or the bins of a two-hot critic)")
+    values = [c for c in named(view, VALUES, rows=8) if not re.search(r"loss|error", c.name)]
+    values += [view.curve("value/mean", 8)] if view.has("value/mean") else []
+    for value, (end, key) in itertools.product(values, ends):
+        level = value.median(0.25)
+        if abs(level - end) <= 0.01 * abs(end) and not _all_there_is(view, end):
+            return Finding(f"{value.name} is {level:.4g}, the end of its support is {end:.4g} ({key})", level,
+                           value.onset(np.abs(value.values - end) <= 0.01 * abs(end)),
+                           [value.evidence(f"within 1 % of {end:.4g}")])  # fmt: skip
+    if not values:
+        raise Missing("the critic's value")
+    return None
+
+
+def _support(view: View) -> list[tuple[float, str]]:
+    found = []
+    for key, value in view.config.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+            continue
+        if re.search(r"(^|[._])(v_?max|value_max|support_max|q_max)$", key):
+            found.append((float(value), key))
+        elif re.search(r"(^|[._])(b_end|bins?_end|symlog_max)$", key) and value < 40:  # bins at symexp(k), end excluded
+            found += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
+    return found
+
+
+def _all_there_is(view: View, end: float) -> bool:
+    high, gamma = view.spec.get("reward_high"), view.config.get("algo.gamma")
+    if not isinstance(high, (int, float)) or not isinstance(gamma, float) or gamma >= 1:
+        return False
+    return end >= 0.99 * high / (1 - gamma)
+
+
+# ---- Settings that nobody reads
+
+
+@rule("F6", "unknown-config-key", algos=(), severity="warning")
+def unknown_config_key(view: View) -> Finding | None:
+    """
+    What: two settings of one section have names for the same thing (`n_power_iters`, `power_iters`) and different
+        values, and the log shows that only one of them is used; or the program names keys that it did not know.
+    Why: the other one is a slip that nobody reads; what was meant to be changed was not.
+    Known problems: without the value in the log nothing tells which one counts, and the rule keeps silent.
+    Refuted by: the program reading both.
+    Try: take the unused key out, and give its value to the one that is read.
+    """
+    if not view.config:
+        raise Missing("the config")
+    told = view.meta.get("unknown_keys")
+    if isinstance(told, list) and told:
+        some = ", ".join(map(str, told[:3]))
+        return Finding(f"the program does not know {some}", float(len(told)), confidence="high")
+    constants: dict[str, list[tuple[str, float, int]]] = {}
+    for name, _, values in _probe_columns(view):
+        if len(values) and np.ptp(values) == 0:
+            constants.setdefault(word(name), []).append((name, float(values[0]), len(values)))
+    for used, unused in _namesakes(view.config):
+        a, b = view.config[used], view.config[unused]
+        for name, value, n in constants.get(word(used.rpartition(".")[2]), []):
+            if value == a and value != b:
+                return Finding(f"`{plain_key(unused)}: {b}` is not read: {name} is {value:g} in all {n} rows, as"
+                               f" `{plain_key(used)}` says", float(b), 0, [Evidence(name, [0], [value], f"= {used}")],
+                               [f"set {plain_key(used)} to {b}, and remove {plain_key(unused)}"], "high")  # fmt: skip
+    return None
+
+
+def _namesakes(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Pairs of numeric settings of one section whose names differ in counting words only."""
+    groups: dict[tuple[str, frozenset[str]], list[str]] = {}
+    for key, value in config.items():
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            section, _, last = key.rpartition(".")
+            words = frozenset(re.split(r"[_\-]", last.lower())) - COUNT_WORDS
+            groups.setdefault((section, words), []).append(key)
+    for keys in groups.values():
+        yield from itertools.permutations(keys, 2)

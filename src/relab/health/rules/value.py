@@ -1,0 +1,139 @@
+"""Does the critic learn, and does it believe what the policy earns? (groups A and D)"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relab.health.curve import Curve
+from relab.health.foreign import moved, q_estimate, value_scale
+from relab.health.rule import SHORT, Finding, Missing, rule
+from relab.health.view import View, clear
+
+ON_POLICY = ("ppo", "a2c")
+ALIKE = 0.01  # spread of targets over their size under which they are one number
+
+
+@rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
+      explains=("advantage-off-centre", "plateau"), severity="warning", least=SHORT)  # fmt: skip
+def critic_not_learning(view: View) -> Finding | None:
+    """
+    What: over the second half the critic explains less variance than a constant would, or explains none and is off by
+        more than its targets' standard deviation. Where the targets are not logged, the return must not rise either.
+    Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
+    Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
+        alike, a share of their variance means nothing; hence their spread.
+    Refuted by: targets that are all alike, or the reference run being as low and learning.
+    Try: raise `value_coef` or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
+    """
+    ev = view.curve("value/explained_variance", rows=5)
+    if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
+        return _explains_nothing(view, ev)
+    mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
+    apart, size = view.curve("value/target_std").median(0.5), abs(target.median(0.5))
+    spread = max(apart, 0.1 * size, 1e-9)
+    off = abs(mean.median(0.5) - target.median(0.5)) / spread
+    level = ev.median(0.5)
+    alike = apart < ALIKE * size
+    if not ((level < -0.2 and not alike) or (level < 0.1 and off > 1)):
+        return None
+    return Finding(f"the critic explains {level:.2f} of the variance of its targets and is off by {off:.2g} standard"
+                   " deviations", level, ev.onset(ev.values < 0.1),
+                   [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
+
+
+def _explains_nothing(view: View, ev: Curve) -> Finding | None:
+    """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
+    level, last = ev.median(0.5), view.course(at_least=3)[-1]
+    if level >= -0.2 or moved(view) > 3 or view.well_above_random(last):
+        return None
+    return Finding(f"the critic explains {level:.2f} of the variance of its targets, and the return does not rise",
+                   level, ev.onset(ev.values < 0), [ev.evidence("median of the second half")],
+                   confidence="low")  # fmt: skip
+
+
+@rule("A12", "advantage-off-centre", needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
+      algos=ON_POLICY)  # fmt: skip
+def advantage_off_centre(view: View) -> Finding | None:
+    """
+    What: before normalisation, the mean advantage stays above one standard deviation and above a quarter of the mean
+        value target in size, over the second half.
+    Why: advantages are differences from what was expected and should average to zero; the critic or the handling of
+        ends is off.
+    Known problems: a critic that catches up with a rising policy lags behind; hence the second half; where all
+        targets are alike any mean is many standard deviations (healthy CartPole: 4); hence the targets' size.
+    Refuted by: the reference run showing the same.
+    Try: look at critic-not-learning first; then check how ends and time limits enter the targets.
+    """
+    mean, std = view.curve("data/advantage_mean", rows=5), view.curve("data/advantage_std", rows=5)
+    ratio = abs(mean.median(0.5)) / max(std.median(0.5), 1e-9)
+    size = abs(view.curve("value/target_mean", rows=5).median(0.5))
+    if ratio <= 1 or abs(mean.median(0.5)) <= 0.25 * size or std.median(0.5) < 1e-6:
+        return None
+    return Finding(f"the mean advantage is {ratio:.2g} standard deviations away from zero", ratio, None,
+                   [mean.evidence("|median| / median std > 1"), std.evidence()], confidence="low")  # fmt: skip
+
+
+@rule("A16", "value-loss-blow-up", needs=("value/loss",), algos=ON_POLICY, explains=("critic-not-learning",))
+def value_loss_blow_up(view: View) -> Finding | None:
+    """
+    What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
+        least three iterations; where the targets are not logged, the square of the largest value that the returns
+        allow.
+    Why: predicting a constant would be ten times better; the critic is thrown about, often shortly before NaN.
+    Known problems: targets that are nearly constant make any loss look large; hence their own size counts too.
+    Refuted by: the loss being summed, or in other units than the targets.
+    Try: scale rewards (`norm_return`), lower `lr`, look for single huge observations or rewards.
+    """
+    loss = view.curve("value/loss", rows=8)
+    if not view.has("value/target_std"):
+        return _above_all_values(view, loss)
+    std = view.curve("value/target_std", rows=8)
+    size = view.curve("value/target_mean") if view.has("value/target_mean") else std
+    rows = min(len(loss), len(std), len(size))
+    variance = np.maximum(std.values[-rows:] ** 2, (0.1 * size.values[-rows:]) ** 2)
+    ratio = loss.values[-rows:] / np.maximum(variance, 1e-6)
+    late = np.arange(rows) >= 0.2 * rows
+    high = (ratio > 10) & late
+    if high.sum() < 3:
+        return None
+    worst = float(ratio[late].max())
+    return Finding(f"the value loss is up to {worst:.3g} times the variance of its targets", worst,
+                   int(loss.steps[-rows:][np.flatnonzero(high)[0]]),
+                   [loss.evidence("loss / target_std² > 10"), std.evidence()])  # fmt: skip
+
+
+def _above_all_values(view: View, loss: Curve) -> Finding | None:
+    if view.config.get("algo.norm_return"):
+        raise Missing("returns in the critic's units (rewards are normalised)")
+    limit = max(value_scale(view), 1e-6) ** 2
+    high = (loss.values > limit) & (np.arange(len(loss)) >= 0.2 * len(loss))
+    if high.sum() < 3:
+        return None
+    worst = float(loss.values[high].max())
+    return Finding(f"the value loss reaches {worst:.3g}, more than the square of any value here ({limit:.3g})",
+                   worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")])  # fmt: skip
+
+
+@rule("D2", "value-up-return-down", algos=(), explains=("peak-then-collapse",))
+def value_up_return_down(view: View) -> Finding | None:
+    """
+    What: since the best evaluation the return fell by more than a quarter of what was learned, clear of noise, while
+        the critic's mean value rose by a tenth.
+    Why: the critic believes in something the policy does not earn; it will keep pushing there.
+    Known problems: a value that lags behind a rise seen before the fall looks alike for a few iterations.
+    Refuted by: longer episodes with the same return per step.
+    Try: stop at the peak; lower `lr` or `epochs`; check the bootstrap at time limits.
+    """
+    found, value = view.course(at_least=5), q_estimate(view)
+    peak = max(reversed(found[1:-2]), key=lambda e: e.mean)  # the last of equals: the fall begins there
+    last = found[-1]
+    floor = view.floor(found)
+    fall = (peak.mean - last.mean) / max(peak.mean - floor, 1e-9)
+    before = float(np.interp(peak.step, value.steps, value.values))
+    scale = view.curve("value/target_std").median() if view.has("value/target_std") else 0.0
+    rise = (value.median(0.1) - before) / max(abs(before), scale, 1e-9)
+    if peak.mean <= floor or fall < 0.25 or clear(peak.mean - last.mean, peak, last) < 3 or rise < 0.1:
+        return None
+    return Finding(f"the critic's value rose {before:.4g} -> {value.median(0.1):.4g} while the return fell"
+                   f" {peak.mean:.4g} -> {last.mean:.4g}", rise, peak.step,
+                   [value.evidence("rise since the best evaluation"), view.evidence(found)])  # fmt: skip

@@ -1,0 +1,15 @@
+"""Is B better than A, and can we tell? A declared question, variants over seeds, runs, and an answer.
+
+Everything here is a function of the experiment's folder: killed or called again, it goes on with what is missing, and
+no finished run is repeated. The first variant is the control; every other one is compared with it.
+"""
+
+from relab.lab.experiment.cells import Cell, finished, histories, prepare, run, run_some, settled, status, why_failed
+from relab.lab.experiment.conclude import conclude
+from relab.lab.experiment.forecast import STARTUP_S, Forecast, Interrupted, forecast
+from relab.lab.experiment.question import Experiment, load
+
+__all__ = [
+    "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "conclude", "finished", "forecast", "histories",
+    "load", "prepare", "run", "run_some", "settled", "status", "why_failed",
+]  # fmt: skip

@@ -1,0 +1,247 @@
+"""Which runs does a question ask for, which of them are there, and how is a missing one started?
+
+experiments/<id>/experiment.yaml   the question as it was asked
+experiments/<id>/variants/*.yaml   each variant's resolved config, or what fills a command's placeholders
+experiments/<id>/runs/NAME-sSEED   one run folder per variant and seed
+experiments/<id>/state/            foreign commands: how each run ended (foreign.py)
+experiments/<id>/stopped/          why a run was stopped on a finding (watcher.py)
+experiments/<id>/logs/             what the processes printed
+experiments/<id>/runs.json, answer.json, report.md, report.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from relab.base import limits
+from relab.base.enclosed import inside, own, subfolder
+from relab.base.jsonl import RecordError, encode, write_atomic
+from relab.base.processes import RELAB
+from relab.config import layers as config
+from relab.config.base import require
+from relab.config.layers import Layer
+from relab.formats.read import told
+from relab.lab.execute import local
+from relab.lab.execute.outlook import last_words
+from relab.lab.experiment import foreign, watcher
+from relab.lab.experiment.question import NOT_ASKED, Experiment
+from relab.record import history
+from relab.record.run_folder import clear_begun, read_config, read_meta
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of an experiment."""
+
+    variant: str
+    seed: int
+    folder: Path
+
+    @property
+    def log(self) -> Path:
+        return self.folder.parent.parent / "logs" / f"{self.folder.name}.log"
+
+
+def prepare(e: Experiment, folder: Path) -> list[Cell]:
+    """Write the question and the variants' settings into the experiment's folder; the runs it asks for."""
+    check_own(folder)
+    settings = resolved(e)  # a wrong one leaves nothing behind
+    folder.mkdir(parents=True, exist_ok=True)
+    keep_question(folder, e)
+    write_variants(settings, folder)
+    return [Cell(name, seed, folder / "runs" / f"{name}-s{seed}") for seed in e.seeds for name in e.variants]
+
+
+def check_own(folder: Path) -> None:
+    """Nothing that an experiment or a sweep writes to leads out of its folder."""
+    for name in ("variants", "runs", "state", "stopped", "logs"):
+        own(folder, name)
+    for path in (folder / "runs").glob("*"):
+        own(folder, f"runs/{path.name}")
+
+
+def resolved(e: Experiment) -> dict[str, dict[str, Any]]:
+    """Variant -> all of its settings, or what fills a command's placeholders."""
+    return {name: variant_settings(e, name) for name in e.variants}
+
+
+def write_variants(settings: Mapping[str, Mapping[str, Any]], folder: Path) -> None:
+    subfolder(folder, "variants")
+    for name, values in settings.items():
+        keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(dict(values)))
+
+
+def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
+    if e.command:
+        return e.settings(name)
+    budget = {} if e.budget is None else {"total_steps": e.budget}
+    layers = [Layer("base", e.base), Layer(f"variant {name}", e.variants[name]), Layer("budget", budget)]
+    whole = config.to_dict(config.resolve(layers).config)
+    whole.pop("seed")
+    return whole
+
+
+def keep_question(folder: Path, e: Experiment) -> None:
+    """The folder belongs to one question; more seeds may be added to it, anything else is another experiment."""
+    path = own(folder, "experiment.yaml")
+    text = config.format_yaml(e.asked())
+    if path.exists():
+        before, now = config.read_yaml(path), config.parse_yaml(text)
+        check_same({**_defaults(), **before}, {**_defaults(), **now}, NOT_ASKED, folder, "experiment")
+        check_seeds(before["seeds"], e.seeds, folder)
+    keep_text(path, text)
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Written only where it differs: several processes may work on one experiment, each on a run of its own."""
+    if not path.is_file() or limits.read_bytes(path, limits.JSON) != text.encode():
+        write_atomic(path, text.encode(), several=True)
+
+
+def check_same(
+    before: Mapping[str, Any], now: Mapping[str, Any], free: Collection[str], folder: Path, kind: str
+) -> None:
+    """Whoever comes back with another question is told what is other about it."""
+    keys = [key for key in {**before, **now} if key not in free]
+    other = [key for key in keys if before.get(key) != now.get(key)]
+    require(not other, f"{folder} holds another {kind} (another {', '.join(map(repr, other))});"
+                       " choose another --name, or delete that folder")  # fmt: skip
+
+
+def check_seeds(before: Collection[int], now: Collection[int], folder: Path) -> None:
+    missing = [seed for seed in before if seed not in now]
+    require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
+
+
+def _defaults() -> dict[str, Any]:
+    return {"paired": False, "stop_on": []}  # keys that older folders do not have
+
+
+# ---- One run
+
+
+def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:
+    return [job(e, cell, folder) for cell in cells]
+
+
+def job(e: Experiment, cell: Cell, folder: Path) -> local.Job:
+    if not e.command:
+        return local.Job(cell.folder.name, partial(command, cell, folder, e.question), partial(settled, cell), cell.log)
+    return local.Job(
+        cell.folder.name, partial(foreign.command, e, cell), partial(settled, cell), cell.log,
+        started=partial(foreign.started, cell), ended=partial(foreign.ended, cell),
+        code=foreign.code_path(cell).resolve(),
+    )  # fmt: skip
+
+
+def command(cell: Cell, folder: Path, question: str) -> list[str]:
+    """Train the cell, or resume it where an earlier try left a record."""
+    if status(cell) is not None:
+        return [*RELAB, "resume", str(cell.folder), "--quiet", *trusted(cell, folder)]
+    clear_begun(cell.folder)
+    variant = str(folder / "variants" / f"{cell.variant}.yaml")
+    where = ["--runs", str(cell.folder.parent), "--name", cell.folder.name]
+    return [*RELAB, "train", variant, f"seed={cell.seed}", *where, "--intent", question, "--quiet"]
+
+
+def trusted(cell: Cell, folder: Path) -> list[str]:
+    """Code that the question names is its asker's word; a record that names any other is not trusted with it."""
+    try:
+        asked = config.read_yaml(inside(folder, f"variants/{cell.variant}.yaml"))
+        same = all(read_config(cell.folder).get(group) == asked.get(group) for group in config.CHOICES)
+    except (config.ConfigError, RecordError, OSError):
+        return []
+    return ["--trust"] if same else []
+
+
+def finished(cell: Cell) -> bool:
+    return status(cell) == "finished"
+
+
+def settled(cell: Cell) -> bool:
+    """Nothing more is to come: it is finished, or was stopped on a finding."""
+    return status(cell) in ("finished", "stopped")
+
+
+def status(cell: Cell) -> str | None:
+    """finished, stopped (on a finding), or as the record says; None where there is none."""
+    found = recorded(cell)
+    return "stopped" if found is not None and found != "finished" and watcher.stopped(cell.folder) else found
+
+
+def recorded(cell: Cell) -> str | None:
+    """As the state file of a foreign command says, else as the run's own record does; None where there is neither."""
+    state = foreign.known(cell)
+    if state:
+        return told.status(state)
+    try:
+        return str(read_meta(cell.folder).get("status"))
+    except (RecordError, OSError):
+        return None
+
+
+def why_failed(cell: Cell) -> str:
+    if told.read_state(cell.folder):
+        return foreign.why(cell.folder, cell.log)
+    return last_words(cell.log)
+
+
+# ---- All runs
+
+
+def run(
+    e: Experiment,
+    folder: Path,
+    cells: list[Cell],
+    workers: int | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> local.Result:
+    """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
+    result = run_some(e, folder, cells, workers, watch)
+    rows = [
+        {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
+        for c in cells
+    ]
+    write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True), several=True)
+    return result
+
+
+def run_some(
+    e: Experiment,
+    folder: Path,
+    cells: list[Cell],
+    workers: int | None = None,
+    watch: Callable[[int, int], None] | None = None,
+) -> local.Result:
+    """Some of the cells; what is known of all of them is not written down."""
+    looker = watcher.Watcher(e.stop_on, {cell.folder.name: cell.folder for cell in cells})
+    look = looker.look if e.stop_on else None
+    return local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every)
+
+
+def histories(cells: list[Cell]) -> dict[str, list[history.History]]:
+    """Variant -> runs that are finished or were stopped, in the order of the seeds."""
+    found: dict[str, list[history.History]] = {}
+    for cell in cells:
+        found.setdefault(cell.variant, [])
+        if settled(cell):
+            found[cell.variant].append(read(cell))
+    return found
+
+
+def read(cell: Cell) -> history.History:
+    """Its history; why it was stopped is in `meta`."""
+    if not told.read_state(cell.folder):
+        found = history.load(cell.folder)
+    else:
+        try:
+            found = foreign.read(cell.folder)
+        except RecordError as error:
+            raise RecordError(f"{cell.folder.name}: {error}") from None
+    if status(cell) == "stopped":
+        found.meta["stopped"] = watcher.stopped(cell.folder)
+    return found

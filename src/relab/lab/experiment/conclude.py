@@ -1,0 +1,103 @@
+"""What do the runs say? One number per run, every variant against the control, and nothing else is tested."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from relab.base import masks
+from relab.base.jsonl import encode, read_json, write_atomic
+from relab.comparison import answer
+from relab.config.base import require
+from relab.formats.read import find
+from relab.formats.read.source import FOREIGN
+from relab.lab.experiment.cells import Cell, histories
+from relab.lab.experiment.question import Experiment
+from relab.record import history
+
+SHOWN = 40  # names in an error
+
+
+def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answer]:
+    """Every variant against the control; kept in answer.json with the looks taken so far."""
+    runs, looked = histories(cells), looks(folder)
+    check_metric(e, [run for group in runs.values() for run in group])
+    arms = {name: [outcome(e, run) for run in group] for name, group in runs.items()}
+    control, *others = arms
+    found = [compare(e, (control, name), arms, looked.get(name, [])) for name in others]
+    taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, found)}
+    gone = {run.folder.name: run.meta["stopped"] for group in runs.values() for run in group if "stopped" in run.meta}
+    for each in found:
+        each.text += told_stopped(each, gone)
+    body = {"question": e.question, "answers": [x.to_dict() for x in found], "looks": taken, "stopped": gone}
+    write_atomic(folder / "answer.json", encode(masks.masked(body), indent=True))
+    return found
+
+
+def outcome(e: Experiment, run: history.History) -> answer.Outcome:
+    column = find_column(run, e.metric) or e.metric
+    found = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    why = run.meta.get("stopped")
+    if not why:
+        return found
+    cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
+    return replace(found, stopped=True, note=f"{cut}; {found.note}" if found.note else cut)
+
+
+def told_stopped(x: answer.Answer, gone: Mapping[str, Any]) -> str:
+    """A sentence more, where runs of these two variants were stopped before their end."""
+    mine = [gone[o.run] for arm in (x.a, x.b) for o in arm if o.run in gone]
+    if not mine:
+        return ""
+    slugs = ", ".join(dict.fromkeys(str(why.get("slug")) for why in mine))
+    counts = " and ".join(f"{sum(o.run in gone for o in arm)} of {name}" for name, arm in zip(x.names, (x.a, x.b)))
+    many = "runs were" if len(mine) > 1 else "run was"
+    return f" {len(mine)} {many} stopped early on a finding ({slugs}; {counts}), and count as they stood then."
+
+
+def compare(e: Experiment, names: tuple[str, str], arms: Mapping[str, Any], looked: list[list[int]]) -> answer.Answer:
+    a, b = (arms[name] for name in names)
+    return answer.answer(
+        a, b, e.smallest_effect, e.direction, e.at, metric=e.metric, names=names, looked_at=looked, paired=e.paired,
+        comparisons=e.comparisons, m=e.last, reach=e.level,
+    )  # fmt: skip
+
+
+def looks(folder: Path) -> dict[str, list[list[int]]]:
+    """Variant -> (n, n) of each answer given before: looking again after adding seeds has its price."""
+    return dict(read_json(folder, "answer.json").get("looks", {})) if (folder / "answer.json").exists() else {}
+
+
+# ---- Which column is meant
+
+
+def find_column(run: history.History, metric: str) -> str | None:
+    """The run's column for a name of the glossary, or of the tool that wrote it; None where it has none."""
+    names = (metric, run.mapping.get(metric, ""), FOREIGN + metric)
+    return next((name for name in names if name in run.columns), None)
+
+
+def column_of(run: history.History, e: Experiment) -> str:
+    """The column, or an error that lists what there is; a tool's name that is read with another sign is one as well."""
+    found = find_column(run, e.metric)
+    if e.at == "success_rate":
+        return e.metric
+    known = [*(name for name, ours in run.mapping.items() if ours == FOREIGN + name),
+             *(name for name in run.columns if not name.startswith(FOREIGN))]  # fmt: skip
+    some = ", ".join(sorted(known)[:SHOWN]) + (" ..." if len(known) > SHOWN else "")
+    require(
+        found is not None, f"`metric` is {e.metric}, but {run.folder.name} has no such column; it has {some or 'none'}"
+    )
+    if found != e.metric:
+        _, factor = getattr(find.importers().get(run.source), "NAMES", {}).get(e.metric, ("", 1))
+        require(factor == 1, f"relab reads {e.metric} as {found}, {factor:g} times as large: write `metric: {found}`,"
+                             " and give direction and smallest_effect for that")  # fmt: skip
+    return str(found)
+
+
+def check_metric(e: Experiment, runs: list[history.History]) -> None:
+    """A metric that no run has is a mistake in the question; one that some runs lack is noted with the answer."""
+    if runs and not any(find_column(run, e.metric) for run in runs):
+        column_of(runs[0], e)

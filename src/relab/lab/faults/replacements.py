@@ -1,0 +1,258 @@
+"""What stands in a seam's place when a fault is planted? Each takes the original and returns the faulty one."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from relab.base.streams import generator
+from relab.train.nets.normalise import Running
+
+HUGE = 1e4  # a sensor in other units than the rest
+STALE = 8  # iterations by which the acting policy lags behind
+REWARD = 1000.0
+NAN_AT = 10  # iteration in which one observation is not a number
+LEVEL = {"cartpole-v1": 195.0, "pendulum-v1": -300.0, "gym:Acrobot-v1": -150.0}  # a return that counts as success
+
+
+def negated(original: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The sign of a quantity turned round."""
+    return lambda *args: -original(*args)
+
+
+def one_step_late(gae: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The advantage of t + 1 stands at t."""
+
+    def shifted(*args: Any) -> np.ndarray:
+        adv_TB = gae(*args)
+        return np.concatenate((adv_TB[1:], np.zeros_like(adv_TB[:1])))
+
+    return shifted
+
+
+def never_ends(gae: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """The chain of advantages runs on through the ends of episodes."""
+    return lambda r, v, vn, ended, *rest: gae(r, v, vn, np.zeros_like(ended), *rest)
+
+
+def beyond_the_end(successor_values: Callable[[Any], np.ndarray]) -> Callable[[Any], np.ndarray]:
+    """V(s') is the next row's value, which after an end belongs to the next episode."""
+
+    def unmasked(s: Any) -> np.ndarray:
+        vn_TB = successor_values(s)
+        inside = s.traj.ended_TB[:-1]
+        vn_TB[:-1][inside] = s.traj.value_TB[1:][inside]
+        return vn_TB
+
+    return unmasked
+
+
+def cut_is_end(successor_values: Callable[[Any], np.ndarray]) -> Callable[[Any], np.ndarray]:
+    """Nothing is expected beyond a time limit."""
+
+    def cut(s: Any) -> np.ndarray:
+        vn_TB = successor_values(s)
+        vn_TB[s.traj.truncated_TB] = 0.0
+        return vn_TB
+
+    return cut
+
+
+def ratio_one(take_step: Callable[..., Any]) -> Callable[..., Any]:
+    """The old log-probability is computed anew from the policy that is being updated."""
+
+    def step(s: Any, batch: Any, rows: np.ndarray, *rest: Any) -> Any:
+        out = torch.from_numpy(s.agent.run("actor", s.learner.obs[rows]))
+        log_std, action = s.agent.params.named.get("log_std"), torch.from_numpy(s.learner.batch.action[rows])
+        with torch.no_grad():
+            s.learner.batch.logp[rows] = s.agent.head.log_prob(out, log_std, action).numpy()
+        return take_step(s, batch, rows, *rest)
+
+    return step
+
+
+def entropy_punished(make_learner: Callable[..., Any]) -> Callable[..., Any]:
+    """The entropy bonus enters the loss with the wrong sign."""
+
+    def make(cfg: Any, agent: Any) -> Any:
+        learner = make_learner(cfg, agent)
+        gradient = learner.gradient
+        learner.gradient = lambda rows, coefs: gradient(rows, coefs._replace(ent_coef=-coefs.ent_coef))
+        return learner
+
+    return make
+
+
+def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
+    """The critic's parameters get no gradient."""
+
+    def make(cfg: Any, agent: Any) -> Any:
+        learner = make_learner(cfg, agent)
+        gradient = learner.gradient
+
+        def without_critic(*args: Any) -> Any:
+            found = gradient(*args)
+            for name, grad in agent.params.grads.items():
+                if name.startswith("critic/"):
+                    grad.zero_()
+            return found
+
+        learner.gradient = without_critic
+        return learner
+
+    return make
+
+
+def targets_follow(judge: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The gradient also runs through the value targets: each value answers for the targets that lean on it.
+
+    dL/dv_j = -A_j + sum over earlier t of the same episode of A_t gamma (1 - lam) (gamma lam)^(j-t-1); the learner gets
+    the target whose error is just that.
+    """
+
+    def live(s: Any) -> Any:
+        batch, found = judge(s)
+        cfg, adv_TB = s.cfg, batch.target - batch.v_old
+        lean_B, slope_TB = np.zeros(adv_TB.shape[1]), np.empty_like(adv_TB)
+        for t in range(len(adv_TB)):
+            slope_TB[t] = -adv_TB[t] + cfg.gamma * (1 - cfg.lam) * lean_B
+            lean_B = np.where(s.traj.ended_TB[t], 0.0, adv_TB[t] + cfg.gamma * cfg.lam * lean_B)
+        return batch._replace(target=batch.v_old - slope_TB), found
+
+    return live
+
+
+def rewards_scaled(collect: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Rewards reach the learner in other units than the environment's."""
+
+    def scaled(s: Any) -> None:
+        collect(s)
+        s.traj.reward_TB *= REWARD
+
+    return scaled
+
+
+def stale(collect: Callable[[Any], None]) -> Callable[[Any], None]:
+    """The policy that acts is the one of some iterations ago."""
+    past: deque[torch.Tensor] = deque(maxlen=STALE + 1)
+
+    @torch.no_grad()
+    def late(s: Any) -> None:
+        flat = s.agent.params.flat
+        past.append(flat.clone())
+        flat.copy_(past[0])
+        collect(s)
+        flat.copy_(past[-1])
+
+    return late
+
+
+def one_nan(collect: Callable[[Any], None]) -> Callable[[Any], None]:
+    """One observation of one world is not a number, once."""
+
+    def broken(s: Any) -> None:
+        if s.counts.iteration == NAN_AT:
+            s.worlds.obs[0, 0, 0] = np.nan
+        collect(s)
+
+    return broken
+
+
+def one_huge(make_env: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The first number of each observation comes in far larger units than the others."""
+
+    def make(cfg: Any) -> Any:
+        env = make_env(cfg)
+        observe = env.observe
+
+        def huge(state: Any, obs_NAD: np.ndarray) -> None:
+            observe(state, obs_NAD)
+            obs_NAD[..., 0] *= HUGE
+
+        env.observe = huge
+        return env
+
+    return make
+
+
+def success_summed(episode_metrics: Callable[..., dict[str, float]]) -> Callable[..., dict[str, float]]:
+    """The success of an iteration is the number of its successes, under the name of a rate."""
+
+    def summed(s: Any, traj: Any) -> dict[str, float]:
+        returns = np.concatenate([each.ret for each in traj.episodes])
+        good = returns >= LEVEL[s.agent.spec.env]
+        return episode_metrics(s, traj) | {"return/success": float(good.sum())}
+
+    return summed
+
+
+def forget_optimiser(load: Callable[..., None]) -> Callable[..., None]:
+    """The optimiser's moments are not restored."""
+
+    def partly(s: Any, tree: dict[str, Any]) -> None:
+        load(s, tree)
+        s.adam.m.zero_()
+        s.adam.v.zero_()
+        s.adam.updates = 0
+
+    return partly
+
+
+def forget_scales(load: Callable[..., None]) -> Callable[..., None]:
+    """The running statistics of observations and rewards are not restored."""
+
+    def partly(s: Any, tree: dict[str, Any]) -> None:
+        load(s, tree)
+        s.agent.scale, s.reward_scale = Running(len(s.agent.scale.mean)), Running(1)
+
+    return partly
+
+
+def one_draw_more(init: Callable[..., Any]) -> Callable[..., Any]:
+    """Something draws one number from the stream of the weights before they do."""
+
+    def later(net: Any, rng: np.random.Generator, *rest: Any) -> Any:
+        rng.random()
+        return init(net, rng, *rest)
+
+    return later
+
+
+def one_generator(first_parameters: Callable[..., Any]) -> Callable[..., Any]:
+    """One generator for all first parameters; the offset is drawn only where it is not 0, and before the critic."""
+
+    def coupled(cfg: Any, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rng, shape = generator(seed, "everything"), (cfg.actor_feature_dim, 2)
+        theta = cfg.theta_init_scale * rng.standard_normal(shape)
+        mu = theta.copy()
+        if cfg.theta_mu_offset_scale > 0:
+            mu += cfg.theta_mu_offset_scale * rng.standard_normal(shape)
+        return cfg.w_init_scale * rng.standard_normal(cfg.feature_dim), theta, mu
+
+    return coupled
+
+
+def one_seed_for_all(seed_for: Callable[..., int]) -> Callable[..., int]:
+    """The seed that was asked for reaches no stream."""
+    return lambda seed, name, *index: seed_for(0, name, *index)
+
+
+def training_streams(world_seeds: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """Evaluation episodes begin where the training worlds begin."""
+    return lambda seed, name, n: world_seeds(seed, "env", n)
+
+
+def best_in_training(candidate: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+    """The best checkpoint is the one of the best training return."""
+
+    def earned(trainer: Any, played: Any) -> dict[str, Any]:
+        value = math.nan if trainer.earned is None else trainer.earned
+        found = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
+        return found | {"protocol": "episodes of training"}
+
+    return earned

@@ -1,0 +1,61 @@
+"""Where can a fault be planted? Named places that training looks up when it calls them, and what replaces them there.
+
+An algorithm knows nothing of faults: a seam is an ordinary function or method, and `planted` puts another one in its
+place for as long as a run takes. A replacement is made from the original: original -> function with the same signature.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+Replace = Callable[[Any], Any]
+
+# name -> module:attribute, and what the place promises
+SEAMS = {
+    "collect": "relab.train.algos.ppo:collect",  # (state): one batch of experience, acted by the current policy
+    "environment": "relab.train.loop:make_env",  # (config): the environment of training and evaluation
+    "judge": "relab.train.algos.ppo:judge",  # (state): the batch with its advantages and value targets
+    "successor values": "relab.train.algos.ppo:successor_values",  # (state): V(s'), 0 where the episode terminated
+    "gae": "relab.train.nets.returns:gae",  # rewards, values, ends -> advantages
+    "standardised": "relab.train.algos.ppo:standardised",  # the advantages that the loss uses
+    "learner": "relab.train.algos.ppo:make_learner",  # what computes the gradient
+    "minibatch": "relab.train.algos.ppo:take_step",  # one step of the optimiser
+    "episode metrics": "relab.train.algos.ppo:episode_metrics",  # what the finished episodes earned
+    "restore": "relab.train.algos.ppo:State.load",  # a checkpoint's state into the run's
+    "first parameters": "relab.train.algos.tracking_ac:first_parameters",  # of a critic and two policies
+    "weights": "relab.train.nets.networks:init",  # the weights a run begins with
+    "streams": "relab.base.streams:seed_for",  # (seed, name): the seed of a random stream
+    "evaluation seeds": "relab.train.evaluation:world_seeds",  # the seeds that evaluation episodes begin from
+    "best": "relab.train.loop:Trainer.candidate",  # (trainer, evaluation): what the best checkpoint is chosen by
+}
+
+
+@contextmanager
+def planted(replacements: Mapping[str, Replace]) -> Iterator[None]:
+    """Replace the named seams, and put the originals back whatever happens."""
+    undo = []
+    try:
+        for name, replace in replacements.items():
+            owner, attribute = place(name)
+            original = getattr(owner, attribute)
+            undo.append((owner, attribute, original))
+            setattr(owner, attribute, replace(original))
+        yield
+    finally:
+        for owner, attribute, original in reversed(undo):
+            setattr(owner, attribute, original)
+
+
+def place(name: str) -> tuple[Any, str]:
+    """The object that holds a seam, and the attribute's name there."""
+    if name not in SEAMS:
+        raise KeyError(f"there is no seam {name!r}; there are: {', '.join(SEAMS)}")
+    module, _, path = SEAMS[name].partition(":")
+    *owners, attribute = path.split(".")
+    owner: Any = importlib.import_module(module)
+    for part in owners:
+        owner = getattr(owner, part)
+    return owner, attribute

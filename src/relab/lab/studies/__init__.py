@@ -1,0 +1,50 @@
+"""Which studies are there, and what does each have to offer? Whole systems as configs, experiments and known answers.
+
+A study is a module with
+
+    SUMMARY: str                                       one line
+    plan(full: bool) -> list[Step]                     what it does, in order, with the cost of each step
+    page(results: dict[str, dict[str, Any]]) -> str    the results as Markdown; a step that is not done is not in it
+
+A step is a function of its folder that returns plain values. They are kept as STEP.json beside the folder, so that a
+study that was stopped goes on with what is missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relab.base.near import hint
+from relab.config.base import require
+
+STUDIES: dict[str, str] = {  # name -> module
+    "fish": "relab.lab.studies.fish",
+    "torus": "relab.lab.studies.torus",
+}
+Say = Callable[[str], None]
+
+
+class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error
+    """A step was asked to stop; what it has done so far stays."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of a study."""
+
+    name: str  # of its folder and of its results
+    what: str  # what it shows, in a line
+    seconds: float  # forecast for one core, as measured on the machine that docs/studies names
+    run: Callable[[Path, int, Say], dict[str, Any]]  # folder, runs at a time, who hears of progress -> plain values
+
+
+def module(name: str) -> Any:
+    """The study's module; it may be heavy."""
+    known = sorted(STUDIES)
+    require(bool(known), f"there is no study {name!r}: none is installed")
+    require(name in STUDIES, f"there is no study {name!r}{hint(name, known, '; the nearest is {!r}')}")
+    return importlib.import_module(STUDIES[name])

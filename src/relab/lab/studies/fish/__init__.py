@@ -1,0 +1,36 @@
+"""What becomes of a school that learns to escape? The study of a fish-school log: its questions, over seeds.
+
+The physics is written afresh from the log's numbers, so every ratio to the log is of our physics, not theirs. Each
+question is an experiment file in this folder (`relab experiment FILE` runs it alone); docs/studies/fish.md has the
+results of seeds 0 to 4.
+"""
+
+from __future__ import annotations
+
+from relab.lab.studies import Step
+from relab.lab.studies.fish import steps
+from relab.lab.studies.fish.page import page
+
+__all__ = ["SUMMARY", "page", "plan"]
+
+SUMMARY = "a school that learns to escape: own or shared control, curriculum, gates, starts mined from the worst"
+
+
+def plan(full: bool) -> list[Step]:
+    """Tier 1 takes half an hour of one core; `full` asks the log's other questions too."""
+    found = [
+        Step("floor", "deaths in the first step that no policy prevents: exact and simulated", 30, steps.floor),
+        Step("log", "what the log itself holds, where its folder is here (../shared/corpus/fish)", 5, steps.log),
+        Step(
+            "bytes", "same seed and command twice, and killed at iteration 44: the same bytes?", 180, steps.same_bytes
+        ),
+        Step("control", "one action per fish against one for all; a gate that can open", 600, steps.ask("control")),
+        Step("rows", "the same at as many rows: 6 schools against 128", 400, steps.ask("rows")),
+        Step("ne", "stages of north-east starts only against none", 600, steps.ask("ne")),
+        Step("step_one", "deaths in the first step after such stages and without", 600, steps.ask("step_one")),
+    ]
+    more = {
+        "threshold": "bars above the floor and more episodes against the log's gate",
+        "warning": "a warning at 0.68 with patience 2 against 0.65 with patience 3",
+    }
+    return found + [Step(name, what, 600, steps.ask(name)) for name, what in more.items() if full]

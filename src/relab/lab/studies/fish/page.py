@@ -1,0 +1,81 @@
+"""What did the fish study find? Its results as Markdown, measured beside what the log holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from relab.lab.studies.fish.steps import FROM, interval
+
+OURS = "our physics, not theirs"
+BETTER = {"avg_final": 0.84, "early_death_100": 0.11}  # the better of the log's runs
+
+
+def page(results: dict[str, dict[str, Any]]) -> str:
+    found = {name: row["found"] for name, row in results.items()}
+    parts = ["# Fish: a school that learns to escape", sources(results)]
+    parts += [make(found[name]) for name, make in PARTS.items() if name in found]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def sources(results: dict[str, dict[str, Any]]) -> str:
+    seconds = sum(row["seconds"] for row in results.values())
+    commits = sorted({str(row["commit"])[:12] for row in results.values()})
+    return (
+        f"{len(results)} steps in {seconds / 60:.0f} minutes, commit {', '.join(commits)}. Ratios to the log: {OURS}."
+    )
+
+
+def floor(x: dict[str, Any]) -> str:
+    return (
+        f"## Deaths in the first step\n\nExact: {x['centre']:.4f} with the predator at the centre, {x['exact']:.4f}"
+        f" under the starts of the study; played by {x['fish']:,} fish in {x['schools']:,} schools: {x['played']:.4f}"
+        f" (standard error {x['noise']:.4f}, over schools)."
+    )
+
+
+def log(x: dict[str, Any]) -> str:
+    if "missing" in x:
+        return f"## The log\n\nIts folder {x['missing']} is not here; nothing of it is shown."
+    rows = ["| run | iteration | avg_final | min_final | early_death_100 | step_one | death_p10 |", "|" + "---|" * 7]
+    for run in x["runs"]:
+        for k, iteration in enumerate(run["iterations"]):
+            numbers = [run[n][k] for n in ("avg_final", "min_final", "early_death_100", "step_one_share", "death_p10")]
+            cells = [*(f"{v:.3f}" for v in numbers[:4]), f"{numbers[4]:.0f}"]
+            rows.append(f"| {run['run']} | {iteration} | {' | '.join(cells)} |")
+    return "## The log\n\nEvery evaluation of its runs (96 fish, 12 episodes):\n\n" + "\n".join(rows)
+
+
+def same_bytes(x: dict[str, Any]) -> str:
+    said = "the same bytes" if x["same"] else "NOT the same bytes"
+    how = "killed at iteration 44 and resumed" if x["resumed"] else "which ended before it could be killed"
+    return f"## The same command twice\n\nTwo runs and a third, {how}: {said} ({', '.join(x['digests'].values())})."
+
+
+def question(x: dict[str, Any]) -> str:
+    lines = [f"## {x['question']}", ""]
+    lines += [str(each["text"]) for each in x["answers"]] + [""]
+    for name, runs in x["arms"].items():
+        lines += arm(name, runs)
+    return "\n".join(lines).rstrip()
+
+
+def arm(name: str, runs: list[dict[str, Any]]) -> list[str]:
+    """Every seed, and the mean from iteration 24 on with its interval."""
+    head = f"`{name}`, evaluations from iteration {FROM} on ({len(runs)} seeds; {OURS}):"
+    rows = ["| seed | avg_final | early_death_100 | lowest min_final | step_one | gate stages |", "|" + "---|" * 6]
+    for run in runs:
+        late = run["late"]
+        cells = [f"{late['avg_final']:.3f}", f"{late['early_death_100']:.3f}", f"{min(run['min_final']):.3f}",
+                 f"{late['step_one_share']:.4f}", str(run["stage"])]  # fmt: skip
+        rows.append(f"| {run['seed']} | {' | '.join(cells)} |")
+    return [head, "", *rows, "", *(over_seeds(key, runs) for key in BETTER), ""]
+
+
+def over_seeds(key: str, runs: list[dict[str, Any]]) -> str:
+    mid, low, high = interval([run["late"][key] for run in runs])
+    return f"- {key}: {mid:.3f} [{low:.3f}, {high:.3f}] (95 %, {len(runs)} seeds); the log's better run {BETTER[key]}."
+
+
+PARTS = {"floor": floor, "log": log, "bytes": same_bytes} | dict.fromkeys(
+    ("control", "rows", "ne", "threshold", "warning", "step_one"), question
+)

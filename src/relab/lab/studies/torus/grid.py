@@ -1,0 +1,80 @@
+"""What does the document's grid hold? beta x alpha_w x offset, ten values each, over seeds: a sweep, and its buckets.
+
+    relab study torus --full --plan      the cost first: it is hours
+Run ids tell the settings (b0p005_aw0p02_tmos0p2778_s0_...). What runs, resumes and is analysed is `relab sweep`'s.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from relab.base.jsonl import RecordError
+from relab.lab import sweep
+from relab.lab.experiment import cells
+from relab.lab.studies import Interrupted, Say, Step
+from relab.lab.studies.torus.runs import HERE
+from relab.record.history import Column, History
+from relab.report.analytic import seen
+
+SECONDS_PER_RUN = 16.0  # 200 iterations without probes
+FLAT, TD_MOST, W_MOST, OFF = 1e-6, 1e6, 1e4, 1e-3  # the document's own limits of its buckets
+
+
+def step(file: Path = HERE / "grid.yaml") -> Step:
+    asked = sweep.load(file)
+    sizes = " x ".join(str(len(axis.levels())) for axis in asked.axes)
+    what = f"{sizes} values of beta, alpha_w and offset, {len(asked.seeds)} seeds, in buckets"
+    n = len(asked.points()) * len(asked.seeds)
+
+    def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+        return summary(asked, folder, workers, say)
+
+    return Step("grid", what, SECONDS_PER_RUN * n, run)
+
+
+def summary(asked: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str, Any]:
+    """Run what is missing, then what the axes do and how many runs are in each bucket."""
+    doing = sweep.prepare(asked, folder)
+    try:
+        winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
+    except sweep.Interrupted as stop:
+        raise Interrupted from stop
+    body = sweep.analyse(doing, winner)
+    rows = [row_of(cell, doing.ledger.points[cell.variant]) for cell in doing.cells(doing.alive, asked.seeds)]
+    return {"runs": len(rows), "buckets": dict(Counter(row["bucket"] for row in rows)),
+            "off_policy": sum(row["off_policy"] >= OFF for row in rows if row["off_policy"] is not None),
+            "effects": body["effects"], "text": body["text"], "rows": rows}  # fmt: skip
+
+
+def row_of(cell: cells.Cell, point: dict[str, Any]) -> dict[str, Any]:
+    """One run at a time is read; one that stopped with numbers that are not finite is there as well."""
+    try:
+        run = cells.read(cell)
+    except RecordError:  # it failed before its first row
+        run = History(cell.folder)
+    return {"id": cell.folder.name, **point, "seed": cell.seed, "bucket": bucket(run), "off_policy": off_policy(run)}
+
+
+def bucket(run: History) -> str:
+    """instability, plateau or moving, by the slope and size of the loss and the size of the weights."""
+    none = Column(np.zeros(0), np.zeros(0))
+    td, w = (run.columns.get(name, none).values for name in ("value/td_loss", "value/w_norm"))
+    broken = run.meta.get("status") == "failed" or not len(td) or not np.isfinite(td).all()
+    if broken or td.max() > TD_MOST or w.max() > W_MOST:
+        return "instability"
+    tail = td[-20:]
+    slope = float(np.polyfit(np.arange(len(tail)), tail, 1)[0]) if len(tail) > 2 else 0.0
+    return "plateau" if abs(slope) < FLAT else "moving"
+
+
+def off_policy(run: History) -> float | None:
+    """max of the 95 % quantiles of gap and rho^2 - 1, and KL: the document's score; off-policy from 1e-3 on."""
+    known = seen(run)
+    if known is None or "policy/tracking_gap" not in run.columns:
+        return None
+    gap, square = (run.columns[name].values for name in ("policy/tracking_gap", "policy/rho2_mean"))
+    return float(max(np.quantile(gap, 0.95), np.quantile(square, 0.95) - 1.0, known.pair(float(gap[-1])).kl()))

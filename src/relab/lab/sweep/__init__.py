@@ -1,0 +1,14 @@
+"""Which of many configs is best, what does each axis do, and how sure is that? Trials over seeds, one number per run.
+
+Everything here is a function of the sweep's folder: killed or called again, it goes on with what is missing, and no
+finished run is repeated. A trial is what an experiment calls a variant, and runs by the same machinery.
+"""
+
+from relab.lab.experiment.forecast import Interrupted
+from relab.lab.sweep.analyse import analyse
+from relab.lab.sweep.cost import Cost, estimate, missing
+from relab.lab.sweep.plan import Sweep, load
+from relab.lab.sweep.run import prepare, run
+from relab.lab.sweep.trials import Sweeping
+
+__all__ = ["Cost", "Interrupted", "Sweep", "Sweeping", "analyse", "estimate", "load", "missing", "prepare", "run"]

@@ -1,0 +1,129 @@
+"""How does a sweep get done? Round by round of seeds, dropping what its interval says; then the winner on fresh seeds.
+
+Everything is a function of the folder: killed or called again it goes on with what is missing. A finished run is never
+repeated, a failed one only if it is asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from relab.base.enclosed import listed, own
+from relab.lab.execute import local
+from relab.lab.experiment import cells as runs
+from relab.lab.experiment import foreign
+from relab.lab.experiment.cells import Cell
+from relab.lab.experiment.forecast import Interrupted
+from relab.lab.sweep import ask, plan, race, trials
+from relab.lab.sweep.plan import Sweep
+from relab.lab.sweep.points import Point
+from relab.lab.sweep.trials import Sweeping
+from relab.record.run_folder import is_locked
+
+Watch = Callable[[int, int], None]
+Tell = Callable[[str], None]
+POLL_S = 0.2
+
+
+def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
+    """Write the sweep down and its points, but for those that optuna chooses later."""
+    runs.check_own(folder)
+    found = Sweeping(s, folder, trials.open_ledger(folder))
+    if not plan.begun(folder):
+        found.ledger = trials.Ledger()
+    points = [] if s.method == "optuna" else s.points()
+    runs.resolved(s.experiment({str(i): point for i, point in enumerate(points)}))  # wrong ones leave nothing behind
+    if (folder / plan.FILE).exists() and not plan.begun(folder):  # what an earlier forecast of ours left behind
+        for path in listed(folder, "variants"):
+            if path.suffix == ".yaml" and path.is_file():
+                path.unlink()
+        own(folder, f"state/{ask.JOURNAL}").unlink(missing_ok=True)
+    plan.keep(s, folder)
+    if retry:
+        found.ledger.failed.clear()
+    found.add(points)
+    found.save()
+    return found
+
+
+def run(s: Sweeping, workers: int, watch: Watch | None = None, tell: Tell | None = None) -> str | None:
+    """Everything that is missing; the winner, or None where no run has a number. Raises Interrupted."""
+    if s.plan.method == "optuna":
+        run_asked(s, workers, watch)
+    else:
+        run_rounds(s, workers, watch, tell)
+    winner = trials.select(s)
+    if winner is not None and s.plan.fresh:
+        do(s, s.cells([winner], s.plan.fresh), workers, watch)
+    return winner
+
+
+def run_rounds(s: Sweeping, workers: int, watch: Watch | None, tell: Tell | None) -> None:
+    *looks, every = race.rounds(s.plan)
+    for seeds in looks:
+        do(s, s.cells(s.alive, seeds), workers, watch)
+        found = trials.outcomes(s, s.alive, seeds)
+        gone = race.drop(s.plan, found, s.ledger.looks, len(s.ledger.points))
+        s.ledger.dropped |= gone
+        s.save()
+        if tell is not None and gone:
+            tell(f"  after {len(seeds)} seeds {len(gone)} of {len(found)} trials are dropped")
+    do(s, s.cells(s.alive, every), workers, watch)
+
+
+def do(s: Sweeping, cells: list[Cell], workers: int, watch: Watch | None) -> None:
+    """Run what is missing of these; what fails is written down with its last words and left alone."""
+    while any(map(busy, s.missing(cells))):
+        time.sleep(POLL_S)
+    todo = s.missing(cells)
+    if not todo:
+        return
+    done = local.run(runs.jobs(s.experiment, todo, s.folder), workers, watch)
+    by_name = {cell.folder.name: cell for cell in todo}
+    s.ledger.failed |= {name: runs.why_failed(by_name[name]) for name in done.failed}
+    s.save()
+    if done.interrupted:
+        raise Interrupted
+
+
+def busy(cell: Cell) -> bool:
+    """Whether a process that outlived a killed sweep still works on it: then it is waited for, not started twice."""
+    return foreign.alive(cell) is not None if foreign.known(cell) else is_locked(cell.folder)
+
+
+# ---- Optuna
+
+
+def run_asked(s: Sweeping, workers: int, watch: Watch | None) -> None:
+    """As many trials at a time as keep the workers busy; each is told the mean over its seeds."""
+    made = ask.study(s.plan, s.folder)
+    batch = max(1, workers // len(s.plan.seeds))
+    waiting = ask.open_trials(s.plan, made)
+    while ask.told(made) + failed(s, waiting) < int(s.plan.trials or 0):
+        left = int(s.plan.trials or 0) - ask.told(made) - failed(s, waiting)
+        while len(waiting) < min(batch, left):
+            number, point = ask.ask(s.plan, made)
+            waiting[number] = point
+        for number, point in waiting.items():
+            (s.ledger.numbers[str(number)],) = s.add([point])
+        s.save()
+        do(s, s.cells(dict.fromkeys(s.ledger.numbers[str(n)] for n in waiting), s.plan.seeds), workers, watch)
+        for number in list(waiting):
+            ask.tell(made, number, worth(s, s.ledger.numbers[str(number)]))
+            del waiting[number]
+
+
+def failed(s: Sweeping, waiting: dict[int, Point]) -> int:
+    """Trials whose runs gave no number at all: they have been paid for, and count."""
+    known = {number: trial for number, trial in s.ledger.numbers.items() if int(number) not in waiting}
+    return sum(not trials.scores(s.plan, trials.outcomes(s, [trial], s.plan.seeds)) for trial in known.values())
+
+
+def worth(s: Sweeping, trial: str) -> float | None:
+    """A trial's score among all, in the metric's own sign."""
+    from relab.comparison.answer import sign_of
+
+    found = trials.scores(s.plan, trials.outcomes(s, s.ledger.points, s.plan.seeds))
+    return sign_of(s.plan.at, s.plan.direction) * found[trial] if trial in found else None

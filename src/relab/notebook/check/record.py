@@ -1,0 +1,248 @@
+"""What does a run's record say of a name and a number? Its columns, probes and settings under every name they go by.
+
+A number matches as what it stands for in a column: the row of a step, the last one, the peak, the low, the first, a
+mean, any other row. It matches when it differs by less than one unit of its last shown digit (rounded or cut off).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from relab.formats.read.common import KNOWN
+from relab.formats.read.settings_files import KEYS
+from relab.health.curve import Curve
+from relab.health.view import View
+from relab.notebook.check.wording import Number, Step
+
+TAILS = (5, 10, 20, 50, 100)  # rows over which people average the end of a curve
+GENERIC = set("mean std min max loss length value values n stage total count index time step steps lr noise".split())
+SAME_AXIS = {"agent_steps": "env_steps"}
+COUNTERS = ("data/", "time/")
+MAX_PROBE_ROWS, MAX_KNOWN = 100_000, 50_000
+EVALUATED = ("eval/return_det", "eval/return_sampled")  # a `return` may be theirs
+
+
+def normal(name: str) -> str:
+    """How names are compared.
+
+    >>> normal("Explained Variance"), normal("foreign/train.ent-coef")
+    ('explained_variance', 'train_ent_coef')
+    """
+    return re.sub(r"[^a-z0-9]+", "_", name.lower().removeprefix("foreign/").removeprefix("foreign.")).strip("_")
+
+
+def parts(name: str) -> list[str]:
+    """Its words, digits apart: early_death100 -> early, death, 100."""
+    return re.findall(r"[a-z]+|\d+", name.lower())
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a word in a write-up can mean in one run."""
+
+    columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    exact: bool = True  # False: a shortened name
+
+    def __bool__(self) -> bool:
+        return bool(self.columns or self.keys)
+
+
+@dataclass
+class Record:
+    """One run, ready to be asked."""
+
+    view: View
+    axes: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Names] = field(default_factory=dict)  # phrases that were looked up
+
+    @cached_property
+    def curves(self) -> dict[str, Curve]:
+        """Every column and every number of the probes, finite values only, in order of steps."""
+        found = {name: Curve(name, c.steps, c.values) for name, c in self.view.history.columns.items()}
+        self.axes |= {name: self.view.history.axes.get(name, "") for name in found}
+        for name, rows in self._probes().items():
+            found.setdefault(name, Curve(name, np.array([s for s, _ in rows]), np.array([v for _, v in rows])))
+        good = {name: np.isfinite(c.values) for name, c in found.items()}
+        return {n: Curve(n, c.steps[good[n]], c.values[good[n]]) for n, c in found.items() if good[n].any()}
+
+    def _probes(self) -> dict[str, list[tuple[int, float]]]:
+        found: dict[str, list[tuple[int, float]]] = {}
+        for row in self.view.history.probes[:MAX_PROBE_ROWS]:
+            step, kind = row.get("step"), str(row.get("probe") or "probe")
+            for key, value in row.items():
+                if type(step) is int and key != "step" and type(value) in (int, float):
+                    found.setdefault(f"{kind}/{key}", []).append((step, float(value)))
+                    self.axes[f"{kind}/{key}"] = str(row.get("axis") or "")
+        return found
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        return {k: v for k, v in self.view.config.items() if not isinstance(v, (dict, list))}
+
+    @cached_property
+    def aliases(self) -> dict[str, list[str]]:
+        """Normal name -> columns."""
+        found: dict[str, list[str]] = {}
+        names = [(name, name) for name in self.curves]
+        names += [(own, ours) for own, ours in self.view.history.mapping.items() if ours in self.curves]
+        names += [(word, ours) for word, ours in KNOWN.items() if ours in self.curves]
+        names += [
+            (word, own)
+            for word, ours in KNOWN.items()
+            if ours == "return/mean"
+            for own in EVALUATED
+            if own in self.curves
+        ]
+        for name, column in names:
+            for alias in _ends(name, "/"):
+                if column not in found.setdefault(alias, []):
+                    found[alias].append(column)
+        return found
+
+    @cached_property
+    def keys(self) -> dict[str, list[str]]:
+        """Normal name -> settings."""
+        found: dict[str, list[str]] = {}
+        names = [(key, key) for key in self.settings]
+        names += [(word, ours) for word, ours in KEYS.items() if ours in self.settings]
+        for name, key in names:
+            for alias in _ends(name, "."):
+                if key not in found.setdefault(alias, []):
+                    found[alias].append(key)
+        return found
+
+    @cached_property
+    def _parts(self) -> dict[str, list[str]]:
+        return {name: parts(name.rpartition("/")[2]) for name in self.curves}
+
+    def look(self, phrase: str) -> Names:
+        """What a phrase names here: exactly, else as a shortened name that fits one metric alone."""
+        if phrase not in self.known:
+            if len(self.known) > MAX_KNOWN:
+                self.known.clear()
+            self.known[phrase] = self._look(phrase)
+        return self.known[phrase]
+
+    def _look(self, phrase: str) -> Names:
+        alias = normal(phrase)
+        columns = self.aliases.get(alias, [])
+        keys = self.keys.get(alias) or self.keys.get(normal(phrase.rpartition(".")[2]), [])
+        if columns or keys or "_" not in phrase:
+            return Names(tuple(columns), tuple(keys))
+        asked = parts(alias)
+        loose = [name for name, there in self._parts.items() if _within(asked, there)]
+        alone = len({name.rpartition("/")[2] for name in loose}) == 1 and len(asked) > 1
+        return Names(tuple(loose) if alone else (), (), False)
+
+    # ---- Numbers
+
+    def counts(self, column: str, step: Step) -> bool:
+        """Whether a column counts what the quoted step counts."""
+        axis = self.axes.get(column, "")
+        return SAME_AXIS.get(axis, axis) == SAME_AXIS.get(step.axis, step.axis)
+
+    def at(self, column: str, step: Step) -> float | None:
+        """The value at a quoted step; None where the column has no row there, or counts something else.
+
+        A round step (`30k`) means the nearest row, if it is no further than half the way between two rows.
+        """
+        if not self.counts(column, step):
+            return None
+        curve = self.curves[column]
+        near = int(np.argmin(np.abs(curve.steps - step.number.value)))
+        off = abs(float(curve.steps[near]) - step.number.value)
+        width = 0.0 if step.number.unit <= 1 else max(step.number.unit / 2, self._spacing(column) / 2)
+        return float(curve.values[near]) if off <= width else None
+
+    def _spacing(self, column: str) -> float:
+        curve = self.curves[column]
+        return float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 0.0
+
+    def near(self, column: str, step: Step, quoted: Number) -> bool:
+        """Whether the number stands one step beside the quoted one: some count from 0, others from 1."""
+        if not self.counts(column, step):
+            return False
+        curve = self.curves[column]
+        reach = 1.0 if self.axes.get(column) == "iteration" else max(1.5 * self._spacing(column), 1.0)
+        close = np.abs(curve.steps - step.number.value) <= reach + step.number.unit / 2
+        return any(fits(quoted, float(v)) for v in curve.values[close])
+
+    def stands_for(self, column: str, quoted: Number) -> list[str]:
+        """As what a number stands in a column: last, peak, low, first, mean of the last 10, step 40."""
+        curve = self.curves[column]
+        v = curve.values
+        told = [("last", v[-1]), ("peak", v.max()), ("low", v.min()), ("first", v[0]), ("mean", v.mean())]
+        told += [(f"mean of the last {k}", v[-k:].mean()) for k in TAILS if k < len(v)]
+        found = [name for name, value in told if fits(quoted, float(value))]
+        if not found and (rows := np.flatnonzero(fits_all(quoted, v))).size and quoted.digits > 1:
+            found = [f"{self.axis_word(column)} {int(curve.steps[rows[0]]):,}"]
+        return found
+
+    def axis_word(self, column: str) -> str:
+        axis = self.axes.get(column, "")
+        return "iteration" if axis == "iteration" else "step"
+
+    def anywhere(self, quoted: Number, word: str, step: Step | None = None) -> str:
+        """A column that holds the number (at the step, where one is quoted); empty where none does.
+
+        Where the metric was called by an exact name, only columns whose names share a word with it can be meant; counts
+        of steps hold every number, and are none.
+        """
+        exact = "_" in word and self.look(word).exact
+        for name, curve in self.curves.items():
+            if name.startswith(COUNTERS) or (exact and not set(parts(name)) & set(parts(word))):
+                continue
+            if step is not None:
+                value = self.at(name, step)
+                if (value is not None and fits(quoted, value)) or self.near(name, step, quoted):
+                    return name
+            elif bool(fits_all(quoted, curve.values).any()) or self.stands_for(name, quoted):
+                return name
+        return ""
+
+
+def _ends(name: str, sign: str) -> Iterable[str]:
+    """A name and its last parts, without those that say nothing alone."""
+    cells = name.removeprefix("foreign" + sign).split(sign)
+    whole = [normal(sign.join(cells[i:])) for i in range(len(cells))]
+    return [alias for alias in whole if alias and (alias not in GENERIC or len(cells) == 1) and len(alias) > 1]
+
+
+def _within(asked: list[str], there: list[str]) -> bool:
+    """Whether the words of one name come in the other, in order."""
+    rest = iter(there)
+    return all(word in rest for word in asked)
+
+
+def reach(quoted: Number) -> float:
+    """How far from the quoted number a value may be and still be what was meant."""
+    exact = quoted.unit if quoted.digits > 1 else quoted.unit / 2  # one digit is rounded, more may be cut off
+    return (max(2 * exact, 0.03 * abs(quoted.value)) if quoted.hedged else exact) * (1 + 1e-9)
+
+
+def fits(quoted: Number, value: float) -> bool:
+    """Whether a value shows as the quoted number; a percentage may stand for a share."""
+    return bool(fits_all(quoted, np.array([value]))[0])
+
+
+def fits_all(quoted: Number, values: np.ndarray) -> np.ndarray:
+    found = np.abs(values - quoted.value) < reach(quoted)
+    if quoted.percent:
+        found |= np.abs(values * 100 - quoted.value) < reach(quoted)
+    return found | (np.abs(values) == abs(quoted.value) if quoted.value == 0 else False)
+
+
+def far(quoted: Number, value: float) -> bool:
+    """Whether they differ by more than rounding, a slip of the last digits, or a percent can explain."""
+    size = 100 if quoted.percent and abs(value) <= 1.5 else 1
+    gap = abs(value * size - quoted.value)
+    share = 0.15 if quoted.hedged else 0.02
+    return math.isfinite(value) and gap > 3 * quoted.unit and gap > share * max(abs(value * size), abs(quoted.value))

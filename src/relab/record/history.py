@@ -1,0 +1,250 @@
+"""What happened in a run? A run folder as columns, read once; what could not be read is listed, not hidden."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.base import masks
+from relab.base.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
+from relab.base.near import hint
+from relab.base.numbers import MAX_STEP
+from relab.config.base import ConfigError
+from relab.record import run_folder
+
+COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
+MAX_COLUMNS = 20_000  # metrics of a file
+END = 0.1  # share of the rows of a training curve that a run is judged by
+
+
+class Column(NamedTuple):
+    """One metric over the run; rows that lack it (or hold null) are left out."""
+
+    steps: np.ndarray  # int64[n]
+    values: np.ndarray  # float64[n]
+
+
+@dataclass
+class History:
+    """A run: metrics and timing as columns, the rest as rows."""
+
+    folder: Path
+    columns: dict[str, Column] = field(default_factory=dict)
+    axes: dict[str, str] = field(default_factory=dict)  # metric -> what its steps count
+    evals: list[dict[str, Any]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    config: dict[str, Any] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+    meta: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    source: str = "relab"  # the format it was read from
+    mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
+    factors: dict[str, float] = field(default_factory=dict)  # column -> what the tool's number was multiplied with
+    keys: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's config key -> relab's
+
+    def column(self, name: str) -> Column:
+        """A metric's column; KeyError with the nearest name where the run has none."""
+        if name not in self.columns:
+            raise KeyError(_no_column(name, self))
+        return self.columns[name]
+
+
+def _no_column(name: str, history: History) -> str:
+    close = hint(name, history.columns, f"; the nearest of its {len(history.columns)} is `{{}}`")
+    return f"{history.folder} has no metric `{name}`{close if history.columns else '; it has none'}"
+
+
+def end_rows(rows: int) -> int:
+    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five."""
+    return max(5, int(rows * END))
+
+
+def flaw(values: np.ndarray, last: int) -> str:
+    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command."""
+    bad = int(np.sum(~np.isfinite(values[-last:])))
+    return f"{bad} of its last {len(values[-last:])} values not finite" if bad else ""
+
+
+def load(folder: str | os.PathLike[str]) -> History:
+    """Read a run folder; nothing is written, no code of the run is imported, broken rows go to `problems`."""
+    history = History(Path(folder))
+    if not any((history.folder / name).is_file() for name in ("meta.json", "metrics.jsonl")):
+        raise RecordError(f"{folder} is no run folder: it has neither meta.json nor metrics.jsonl")
+    _read_heads(history)
+    for name in COLUMN_FILES:
+        _read_columns(history, name)
+    history.evals = _rows(history, "evals.jsonl")
+    add_evals(history)
+    history.probes = _rows(history, "probes.jsonl")
+    history.events = _rows(history, "events.jsonl")
+    return history
+
+
+def _read_heads(history: History) -> None:
+    readers = {"meta": run_folder.read_meta, "provenance": run_folder.read_provenance, "config": run_folder.read_config}
+    for attr, read in readers.items():
+        file = {"meta": "meta.json", "provenance": "provenance.json", "config": "config.yaml"}[attr]
+        try:
+            check_regular(inside(history.folder, file))
+            setattr(history, attr, read(history.folder))
+        except (RecordError, ConfigError, OSError) as error:
+            history.problems.append(Problem(file, getattr(error, "line", None), str(error)))
+    mask_heads(history)
+
+
+def mask_heads(history: History) -> None:
+    """Settings, command and intent without secrets, before anybody shows, compares or exports them.
+
+    The patch is left to those who show it: it is long, and relab's own records hold it masked.
+    """
+    history.config = masks.masked(history.config)
+    shown = {key: history.meta[key] for key in ("command", "intent") if history.meta.get(key)}
+    history.meta |= masks.of_meta(shown)
+
+
+def _rows(history: History, name: str) -> list[dict[str, Any]]:
+    try:
+        rows, problems = read_jsonl(inside(history.folder, name))
+    except (RecordError, OSError) as error:
+        rows, problems = [], [Problem(name, None, str(error))]
+    history.problems += problems
+    return rows
+
+
+# ---- Rows to columns
+
+
+def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_steps") -> None:
+    """eval/* columns from the episodes in history.evals: the record keeps each of them, and the means follow."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for i, row in enumerate(history.evals):
+        try:
+            numbers = _eval_numbers(row)
+        except (KeyError, TypeError, ValueError) as error:
+            history.problems.append(Problem(file, i + 1, f"no evaluation: {type(error).__name__}: {error}"))
+            continue
+        for name, value in numbers.items():
+            found.setdefault(name, []).append((row["step"], value))
+    for name, pairs in found.items():
+        history.columns[name] = Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
+        history.axes[name] = str(history.evals[-1].get("axis", axis))
+
+
+def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
+    if not is_step(row["step"]) or row["mode"] not in ("det", "sampled"):
+        raise ValueError(f"step {row['step']!r}, mode {row['mode']!r}")
+    played = [e for e in row["episodes"] if e["end"] != "unused"]
+    returns, lengths = (np.array([e[key] for e in played], np.float64) for key in ("return", "length"))
+    if not played:
+        return {}
+    mode, success = row["mode"], [e["success"] for e in played]
+    with np.errstate(all="ignore"):  # a return may be infinite
+        found = {f"return_{mode}": returns.mean(), f"std_{mode}": returns.std(), f"length_{mode}": lengths.mean()}
+    if None not in success:
+        found[f"success_{mode}"] = np.mean(success)
+    if mode == "det":
+        found["episodes"] = len(played)
+    return {f"eval/{name}": float(value) for name, value in found.items()}
+
+
+def is_step(value: Any) -> bool:
+    """JSON has integers that a column of steps cannot hold."""
+    return type(value) is int and abs(value) < MAX_STEP
+
+
+class _Piece(NamedTuple):
+    """Values of one metric from rows that had the same keys."""
+
+    at: np.ndarray  # int64: numbers of the rows
+    values: np.ndarray
+
+
+def _read_columns(history: History, file: str) -> None:
+    """A file of metrics as columns, some thousands of rows at a time."""
+    columns = _Columns(history, file)
+    try:
+        for rows in read_packs(inside(history.folder, file), history.problems):
+            columns.add(rows)
+    except (RecordError, OSError) as error:
+        history.problems.append(Problem(file, None, str(error)))
+    columns.finish()
+
+
+class _Columns:
+    """Rows of metrics on their way to columns; rows of one kind convert at C speed."""
+
+    def __init__(self, history: History, file: str):
+        self.history, self.file, self.count, self.lost = history, file, 0, 0
+        self.steps: list[np.ndarray] = []
+        self.pieces: dict[str, list[_Piece]] = {}
+        self.axes: dict[str, str] = {}
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        steps = np.zeros(len(rows), np.int64)
+        groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
+        for i, row in enumerate(rows):
+            step, axis = row.pop("step", None), row.pop("axis", "agent_steps")
+            if not is_step(step):
+                self._no_step(i, step)
+                continue
+            steps[i] = step
+            at, values = groups.setdefault((*row, str(axis)), ([], []))
+            at.append(self.count + i)
+            values.append(list(row.values()))
+        self.steps.append(steps)
+        self.count += len(rows)
+        for (*names, axis), (numbers, values) in sorted(groups.items(), key=lambda item: item[1][0][-1]):
+            for name, piece in _pieces(self.history, self.file, tuple(names), np.array(numbers, np.int64), values):
+                if name in self.pieces or len(self.pieces) < MAX_COLUMNS:
+                    self.pieces.setdefault(name, []).append(piece)
+                    self.axes |= {name: axis} if piece.at.size else {}
+
+    def _no_step(self, i: int, step: Any) -> None:
+        self.lost += 1
+        if self.lost <= MAX_PROBLEMS:
+            told = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
+            self.history.problems.append(Problem(self.file, None, told))
+
+    def finish(self) -> None:
+        """All pieces as columns of the history."""
+        if self.lost > MAX_PROBLEMS:
+            more = f"{self.lost - MAX_PROBLEMS} more rows have no integer step"
+            self.history.problems.append(Problem(self.file, None, more))
+        if len(self.pieces) >= MAX_COLUMNS:
+            more = f"there are more than {MAX_COLUMNS} names; those that came later were left out"
+            self.history.problems.append(Problem(self.file, None, more))
+        steps = np.concatenate(self.steps) if self.steps else np.zeros(0, np.int64)
+        for name in list(self.pieces):
+            parts = self.pieces.pop(name)
+            at, values = (np.concatenate([part[k] for part in parts]) for k in (0, 1))
+            if at.size:  # a name without a single number is a problem that was noted, not a column
+                order = np.argsort(at, kind="stable")
+                self.history.columns[name] = Column(steps[at[order]], values[order])
+                self.history.axes[name] = self.axes[name]
+
+
+def _pieces(
+    history: History, file: str, names: tuple[str, ...], at: np.ndarray, values: list[list[Any]]
+) -> list[tuple[str, _Piece]]:
+    if not any(None in row for row in values):  # numpy would read null as NaN
+        try:
+            table = np.array(values, np.float64)
+            if table.ndim != 2:
+                raise ValueError("lists of one length make a block, not a table")
+            return [(name, _Piece(at, np.ascontiguousarray(table[:, i]))) for i, name in enumerate(names)]
+        except (ValueError, TypeError):
+            pass  # text or lists among the numbers: cell by cell
+    return [(name, _cells(history, file, name, at, [row[i] for row in values])) for i, name in enumerate(names)]
+
+
+def _cells(history: History, file: str, name: str, at: np.ndarray, cells: list[Any]) -> _Piece:
+    good = [i for i, cell in enumerate(cells) if isinstance(cell, (int, float))]
+    bad = [cell for cell in cells if cell is not None and not isinstance(cell, (int, float))]
+    if bad:
+        history.problems.append(Problem(file, None, f"`{name}` is no number in {len(bad)} rows, first {bad[0]!r:.80}"))
+    return _Piece(at[good], np.array([cells[i] for i in good], np.float64))

@@ -1,0 +1,60 @@
+"""Is a run still alive, and which runs belong together? Asked by every reading command; nothing is written."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import time
+from typing import Any
+
+from relab.base.places import run_state
+from relab.config.views import config_hash
+from relab.record.history import History
+
+SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
+
+
+def state_of(run: History, now: float | None = None) -> str:
+    """finished, interrupted, failed, running, stale, ended or unknown: see places.run_state."""
+    status, at = run.meta.get("status"), time.time() if now is None else now
+    return run_state(status if isinstance(status, str) else "", run.source == "relab", lambda: at - _last_sign(run))
+
+
+def _last_sign(run: History) -> float:
+    """Seconds of the last heartbeat; of the newest file where there is none."""
+    try:
+        beat = str(run.meta["heartbeat"]).replace("Z", "+00:00")
+        return datetime.datetime.fromisoformat(beat).timestamp()
+    except (KeyError, ValueError, OverflowError):
+        pass
+    try:
+        return max((e.stat(follow_symlinks=False).st_mtime for e in os.scandir(run.folder)), default=0.0)
+    except OSError:  # gone, or not for us to look at
+        return 0.0
+
+
+def group_key(run: History, name: str) -> str:
+    """Runs that share it differ in the seed alone: the config's hash, else the name without its seed."""
+    known = run.meta.get("config_hash")
+    if isinstance(known, str) and known:
+        return known
+    return config_hash(run.config) if run.config else f"named {seedless(name)}"
+
+
+def seedless(name: str) -> str:
+    """A run's name with its seed taken out.
+
+    >>> seedless("bonus-s3"), seedless("ant_seed12/tb"), seedless("plain")
+    ('bonus', 'ant/tb', 'plain')
+    """
+    return re.sub(r"[-_.=]+(?=$|/)", "", SEED_IN_NAME.sub("", name)) or name
+
+
+def seed_of(run: History, name: str = "") -> Any:
+    """The run's seed as recorded, else the one in its name."""
+    found = run.meta.get("seed", run.config.get("seed"))
+    if found is None and run.source != "relab":
+        numbers = SEED_IN_NAME.findall(name)
+        return int(numbers[-1]) if numbers else None
+    return found

@@ -1,0 +1,361 @@
+"""What is this run, at a glance? The heads of a run folder and its last evaluation; the whole log is not read.
+
+A folder of relab's takes a fraction of a millisecond. A run of another tool is read by its importer.
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from relab.base import masks
+from relab.config.base import ConfigError
+from relab.config.coerce import scalar
+from relab.record.glossary import RETURNS
+from relab.runs import labels
+from relab.runs.labels import Labels
+
+if TYPE_CHECKING:
+    from relab.record.history import History
+    from relab.formats.read.hints import Hints
+    from relab.formats.read.source import Source
+
+TAIL, LONGEST = 1 << 13, 1 << 22  # bytes read from the end of a log at first, and at most
+LARGEST, PIECE = 1 << 25, 1 << 16  # bytes of a meta.json or config.yaml that are read, and at a time
+FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # no link, and no waiting for a pipe
+LINE = re.compile(r"( *)([A-Za-z_][\w.-]*):(?: (.+))?")
+PLAIN = re.compile(r"[\w.+-][\w./+-]*(?::[\w./+-]+)*")  # no quote, no comment, nothing that YAML reads in two ways
+QUOTED = re.compile(r'"([^"\\]*)"')
+
+
+@dataclass
+class Glance:
+    """One run in a line."""
+
+    format: str = "relab"
+    id: str = ""
+    env: str = ""
+    algo: str = ""
+    seed: Any = None
+    status: str = ""
+    sign: float = 0.0  # UTC seconds of the last heartbeat, or of the newest file
+    created: float = 0.0
+    parent: str = ""
+    steps: int | None = None
+    metric: str = ""
+    outcome: float | None = None
+    error: float | None = None  # standard error of the outcome over episodes
+    episodes: int | None = None
+    size: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)  # dotted keys, without the seed
+    labels: Labels = field(default_factory=Labels)
+    problem: str = ""
+
+
+# ---- relab's own folders
+
+
+def is_relab(meta: Any) -> bool:
+    return isinstance(meta, dict) and "schema" in meta and "status" in meta
+
+
+def read_meta(folder: bytes) -> Any:
+    """meta.json as it is; None where there is none that can be read."""
+    try:
+        return orjson.loads(_bytes(folder + b"/meta.json"))
+    except (OSError, ValueError):
+        return None
+
+
+def own(folder: bytes, meta: Any = None) -> Glance:
+    """A run folder of relab's."""
+    meta = read_meta(folder) if meta is None else meta
+    found = Glance(size=size_of(folder), labels=labels.read(folder + b"/labels.json"))
+    if not isinstance(meta, dict):
+        meta, found.problem = {}, "meta.json cannot be read"
+    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    found.sign, found.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
+    if not found.sign:
+        found.sign = _newest(folder)
+    _add_settings(found, folder, meta)
+    _add_outcome(found, folder)
+    return found
+
+
+def _add_settings(found: Glance, folder: bytes, meta: dict[str, Any]) -> None:
+    seed, flat = None, dict[str, Any]()
+    try:
+        seed, flat = seedless(_bytes(folder + b"/config.yaml").decode())
+    except (OSError, ValueError, ConfigError) as error:
+        found.problem = found.problem or f"config.yaml cannot be read: {error}"
+    found.seed = _number(meta.get("seed", seed))
+    spec = meta.get("spec")
+    env = spec.get("env") if isinstance(spec, dict) else None
+    found.settings, found.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
+    found.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
+
+
+def _add_outcome(found: Glance, folder: bytes) -> None:
+    rows = list(_last_rows(folder + b"/evals.jsonl", 2))
+    step = rows[0].get("step") if rows else None
+    same = [row for row in rows if row.get("step") == step]
+    for row in sorted(same, key=lambda row: row.get("mode") != "det"):  # of one step, the deterministic one counts
+        numbers = [_float(e.get("return")) for e in _list(row.get("episodes")) if e.get("end") != "unused"]
+        if numbers:
+            found.steps, found.metric = _step(step), f"eval/return_{row.get('mode')}"
+            found.outcome, found.error, found.episodes = *_mean(numbers), len(numbers)
+            return
+    for row in _last_rows(folder + b"/metrics.jsonl", 1):
+        found.steps = _step(row.get("step"))
+        found.metric = next((name for name in RETURNS if row.get(name) is not None), "")
+        found.outcome = _float(row[found.metric]) if found.metric else None
+
+
+def _mean(numbers: list[float]) -> tuple[float, float | None]:
+    n = len(numbers)
+    mean = sum(numbers) / n
+    return mean, (sum((x - mean) ** 2 for x in numbers) / (n - 1) / n) ** 0.5 if n > 1 else None
+
+
+def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
+    """The last rows of a JSONL file, newest first; rows that are cut or broken are passed over."""
+    try:
+        fd = os.open(path, FLAGS)
+    except OSError:
+        return
+    try:
+        end, block = os.lseek(fd, 0, os.SEEK_END), TAIL
+        while True:
+            start = os.lseek(fd, max(end - block, 0), os.SEEK_SET)
+            lines = os.read(fd, end - start).split(b"\n")
+            whole = lines if start == 0 else lines[1:]  # the first one began before the block
+            if start == 0 or block >= LONGEST or len(whole) > most + 1:
+                break
+            block *= 8
+    except OSError:  # a pipe or a device, which has no end to read from
+        return
+    finally:
+        os.close(fd)
+    for line in reversed(whole):
+        try:
+            row = _decoded(line) if line else None
+        except ValueError:
+            continue
+        if isinstance(row, dict):
+            yield row
+            most -= 1
+            if most == 0:
+                return
+
+
+def _decoded(line: bytes) -> Any:
+    """One row; numpy, which jsonl needs, is loaded only for a row that orjson refuses: it may hold 1e400."""
+    try:
+        return orjson.loads(line)
+    except ValueError:
+        from relab.base.jsonl import loads
+
+        return loads(line)
+
+
+# ---- Settings without a YAML parser
+
+
+def seedless(text: str) -> tuple[Any, dict[str, Any]]:
+    """(seed, the other settings) of a config.yaml. Seeds of one config share one dict: do not change it."""
+    before, mark, rest = text.partition("\nseed: ")
+    line, _, after = rest.partition("\n")
+    if mark and "\nseed:" not in f"\n{before}" + f"\n{after}" and PLAIN.fullmatch(line):
+        return scalar(line), _shared(f"{before}\n{after}")
+    flat = flat_yaml(text)
+    return flat.pop("seed", None), flat
+
+
+@lru_cache(1 << 12)
+def _shared(text: str) -> dict[str, Any]:
+    return flat_yaml(text)
+
+
+def flat_yaml(text: str) -> dict[str, Any]:
+    """Dotted key -> value of a config.yaml. The plain lines that relab writes are read here; all else by the parser.
+
+    >>> flat_yaml("algo:\\n  name: ppo\\n  lr: 3e-4\\nseed: 0\\n")
+    {'algo.name': 'ppo', 'algo.lr': 0.0003, 'seed': 0}
+    """
+    flat: dict[str, Any] = {}
+    above: list[str] = []
+    opened = False  # the line before was a bare `key:`
+    for line in text.split("\n"):
+        if not line:
+            continue
+        parts = _line(line)
+        if parts is None or parts[0] > len(above) or (opened and parts[0] != len(above)):
+            return _parsed(text)
+        depth, key, value, opened = parts
+        del above[depth:]
+        dotted = ".".join([*above, key])
+        if dotted in flat:
+            return _parsed(text)
+        if opened:
+            above.append(key)
+        else:
+            flat[dotted] = value
+    return _parsed(text) if opened else flat
+
+
+@lru_cache(1 << 15)
+def _line(line: str) -> tuple[int, str, Any, bool] | None:
+    """(depth, key, value, whether it opens a mapping); None for what is less plain. Runs share most lines."""
+    match = LINE.fullmatch(line)
+    if match is None or len(match[1]) % 2:
+        return None
+    depth, key, text = len(match[1]) // 2, match[2], match[3]
+    if text is None:
+        return depth, key, None, True
+    if quoted := QUOTED.fullmatch(text):
+        return depth, key, quoted[1], False
+    if PLAIN.fullmatch(text) and text not in ("-", "."):
+        return depth, key, scalar(text), False
+    items = text[1:-1].split(", ") if text[0] == "[" and text[-1] == "]" else [""]
+    if all(PLAIN.fullmatch(item) and item not in ("-", ".") for item in items):
+        return depth, key, [scalar(item) for item in items], False
+    return None
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    from relab.config.views import flatten
+    from relab.config.yaml_io import parse_yaml
+
+    return flatten(parse_yaml(text, "config.yaml"))
+
+
+# ---- Runs of other tools
+
+
+def foreign(source: Source, hints: Hints | None = None) -> Glance:
+    """A run that an importer reads; one that cannot be read says why."""
+    from relab.formats.read import find
+
+    files = source.files or tuple(p for p in source.folder.iterdir() if p.is_file())
+    found = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
+    found.size = sum(_size(file) for file in files)
+    found.sign = found.created = max((_mtime(file) for file in files), default=0.0)
+    try:
+        _add_history(found, find.read(source, hints), source.name)
+    except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
+        found.problem = f"{type(error).__name__}: {error}"
+    return found
+
+
+def _add_history(found: Glance, run: History, name: str) -> None:
+    from relab.config.views import flatten
+    from relab.record.state import seed_of
+
+    meta, flat = run.meta, flatten(run.config)
+    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    found.sign, found.created = utc(meta.get("heartbeat")) or found.sign, utc(meta.get("created")) or found.created
+    found.seed = _number(seed_of(run, name))
+    spec = meta.get("spec")
+    env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
+    found.env, found.algo = _text(env), _text(flat.get("algo.name"))
+    found.settings = {key: value for key, value in flat.items() if key != "seed"}
+    found.metric = next((name for name in RETURNS if name in run.columns), "")
+    if found.metric and len(run.columns[found.metric].values):
+        column = run.columns[found.metric]
+        found.steps, found.outcome = int(column.steps[-1]), float(column.values[-1])
+
+
+# ---- Small things
+
+
+def size_of(folder: bytes) -> int:
+    """Bytes of all files below; links are not followed."""
+    total = 0
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    total += size_of(entry.path)
+                else:
+                    total += entry.stat(follow_symlinks=False).st_size
+    except OSError:  # gone while it was looked at
+        pass
+    return total
+
+
+def _bytes(path: bytes) -> bytes:
+    """A file of the folder itself: links are not followed, and nothing is read without end."""
+    fd, parts, left = os.open(path, FLAGS), [], LARGEST
+    try:
+        while left > 0 and (part := os.read(fd, PIECE)):
+            parts.append(part)
+            left -= len(part)
+            if len(part) < PIECE:  # of a plain file, this was the end
+                break
+    finally:
+        os.close(fd)
+    return b"".join(parts)
+
+
+def _newest(folder: bytes) -> float:
+    try:
+        with os.scandir(folder) as entries:
+            return max((e.stat(follow_symlinks=False).st_mtime for e in entries), default=0.0)
+    except OSError:
+        return 0.0
+
+
+def _size(path: os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _mtime(path: os.PathLike[str]) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def utc(value: Any) -> float:
+    """UTC seconds of an ISO time; 0 for anything else."""
+    try:
+        return datetime.datetime.fromisoformat(str(value).replace("Z", "+00:00")).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _text(value: Any) -> str:
+    return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> int | float | str | None:
+    """A seed as SQLite can hold it."""
+    if isinstance(value, bool) or value is None:
+        return None
+    fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
+    return value if fits else str(value)
+
+
+def _step(value: Any) -> int | None:
+    return value if type(value) is int and abs(value) < 2**63 else None
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)  # "NaN" and "Infinity" are how a record writes them
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _list(value: Any) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

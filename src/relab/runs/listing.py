@@ -1,0 +1,327 @@
+"""Which of the indexed runs does somebody mean? By name, settings, tag, state; copies are seen as one."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from relab.config.base import ConfigError, require
+from relab.config.coerce import scalar
+from relab.runs.index import Index, NAMES
+from relab.base.near import hint
+from relab.base.places import run_state
+
+STATES = ("running", "finished", "interrupted", "failed", "stale", "ended", "unknown")
+FIELDS = {"seed": "seed", "steps": "steps", "outcome": "outcome", "size": "size", "name": "name", "env": "env",
+          "algo": "algo", "id": "id", "format": "format", "episodes": "episodes", "age": "age(sign)"}  # fmt: skip
+SORTS = ("age", "name", "outcome", "size", "steps", "seed", "env", "state")
+WORD = re.compile(r"([A-Za-z_][\w./-]*?)\s*(!=|<=|>=|=|<|>)\s*(.+)", re.S)
+UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
+Row = dict[str, Any]
+
+
+class Filter(NamedTuple):
+    """`key op value`, e.g. algo.lr<1e-3."""
+
+    key: str
+    op: str
+    value: str
+
+    def holds(self, found: Any) -> bool:
+        """Whether a value is as asked; numbers are compared as numbers, and a missing value is never so."""
+        if found is None and self.value != "null":
+            return self.op == "!="
+        if self.op in ("=", "!="):
+            return self._equal(found) is (self.op == "=")
+        try:
+            a, b = float(found), number(self.value)
+        except (TypeError, ValueError):
+            return False
+        return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[self.op]
+
+    def _equal(self, found: Any) -> bool:
+        wanted = scalar(self.value)
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
+            return isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and float(found) == float(wanted)
+        if isinstance(found, str):
+            return found == self.value or re.fullmatch(re.escape(self.value) + r"-v\d+", found) is not None
+        return str(found).replace(" ", "") == self.value.replace(" ", "") or found is wanted
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is to be listed."""
+
+    match: str | None = None
+    filters: Sequence[Filter] = ()
+    tags: Sequence[str] = ()
+    state: str | None = None
+    starred: bool = False
+    archived: bool = False  # the archived ones instead of the others
+    sort: str = "age"
+    limit: int = 0  # 0: all
+
+
+@dataclass
+class Listed:
+    """Some runs, and how many there are in all."""
+
+    rows: list[Row] = field(default_factory=list)
+    total: int = 0
+
+
+def parse_filter(word: str) -> Filter | None:
+    """algo.lr=3e-4 -> Filter; None where the word is no such thing.
+
+    >>> parse_filter("algo.lr<=3e-4")
+    Filter(key='algo.lr', op='<=', value='3e-4')
+    """
+    match = WORD.fullmatch(word)
+    return Filter(match[1], match[2], match[3]) if match else None
+
+
+def number(text: str) -> float:
+    """A number, with a unit of bytes or of time if it has one: 3e-4, 100MB, 7d."""
+    match = re.fullmatch(r"(.*?[0-9.])\s*([a-zA-Z]+)", text)
+    if match and match[2] in UNITS:
+        return float(match[1]) * UNITS[match[2]]
+    return float(text)
+
+
+def state(status: str, sign: float, format: str, now: float | None = None) -> str:
+    """As folders.state_of has it, from what the index keeps."""
+    at = time.time() if now is None else now
+    return run_state(status, format == "relab", lambda: at - sign)
+
+
+# ---- Selecting
+
+
+def select(index: Index, query: Query) -> Listed:
+    where, values = _where(index, query)
+    (total,) = index.db.execute(f"SELECT COUNT(*) FROM runs WHERE {where}", values).fetchone()
+    tail = f" ORDER BY {_order(index, query.sort)}" + (f" LIMIT {int(query.limit)}" if query.limit else "")
+    if query.limit:  # sort the numbers of the rows alone: whole rows would be copied about
+        order = [number for (number,) in index.db.execute(f"SELECT rowid FROM runs WHERE {where}{tail}", values)]
+        return Listed(_by_rowid(index, order), total)
+    found = index.db.execute(f"SELECT {', '.join(NAMES)} FROM runs WHERE {where}{tail}", values).fetchall()
+    return Listed(_finished(index, [dict(zip(NAMES, row)) for row in found]), total)
+
+
+def _by_rowid(index: Index, order: Sequence[int]) -> list[Row]:
+    """Whole rows, in the order of their numbers as given."""
+    found = {}
+    for start in range(0, len(order), 500):
+        marks = ",".join(map(str, order[start : start + 500]))
+        for number, *row in index.db.execute(f"SELECT rowid, {', '.join(NAMES)} FROM runs WHERE rowid IN ({marks})"):
+            found[number] = dict(zip(NAMES, row))
+    return _finished(index, [found[number] for number in order])
+
+
+def _where(index: Index, query: Query) -> tuple[str, list[Any]]:
+    _functions(index, query)
+    parts: list[str] = ["shown = 1", "archived = ?"]
+    values: list[Any] = [query.archived]
+    if query.match:
+        parts.append("matches(name)")
+    for tag in query.tags:
+        parts.append("' ' || tags || ' ' LIKE ? ESCAPE '!'")
+        values.append("% " + re.sub(r"([!%_])", r"!\1", tag) + " %")
+    if query.state:
+        parts.append("state(status, sign, format) = ?")
+        values.append(query.state)
+    if query.starred:
+        parts.append("star = 1")
+    for i, each in enumerate(query.filters):
+        if each.key in FIELDS:
+            parts.append(f"holds{i}({FIELDS[each.key]})")
+    if settings := [each for each in query.filters if each.key not in FIELDS]:
+        _pick(index, settings)
+        parts.append("config IN (SELECT id FROM temp.picked)")
+    return " AND ".join(parts), values
+
+
+def _functions(index: Index, query: Query) -> None:
+    """What SQL asks Python: age, state, the pattern and comparisons of this query."""
+    now = time.time()
+    index.db.create_function("age", 1, lambda sign: now - sign)
+    index.db.create_function("state", 3, lambda status, sign, format: state(status, sign, format, now))
+    if query.match:
+        try:
+            pattern = re.compile(query.match)
+        except re.error as error:
+            raise ConfigError(f"`--match` must be a regular expression, but {query.match!r}: {error}") from None
+        index.db.create_function("matches", 1, lambda name: pattern.search(name) is not None)
+    for i, each in enumerate(query.filters):
+        if each.op not in ("=", "!="):
+            _check_number(each)
+        index.db.create_function(f"holds{i}", 1, each.holds)
+
+
+def _check_number(each: Filter) -> None:
+    try:
+        number(each.value)
+    except ValueError:
+        raise ConfigError(f"`{each.key}{each.op}{each.value}`: {each.op} needs a number (also 100MB, 7d)") from None
+
+
+def _pick(index: Index, filters: Sequence[Filter]) -> None:
+    """temp.picked: the sets of settings that all of these hold for."""
+    index.db.execute("CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY)")
+    index.db.execute("DELETE FROM temp.picked")
+    every = list(index.settings())
+    known = set().union(*(flat for _, flat in every))
+    asked = [(full_key(each.key, known), each) for each in filters]
+    picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in asked)]
+    index.db.executemany("INSERT INTO temp.picked VALUES (?)", picked)
+
+
+def full_key(key: str, known: set[str]) -> str:
+    """A setting's dotted key from its end: lr -> algo.lr. An unknown one is an error that names the nearest."""
+    if key in known or not known:
+        return key
+    ends = sorted(each for each in known if each.endswith("." + key))
+    require(len(ends) <= 1, f"`{key}` means {len(ends)} settings: {', '.join(ends[:5])}; write more of it")
+    if not ends:
+        every = [*known, *FIELDS]
+        raise ConfigError(f"no run here has a setting `{key}`{hint(key, every)}")
+    return ends[0]
+
+
+def _order(index: Index, sort: str) -> str:
+    key = sort.removeprefix("-")
+    back = sort.startswith("-")
+    down = (key in ("age", "outcome", "size", "steps")) is not back  # newest, best, biggest, longest first
+    columns = {"age": "sign", "state": "state(status, sign, format)", **{k: k for k in SORTS[1:-1]}}
+    if key not in columns:
+        keys = full_key(key, set().union(*(flat for _, flat in index.settings())))
+        columns[key] = f"setting(config, '{keys}')" if re.fullmatch(r"[\w./-]+", keys) else "name"
+        lookup = {n: flat.get(keys) for n, flat in index.settings()}
+        index.db.create_function("setting", 2, lambda n, _: _sortable(lookup.get(n)))
+    column = columns[key]
+    return f"{column} IS NULL, {column} {'DESC' if down else 'ASC'}, name"
+
+
+def _sortable(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str)) or value is None else str(value)
+
+
+def _finished(index: Index, rows: list[Row]) -> list[Row]:
+    """Rows with what follows from them: state, path, tags as a list, where the copies are."""
+    copies: dict[str, list[str]] = {}
+    for id_, path in index.db.execute("SELECT id, path FROM runs WHERE shown = 0"):
+        copies.setdefault(id_, []).append(os.fsdecode(path).lstrip("/"))
+    now = time.time()
+    for row in rows:
+        row["state"] = state(row["status"], row["sign"], row["format"], now)
+        row["folder"] = index.folder(row["path"])
+        row["tags"] = row["tags"].split()
+        row["copies"] = sorted(copies.get(row["id"], [])) if row["id"] else []
+    return rows
+
+
+# ---- Groups
+
+
+def groups(index: Index, query: Query, keys: Sequence[str]) -> list[Row]:
+    """Runs that share the values of some settings: how many, how many finished, their last outcomes."""
+    where, values = _where(index, query)
+    every = dict(index.settings())
+    known = set().union(*every.values())
+    columns = [FIELDS.get(key, "config") for key in keys]
+    full = [key if key in FIELDS else full_key(key, known) for key in keys]
+    found: dict[tuple[str, ...], Row] = {}
+    asked = f"SELECT name, status, metric, outcome, {', '.join(columns)} FROM runs WHERE {where}"
+    seen: dict[tuple[Any, ...], Row] = {}  # the same group by what the index holds: seeds share a config
+    for name, status, metric, outcome, *cells in index.db.execute(asked, values):
+        group = seen.get(tuple(cells))
+        if group is None:
+            values_of = [cell if key in FIELDS else every[cell].get(key) for key, cell in zip(full, cells)]
+            group = seen[tuple(cells)] = found.setdefault(tuple(map(repr, values_of)), _group(full, values_of))
+        _add(group, name, status, metric, outcome)
+    return sorted((_summed(group) for group in found.values()), key=_best_first)
+
+
+def _group(keys: Sequence[str], values: Sequence[Any]) -> Row:
+    empty: Row = {"runs": 0, "finished": 0, "n": 0, "mean": None, "low": None, "high": None, "best": None}
+    return {"values": dict(zip(keys, values)), **empty, "metrics": set()}
+
+
+def _add(group: Row, name: str, status: str, metric: str, outcome: float | None) -> None:
+    group["runs"] += 1
+    group["finished"] += status == "finished"
+    if outcome is None:
+        return
+    if group["high"] is None or outcome > group["high"]:
+        group["high"], group["best"] = outcome, name
+    group["low"] = outcome if group["low"] is None else min(outcome, group["low"])
+    group["n"] += 1
+    group["mean"] = (group["mean"] or 0.0) + outcome  # the sum, until all are there
+    group["metrics"].add(metric)
+
+
+def _summed(group: Row) -> Row:
+    mean = group["mean"] / group["n"] if group["n"] else None
+    return group | {"mean": mean, "metrics": sorted(group["metrics"])}
+
+
+def _best_first(group: Row) -> tuple[bool, float, str]:
+    return group["mean"] is None, -(group["mean"] or 0.0), repr(group["values"])
+
+
+# ---- One run by its name
+
+
+def find(index: Index, word: str) -> list[Row]:
+    """The runs that a word means: a name or a unique part of one, an id or its start, a pattern with * or ?."""
+    every = [Named(*row) for row in index.db.execute("SELECT rowid, name, id FROM runs WHERE shown = 1 ORDER BY name")]
+    if re.search(r"[*?\[]", word) and not any(run.name == word for run in every):
+        found = [run for run in every if any(fnmatch.fnmatchcase(n, word) for n in (run.name, run.last))]
+        if not found:
+            raise LookupError(f"no run below {index.root} is named like {word} ({len(every)} runs there)")
+    else:
+        found = [_only(index, word, every)]
+    return _by_rowid(index, [run.rowid for run in found])
+
+
+class Named(NamedTuple):
+    rowid: int
+    name: str
+    id: str
+
+    @property
+    def last(self) -> str:
+        return self.name.rpartition("/")[2]
+
+
+def _only(index: Index, word: str, every: list[Named]) -> Named:
+    tests: list[Callable[[Named], bool]] = [
+        lambda run: run.name == word,
+        lambda run: run.last == word,
+        lambda run: len(word) >= 4 and run.id.startswith(word.lower()),
+        lambda run: word in run.name,
+    ]
+    for test in tests:
+        found = [run for run in every if test(run)] if word else []
+        if len(found) == 1:
+            return found[0]
+        if found:
+            some = ", ".join(run.name for run in found[:5]) + (" ..." if len(found) > 5 else "")
+            raise LookupError(f"`{word}` means {len(found)} runs below {index.root}: {some}; write more of the name")
+    close = hint(word, [run.name for run in every[:1000]], "; the nearest is {}", marks="/")
+    raise LookupError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
+
+
+def iso(seconds: float) -> str | None:
+    """UTC seconds as text; None where there are none."""
+    import datetime
+
+    try:
+        return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="seconds") if seconds else None
+    except (OverflowError, OSError, ValueError):
+        return None

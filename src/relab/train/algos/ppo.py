@@ -1,0 +1,380 @@
+"""PPO: clipped policy gradient (Schulman et al. 2017).
+
+    L = -E[min(r A, clip(r, 1-eps, 1+eps) A)] + c_v E[(V - G)²] / 2 - c_e E[H]
+
+init() makes the state of a run, collect() acts for one batch, update() learns from it; Agent.act() is the only door for
+evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from relab.base.streams import generator, get_state, set_state, world_seeds
+from relab.config.ppo import PPO
+from relab.record.spec import Spec
+from relab.train import rollout
+from relab.train.algos import ppo_metrics
+from relab.train.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
+from relab.train.algos.ppo_metrics import Step
+from relab.train.envs.account import TIME_LIMIT
+from relab.train.envs.base import Env, Worlds
+from relab.train.kernels import blas
+from relab.train.kernels.crew import Crew
+from relab.train.nets import fastmlp, networks, returns
+from relab.train.nets.heads import Head
+from relab.train.nets.losses import Batch, Coefs
+from relab.train.nets.networks import Net
+from relab.train.nets.normalise import Running, discounted_sums
+from relab.train.nets.optim import Adam, clip_norm
+from relab.train.rollout import Acted, Trajectory
+
+BLOCK = 1024  # rows of one forward pass: their activations stay in cache
+
+
+class Agent:
+    """A policy that can act: network, head, observation scale. What evaluation, probes and video need, and no more."""
+
+    def __init__(self, cfg: PPO, spec: Spec, rng: np.random.Generator, device: str = "cpu", threads: int = 1):
+        self.cfg, self.spec, self.device = cfg, spec, device
+        self.head = Head.of(spec.action, cfg.squash)
+        self.net = Net(
+            spec.obs_dim, self.head.out_dim, cfg.hidden, cfg.activation, spec.action.dim if self.head.gaussian else 0,
+            cfg.rnn, cfg.rnn_size,
+        )  # fmt: skip
+        self.params = networks.init(self.net, rng, cfg.log_std_init, device)
+        self.scale = Running(spec.obs_dim)
+        self.memory_dim = self.net.memory_dim
+        self.fast = device == "cpu" and cfg.rnn == "none" and blas.AVAILABLE
+        self.crew = Crew(threads)
+        if self.fast:
+            self.layouts = {name: fastmlp.layout(self.net, name) for name in ("actor", "critic")}
+            self.work = [fastmlp.workspace(BLOCK, *self.layouts.values()) for _ in range(threads)]
+
+    def normalised(self, obs: np.ndarray) -> np.ndarray:
+        return self.scale.apply(obs, self.cfg.obs_clip) if self.cfg.norm_obs else obs
+
+    @property
+    def log_std(self) -> np.ndarray:
+        return self.params["log_std"].detach().cpu().numpy() if self.head.gaussian else np.zeros(0, np.float32)
+
+    @torch.no_grad()
+    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
+        obs, value = self.normalised(obs_BD), None
+        if self.memory_dim:
+            out, value, memory_BM = self.remember(obs, memory_BM)
+        else:
+            out = self.run("actor", obs)
+        action, logp = self.head.action_buffer(len(obs)), np.empty(len(obs), np.float32)
+        self.head.sample(out, self.log_std, rng_B, n_mode, action, logp)
+        return Acted(action, logp, memory_BM, value)
+
+    def to_env(self, action: np.ndarray) -> np.ndarray:
+        return self.head.to_env(action)
+
+    @torch.no_grad()
+    def run(self, name: str, obs: np.ndarray) -> np.ndarray:
+        """Outputs [B, ·] of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
+        if not self.fast:
+            net = networks.policy if name == "actor" else networks.value
+            found = net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy()
+            return found.reshape(len(obs), -1)
+        obs, layout, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
+        out: np.ndarray = np.empty((len(obs), int(layout.sizes[-1])), np.float32)
+
+        def work(worker: int) -> None:
+            fastmlp.forward_blocks(worker, self.crew.size, BLOCK, theta, layout, obs, self.work[worker], out)
+
+        self.crew.share(work, -(-len(obs) // BLOCK))
+        return out
+
+    @torch.no_grad()
+    def remember(self, obs: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """One step of a recurrent net: (policy outputs, values, memory after)."""
+        x, m = torch.from_numpy(obs).to(self.device), torch.from_numpy(memory).to(self.device)
+        out, v, m = networks.unroll(self.net, self.params, x[None], m, torch.zeros(1, len(obs), device=self.device))
+        return out[0].cpu().numpy(), v[0].cpu().numpy(), m.cpu().numpy()
+
+    def value(self, obs: np.ndarray, memory: np.ndarray) -> np.ndarray:
+        """V(s) for rows of raw observations."""
+        obs = self.normalised(obs)
+        if self.memory_dim:
+            return self.remember(obs, memory)[1]
+        return self.run("critic", obs)[:, 0]
+
+
+@dataclass
+class Counts:
+    """The counters of a run; `agent_steps` is the step axis."""
+
+    agent_steps: int = 0
+    env_steps: int = 0
+    iteration: int = 0
+    updates: int = 0
+    episodes: int = 0
+
+
+@dataclass
+class State:
+    """All that a PPO run needs to go on, and nothing that it does not."""
+
+    cfg: PPO
+    agent: Agent
+    worlds: Worlds
+    traj: Trajectory
+    cursor: rollout.Cursor
+    adam: Adam
+    learner: FastLearner | TorchLearner | SequenceLearner
+    shuffle: np.random.Generator
+    reward_scale: Running
+    reward_sums: np.ndarray  # discounted reward sum per row, for the reward scale
+    total_steps: int
+    lr: float
+    counts: Counts = field(default_factory=Counts)
+    recent: deque[float] = field(default_factory=lambda: deque(maxlen=100))  # returns of the last 100 episodes
+
+    def to_tree(self) -> dict[str, Any]:
+        """The state as a tree of arrays and plain numbers, for a checkpoint."""
+        cursor = {"memory": self.cursor.memory_BM, "fresh": self.cursor.fresh_B, "rng": self.cursor.rng_B}
+        return {
+            "params": {name: t.detach() for name, t in self.agent.params.named.items()},
+            "adam": {"m": self.adam.m, "v": self.adam.v, "updates": self.adam.updates},
+            "worlds": self.worlds.snapshot(),
+            "cursor": cursor,
+            "obs_scale": self.agent.scale.to_tree(),
+            "reward_scale": self.reward_scale.to_tree(),
+            "reward_sums": self.reward_sums,
+            "shuffle": get_state(self.shuffle),
+            "counts": vars(self.counts),
+            "recent": list(self.recent),
+            "lr": self.lr,
+        }
+
+    def load(self, tree: dict[str, Any]) -> None:
+        load_agent(self.agent, tree)
+        self.adam.m.copy_(torch.from_numpy(tree["adam"]["m"]))
+        self.adam.v.copy_(torch.from_numpy(tree["adam"]["v"]))
+        self.adam.updates = tree["adam"]["updates"]
+        self.worlds.restore(tree["worlds"])
+        self.cursor = rollout.Cursor(*(tree["cursor"][k].copy() for k in ("memory", "fresh", "rng")))
+        self.reward_scale.load(tree["reward_scale"])
+        self.reward_sums = tree["reward_sums"].copy()
+        set_state(self.shuffle, tree["shuffle"])
+        self.counts = Counts(**tree["counts"])
+        self.recent.extend(tree["recent"])
+        self.lr = tree["lr"]
+
+
+def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+    """The acting part of a checkpoint alone: weights and observation scale."""
+    agent.params.load(tree["params"])
+    agent.scale.load(tree["obs_scale"])
+
+
+def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
+    return Agent(cfg, spec, generator(seed, "init"), device, threads)
+
+
+def init(env: Env, cfg: PPO, seed: int, total_steps: int, device: str = "cpu", threads: int = 1) -> State:
+    agent = make_agent(cfg, env.spec, seed, device, threads)
+    worlds = Worlds(env, cfg.envs)
+    worlds.reset(world_seeds(seed, "env", cfg.envs))
+    rows = cfg.envs * env.spec.agents
+    cursor = rollout.start(worlds, agent, world_seeds(seed, "action", rows))
+    traj = Trajectory.allocate(cfg.steps, env.spec, cfg.envs, agent.head.action_buffer(1), agent.memory_dim)
+    return State(
+        cfg, agent, worlds, traj, cursor, Adam(agent.params.flat, cfg.adam_eps), make_learner(cfg, agent),
+        generator(seed, "minibatch"), Running(1), np.zeros(rows), total_steps, cfg.lr,
+    )  # fmt: skip
+
+
+def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | SequenceLearner:
+    if agent.memory_dim:
+        return SequenceLearner(agent.net, agent.head, agent.params, cfg.chunk, cfg.bptt)
+    if agent.fast:
+        return FastLearner(agent.net, agent.head, agent.params, cfg.chunk, agent.crew)
+    return TorchLearner(agent.net, agent.head, agent.params, cfg.chunk)
+
+
+def collect(s: State) -> None:
+    """Act for one batch."""
+    rollout.collect(s.worlds, s.agent, s.traj, s.cursor)
+
+
+def update(s: State) -> dict[str, float]:
+    """Judge the batch and learn from it. Returns the metrics of the iteration."""
+    lr, ent_coef = scheduled(s)
+    metrics = count(s)
+    batch, found = judge(s)
+    before = s.agent.params.flat.clone()
+    metrics |= found | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
+    if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw
+        obs = s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1])
+        s.agent.scale.update(obs[s.traj.alive_TB.reshape(-1)])
+    return metrics
+
+
+def scheduled(s: State) -> tuple[float, float]:
+    """Learning rate and entropy coefficient now: linear in the share of the budget that is used."""
+    used = min(1.0, s.counts.agent_steps / s.total_steps)
+    c = s.cfg
+    if c.lr_schedule == "linear":
+        s.lr = c.lr * (1 + used * (c.lr_final - 1))
+    ent = c.ent_coef if c.ent_coef_final is None else c.ent_coef + used * (c.ent_coef_final - c.ent_coef)
+    return s.lr, ent
+
+
+def count(s: State) -> dict[str, float]:
+    """Move the counters on by one batch; what the batch's episodes earned."""
+    c, traj = s.counts, s.traj
+    c.iteration += 1
+    c.agent_steps += int(traj.alive_TB.sum())
+    c.env_steps += traj.reward_TB.shape[0] * s.worlds.n
+    found: dict[str, float] = {"data/env_steps": c.env_steps, "data/iteration": c.iteration}
+    found |= {"data/alive": float(traj.alive_TB.mean()), "data/batch": int(traj.alive_TB.sum())}
+    if traj.episodes:
+        found |= episode_metrics(s, traj)
+    found["data/episodes"] = c.episodes
+    return found
+
+
+def episode_metrics(s: State, traj: Trajectory) -> dict[str, float]:
+    ret, length = (np.concatenate([getattr(e, k) for e in traj.episodes]) for k in ("ret", "length"))
+    s.counts.episodes += len(ret)
+    s.recent.extend(ret.tolist())
+    found = {
+        "return/mean": ret.mean(),
+        "return/min": ret.min(),
+        "return/max": ret.max(),
+        "return/length": length.mean(),
+    }
+    found |= {"return/std": ret.std(), "return/mean_100": np.mean(s.recent), "return/episodes": len(ret)}
+    found["return/timeout"] = (np.concatenate([e.end for e in traj.episodes]) == TIME_LIMIT).mean()
+    if traj.episodes[0].success is not None:
+        found["return/success"] = np.concatenate([e.success for e in traj.episodes]).mean()
+    info = np.concatenate([e.info for e in traj.episodes], axis=1)
+    found |= {f"env/{c.name}": info[k].mean() for k, c in enumerate(s.agent.spec.channels)}
+    return {name: float(x) for name, x in found.items()}
+
+
+def judge(s: State) -> tuple[Batch, dict[str, float]]:
+    """Values, advantages and targets of the batch, as [T, B] arrays; and what they look like before normalisation."""
+    traj, cfg, agent = s.traj, s.cfg, s.agent
+    T, B, D = traj.obs_TBD.shape
+    if not agent.memory_dim:
+        traj.value_TB[:] = agent.value(traj.obs_TBD.reshape(T * B, D), traj.memory_TBM).reshape(T, B)
+    vn_TB = successor_values(s)
+    r_TB = scaled_rewards(s) if cfg.norm_return else traj.reward_TB
+    adv_TB = advantages(s, r_TB, vn_TB)
+    target_TB, alive = adv_TB + traj.value_TB, traj.alive_TB
+    found = ppo_metrics.batch_metrics(adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
+    found |= ppo_metrics.saturation(agent.head, traj) | ppo_metrics.scale_metrics(cfg, s.reward_scale, agent.scale)
+    if cfg.norm_adv:
+        adv_TB = standardised(adv_TB, alive)
+    delta_TB = r_TB + cfg.gamma * vn_TB - traj.value_TB
+    found |= ppo_metrics.end_metrics(traj, vn_TB) | ppo_metrics.surprise_metrics(traj, adv_TB, delta_TB)
+    return Batch(traj.action_TBK, traj.logp_TB, adv_TB, target_TB, traj.value_TB, alive.astype(np.float32)), found
+
+
+def advantages(s: State, r_TB: np.ndarray, vn_TB: np.ndarray) -> np.ndarray:
+    """How much better each step was than expected, before normalisation."""
+    traj, cfg = s.traj, s.cfg
+    if cfg.advantage == "gae":
+        return returns.gae(r_TB, traj.value_TB, vn_TB, traj.ended_TB, cfg.gamma, cfg.lam)
+    return returns.discounted(r_TB, vn_TB, traj.ended_TB, cfg.gamma) - traj.value_TB
+
+
+def standardised(adv_TB: np.ndarray, alive: np.ndarray) -> np.ndarray:
+    """Mean 0 and standard deviation 1 over the batch's living rows."""
+    return (adv_TB - adv_TB[alive].mean()) / (adv_TB[alive].std() + 1e-8)
+
+
+def successor_values(s: State) -> np.ndarray:
+    """V(s_{t+1}): 0 after termination; after a cut by time the value of the observation that was left behind."""
+    traj, agent, cut_is_end = s.traj, s.agent, s.agent.spec.timeout_is_terminal
+    B = traj.reward_TB.shape[1]
+    memory = np.where(s.cursor.fresh_B[:, None], 0, s.cursor.memory_BM).astype(np.float32)
+    last_B = agent.value(s.worlds.obs.reshape(B, -1).copy(), memory)
+    vn_TB = np.concatenate((traj.value_TB[1:], last_B[None]))
+    for t, rows, obs, memory in [] if cut_is_end else traj.final:
+        vn_TB[t, rows] = agent.value(obs, memory)
+    vn_TB[traj.ended_TB if cut_is_end else traj.terminated_TB] = 0.0
+    return vn_TB
+
+
+def scaled_rewards(s: State) -> np.ndarray:
+    """Rewards over the running standard deviation of the discounted return, clipped to +-10."""
+    traj = s.traj
+    sums_TB = discounted_sums(traj.reward_TB, traj.ended_TB, s.cfg.gamma, s.reward_sums)
+    s.reward_scale.update(sums_TB[traj.alive_TB][:, None])
+    return np.clip(traj.reward_TB / np.sqrt(s.reward_scale.var[0] + 1e-8), -10, 10).astype(np.float32)
+
+
+def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float]:
+    """Epochs of minibatch steps on one batch, ended early when the policy has moved past target_kl."""
+    cfg, (n, obs_max) = s.cfg, load_batch(s, batch)
+    coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
+    seen: list[list[Step]] = []
+    for _ in range(cfg.epochs):
+        seen.append([])
+        for rows in np.array_split(s.shuffle.permutation(n), min(cfg.minibatches, n)):
+            seen[-1].append(take_step(s, batch, rows, coefs, lr))
+            if seen[-1][-1].stopped:
+                break
+        if seen[-1][-1].stopped:
+            break
+    now = {"optim/lr": lr, "optim/ent_coef": ent_coef}
+    counts = {"data/updates": s.counts.updates, "optim/adam_steps": s.adam.updates}
+    metrics = ppo_metrics.learning_metrics(cfg, s.agent.head, s.agent.log_std, seen, now, counts)
+    metrics["data/obs_max"] = obs_max
+    if cfg.lr_schedule == "adaptive_kl":
+        s.lr = adapted(lr, metrics["policy/kl"], cfg.target_kl or 0.01)
+    return metrics
+
+
+def load_batch(s: State, batch: Batch) -> tuple[int, float]:
+    """Hand the batch to the learner: how many samples it has (rows that are alive, or segments), largest |input|."""
+    traj, obs = s.traj, s.agent.normalised(s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1]))
+    if s.agent.memory_dim:
+        s.learner.load(batch, obs.reshape(traj.obs_TBD.shape), traj.memory_TBM, traj.fresh_TB)
+        return batch.adv.size // s.cfg.bptt, ppo_metrics.largest(obs[traj.alive_TB.reshape(-1)])
+    alive = traj.alive_TB.reshape(-1)
+    keep = slice(None) if alive.all() else alive
+    flat, obs = Batch(*(np.ascontiguousarray(x.reshape(-1, *x.shape[2:])[keep]) for x in batch)), obs[keep]
+    s.learner.load(flat, np.ascontiguousarray(obs), traj.memory_TBM, traj.fresh_TB)
+    return len(flat.adv), ppo_metrics.largest(obs)
+
+
+def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float) -> Step:
+    params, cfg = s.agent.params, s.cfg
+    weight = segment_rows(batch, rows, cfg.bptt) if s.agent.memory_dim else len(rows)
+    found = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
+    push = ppo_metrics.entropy_push(s.agent.head, params, found, coefs.ent_coef)
+    bias = ppo_metrics.critic_bias(s.agent.net, params, cfg.value_coef)
+    norm = clip_norm(params.grad, cfg.max_grad_norm)
+    step = Step(found, norm, push, bias, stopped=False)
+    if cfg.target_kl is not None and step.kl > 1.5 * cfg.target_kl:
+        return step._replace(stopped=True)
+    s.adam.step(params.flat, params.grad, lr)
+    if s.agent.head.gaussian:  # projected, not clamped in the forward pass, where a gradient would die at the bound
+        params["log_std"].detach().clamp_(cfg.log_std_min, cfg.log_std_max)
+    s.counts.updates += 1
+    return step
+
+
+def segment_rows(batch: Batch, rows: np.ndarray, bptt: int) -> float:
+    """How many of the steps in these segments were acted by a living agent."""
+    B = batch.mask.shape[1]
+    return float(batch.mask.reshape(-1, bptt, B).sum(1).reshape(-1)[rows].sum())
+
+
+def adapted(lr: float, kl: float, target: float) -> float:
+    """KL above twice the target: lr / 1.5; under half of it: lr * 1.5; kept in [1e-5, 1e-2]."""
+    if kl > 2 * target:
+        return max(1e-5, lr / 1.5)
+    return min(1e-2, lr * 1.5) if 0 < kl < target / 2 else lr

@@ -1,0 +1,150 @@
+"""How does PPO get its gradient? Three engines, one door: `gradient(rows, coefs)` fills params.grad, returns sums.
+
+FastLearner       feed-forward nets on a CPU: derivative by hand, blocks of rows shared out to threads. The bytes do not
+                  depend on the number of threads: each block has its own gradient, summed in order.
+TorchLearner      feed-forward nets on any device, by autograd.
+SequenceLearner   recurrent nets: truncated back-propagation through segments of `bptt` steps, by autograd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relab.train.kernels.crew import Crew
+from relab.train.kernels.jit import njit
+from relab.train.nets import fastmlp, losses, networks
+from relab.train.nets.heads import Head
+from relab.train.nets.losses import STATS, Batch, Coefs
+from relab.train.nets.networks import Net, Params
+
+
+class Gradient(NamedTuple):
+    """What an engine reports beside the gradient: sums in the order of losses.STATS, and the greatest ratio."""
+
+    sums: np.ndarray
+    ratio_max: float
+
+
+class FastLearner:
+    def __init__(self, net: Net, head: Head, params: Params, chunk: int, crew: Crew):
+        self.params, self.chunk, self.crew, threads = params, chunk, crew, crew.size
+        self.nets = fastmlp.layout(net, "actor"), fastmlp.layout(net, "critic")
+        self.sizes = np.array(head.sizes, np.int64)  # empty for a Gaussian
+        width = net.obs_dim + net.out_dim + 1
+        self.work = [fastmlp.workspace(chunk, *self.nets) for _ in range(threads)]
+        self.room = [np.zeros(chunk * width, np.float32) for _ in range(threads)]
+        self.partial = np.zeros((0, params.flat.numel()), np.float32)  # one gradient per block of rows
+
+    def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
+        self.batch, self.obs = batch, obs
+
+    def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
+        blocks = -(-len(rows) // self.chunk)
+        if len(self.partial) < blocks:
+            self.partial = np.zeros((blocks, self.params.flat.numel()), np.float32)
+        sums, top = np.zeros((blocks, len(STATS))), np.zeros(blocks)
+        theta, partial = self.params.flat.numpy(), self.partial[:blocks]
+
+        def work(worker: int) -> None:
+            first = (worker, self.crew.size, self.chunk)
+            ppo_blocks(
+                *first, theta, *self.nets, self.sizes, self.obs, rows, self.batch, c,
+                self.work[worker], self.room[worker], partial, sums, top,
+            )  # fmt: skip
+
+        self.crew.share(work, blocks)
+        torch.sum(torch.from_numpy(partial), 0, out=self.params.grad)
+        return Gradient(sums.sum(0), float(top.max()))
+
+
+@njit(cache=True, nogil=True)
+def ppo_blocks(first, stride, chunk, theta, actor, critic, sizes, obs, rows, batch, c, work, room, partial, sums, top):
+    """Gradients of every `stride`-th block of `chunk` rows, beginning with block `first`, into partial[block]."""
+    D, K = actor.sizes[0], actor.sizes[actor.sizes.size - 1]
+    for block in range(first, partial.shape[0], stride):
+        mine = rows[block * chunk : (block + 1) * chunk]
+        n, grad = mine.size, partial[block]
+        x, d_out, d_v = room[: n * D], room[n * D : n * (D + K)], room[n * (D + K) : n * (D + K + 1)]
+        grid = x.reshape(n, D)
+        for i in range(n):
+            for j in range(D):
+                grid[i, j] = obs[mine[i], j]
+        out, d_out_NK = fastmlp.forward(theta, actor, x, n, work), d_out.reshape(n, K)
+        if sizes.size == 0:
+            at = theta.size - K  # log_std is the last of the parameters
+            top[block] = losses.ppo_gaussian_grad(out, theta[at:], mine, batch, c, d_out_NK, grad[at:], sums[block])
+        else:
+            top[block] = losses.ppo_categorical_grad(out, sizes, mine, batch, c, d_out_NK, sums[block])
+        fastmlp.backward(theta, actor, x, n, work, d_out_NK, grad)
+        v, d_v_N1 = fastmlp.forward(theta, critic, x, n, work), d_v.reshape(n, 1)
+        losses.ppo_value_grad(v, mine, batch, c, d_v_N1, sums[block])
+        fastmlp.backward(theta, critic, x, n, work, d_v_N1, grad)
+
+
+class TorchLearner:
+    def __init__(self, net: Net, head: Head, params: Params, chunk: int):
+        self.net, self.head, self.params, self.chunk = net, head, params, chunk
+
+    def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
+        self.rows = to_device(batch, self.params)
+        self.obs = torch.from_numpy(obs).to(self.params.flat.device)
+
+    def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
+        return in_pieces(self.params, rows, self.chunk, lambda index: self.piece(index, c))
+
+    def piece(self, index: Tensor, c: Coefs) -> Gradient:
+        obs, rows = self.obs[index], {name: column[index] for name, column in self.rows.items()}
+        out, v = networks.policy(self.net, self.params, obs), networks.value(self.net, self.params, obs)
+        return backward(self.head, self.params, out, v, rows, c)
+
+
+class SequenceLearner:
+    """Rows are segments here: a sample is `bptt` steps of one agent, begun from the memory it had then."""
+
+    def __init__(self, net: Net, head: Head, params: Params, chunk: int, bptt: int):
+        self.net, self.head, self.params, self.bptt = net, head, params, bptt
+        self.chunk = max(1, chunk // bptt)
+
+    def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
+        device, cut = self.params.flat.device, lambda x: segments(torch.from_numpy(x), self.bptt)
+        self.rows = {name: segments(column, self.bptt) for name, column in to_device(batch, self.params).items()}
+        self.obs, self.fresh = cut(obs).to(device), cut(fresh).to(device)
+        self.memory = cut(memory)[0].to(device)
+
+    def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
+        return in_pieces(self.params, rows, self.chunk, lambda index: self.piece(index, c))
+
+    def piece(self, index: Tensor, c: Coefs) -> Gradient:
+        rows = {name: column[:, index] for name, column in self.rows.items()}
+        out, v, _ = networks.unroll(self.net, self.params, self.obs[:, index], self.memory[index], self.fresh[:, index])
+        return backward(self.head, self.params, out, v, rows, c)
+
+
+def in_pieces(params: Params, rows: np.ndarray, chunk: int, piece: Callable[[Tensor], Gradient]) -> Gradient:
+    """The gradient over all rows, `chunk` at a time: what autograd keeps of one piece stays small."""
+    params.grad.zero_()
+    index = torch.from_numpy(rows).to(params.flat.device)
+    found = [piece(index[i : i + chunk]) for i in range(0, len(rows), chunk)]
+    return Gradient(np.sum([f.sums for f in found], 0), max(f.ratio_max for f in found))
+
+
+def backward(head: Head, params: Params, out: Tensor, v: Tensor, rows: dict[str, Tensor], c: Coefs) -> Gradient:
+    log_std = params.named.get("log_std")
+    loss, sums, top = losses.ppo(head, out, log_std, v, rows, c)
+    loss.backward()
+    return Gradient(sums.numpy(), top)
+
+
+def to_device(batch: Batch, params: Params) -> dict[str, Tensor]:
+    return {name: torch.from_numpy(column).to(params.flat.device) for name, column in batch._asdict().items()}
+
+
+def segments(x: Tensor, bptt: int) -> Tensor:
+    """[T, B, ...] -> [bptt, S, ...], S = T/bptt * B: consecutive steps stay together."""
+    T, B = x.shape[:2]
+    return x.view(T // bptt, bptt, B, *x.shape[2:]).transpose(0, 1).reshape(bptt, -1, *x.shape[2:])

@@ -1,0 +1,183 @@
+"""gym:ID: how does any Gymnasium environment train here? N instances in this process, under the contract of every env.
+
+- The time limit is added by Worlds (the registered one unless `horizon` says otherwise), so instances are made without.
+- Each episode begins with reset(seed=s), s drawn from the world's own stream: worlds do not depend on the batch.
+- A snapshot holds the episode's seed and the actions since; restoring replays them. Exact for deterministic envs, and a
+  warning for others.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+
+from relab.config import envs as configs
+from relab.config.base import ConfigError
+from relab.record.spec import Action, Spec
+from relab.train.kernels.rng import next_u64
+
+TERMINATED, TRUNCATED = 2, 3  # end codes
+SEED_BITS = np.uint64(33)  # 31 bits are left: what every seeding scheme takes
+
+
+class Trail:
+    """The actions of each world's running episode; grows as needed."""
+
+    def __init__(self, n: int, dim: int, dtype: type) -> None:
+        self.actions: np.ndarray = np.zeros((n, 64, dim), dtype)
+
+    def append(self, i: int, at: int, action: np.ndarray) -> None:
+        if at == self.actions.shape[1]:
+            self.actions = np.concatenate([self.actions, np.zeros_like(self.actions)], axis=1)
+        self.actions[i, at] = action
+
+
+class State(NamedTuple):
+    envs: list[gymnasium.Env]  # one per world
+    trail: Trail
+    acted: np.ndarray  # int64[N]: actions since the episode began
+    seed: np.ndarray  # int64[N]: the episode's
+    obs: np.ndarray  # float32[N,D]
+    rng: np.ndarray  # uint64[N]
+
+
+def action_spec(space: spaces.Space, env_id: str) -> Action:
+    """The action space in our words; Discrete, MultiDiscrete, MultiBinary and float Box are understood."""
+    if isinstance(space, spaces.Discrete):
+        return Action("discrete", dim=1, n=(int(space.n),))
+    if isinstance(space, spaces.MultiDiscrete):
+        return Action("multi_discrete", dim=space.nvec.size, n=tuple(int(n) for n in space.nvec.flat))
+    if isinstance(space, spaces.MultiBinary):
+        size = math.prod(space.shape)
+        return Action("multi_discrete", dim=size, n=(2,) * size)
+    if isinstance(space, spaces.Box) and space.dtype.kind == "f":
+        low, high = (tuple(float(x) for x in bound.flat) for bound in (space.low, space.high))
+        return Action("continuous", dim=len(low), low=low, high=high)
+    raise ValueError(
+        f"gym:{env_id} has the action space {space}, but only Discrete, MultiDiscrete, MultiBinary and a Box of"
+        " floats can be used; put a gymnasium.ActionWrapper around it and register the result"
+    )
+
+
+def to_gym(space: spaces.Space, action: np.ndarray) -> Any:
+    """Our action components (1-D) as an element of the space."""
+    if isinstance(space, spaces.Discrete):
+        return int(action[0]) + int(space.start)
+    if isinstance(space, spaces.MultiDiscrete):
+        return (action.reshape(space.shape) + space.start).astype(space.dtype)
+    if isinstance(space, spaces.MultiBinary):
+        return action.reshape(space.shape).astype(space.dtype)
+    return np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)  # type: ignore[attr-defined]
+
+
+def obs_dim(space: spaces.Space, env_id: str) -> int:
+    if not space.is_np_flattenable:
+        raise ValueError(
+            f"gym:{env_id} has the observation space {space}, which has no fixed number of floats; put a"
+            " gymnasium.ObservationWrapper around it that makes a Box and register the result"
+        )
+    return spaces.utils.flatdim(space)
+
+
+class Gym:
+    name = "gym"
+    Params = configs.Gym
+
+    def __init__(self, params: configs.Gym | None = None) -> None:
+        self.params = params = params or configs.Gym()
+        self.id = params.name.removeprefix("gym:")
+        if "render_mode" in params.kwargs:
+            raise ValueError("`env.kwargs` must not hold render_mode; rgb_array is used where the environment has it")
+        probe = self._make(render=False)
+        self.renders = "rgb_array" in probe.metadata.get("render_modes", [])
+        self.space, self.obs_space = probe.action_space, probe.observation_space
+        registered = gymnasium.spec(probe.unwrapped.spec.id).max_episode_steps  # type: ignore[union-attr]
+        self.spec = Spec(
+            env=params.name,
+            obs_dim=obs_dim(self.obs_space, self.id),
+            action=action_spec(self.space, self.id),
+            horizon=registered if params.horizon == -1 else params.horizon or None,
+            ends=("running", "time_limit", "terminated", "truncated"),
+            renders=self.renders,
+        )
+        probe.close()
+
+    def _make(self, render: bool) -> gymnasium.Env:
+        mode = {"render_mode": "rgb_array"} if render else {}
+        try:
+            return gymnasium.make(self.id, max_episode_steps=-1, disable_env_checker=True, **self.params.kwargs, **mode)
+        except (gymnasium.error.Error, ImportError) as error:
+            raise ConfigError(f"`env=gym:{self.id}` must be an id that Gymnasium can make, but {error}") from error
+
+    def allocate(self, n: int) -> State:
+        dtype = np.float64 if self.spec.action.kind == "continuous" else np.int64
+        return State(
+            envs=[self._make(self.renders) for _ in range(n)],
+            trail=Trail(n, self.spec.action.dim, dtype),
+            acted=np.zeros(n, np.int64),
+            seed=np.zeros(n, np.int64),
+            obs=np.zeros((n, self.spec.obs_dim), np.float32),
+            rng=np.zeros(n, np.uint64),
+        )
+
+    def reset(self, state: State, worlds_N: np.ndarray) -> None:
+        for i in np.flatnonzero(worlds_N):
+            state.seed[i] = next_u64(state.rng, i) >> SEED_BITS
+            self._begin(state, int(i))
+
+    def _begin(self, state: State, i: int) -> None:
+        obs, _ = state.envs[i].reset(seed=int(state.seed[i]))
+        self._look(state, i, obs)
+        state.acted[i] = 0
+
+    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
+        action_NK = action.reshape(len(alive_NA), self.spec.action.dim)
+        for i in range(len(alive_NA)):
+            reward, terminated, truncated = self._advance(state, i, action_NK[i])
+            out.reward[i, 0] = reward
+            out.terminated[i, 0] = terminated
+            out.truncated[i, 0] = truncated and not terminated
+            out.end[i, 0] = TERMINATED if terminated else TRUNCATED if truncated else 0
+
+    def _advance(self, state: State, i: int, action_K: np.ndarray) -> tuple[float, bool, bool]:
+        state.trail.append(i, int(state.acted[i]), action_K)
+        state.acted[i] += 1
+        obs, reward, terminated, truncated, _ = state.envs[i].step(to_gym(self.space, action_K))
+        self._look(state, i, obs)
+        return float(reward), bool(terminated), bool(truncated)
+
+    def _look(self, state: State, i: int, obs: Any) -> None:
+        boxed = isinstance(self.obs_space, spaces.Box)  # flatten does the same for a Box, slower
+        state.obs[i] = np.ravel(obs) if boxed else spaces.utils.flatten(self.obs_space, obs)
+
+    def observe(self, state: State, obs_NAD: np.ndarray) -> None:
+        obs_NAD[:, 0, :] = state.obs
+
+    def render(self, state: State, i: int) -> np.ndarray:
+        return np.asarray(state.envs[i].render(), np.uint8)
+
+    def save(self, state: State) -> dict[str, np.ndarray]:
+        longest = int(state.acted.max())
+        arrays = {"acted": state.acted, "seed": state.seed, "obs": state.obs, "rng": state.rng}
+        actions = state.trail.actions[:, :longest].copy()
+        actions[np.arange(longest) >= state.acted[:, None]] = 0  # an earlier episode's: a resumed run has none
+        return arrays | {"actions": actions}
+
+    def load(self, state: State, parts: dict[str, np.ndarray], rows: np.ndarray) -> None:
+        for row, i in enumerate(rows):
+            state.rng[i], state.seed[i] = parts["rng"][row], parts["seed"][row]
+            self._begin(state, i)
+            for action_K in parts["actions"][row, : parts["acted"][row]]:
+                self._advance(state, i, action_K)
+            if not np.array_equal(state.obs[i], parts["obs"][row], equal_nan=True):
+                warnings.warn(
+                    f"{self.spec.env} did not come back to its saved state when its {state.acted[i]} actions were"
+                    f" replayed from seed {state.seed[i]}: it is not deterministic and cannot be resumed exactly",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )

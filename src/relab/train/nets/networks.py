@@ -1,0 +1,172 @@
+"""What do the networks compute? Parameters as one flat vector with named views, and two small architectures on it.
+
+Feed-forward: two separate MLPs, `actor` and `critic`.  Recurrent: one `body` MLP, a GRU or LSTM cell, two linear heads.
+All functions are pure: (net, params, inputs) -> outputs, differentiable by torch. The hand-derived twin: fastmlp.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import linear
+
+from relab.base import limits
+from relab.config.base import require
+
+
+@dataclass(frozen=True)
+class Net:
+    """The architecture: everything needed to lay out the parameters."""
+
+    obs_dim: int
+    out_dim: int  # policy outputs: logits, or means of a Gaussian
+    hidden: tuple[int, ...] = (64, 64)
+    activation: str = "tanh"
+    log_std_dim: int = 0  # state-independent log standard deviations of a Gaussian policy
+    rnn: str = "none"
+    rnn_size: int = 64
+
+    @property
+    def memory_dim(self) -> int:
+        """Numbers of memory per row: the hidden state, and the cell state beside it for an LSTM."""
+        return {"none": 0, "gru": self.rnn_size, "lstm": 2 * self.rnn_size}[self.rnn]
+
+
+class Params:
+    """Named tensors that are views of one flat vector, so that optimiser, norms and copies are single calls."""
+
+    def __init__(self, shapes: Mapping[str, tuple[int, ...]], device: str = "cpu"):
+        size = sum(math.prod(shape) for shape in shapes.values())
+        require(size <= limits.WEIGHTS, f"an agent must have at most {limits.WEIGHTS:,} weights, but `hidden`,"
+                f" `rnn_size` and what it observes make {size:,}; use smaller layers, or observe less")  # fmt: skip
+        self.flat = torch.zeros(size, device=device)
+        self.grad = torch.zeros(size, device=device)
+        self.named = split(self.flat, shapes)
+        self.grads = split(self.grad, shapes)
+        for name, tensor in self.named.items():
+            tensor.requires_grad_()
+            tensor.grad = self.grads[name]  # autograd adds into the flat gradient, in place
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.named[name]
+
+    def load(self, values: Mapping[str, np.ndarray]) -> None:
+        """Copy values in by name, all or none; a missing name or another shape is an error with both shapes."""
+        for name, tensor in self.named.items():
+            if name not in values:
+                have = ", ".join(sorted(values))
+                raise KeyError(f"parameter `{name}` is missing from the checkpoint; it has: {have}")
+            if tuple(values[name].shape) != tuple(tensor.shape):
+                raise ValueError(
+                    f"parameter `{name}` has shape {tuple(tensor.shape)} by the config,"
+                    f" but the checkpoint holds {tuple(values[name].shape)}; `hidden`, `rnn_size` or the env changed"
+                )
+        for name, tensor in self.named.items():
+            tensor.detach().copy_(torch.from_numpy(np.ascontiguousarray(values[name])))
+
+
+def split(flat: Tensor, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Tensor]:
+    views, at = {}, 0
+    for name, shape in shapes.items():
+        n = int(np.prod(shape))
+        views[name] = flat[at : at + n].view(shape)
+        at += n
+    return views
+
+
+def mlp_shapes(prefix: str, sizes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    shapes: dict[str, tuple[int, ...]] = {}
+    for i, (n_in, n_out) in enumerate(pairwise(sizes)):
+        shapes[f"{prefix}/{i}/weight"], shapes[f"{prefix}/{i}/bias"] = (n_out, n_in), (n_out,)
+    return shapes
+
+
+def shapes(net: Net) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of every parameter, in the order of the flat vector."""
+    if net.rnn == "none":
+        found = mlp_shapes("actor", (net.obs_dim, *net.hidden, net.out_dim))
+        found |= mlp_shapes("critic", (net.obs_dim, *net.hidden, 1))
+    else:
+        gates = {"gru": 3, "lstm": 4}[net.rnn] * net.rnn_size
+        found = mlp_shapes("body", (net.obs_dim, *net.hidden))
+        found |= {"rnn/input": (gates, (net.obs_dim, *net.hidden)[-1]), "rnn/hidden": (gates, net.rnn_size)}
+        found |= {"rnn/input_bias": (gates,), "rnn/hidden_bias": (gates,)}
+        found |= mlp_shapes("actor", (net.rnn_size, net.out_dim)) | mlp_shapes("critic", (net.rnn_size, 1))
+    if net.log_std_dim:
+        found["log_std"] = (net.log_std_dim,)
+    return found
+
+
+def init(net: Net, rng: np.random.Generator, log_std: float = 0.0, device: str = "cpu") -> Params:
+    """Orthogonal weights, zero biases: gain sqrt(2) inside, 0.01 for the policy's last layer, 1 for the value's."""
+    params = Params(shapes(net), device)
+    last = {f"actor/{depth(net, 'actor')}/weight": 0.01, f"critic/{depth(net, 'critic')}/weight": 1.0}
+    for name, tensor in params.named.items():
+        if tensor.dim() == 2:
+            gain = last.get(name, 1.0 if name.startswith("rnn") else 2.0**0.5)
+            tensor.detach().copy_(torch.from_numpy(orthogonal(rng, *tensor.shape) * gain))
+        elif name == "log_std":
+            tensor.detach().fill_(log_std)
+    return params
+
+
+def depth(net: Net, prefix: str) -> int:
+    """Index of the last layer of `actor` or `critic`."""
+    return max(int(name.split("/")[1]) for name in shapes(net) if name.startswith(prefix))
+
+
+def orthogonal(rng: np.random.Generator, rows: int, cols: int) -> np.ndarray:
+    """A matrix with orthonormal rows or columns, whichever are fewer (QR of a Gaussian, signs made unique)."""
+    q, r = np.linalg.qr(rng.standard_normal((max(rows, cols), min(rows, cols))))
+    q = q * np.sign(np.diag(r))
+    return (q if rows >= cols else q.T).astype(np.float32)
+
+
+def mlp(params: Params, prefix: str, x: Tensor, layers: int, activation: str, last_linear: bool = True) -> Tensor:
+    act = torch.tanh if activation == "tanh" else torch.relu
+    for i in range(layers):
+        x = linear(x, params[f"{prefix}/{i}/weight"], params[f"{prefix}/{i}/bias"])
+        if i + 1 < layers or not last_linear:
+            x = act(x)
+    return x
+
+
+def policy(net: Net, params: Params, obs: Tensor) -> Tensor:
+    """Policy outputs of a feed-forward net: [..., obs_dim] -> [..., out_dim]."""
+    return mlp(params, "actor", obs, len(net.hidden) + 1, net.activation)
+
+
+def value(net: Net, params: Params, obs: Tensor) -> Tensor:
+    """State values of a feed-forward net: [..., obs_dim] -> [...]."""
+    return mlp(params, "critic", obs, len(net.hidden) + 1, net.activation).squeeze(-1)
+
+
+def unroll(
+    net: Net, params: Params, obs_TBD: Tensor, memory_BM: Tensor, fresh_TB: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Run a recurrent net over time: (policy outputs [T,B,·], values [T,B], memory after the last step [B,M]).
+
+    `fresh_TB` marks the first step of an episode: the memory is cleared before it.
+    """
+    x_TBH = mlp(params, "body", obs_TBD, len(net.hidden), net.activation, last_linear=False)
+    keep_TB1 = 1.0 - fresh_TB.unsqueeze(-1).to(x_TBH.dtype)
+    hidden = []
+    for x_BH, keep_B1 in zip(x_TBH, keep_TB1):
+        memory_BM = cell(net, params, x_BH, memory_BM * keep_B1)
+        hidden.append(memory_BM[:, : net.rnn_size])
+    h_TBH = torch.stack(hidden)
+    return mlp(params, "actor", h_TBH, 1, ""), mlp(params, "critic", h_TBH, 1, "").squeeze(-1), memory_BM
+
+
+def cell(net: Net, params: Params, x: Tensor, memory: Tensor) -> Tensor:
+    weights = (params["rnn/input"], params["rnn/hidden"], params["rnn/input_bias"], params["rnn/hidden_bias"])
+    if net.rnn == "gru":
+        return torch.gru_cell(x, memory, *weights)
+    h, c = torch.lstm_cell(x, list(memory.split(net.rnn_size, dim=1)), *weights)
+    return torch.cat((h, c), dim=1)

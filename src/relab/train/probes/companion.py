@@ -1,0 +1,83 @@
+"""When are probes asked during training? On a schedule, when the loss stands still, and after the last iteration.
+
+They read the state and draw from streams of their own, so that a run's metrics are the same bytes with and without.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from relab.config import registry
+from relab.config.base import require
+from relab.config.probes import Plateau
+from relab.config.run import Run
+from relab.train import probes
+from relab.train.probes.result import ProbeResult
+from relab.train.probes.round import Room, Round
+
+LOSS = "value/td_loss"
+
+
+class ProbeCompanion:
+    """Goes along with the training loop (train.Companion)."""
+
+    def __init__(self, cfg: Run, env: Any):
+        known = probes.of(cfg.algo.name)
+        require(bool(known), f"`probes` is set, but {cfg.algo.name} has none; set probes=null")
+        assert cfg.probes is not None, "made only for runs with probes"
+        self.cfg, self.env, self.last = cfg.probes, env, cfg.iterations
+        self.names = [name for name in known if getattr(cfg.probes, name).enabled]
+        self.memory: dict[str, Any] = {}
+        self.room = Room()
+        self.losses: list[float] = []
+        self.asked = -self.cfg.plateau.cooldown  # iteration of the last round that a plateau asked for
+
+    def before(self, trainer: Any) -> None: ...
+
+    def after(self, trainer: Any, metrics: dict[str, float]) -> None:
+        iteration = int(metrics["data/iteration"])
+        self.losses = [*self.losses, metrics[LOSS]][-self.cfg.plateau.window :]
+        why = self.due(iteration)
+        if why:
+            at = Round(self.env, trainer.state, self.cfg, self.memory, self.room)
+            for found in ask(at, self.names):
+                trainer.record.append_probe(found.row(trainer.step, iteration) | {"asked_by": why})
+
+    def due(self, iteration: int) -> str:
+        """Why probes are asked for after this iteration; empty: they are not."""
+        every, plateau = self.cfg.every, self.cfg.plateau
+        if iteration == self.last or (every and iteration > 1 and (iteration - 1) % every == 0):
+            return "schedule"
+        ready = iteration >= plateau.min_iter and iteration - self.asked >= plateau.cooldown
+        if plateau.enabled and ready and len(self.losses) == plateau.window and stands_still(self.losses, plateau):
+            self.asked = iteration
+            return "plateau"
+        return ""
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"losses": list(self.losses), "asked": self.asked, **self.memory}
+
+    def load(self, tree: dict[str, Any]) -> None:
+        self.losses, self.asked = list(tree["losses"]), int(tree["asked"])
+        self.memory = {key: tree[key] for key in ("w_sharp", "step_scale") if key in tree}
+
+
+def ask(at: Round, names: list[str]) -> list[ProbeResult]:
+    """The results of some probes, in order."""
+    return [found for name in names for found in registry.load(probes.PROBES[name][0])(at)]
+
+
+def stands_still(losses: list[float], cfg: Plateau) -> bool:
+    """Whether the slope is under z of its own standard errors: relative to the noise, whatever the loss's size."""
+    y = np.array(losses)
+    x = np.arange(len(y)) - (len(y) - 1) / 2
+    slope = float(x @ y / (x @ x))
+    rest = y - y.mean() - slope * x
+    error = float(np.sqrt(rest @ rest / (len(y) - 2) / (x @ x)))
+    return bool(np.isfinite(y).all()) and abs(slope) <= cfg.z * error
+
+
+def make(cfg: Run, env: Any, fresh: bool = True) -> ProbeCompanion:
+    return ProbeCompanion(cfg, env)

@@ -1,0 +1,285 @@
+"""What happens when a policy meets an environment? collect() for learning, evaluate() for judging, and nothing else.
+
+Rows: B = worlds x agents. Everything a policy needs to act on rows is a `Policy`; both doors go through its `act`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from relab.record.spec import Action, Spec
+from relab.train.envs.base import Env, Episodes, Worlds
+from relab.train.envs.check_static import EnvError
+from relab.train.kernels.rng import fill_uniform, mix
+
+Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
+STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
+
+
+class Policy(Protocol):
+    """Observations in, actions out. Row b draws from rng_B[b] alone; the first n_mode rows take the mode."""
+
+    memory_dim: int
+
+    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted: ...
+
+    def to_env(self, action: np.ndarray) -> np.ndarray: ...
+
+
+@dataclass
+class Acted:
+    """What acting gave: raw actions with their log-probabilities, and the memory after (arrays may be reused: copy)."""
+
+    action: np.ndarray  # [B, dim]
+    logp: np.ndarray  # [B]
+    memory: np.ndarray  # [B, M]
+    value: np.ndarray | None = None  # [B], where acting computes it anyway (recurrent nets)
+
+
+@dataclass
+class Trajectory:
+    """T steps of B rows. Index t holds what was seen and done at t, `final` the observations a time cut left behind."""
+
+    obs_TBD: np.ndarray
+    action_TBK: np.ndarray
+    logp_TB: np.ndarray
+    value_TB: np.ndarray  # filled by acting (recurrent nets) or by the learner
+    reward_TB: np.ndarray
+    terminated_TB: np.ndarray
+    truncated_TB: np.ndarray
+    alive_TB: np.ndarray  # acted at t; False rows are masked from everything
+    fresh_TB: np.ndarray  # first step of an episode
+    memory_TBM: np.ndarray  # memory before acting at t
+    final: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)  # t, rows, obs, memory
+    episodes: list[Episodes] = field(default_factory=list)
+
+    @classmethod
+    def allocate(cls, steps: int, spec: Spec, worlds: int, action_row: np.ndarray, memory_dim: int) -> Trajectory:
+        def zeros(dtype: Any, *more: int) -> np.ndarray:
+            return np.zeros((steps, worlds * spec.agents, *more), dtype)
+
+        logp, value, reward = zeros(np.float32), zeros(np.float32), zeros(np.float32)
+        terminated, truncated, alive, fresh = zeros(bool), zeros(bool), zeros(bool), zeros(bool)
+        obs, action = zeros(np.float32, spec.obs_dim), zeros(action_row.dtype, *action_row.shape[1:])
+        memory = zeros(np.float32, memory_dim)
+        return cls(obs, action, logp, value, reward, terminated, truncated, alive, fresh, memory)
+
+    @property
+    def ended_TB(self) -> np.ndarray:
+        return self.terminated_TB | self.truncated_TB
+
+
+@dataclass
+class Cursor:
+    """Where collection stands between two batches: memories, who starts an episode, each row's action stream."""
+
+    memory_BM: np.ndarray
+    fresh_B: np.ndarray
+    rng_B: np.ndarray
+
+
+def start(worlds: Worlds, policy: Policy, action_seeds: np.ndarray) -> Cursor:
+    rows = action_seeds.size
+    return Cursor(np.zeros((rows, policy.memory_dim), np.float32), np.ones(rows, bool), mix(action_seeds))
+
+
+def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
+    """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on."""
+    T, B = traj.reward_TB.shape
+    shape = action_shape(worlds.env.spec.action, worlds.n, worlds.env.spec.agents)
+    traj.final.clear()
+    traj.episodes.clear()
+    traj.terminated_TB[:], traj.truncated_TB[:] = False, False
+    for t in range(T):
+        cursor.memory_BM[cursor.fresh_B] = 0.0
+        traj.obs_TBD[t] = worlds.obs.reshape(B, -1)
+        traj.alive_TB[t], traj.fresh_TB[t] = worlds.alive.reshape(B), cursor.fresh_B
+        if policy.memory_dim:
+            traj.memory_TBM[t] = cursor.memory_BM
+        acted = policy.act(traj.obs_TBD[t], cursor.memory_BM, cursor.rng_B)
+        traj.action_TBK[t], traj.logp_TB[t], cursor.memory_BM = acted.action, acted.logp, acted.memory
+        if acted.value is not None:
+            traj.value_TB[t] = acted.value
+        step = worlds.step(policy.to_env(acted.action).reshape(shape))
+        traj.reward_TB[t] = step.reward.reshape(B)
+        if step.episodes is None:
+            cursor.fresh_B[:] = False
+            continue
+        note_ends(traj, t, step, cursor)
+    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
+        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
+
+
+def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray) -> None:
+    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does."""
+    if np.isfinite(x_TBD).all():
+        return
+    bad_TB = ~np.isfinite(x_TBD).all(-1) & alive_TB  # what a dead agent sees is nobody's business
+    for t, row in np.argwhere(bad_TB)[:1]:
+        world, agent = divmod(int(row), spec.agents)
+        value = x_TBD[t, row][~np.isfinite(x_TBD[t, row])][0]
+        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, {t + 1} steps into a batch"))
+
+
+def not_finite(spec: Spec, what: str, value: float, where: str) -> str:
+    return (f"every {what} must be a finite number (of 32 bits), but {spec.env} gave {value} {where}; mend the"
+            " environment (relab.train.envs.check.check_env looks for the cause), or bound it there")  # fmt: skip
+
+
+def note_ends(traj: Trajectory, t: int, step: Any, cursor: Cursor) -> None:
+    """Book the episodes that ended at t: flags, what a time cut left behind, and which rows start anew."""
+    B = traj.reward_TB.shape[1]
+    traj.terminated_TB[t], traj.truncated_TB[t] = step.terminated.reshape(B), step.truncated.reshape(B)
+    traj.episodes.append(step.episodes)
+    cut = np.flatnonzero(traj.truncated_TB[t])
+    if cut.size:
+        traj.final.append((t, cut, step.final_obs.reshape(B, -1)[cut], cursor.memory_BM[cut]))
+    was_over = traj.terminated_TB[t] | traj.truncated_TB[t] | ~traj.alive_TB[t]
+    cursor.fresh_B = step.alive.reshape(B) & was_over
+
+
+def action_shape(action: Action, worlds: int, agents: int) -> tuple[int, ...]:
+    """The shape the environment contract asks for: [N,A] for one discrete choice, else [N,A,K]."""
+    return (worlds, agents) if action.kind == "discrete" else (worlds, agents, action.dim)
+
+
+@dataclass
+class Evaluation:
+    """Episodes per mode, in the order of the seeds, and the world steps they took."""
+
+    # rows of {"seed", "return", "length", "success", "end"}, with "agent" where there are several
+    episodes: dict[str, list[dict[str, Any]]]
+    sim_steps: int
+
+    def returns(self, mode: str) -> np.ndarray:
+        """One per row of `episodes`; NaN where an episode never ended, and for slots that are not used."""
+        return np.array([episode["return"] for episode in self.episodes[mode]])
+
+    def world_means(self, mode: str) -> np.ndarray:
+        """Mean return of each world's agents, which share an episode and are one sample; NaN where one never ended."""
+        worlds: dict[int, list[float]] = {}
+        for episode in self.played(mode):
+            worlds.setdefault(episode["seed"], []).append(episode["return"])
+        return np.array([np.mean(returns) for returns in worlds.values()])
+
+    def played(self, mode: str) -> list[dict[str, Any]]:
+        return [episode for episode in self.episodes[mode] if episode["end"] != "unused"]
+
+
+def evaluate(
+    env: Env,
+    policy: Policy,
+    seeds: np.ndarray,
+    modes: Sequence[str] = ("det", "sampled"),
+    frames: Frames | None = None,
+    worlds: Worlds | None = None,
+    cap: int = STEP_CAP,
+) -> Evaluation:
+    """The first episode of every agent in len(seeds) worlds, with the policy's mode ("det") and with sampled actions.
+
+    Both run side by side from the same seeds, so their gap is paired. `worlds` saves making new ones each time.
+    """
+    if not set(modes) <= {"det", "sampled"}:
+        raise ValueError(f"the modes of an evaluation are det and sampled, but got {', '.join(modes)}")
+    modes = sorted(modes)  # the rows that take the mode come first
+    n, A = len(seeds), env.spec.agents
+    all_seeds = np.concatenate([seeds for _ in modes])
+    worlds = worlds or Worlds(env, len(all_seeds))
+    before = worlds.sim_steps
+    worlds.reset(all_seeds)
+    noise = mix(np.repeat(mix(all_seeds), A) + np.tile(np.arange(A, dtype=np.uint64), len(all_seeds)))
+    first = first_episodes(worlds, policy, noise, n * A * ("det" in modes), frames, cap)
+    for i, j in np.argwhere(~np.isfinite(first["ret"]))[:1]:
+        where = f"as the sum of an episode of {first['length'][i, j]} steps, with seed {all_seeds[i]}"
+        raise EnvError(not_finite(env.spec, "reward", first["ret"][i, j], where))
+    rows = [describe(env.spec, first, i, j, all_seeds[i]) for i in range(len(all_seeds)) for j in range(A)]
+    parts = {mode: rows[k * n * A : (k + 1) * n * A] for k, mode in enumerate(modes)}
+    return Evaluation(parts, worlds.sim_steps - before)
+
+
+def first_episodes(
+    worlds: Worlds, policy: Policy, rng_B: np.ndarray, n_mode: int, frames: Frames | None, cap: int
+) -> dict[str, np.ndarray]:
+    """Run until each agent's first episode is over; later episodes in the same slot are not counted."""
+    N, A = worlds.n, worlds.env.spec.agents
+    shape = action_shape(worlds.env.spec.action, N, A)
+    found = {"ret": np.zeros((N, A)), "length": np.zeros((N, A), np.int64), "end": np.zeros((N, A), np.int64)}
+    found |= {"success": np.zeros((N, A), bool), "info": np.zeros((len(worlds.env.spec.channels), N, A))}
+    waiting = worlds.alive.copy()  # slots that are not used never have an episode
+    found["used"] = waiting.copy()
+    memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
+    for _ in range(min(worlds.env.spec.horizon or cap, cap)):
+        if frames is not None:
+            frames(worlds, waiting)
+        memory[fresh] = 0.0
+        acted = policy.act(worlds.obs.reshape(N * A, -1), memory, rng_B, n_mode)
+        memory, alive = acted.memory, worlds.alive.reshape(-1).copy()
+        step = worlds.step(policy.to_env(acted.action).reshape(shape))
+        fresh[:] = False
+        if step.episodes is not None:
+            take(found, waiting, step.episodes)
+            over = (step.terminated | step.truncated).reshape(-1) | ~alive
+            fresh = step.alive.reshape(-1) & over
+        if not waiting.any():
+            break
+    found["waiting"] = waiting
+    found["length"][waiting] = worlds.book.length[waiting]
+    return found
+
+
+def take(found: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> None:
+    new = waiting[ended.world, ended.agent]
+    at = ended.world[new], ended.agent[new]
+    for key in ("ret", "length", "end"):
+        found[key][at] = getattr(ended, key)[new]
+    if ended.success is not None:
+        found["success"][at] = ended.success[new]
+    found["info"][:, at[0], at[1]] = ended.info[:, new]
+    waiting[at] = False
+
+
+def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.uint64) -> dict[str, Any]:
+    """One episode as the record keeps it; where none ended ("cap") or none began ("unused") there is no return."""
+    used, open_end = bool(first["used"][i, j]), bool(first["waiting"][i, j])
+    row: dict[str, Any] = {"seed": int(seed)}
+    if spec.agents > 1:
+        row["agent"] = j
+    row["return"] = float(first["ret"][i, j]) if used and not open_end else float("nan")
+    row["length"] = int(first["length"][i, j])
+    row["success"] = bool(first["success"][i, j]) if used and spec.success_ends else None
+    row["end"] = "unused" if not used else "cap" if open_end else spec.ends[int(first["end"][i, j])]
+    if spec.channels:
+        row["info"] = {c.name: float(first["info"][k, i, j]) for k, c in enumerate(spec.channels)}
+    return row
+
+
+class RandomPolicy:
+    """Uniform over the action space: the baseline every result is held against."""
+
+    memory_dim = 0
+
+    def __init__(self, action: Action):
+        self.action = action
+
+    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
+        u = np.empty((len(obs_BD), self.action.dim))
+        fill_uniform(rng_B, u)
+        if self.action.kind == "continuous":
+            low, high = self.ends()
+            return Acted((low + u * (high - low)).astype(np.float32), np.zeros(len(u)), memory_BM)
+        return Acted((u * np.array(self.action.n)).astype(np.int64), np.zeros(len(u)), memory_BM)
+
+    def to_env(self, action: np.ndarray) -> np.ndarray:
+        return action
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The box to draw from; where a bound is missing, 10, or 10 past the other bound, takes its place."""
+        low, high = np.array(self.action.low), np.array(self.action.high)
+        return (
+            np.where(np.isfinite(low), low, np.minimum(-10, high - 10)),
+            np.where(np.isfinite(high), high, np.maximum(10, low + 10)),
+        )

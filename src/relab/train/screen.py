@@ -1,0 +1,181 @@
+"""What is seen while a run trains? A live line on a terminal, plain lines elsewhere, JSON lines for programs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from relab.base import terminal
+from relab.base.jsonl import encode
+from relab.base.text import count, duration, number
+
+PLAIN_EVERY_S = 2.0
+LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
+
+
+class Screen(Protocol):
+    def start(self, facts: Mapping[str, Any]) -> None: ...
+    def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def evaluation(self, row: Mapping[str, Any]) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self, facts: Mapping[str, Any]) -> None: ...
+
+
+def choose(as_json: bool, quiet: bool = False) -> Screen:
+    if as_json:
+        return JsonLines()
+    if quiet:
+        return Silent()
+    return Live() if terminal.listener().isatty() else Plain()
+
+
+class Silent:
+    def start(self, facts: Mapping[str, Any]) -> None: ...
+    def iteration(self, row: Mapping[str, Any]) -> None: ...
+    def evaluation(self, row: Mapping[str, Any]) -> None: ...
+    def note(self, text: str) -> None: ...
+    def end(self, facts: Mapping[str, Any]) -> None: ...
+
+
+class JsonLines:
+    """One JSON object per line, `kind` first; numbers that are not finite as in the record."""
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.write("start", facts)
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.write("iteration", row)
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        self.write("evaluation", row)
+
+    def note(self, text: str) -> None:
+        self.write("note", {"text": text})
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        self.write("end", facts)
+
+    def write(self, kind: str, row: Mapping[str, Any]) -> None:
+        say(terminal.harmless(encode({"kind": kind, **row}).decode(), as_json=True))
+
+
+class Plain:
+    """Lines for logs and pipes: a header, a line every few seconds, a line per evaluation, a summary."""
+
+    def __init__(self) -> None:
+        self.last = 0.0
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        say("\n".join(header(facts)) + "\n")
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        if time.monotonic() - self.last >= PLAIN_EVERY_S:
+            self.last = time.monotonic()
+            say(status_line(row) + "\n")
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        say(evaluation_line(row) + "\n")
+
+    def note(self, text: str) -> None:
+        say(text + "\n")
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        say("\n".join(footer(facts)) + "\n")
+
+
+class Live:
+    """A terminal: the last line is drawn over and over, everything else scrolls up above it."""
+
+    def __init__(self) -> None:
+        self.last, self.width = 0.0, 0
+
+    def start(self, facts: Mapping[str, Any]) -> None:
+        self.above("\n".join(header(facts)))
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        if time.monotonic() - self.last >= 0.1:
+            self.last = time.monotonic()
+            share = min(1.0, row["step"] / row["total_steps"])
+            line = f"{bar(share)} {status_line(row)}"
+            with terminal.as_is():
+                say("\r" + line.ljust(self.width))
+            self.width = len(line)
+
+    def evaluation(self, row: Mapping[str, Any]) -> None:
+        self.above(evaluation_line(row))
+
+    def note(self, text: str) -> None:
+        self.above(text)
+
+    def end(self, facts: Mapping[str, Any]) -> None:
+        self.above("\n".join(footer(facts)))
+
+    def above(self, text: str) -> None:
+        with terminal.as_is():
+            say("\r" + " " * self.width + "\r")
+        say(text + "\n")
+        self.width = 0
+
+
+def say(text: str) -> None:
+    """To standard output, at once; where nobody can read it (any more), the run goes on without a listener."""
+    out = terminal.listener()
+    out.write(text)
+    out.flush()
+
+
+def bar(share: float, cells: int = 20) -> str:
+    full = round(share * cells)
+    return "█" * full + "░" * (cells - full)
+
+
+def header(facts: Mapping[str, Any]) -> list[str]:
+    """Which run this is, and the numbers that follow from its config."""
+    derived = ", ".join(f"{LABELS.get(name, name)} {number(value)}" for name, value in facts["derived"].items())
+    lines = [f"{facts['name']}  {facts['algo']} on {facts['env']}, seed {facts['seed']}, config {facts['config_hash']}"]
+    lines.append(f"  {derived}")
+    random = facts.get("random")
+    if random and random.get("return_mean") is not None:
+        mean, sd = number(random["return_mean"]), number(random["return_std"])
+        lines.append(f"  random policy: return {mean} (sd {sd}, {random['n']} episodes)")
+    elif random and random.get("cut"):
+        lines.append(f"  random policy: no return; {random['cut']} of {random['n']} episodes were not over after"
+                     f" {count(random['cap'])} steps")  # fmt: skip
+    return lines
+
+
+def status_line(row: Mapping[str, Any]) -> str:
+    parts = [f"{count(row['step'])}/{count(row['total_steps'])} steps", f"{count(row['sps'])}/s"]
+    if row.get("return") is not None:
+        parts.append(f"return {number(row['return'])}")
+    if row.get("eta_s") is not None:
+        parts.append(f"ETA {duration(row['eta_s'])}")
+    return "  ".join(parts)
+
+
+def evaluation_line(row: Mapping[str, Any]) -> str:
+    modes = ", ".join(f"{mode} {earned(x['mean'], x['noise'])}" for mode, x in row["modes"].items())
+    best = "  best so far" if row["best"] else ""
+    how = f"mean ± SE, {row['n']} episodes each" if row["n"] > 1 else "1 episode each, which has no standard error"
+    return f"  eval at {count(row['step'])}: return {modes} ({how}){best}"
+
+
+def earned(mean: float, noise: float) -> str:
+    """A mean return with its standard error, as far as there are any: open episodes have no return."""
+    if math.isnan(mean):
+        return "unknown"
+    return f"{number(mean)} ± {number(noise)}" if math.isfinite(noise) else number(mean)
+
+
+def footer(facts: Mapping[str, Any]) -> list[str]:
+    next_ = [f"  next: {command}" for command in facts["next"]]
+    return [f"{facts['status']}: {facts['why']}; {work(facts)}", f"  record: {facts['folder']}", *next_]
+
+
+def work(facts: Mapping[str, Any]) -> str:
+    """Steps, seconds and speed of one session: those before a resume took time that nobody measured here."""
+    began, step = facts.get("began_step", 0), facts["step"]
+    done = f"{count(step - began)} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
+    return f"{done} since the resume, {count(step)} in all" if began else done

@@ -1,0 +1,315 @@
+"""What does a schedule do to a run? It sets stages before an iteration, evaluates after it, and lets gates decide.
+
+`before` hands the stage to the training environment: it holds from each world's next reset on, no world is cut short
+for it. `after` counts the starts that were used, looks at alerts, and every `every` iterations plays a
+multi-evaluation: worlds of its own, with parameters and a stage of their own, on seeds of the stream `multi/ITERATION`.
+All of it is numbers of the record and state of the checkpoint, so a killed run decides the same again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from relab.base.near import hint as near_hint
+from relab.base.streams import world_seeds
+from relab.config import layers, registry
+from relab.config.base import ConfigError
+from relab.config.run import Run
+from relab.schedules import course as courses
+from relab.schedules import evaluated
+from relab.schedules.evaluated import Episode
+from relab.schedules.gate import GateState, ScheduleError
+from relab.schedules.schedule import MultiEval, Schedule, from_mapping
+from relab.schedules.sources import files_of, read_starts
+from relab.schedules.stage import MINED, Plan, next_starts
+from relab.train import rollout
+from relab.train.envs.base import Worlds
+from relab.train.kernels.rng import mix
+
+Trainer = Any  # of relab.train.loop, which stands above: its state, record, progress and step are used
+NOT_DEAD = ("time_limit", "cap", "unused")
+STARTS = "starts"
+
+
+def make(cfg: Run, env: Any, fresh: bool = True) -> Steering:
+    """The companion of a run with a schedule; ConfigError where the schedule and the environment do not fit.
+
+    `fresh`: files of starts are read; else they come from a checkpoint, and no file is opened.
+    """
+    try:
+        schedule = courses.with_total(from_mapping(cfg.schedule or {}), cfg.iterations)
+        sources = {name: read_starts(name) for name in files_of(schedule)} if fresh else {}
+    except ScheduleError as error:
+        raise ConfigError(f"`schedule`: {error}") from None
+    total = schedule.total or 0
+    layers.require(cfg.iterations >= total, f"`schedule.total` = {total} iterations must fit into `total_steps`, but"
+                   f" {cfg.total_steps:,} steps of {cfg.batch:,} rows are {cfg.iterations} where all agents live; set"
+                   f" total_steps={total * cfg.batch}")  # fmt: skip
+    layers.require(
+        bool(schedule), "`schedule` sets nothing: it needs a curriculum, queues, phases, gates or multi_eval"
+    )
+    found = Steering(cfg, env, schedule, sources)
+    found.check()
+    found.apply(1)  # the worlds begin before the first iteration
+    return found
+
+
+class Steering:
+    """A schedule and where it stands; goes along with the training loop."""
+
+    def __init__(self, cfg: Run, env: Any, schedule: Schedule, sources: Mapping[str, np.ndarray]):
+        self.cfg, self.env, self.schedule, self.sources = cfg, env, schedule, dict(sources)
+        self.keys: tuple[str, ...] = getattr(env, "stage_keys", ())  # optional in the contract
+        self.course = courses.Course(schedule, cfg.algo.envs)
+        self.judge = Judge(cfg, env, schedule.multi_eval) if schedule.multi_eval else None
+        self.told: dict[str, str] = {}  # what was on when an event last said so
+        self.started = False  # before the first iteration; the worlds' first starts count to it
+        self.mark = 0  # worlds begun before this iteration
+
+    def check(self) -> None:
+        """Does every key exist, does every gate get its numbers, does every stage say the same?"""
+        plan, first = self.schedule.curriculum, self.keys[0] if self.keys else ""
+        rows = [plan.values(k, plan.key or first) for k in range(len(plan.stages))] if plan else []
+        asked = {key for row in rows for key in row} | set(self.course.stage(1, first))
+        asked |= {self.key_of(queue) for queue in self.schedule.queues}
+        name, unknown = self.env.spec.env, sorted(asked - set(self.keys))
+        can = f"can be set: {', '.join(self.keys)}" if self.keys else "has no stages (stage_keys and set_stage)"
+        layers.require(not unknown, f"`schedule` sets {', '.join(map(repr, unknown))}, but of {name} {can}")
+        layers.require(all(set(row) == set(rows[0]) for row in rows),
+                       "every stage of `schedule.curriculum` must set the same keys, but they differ")  # fmt: skip
+        layers.require(not (self.schedule.gates and self.schedule.every is None),
+                       "`schedule.gates` are checked every so many iterations: set `schedule.every`")  # fmt: skip
+        layers.require(self.judge is None or self.schedule.every is not None,
+                       "`schedule.multi_eval` runs every so many iterations: set `schedule.every`")  # fmt: skip
+        self.check_metrics()
+        self.try_stages()
+
+    def try_stages(self) -> None:
+        """Hand every stage to the environment once: a value it refuses must not end the run in the middle."""
+        plan, steps = self.schedule.curriculum, [1]
+        if plan:
+            steps = [start + 1 for start in plan.starts]
+        for gate in self.schedule.gates:
+            for stage in range((gate.last or 0) + 1):
+                self.course.gates[gate.name] = GateState(stage)
+                for iteration in steps:
+                    self.apply(iteration)
+            self.course.gates[gate.name] = GateState()
+        for iteration in steps:
+            self.apply(iteration)
+
+    def check_metrics(self) -> None:
+        """A gate or alert on a number that never comes would be silent for ever."""
+        from relab.record import glossary
+
+        own = {f"multi/{name}" for name in self.judge.names()} if self.judge else set()
+        traced = {f"schedule/{name}" for name in (*self.course.trace(1), *self.course.streaks())}
+        known = [*own, *traced, *(n for n in glossary.METRICS if not n.startswith(("multi/", "time/")))]
+        asked = [c for g in self.schedule.gates for c in (*g.success, *g.failure)]
+        for condition in (*asked, *(alert.when for alert in self.schedule.alerts)):
+            word = condition.metric
+            found = math.isfinite(courses.lookup(dict.fromkeys(known, 0.0), word)) or word.startswith("env/")
+            hint = "" if own else "; `schedule.multi_eval` is not set"
+            near = "" if found else near_hint(word, [n.rpartition("/")[2] for n in known])
+            layers.require(found, f"`{condition}`: no such number{near}{hint}")
+
+    def key_of(self, queue: Plan) -> str:
+        return queue.key or STARTS
+
+    # ---- Before an iteration
+
+    def before(self, trainer: Trainer) -> None:
+        iteration = trainer.state.counts.iteration + 1
+        self.mark = trainer.state.worlds.begun if self.started else 0
+        self.started = True
+        self.apply(iteration)
+        self.tell(trainer, iteration)
+
+    def apply(self, iteration: int) -> None:
+        """Hand everything that is on to the environment, changed or not: a resumed run needs it anew."""
+        if self.keys:
+            self.env.set_stage(self.values(iteration))
+
+    def values(self, iteration: int) -> dict[str, Any]:
+        found = self.course.stage(iteration, self.keys[0] if self.keys else "")
+        return found | {self.key_of(queue): self.starts(queue) for queue in self.schedule.queues}
+
+    def starts(self, queue: Plan) -> np.ndarray:
+        """The next entries of a queue, one for each world; none where it is over or its source is empty so far."""
+        place = self.course.place(queue)
+        source = queue.stages[place.stage].source
+        mined = np.array(self.course.mined, np.float64).reshape(-1, 2)
+        known = mined if source == MINED else self.sources.get(source, np.zeros((0, 2)))
+        rows = [] if place.over else next_starts(queue, self.course.used[queue.name], self.course.worlds, len(known))
+        return known[rows].reshape(-1, 2)
+
+    def tell(self, trainer: Trainer, iteration: int) -> None:
+        """An event for each part of the schedule that moved."""
+        now, before = self.course.labels(iteration), self.told
+        shown = {key: value for key, value in self.values(iteration).items() if not isinstance(value, np.ndarray)}
+        for part, label in now.items():
+            if before.get(part) != label:
+                kind = {"type": kind} if (kind := self.course.types().get(part)) else {}
+                trainer.record.append_event("stage", trainer.step, iteration=iteration, schedule=part, stage=label,
+                                            **kind, values=shown)  # fmt: skip
+        self.told = now
+
+    # ---- After an iteration
+
+    def after(self, trainer: Trainer, metrics: dict[str, float]) -> None:
+        iteration = trainer.state.counts.iteration
+        on = self.label(iteration)  # what was trained in this iteration
+        stage = self.scalars(iteration)
+        self.course.take(trainer.state.worlds.begun - self.mark)
+        trace = {f"schedule/{name}": value for name, value in self.course.trace(iteration).items()} | stage
+        fired = self.course.watch(iteration, metrics | trace)
+        trace |= {f"schedule/{name}": value for name, value in self.course.streaks().items()}
+        trainer.record.append_metrics(trainer.step, trace)
+        for alert, found in fired:
+            message = f"{alert.name}: {alert.when} for {found.streak} checks in a row (now {found.value:g})"
+            trainer.record.append_event("alert", trainer.step, iteration=iteration, alert=alert.name, message=message,
+                                        value=found.value, threshold=found.threshold)  # fmt: skip
+        if self.schedule.every and iteration % self.schedule.every == 0:
+            self.check_gates(trainer, iteration, metrics | trace, on)
+
+    def scalars(self, iteration: int) -> dict[str, float]:
+        """What was set, as far as it is numbers."""
+        found = self.values(iteration)
+        return {f"stage/{key}": float(x) for key, x in found.items() if isinstance(x, (int, float))}
+
+    def label(self, iteration: int) -> dict[str, str]:
+        """What is on, as the rows of evaluations keep it."""
+        kinds = self.course.types()
+        stage = ", ".join(self.course.labels(iteration).values())
+        return {"stage": stage, "type": ", ".join(kinds.values())}
+
+    def check_gates(self, trainer: Trainer, iteration: int, numbers: dict[str, float], on: dict[str, str]) -> None:
+        if self.judge is not None:
+            numbers = numbers | self.evaluate(trainer, iteration, on)
+        for gate, decision in self.course.check(iteration, numbers):
+            limit = courses.limit_of(gate, decision.state)
+            more = {} if limit is None else {"phase_limit": limit}
+            trainer.record.append_event("gate", trainer.step, gate=gate.name, **decision.to_dict(), **more)
+
+    def evaluate(self, trainer: Trainer, iteration: int, on: dict[str, str]) -> dict[str, float]:
+        """One multi-evaluation into the record; its numbers by their full names."""
+        assert self.judge is not None
+        asked = self.judge.asked
+        row, sim_steps = self.judge.play(trainer.state.agent, iteration)
+        trainer.progress.eval_steps += sim_steps
+        numbers = {f"multi/{name}": value for name, value in row["values"].items()}
+        trainer.record.append_metrics(trainer.step, numbers)
+        settings = {key.removeprefix("stage/"): value for key, value in self.scalars(iteration).items()}
+        trainer.record.append_probe({"step": trainer.step, **row, **on, "settings": settings})
+        found = evaluated.worst([r for r in row["episodes"] if r.get("heading") is not None], asked.worst)
+        self.course.mine([list(evaluated.velocity(r)) for r in found])
+        return numbers
+
+    # ---- Keeping
+
+    def to_tree(self) -> dict[str, Any]:
+        plain = {"course": self.course.to_dict(), "told": dict(self.told), "started": self.started}
+        arrays = {f"source_{k}": array for k, array in enumerate(self.sources.values())}
+        return plain | {"sources": list(self.sources)} | arrays
+
+    def load(self, tree: dict[str, Any]) -> None:
+        """State of a checkpoint; the starts come from it too, whatever became of their files."""
+        self.course.load(tree["course"])
+        self.told, self.started = dict(tree["told"]), bool(tree["started"])
+        self.sources = {name: np.asarray(tree[f"source_{k}"]) for k, name in enumerate(tree["sources"])}
+
+
+def judge_of(cfg: Run, env: Any) -> Judge:
+    """What plays a run's multi-evaluations; ConfigError where it has none."""
+    asked = from_mapping(cfg.schedule or {}).multi_eval
+    layers.require(asked is not None, "the run has no `schedule.multi_eval`")
+    return Judge(cfg, env, asked or MultiEval())
+
+
+class Judge:
+    """Plays multi-evaluations: the policy of training in an environment of their own."""
+
+    def __init__(self, cfg: Run, env: Any, asked: MultiEval):
+        self.asked, self.cfg = asked, cfg
+        changes = {f"env.{key}": value for key, value in asked.env.items()}
+        changes |= {} if asked.agents is None else {"env.agents": asked.agents}
+        params = layers.replace(cfg, changes).env if changes else cfg.env
+        self.env = registry.env_class(cfg.env.name)(params)
+        spec, theirs = self.env.spec, env.spec
+        same = (spec.obs_dim, spec.action) == (theirs.obs_dim, theirs.action)
+        layers.require(same, f"`schedule.multi_eval.env` must keep observations and actions, but has {spec.obs_dim} and"
+                       f" {spec.action.kind} where training has {theirs.obs_dim} and {theirs.action.kind}")  # fmt: skip
+        if asked.stage:
+            layers.require(bool(getattr(self.env, "stage_keys", ())), f"{spec.env} has no stages for multi_eval.stage")
+            self.env.set_stage(asked.stage)
+        unknown = sorted(set(asked.deaths) - set(spec.ends))
+        layers.require(not unknown, f"`multi_eval.deaths`: {spec.env} ends by {', '.join(spec.ends)}, not {unknown}")
+        self.worlds: Worlds | None = None
+
+    @property
+    def horizon(self) -> int:
+        return int(self.env.spec.horizon or rollout.STEP_CAP)
+
+    def names(self) -> list[str]:
+        """The numbers it gives, by their bare names."""
+        return [*evaluated.summarise([Episode(0, 1, ())], 1, self.asked.early).values, "return"]
+
+    def play(self, agent: Any, iteration: int, frames: rollout.Frames | None = None) -> tuple[dict[str, Any], int]:
+        """(row for the record, world steps it took): first episodes of `episodes` worlds."""
+        asked, seeds = self.asked, world_seeds(self.cfg.seed, f"multi/{iteration}", self.asked.episodes)
+        if self.worlds is None:
+            self.worlds = Worlds(self.env, asked.episodes)
+        found = rollout.evaluate(self.env, agent, seeds, (asked.mode,), frames, self.worlds)
+        played = found.played(asked.mode)
+        episodes = self.episodes(played)
+        result = evaluated.summarise(episodes, self.horizon, asked.early)
+        values = result.values | {"return": float(np.nanmean(found.world_means(asked.mode)))}
+        noise, low, high = ({name: ends[k] for name, ends in result.ends.items()} for k in range(3))
+        row = {"probe": evaluated.PROBE, "value": values["avg_final"], "noise": noise.get("avg_final"),
+               "n": len(episodes), "unit": "share", "iteration": iteration, "mode": asked.mode,
+               "horizon": self.horizon, "configured": asked.episodes, "values": values, "noises": noise, "low": low,
+               "high": high, "effective": result.effective, "episodes": [e.to_dict() for e in episodes],
+               "deaths": deaths_of(episodes)}  # fmt: skip
+        return row, found.sim_steps
+
+    def floor(self, worlds: int = 2000) -> tuple[float, float, int]:
+        """(share, standard error over worlds, worlds): who dies in the first step under random actions."""
+        spec, n = self.env.spec, max(2, min(worlds, 200_000 // self.env.spec.agents))
+        policy, seeds = rollout.RandomPolicy(spec.action), world_seeds(self.cfg.seed, "floor", n)
+        found = Worlds(self.env, n)
+        found.reset(seeds)
+        used = found.alive.copy()
+        acted = policy.act(found.obs.reshape(n * spec.agents, -1), np.zeros((n, 0)), mix(np.repeat(seeds, spec.agents)))
+        step = found.step(policy.to_env(acted.action).reshape(rollout.action_shape(spec.action, n, spec.agents)))
+        share_N = (step.terminated & used).sum(1) / used.sum(1)
+        return float(share_N.mean()), float(share_N.std(ddof=1) / math.sqrt(n)), n
+
+    def episodes(self, played: list[dict[str, Any]]) -> list[Episode]:
+        worlds: dict[int, list[dict[str, Any]]] = {}
+        for row in played:
+            worlds.setdefault(row["seed"], []).append(row)
+        return [self.episode(seed, rows) for seed, rows in worlds.items()]
+
+    def episode(self, seed: int, rows: list[dict[str, Any]]) -> Episode:
+        deaths = tuple(sorted(row["length"] for row in rows if self.died(row)))
+        start = [rows[0].get("info", {}).get(name) for name in self.asked.start]
+        heading, speed = start if None not in start else (None, None)
+        return Episode(seed, len(rows), deaths, heading, speed)
+
+    def died(self, row: dict[str, Any]) -> bool:
+        if self.asked.deaths:
+            return row["end"] in self.asked.deaths
+        survived = row.get("info", {}).get("survived")
+        if survived is not None:
+            return bool(survived < 0.5)
+        return row["end"] not in (*NOT_DEAD, *self.env.spec.success_ends)
+
+
+def deaths_of(episodes: list[Episode]) -> list[list[int]]:
+    """[step, deaths] in order of steps: the histogram in full."""
+    steps, counts = np.unique([d for e in episodes for d in e.deaths], return_counts=True)
+    return [[int(step), int(n)] for step, n in zip(steps, counts)]

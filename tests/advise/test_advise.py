@@ -1,0 +1,411 @@
+"""Does the proposal follow from what was found? Histories of known faults, small real runs, and made-up neighbours."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab.advise import foreign, propose, render
+from relab.advise.predict import compare, predict
+from relab.advise.proposal import Nothing, Proposal
+from relab.advise.propose import Search, improving, neighbours
+from relab.advise.recipes import RECIPES
+from relab.base.jsonl import encode
+from relab.comparison import answer
+from relab.config import layers
+from relab.health.examine import Report, examine
+from relab.health.rule import all_rules
+from relab.health.view import View
+from relab.record import history
+from relab.record.history import Column
+from relab.train import loop
+from small_runs import resolve, run
+from where import HISTORIES
+
+LONG = {"total_steps": "8192", "eval__episodes": "20"}
+
+
+def alone(tmp_path: Path, name: str, kind: str = "faulty") -> Path:
+    """A copy of a committed history without the others beside it."""
+    return Path(shutil.copytree(HISTORIES / kind / name, tmp_path / name))
+
+
+def proposed(folder: Path) -> Proposal | Nothing:
+    return propose(examine(folder), folder)
+
+
+def change(found: Proposal | Nothing) -> dict[str, tuple]:
+    assert isinstance(found, Proposal), found
+    return {key: (c["from"], c["to"]) for key, c in found.diff.items()}
+
+
+# ---- What each fault calls for; the values are those that the histories were spoiled with
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "old", "new"),
+    [
+        ("diverged", "algo.lr", 0.1, 3e-3),
+        ("worse-than-random", "algo.lr", 0.1, 1e-3),
+        ("update-too-large", "algo.lr", 0.02, 3e-3),
+        ("frozen-parameters", "algo.lr", 1e-12, 3e-3),
+        ("policy-not-moving", "algo.lr", 1e-6, 3e-3),
+        ("plateau", "algo.lr", 1e-7, 1e-3),
+        ("entropy-collapse", "algo.ent_coef", -1.0, 0.0),
+        ("entropy-runaway", "algo.ent_coef", 1.0, 0.0),
+        ("gradient-always-clipped", "algo.max_grad_norm", 1e-6, 5.0),
+        ("critic-not-learning", "algo.value_coef", 0.0, 0.5),
+        ("untrusted-best", "eval.episodes", 4, 20),
+    ],
+)
+def test_the_spoiled_setting_is_set_back(tmp_path, name, key, old, new):
+    assert change(proposed(alone(tmp_path, name))) == {key: (old, new)}
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (HISTORIES / "healthy").iterdir()))
+def test_a_healthy_run_calls_for_nothing(tmp_path, name):
+    assert isinstance(proposed(alone(tmp_path, name, "healthy")), Nothing)
+
+
+def test_recipes_belong_to_rules():
+    assert set(RECIPES) <= set(all_rules())
+
+
+def test_an_interrupted_run_is_to_be_resumed_first(tmp_path):
+    found = proposed(alone(tmp_path, "run-incomplete"))
+    assert isinstance(found, Nothing)
+    assert "relab resume run-incomplete" in found.why
+
+
+def test_illegal_numbers_speak_against_a_good_end(tmp_path):
+    found = proposed(alone(tmp_path, "rate-out-of-range"))
+    assert isinstance(found, Nothing)
+    assert "rate-out-of-range must be looked at first" in found.why
+
+
+def test_a_childs_change_is_set_back_to_the_parents_value_on_a_new_seed():
+    found = proposed(HISTORIES / "faulty" / "unmentioned-config-change" / "child")
+    assert change(found) == {"algo.ent_coef": (0.12, 0.0)}
+    assert "its parent" in found.rationale
+    assert found.seeds[0] == 1, "seed 0 of that config is the parent itself"
+
+
+# ---- Real runs
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """lr100, and a family of a parent and a child whose entropy bonus grew 200 times unsaid."""
+    root = tmp_path_factory.mktemp("runs")
+    run(root / "lr100", algo__lr="0.3")
+    run(root / "family" / "old", algo__ent_coef="0.01", **LONG)
+    child = resolve(algo__ent_coef="2", **LONG)
+    loop.start(child.config, root / "family" / "new", child.provenance, {"command": "test", "parent": "old"})
+    return root
+
+
+def test_a_learning_rate_100_times_too_high_goes_back(folder):
+    found = proposed(folder / "lr100")
+    assert change(found) == {"algo.lr": (0.3, 3e-3)}
+    assert found.source == "diverged"
+    assert "preset" in found.rationale
+    assert found.checks["config"] == "resolves and passes its checks"
+    assert found.resume_from is None
+
+
+def test_without_data_the_prediction_is_bounds_from_the_record(folder):
+    view = examine(folder / "lr100").runs[0].view
+    found = proposed(folder / "lr100").predicted
+    assert found.delta is None
+    assert found.how.startswith("no data: bounds only")
+    assert found.high == pytest.approx(500 - view.evals()[-1].mean)
+    assert found.low == 0, "random is above what it earns now: it may also stay as it is"
+
+
+def test_the_cost_comes_from_the_runs_own_timing(folder):
+    report = examine(folder / "lr100")
+    columns = report.runs[0].view.history.columns
+    before = propose(report).cost
+    for name in ("collect", "update", "log", "eval", "save"):
+        steps, values = columns[f"time/{name}_s"]
+        columns[f"time/{name}_s"] = Column(steps, values + 10)
+    look_again(report)
+    after = propose(report).cost
+    assert before.steps == after.steps == 2048
+    assert after.seconds - before.seconds == pytest.approx(5 * 10 * 16), "16 iterations, five parts"
+
+
+def test_a_child_that_does_worse_gets_its_parents_setting_back(folder):
+    found = proposed(folder / "family")
+    assert change(found) == {"algo.ent_coef": (2.0, 0.01)}
+    assert found.source == "unmentioned-config-change"
+    assert found.parent == "new"
+    ends = [examine(folder / "family" / name).runs[0].view.evals()[-1].mean for name in ("old", "new")]
+    assert found.predicted.delta == pytest.approx(ends[0] - ends[1])
+    assert found.predicted.low is None, "one seed has no interval"
+
+
+def test_the_report_alone_is_enough_and_nothing_is_written(folder):
+    before = sorted(folder.rglob("*"))
+    assert change(propose(examine(folder / "lr100"))) == {"algo.lr": (0.3, 3e-3)}
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_run_that_still_rises_gets_more_steps(tmp_path):
+    run(tmp_path / "rising", seed="4", algo__lr="1e-3", algo__lr_schedule="constant", **LONG)
+    found = proposed(tmp_path / "rising")
+    assert change(found) == {"total_steps": (8192, 16384)}
+    assert found.checks["budget"].startswith("2 times")
+
+
+def test_a_solved_run_calls_for_nothing(tmp_path):
+    preset = {"algo__envs": "16", "algo__steps": "64", "algo__epochs": "4", "algo__minibatches": "8"}
+    run(tmp_path / "good", total_steps="60000", eval__stop_at="475", eval__every="2048", eval__episodes="20", **preset)
+    found = proposed(tmp_path / "good")
+    assert isinstance(found, Nothing)
+    assert "as high as asked or possible" in found.why
+
+
+# ---- Neighbours: do not repeat, and predict from them
+
+
+def copies(source: Path, root: Path, values: dict, seeds: range, shift: float = 0.0) -> None:
+    """Made-up neighbours: a run's files under other settings, seeds, and returns."""
+    for seed in seeds:
+        target = Path(shutil.copytree(source, root / f"{source.name}-copy-s{seed}"))
+        cfg = layers.flatten(layers.read_yaml(target / "config.yaml")) | values | {"seed": seed}
+        full = layers.to_dict(layers.resolve([layers.Layer("given", cfg)], presets=False).config)
+        layers.write_yaml(target / "config.yaml", full)
+        meta = history.load(target).meta | {"seed": seed, "config_hash": layers.config_hash(full)}
+        (target / "meta.json").write_bytes(encode(meta))
+        rows = history.load(target).evals
+        for row in rows:
+            for episode in row["episodes"]:
+                episode["return"] += shift + seed
+        (target / "evals.jsonl").write_bytes(b"".join(encode(row) for row in rows))
+
+
+def test_with_fewer_than_five_seeds_other_seeds_of_the_config_are_run(folder, tmp_path):
+    shutil.copytree(folder / "lr100", tmp_path / "lr100")
+    copies(tmp_path / "lr100", tmp_path, {"algo.lr": 3e-3}, range(2, 5), shift=100)
+    found = proposed(tmp_path / "lr100")
+    assert change(found) == {"algo.lr": (0.3, 3e-3)}
+    assert found.seeds == [0, 1]
+    assert "seed 0 is new" in found.checks["repeat"]
+
+
+def test_what_has_run_on_five_seeds_is_not_proposed_again(folder, tmp_path):
+    shutil.copytree(folder / "lr100", tmp_path / "lr100")
+    copies(tmp_path / "lr100", tmp_path, {"algo.lr": 3e-3}, range(5))
+    report = examine(tmp_path / "lr100")
+    search = Search(report, neighbours(report, tmp_path / "lr100"))
+    found = search.best()
+    assert (
+        "algo.lr 0.3 -> 0.003 in lr100 (diverged): that config has run: lr100-copy-s0 and 4 more" in search.passed_over
+    )
+    assert not isinstance(found, Proposal) or change(found) != {"algo.lr": (0.3, 3e-3)}
+
+
+def test_the_prediction_is_the_difference_to_runs_with_the_value(folder, tmp_path):
+    shutil.copytree(folder / "lr100", tmp_path / "a")
+    copies(tmp_path / "a", tmp_path, {}, range(10, 13))
+    copies(tmp_path / "a", tmp_path, {"algo.lr": 3e-3}, range(3), shift=100)
+    views = [each.view for each in examine(tmp_path).runs]
+    view = next(v for v in views if v.name == "a")
+    found = predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view])
+    now = view.evals()[-1].mean
+    here, there = np.array([now, now + 10, now + 11, now + 12]), np.array([now + 100, now + 101, now + 102])
+    assert found.delta == pytest.approx(there.mean() - here.mean())
+    assert found.low < found.delta < found.high
+    assert "3 seeds" in found.how
+
+
+def test_runs_that_differ_in_another_setting_too_predict_nothing(folder, tmp_path):
+    shutil.copytree(folder / "lr100", tmp_path / "a")
+    copies(tmp_path / "a", tmp_path, {"algo.lr": 3e-3, "algo.gamma": 0.9}, range(3), shift=100)
+    views = [each.view for each in examine(tmp_path).runs]
+    view = next(v for v in views if v.name == "a")
+    assert predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view]).delta is None
+
+
+def test_an_interval_needs_two_seeds_a_side_that_vary():
+    assert compare(np.array([1.0]), np.array([2.0, 3.0]))[:3] == (1.5, None, None)
+    assert compare(np.array([1.0, 1.0]), np.array([2.0, 2.0]))[:3] == (1.0, None, None)
+    _, low, high, _ = compare(np.array([1.0, 2.0]), np.array([5.0, 6.0]))
+    assert low < 4 < high
+
+
+# ---- Still improving: made-up curves
+
+
+def curve_view(folder: Path, values: np.ndarray) -> View:
+    found = history.load(folder / "lr100")
+    found.columns["eval/return_det"] = Column(np.arange(len(values)) * 512, values)
+    found.evals = [
+        {"step": i * 512, "mode": "det", "episodes": [{"return": v + d, "end": "time_limit"} for d in (-1, 1)]}
+        for i, v in enumerate(values.tolist())
+    ]
+    return View(found, "made-up")
+
+
+def test_improving_is_a_slope_beyond_its_noise(folder):
+    noise = np.array([1.0, -2, 2, -1, 1, -1, 2, -2, 1, -1, 0, 2])
+    assert improving(curve_view(folder, 100 + 20 * np.arange(12) + noise)) is not None
+    assert improving(curve_view(folder, 300 + noise)) is None
+    assert improving(curve_view(folder, 5 + 0.01 * np.arange(12))) is None, "below the random policy"
+
+
+# ---- Answers
+
+
+def experiment(root: Path, folder: Path, shift: float, seeds: int, smallest: float = 1.0) -> Path:
+    """An experiment's folder with real files: control lr 0.3, variant lr 0.003 whose returns are shifted."""
+    return Path(shutil.copytree(answered(folder, shift, seeds, smallest), root / "experiments" / "lr"))
+
+
+@functools.cache
+def answered(folder: Path, shift: float, seeds: int, smallest: float) -> Path:
+    """The same, made once for all tests that ask for it."""
+    home = Path(tempfile.mkdtemp(dir=folder.parent)) / "lr"
+    (home / "runs").mkdir(parents=True)
+    (home / "variants").mkdir()
+    arms = []
+    for name, lr, by in (("old", 0.3, 0.0), ("new", 3e-3, shift)):
+        copies(folder / "lr100", home / "runs", {"algo.lr": lr}, range(seeds), shift=by)
+        for path in (home / "runs").glob("lr100-copy-*"):
+            path.rename(path.with_name(path.name.replace("lr100-copy", name)))
+        runs = [history.load(home / "runs" / f"{name}-s{seed}") for seed in range(seeds)]
+        shared = {key: value for key, value in runs[0].config.items() if key != "seed"}
+        layers.write_yaml(home / "variants" / f"{name}.yaml", shared)
+        arms.append([answer.outcome(each) for each in runs])
+    asked = {"question": "is it the rate?", "variants": {"old": {"lr": 0.3}, "new": {"lr": 3e-3}},
+             "base": {"env": "cartpole"}, "seeds": list(range(seeds))}  # fmt: skip
+    layers.write_yaml(home / "experiment.yaml", asked)
+    found = answer.answer(*arms, smallest, names=("old", "new"))
+    (home / "answer.json").write_bytes(encode({"question": "?", "answers": [found.to_dict()], "looks": {}}))
+    return home
+
+
+def test_a_yes_makes_the_winner_the_next_base_with_its_interval(folder, tmp_path):
+    home = experiment(tmp_path, folder, shift=50, seeds=5)
+    found = proposed(home)
+    assert change(found) == {"algo.lr": (0.3, 3e-3)}
+    assert (found.parent, found.seeds[0], found.source) == ("runs/old-s0", 5, "answer")
+    assert found.predicted.delta == pytest.approx(50)
+    assert found.predicted.low < 50 < found.predicted.high
+
+
+def test_cannot_tell_yet_asks_for_seeds(folder, tmp_path):
+    found = proposed(experiment(tmp_path, folder, shift=1, seeds=5))
+    assert found.diff["seeds"]["from"] == [0, 1, 2, 3, 4]
+    assert len(found.diff["seeds"]["to"]) > 5
+    assert found.diff["seeds"]["to"][:6] == [0, 1, 2, 3, 4, 5]
+    assert "relab experiment" in found.command
+    assert not found.runs_here
+
+
+def test_under_five_seeds_the_next_thing_is_five(folder, tmp_path):
+    found = proposed(experiment(tmp_path, folder, shift=50, seeds=3))
+    assert len(found.diff["seeds"]["to"]) >= 5
+
+
+def test_a_no_keeps_the_control(folder, tmp_path):
+    found = proposed(experiment(tmp_path, folder, shift=-50, seeds=5))
+    assert isinstance(found, Nothing)
+    assert "the control old stays" in found.why
+
+
+def test_another_tools_experiment_is_told_in_its_placeholders(folder, tmp_path):
+    home = experiment(tmp_path, folder, shift=50, seeds=5)
+    asked = layers.read_yaml(home / "experiment.yaml") | {
+        "command": "python my.py --rate {lr} --seed {seed} --out {run}"
+    }
+    layers.write_yaml(home / "experiment.yaml", asked)
+    for name, lr in (("old", 0.3), ("new", 3e-3)):
+        layers.write_yaml(home / "variants" / f"{name}.yaml", {"lr": lr})
+    found = proposed(home)
+    assert change(found) == {"lr": (0.3, 3e-3)}
+    assert found.command == "python my.py --rate 0.003 --seed 5 --out NEW_FOLDER"
+    assert not found.runs_here
+
+
+def test_without_an_answer_the_experiment_comes_first(folder, tmp_path):
+    home = experiment(tmp_path, folder, shift=50, seeds=5)
+    (home / "answer.json").unlink()
+    found = proposed(home)
+    assert isinstance(found, Nothing)
+    assert "no answer yet (10 of 10 runs are finished)" in found.why
+    assert f"relab experiment {home / 'experiment.yaml'} --name lr" in found.why
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{", b'{"answers": 3}', b'{"answers": [{"names": ["a", "../b"]}]}'])
+def test_a_broken_answer_is_no_answer(folder, tmp_path, body):
+    home = experiment(tmp_path, folder, shift=50, seeds=5)
+    (home / "answer.json").write_bytes(body)
+    assert "no answer yet" in proposed(home).why
+
+
+# ---- Other tools' runs
+
+
+def foreign_report(folder: Path, command: str | None) -> Report:
+    report = examine(folder / "lr100")
+    run_ = report.runs[0].view.history
+    run_.source = "cleanrl"
+    run_.meta["command"] = command
+    look_again(report)
+    return report
+
+
+def look_again(report: Report) -> None:
+    """A view remembers what it has read; this one has seen nothing yet."""
+    report.runs[0].view = replace(report.runs[0].view)
+
+
+def test_another_tools_run_is_told_in_its_own_flags_and_never_started(folder):
+    found = propose(foreign_report(folder, "python ppo.py --learning-rate 0.3 --num-envs 8"))
+    assert (found.command, found.runs_here) == ("--learning-rate 0.003", False)
+    assert propose(foreign_report(folder, "python ppo.py learning_rate=0.3")).command == "learning_rate=0.003"
+    assert propose(foreign_report(folder, None)).command == "lr=0.003"
+    assert propose(foreign_report(folder, "python 'x")).command == "lr=0.003"
+
+
+def test_flags_are_read_from_a_command():
+    assert foreign.flags("python a.py --lr 1e-3 --gamma=0.9 -v algo.clip=0.1") == {
+        "lr": "--lr ", "gamma": "--gamma=", "v": "-v ", "clip": "algo.clip=",
+    }  # fmt: skip
+
+
+# ---- What strangers wrote
+
+
+def test_reading_imports_no_environment_that_a_record_names(folder):
+    report = examine(folder / "lr100")
+    run_ = report.runs[0].view.history
+    run_.config["env"] = {"name": "evil_module_that_is_not_there:Env"}
+    found = propose(report)
+    assert isinstance(found, Proposal), "resolving it would have failed to import"
+    assert "not relab's to check" in found.checks["config"]
+
+
+def test_the_text_is_short_and_clean(folder):
+    report = examine(folder / "lr100")
+    for finding in report.findings:
+        finding.message = "\x1b[31m" + finding.message * 50
+    told = render.text(propose(report))
+    assert "\x1b" not in told
+    assert len(told.splitlines()) <= 10
+    assert max(map(len, told.splitlines())) <= 120
+
+
+def test_a_name_given_twice_cannot_smuggle_an_import_past_the_check(folder):
+    report = examine(folder / "lr100")
+    run_ = report.runs[0].view.history
+    run_.config = {"env.name": "evil_module_that_is_not_there:Env"} | run_.config
+    assert "No module named" not in str(propose(report))

@@ -1,0 +1,227 @@
+"""Can a proposal be written, read back and run? The command, the file, `relab train` on it, and files by strangers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from relab.advise import proposal
+from relab.cli import main
+from relab.commands.train import layers, origin_of
+from relab.config import layers as config
+from relab.health.examine import examine
+from small_runs import run
+
+FILE = proposal.FILE
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> Path:
+    root = tmp_path_factory.mktemp("made")
+    run(root / "runs" / "lr100", algo__lr="0.3")
+    return root
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch) -> Path:
+    """A folder of its own with runs/lr100, as the current one."""
+    shutil.copytree(made / "runs", tmp_path / "runs")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def edited(here: Path, **changes: object) -> str:
+    """The proposal for lr100 with some of its keys replaced (None: left out)."""
+    assert main(["next", "lr100", "--write"]) == 0
+    path = here / "runs" / "lr100" / FILE
+    values = config.read_yaml(path) | changes
+    config.write_yaml(path, {key: value for key, value in values.items() if value != "left out"})
+    return str(path)
+
+
+# ---- The command
+
+
+def test_it_says_what_why_and_how_in_a_few_lines(here, capsys):
+    before = sorted(here.rglob("*"))
+    assert main(["next", "lr100"]) == 0
+    told = capsys.readouterr().out
+    assert len(told.splitlines()) <= 10
+    assert told.startswith("lr100: algo.lr 0.3 -> 0.003\n")
+    assert "diverged" in told
+    assert "relab next lr100 --write && relab train runs/lr100/next_config.yaml seed=3" in told
+    assert sorted(here.rglob("*")) == before, "without --write nothing is written"
+
+
+def test_json_is_the_same_proposal(here, capsys):
+    assert main(["next", "lr100", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["proposal"]["diff"] == {"algo.lr": {"from": 0.3, "to": 0.003}}
+    assert found["proposal"]["seeds"][0] == 3
+    assert found["written"] is None
+
+
+def test_write_makes_a_file_with_the_keys_of_a_proposal(here, capsys):
+    assert main(["next", "lr100", "--write"]) == 0
+    assert "run it     relab train runs/lr100/next_config.yaml seed=3" in capsys.readouterr().out
+    found = config.read_yaml(here / "runs" / "lr100" / FILE)
+    assert set(found) == proposal.KEYS
+    assert (found["parent"], found["diff"]) == ("lr100", {"algo.lr": {"from": 0.3, "to": 0.003}})
+    assert set(found["predicted"]) == {"metric", "delta", "low", "high", "how", "at", "direction"}
+    assert len(examine(here / "runs").runs) == 1, "the file is no run, and hides none"
+
+
+def test_a_link_in_its_place_is_replaced_not_followed(here):
+    outside = here / "precious"
+    outside.write_text("mine")
+    (here / "runs" / "lr100" / FILE).symlink_to(outside)
+    assert main(["next", "lr100", "--write"]) == 0
+    assert outside.read_text() == "mine"
+
+
+def test_nothing_is_an_answer_too(here, capsys):
+    meta = json.loads((here / "runs" / "lr100" / "meta.json").read_text()) | {"status": "interrupted"}
+    (here / "runs" / "lr100" / "meta.json").write_text(json.dumps(meta))
+    assert main(["next", "lr100", "--write"]) == 0
+    assert capsys.readouterr().out.startswith("no run can be proposed: lr100 is interrupted")
+    assert not (here / "runs" / "lr100" / FILE).exists()
+
+
+def test_no_such_run_is_unreadable_input(here):
+    assert main(["next", "nowhere"]) == 2
+
+
+# ---- Running it
+
+
+def test_the_proposal_runs_and_its_run_remembers_it(here, capsys):
+    path = edited(here)
+    assert main(["train", path, "seed=7", "--name", "child", "--quiet"]) == 0
+    meta = json.loads((here / "runs" / "child" / "meta.json").read_text())
+    sources = json.loads((here / "runs" / "child" / "provenance.json").read_text())
+    cfg = config.flatten(config.read_yaml(here / "runs" / "child" / "config.yaml"))
+    assert (cfg["algo.lr"], cfg["seed"], cfg["algo.envs"]) == (0.003, 7, 8)
+    assert (sources["algo.lr"], sources["seed"], sources["algo.envs"]) == ("proposal", "command line", "parent")
+    assert meta["parent"] == "lr100"
+    assert meta["proposal"]["diff"] == {"algo.lr": {"from": 0.3, "to": 0.003}}
+    assert meta["proposal"]["predicted"]["how"].startswith("no data")
+    assert "diverged" in meta["intent"]
+    report = examine(here / "runs" / "child")
+    assert report.runs[0].view.is_parent
+    assert report.runs[0].view.reference.name == "lr100"
+    assert "unmentioned-config-change" not in {f.slug for f in report.findings}
+
+
+def test_the_users_intent_stays_and_the_change_is_still_mentioned(here):
+    origin = origin_of([edited(here)], None, here / "runs")
+    assert origin.facts("my reason")["intent"] == "my reason [algo.lr 0.3 -> 0.003]"
+
+
+def test_a_parent_that_is_not_as_the_proposal_says_stops_it(here, capsys):
+    path = edited(here)
+    cfg = config.read_yaml(here / "runs" / "lr100" / "config.yaml")
+    cfg["algo"]["lr"] = 0.1
+    config.write_yaml(here / "runs" / "lr100" / "config.yaml", cfg)
+    assert main(["train", path]) == 64
+    told = capsys.readouterr().err
+    assert "`algo.lr` must be 0.3 in the parent, but lr100 has 0.1" in told
+    assert "relab next" in told
+
+
+def test_the_file_may_be_moved_and_its_parent_is_found_by_name(here):
+    Path(edited(here)).rename(here / "mine.yaml")
+    assert origin_of(["mine.yaml"], None, Path("runs")).parent.name == "lr100"
+    with pytest.raises(config.ConfigError, match="no run `lr100` below elsewhere"):
+        origin_of(["mine.yaml"], None, Path("elsewhere"))
+
+
+def test_files_and_settings_stand_above_the_proposal(here):
+    path = edited(here)
+    (here / "more.yaml").write_text("gamma: 0.9\nclip: 0.1\n")
+    words = [path, "more.yaml", "clip=0.3"]
+    found = config.resolve(layers(words, origin_of(words, None, here / "runs")))
+    assert (found.config.algo.lr, found.config.algo.gamma, found.config.algo.clip) == (0.003, 0.9, 0.3)
+
+
+# ---- --parent
+
+
+def test_a_parents_settings_are_a_layer_below_the_users(here):
+    assert main(["train", "lr=0.01", "seed=9", "--parent", "lr100", "--name", "kid", "--quiet"]) == 0
+    meta = json.loads((here / "runs" / "kid" / "meta.json").read_text())
+    sources = json.loads((here / "runs" / "kid" / "provenance.json").read_text())
+    assert (meta["parent"], sources["algo.lr"], sources["algo.steps"]) == ("lr100", "command line", "parent")
+    changed = [f for f in examine(here / "runs" / "kid").findings if f.slug == "unmentioned-config-change"]
+    assert [e.metric for f in changed for e in f.evidence] == ["algo.lr"]
+
+
+def test_another_environment_drops_the_parents_parameters(here):
+    words = ["env=ladder-value"]
+    found = config.resolve(layers(words, origin_of(words, "lr100", here / "runs")))
+    assert (found.config.env.name, found.config.algo.lr) == ("ladder-value-v1", 0.3)
+
+
+def test_a_parent_twice_is_one_too_many(here, capsys):
+    assert main(["train", edited(here), "--parent", "lr100"]) == 64
+    assert "names its parent itself" in capsys.readouterr().err
+    assert main(["train", "seed=1", "--parent", "nowhere"]) == 2
+
+
+# ---- Files by strangers: each is refused with exit 64, before anything is made
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"parent": "../../etc"}, "must be a name"),
+        ({"parent": "/etc"}, "must be a name"),
+        ({"parent": "a/../../b"}, "must be a name"),
+        ({"parent": "..\\x"}, "must be a name"),
+        ({"parent": 3}, "must be a run's name"),
+        ({"parent": ""}, "must be a run's name"),
+        ({"parent": "runs/gone"}, "is not there"),
+        ({"parent": "gone"}, "give --runs"),
+        ({"diff": []}, "`diff` must hold"),
+        ({"diff": {}}, "`diff` must hold"),
+        ({"diff": {"algo.lr": 0.003}}, "`diff` must hold"),
+        ({"diff": {"algo.lr": {"to": 0.003}}}, "`diff` must hold"),
+        ({"diff": {"algo.lr": {"from": 0.3, "to": 0.003, "or": 1}}}, "`diff` must hold"),
+        ({"diff": {"algo.lr": {"from": 0.3, "to": 0.3}}}, "nothing would change"),
+        ({"diff": {"algo.lr": {"from": "0.3", "to": 0.003}}}, "must be '0.3' in the parent"),
+        ({"diff": {"algo.lr": {"from": 0.3, "to": "fast"}}}, "algo.lr"),
+        ({"diff": {"algo.lr": {"from": 0.3, "to": -1.0}}}, "lr"),
+        ({"diff": {"algo.nothing": {"from": 1, "to": 2}}}, "no setting of the parent"),
+        ({"diff": {"lr": {"from": 0.3, "to": 0.003}}}, "no setting of the parent"),
+        ({"diff": {"seeds": {"from": [0], "to": [0, 1]}}}, "relab experiment"),
+        ({"rationale": ["x"]}, "`rationale`"),
+        ({"predicted": "good"}, "`predicted`"),
+        ({"resume_from": "../../weights"}, "`resume_from`"),
+        ({"run": "rm -rf"}, "unknown key `run`"),
+    ],
+)
+def test_a_strange_file_is_refused(here, capsys, changes, told):
+    path = edited(here, **changes)
+    before = sorted(here.rglob("*"))
+    assert main(["train", path]) == 64
+    assert told in capsys.readouterr().err
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_parent_behind_a_link_out_of_the_folder_is_not_taken(here, tmp_path_factory):
+    outside = tmp_path_factory.mktemp("outside") / "secret"
+    shutil.copytree(here / "runs" / "lr100", outside)
+    path = edited(here, parent="inner")
+    (here / "runs" / "lr100" / "inner").symlink_to(outside)
+    with pytest.raises(config.ConfigError, match="not beside it"):
+        proposal.load(path, here / "runs")
+
+
+def test_a_config_is_no_proposal_and_two_are_too_many(here, capsys):
+    assert not proposal.is_proposal(here / "runs" / "lr100" / "config.yaml")
+    path = edited(here)
+    shutil.copy(path, here / "second.yaml")
+    assert main(["train", path, "second.yaml"]) == 64
+    assert "one proposal" in capsys.readouterr().err

@@ -1,0 +1,358 @@
+"""Is the verdict the one that DESIGN asks for, and is everything said that a reader must know?"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab import stats
+from relab.base import jsonl
+from relab.comparison.answer import NO, OPEN, YES, Outcome, answer, outcome
+from relab.record.history import Column, History
+
+NAN = math.nan
+
+
+def arm(*values: float, start: int = 0) -> list[Outcome]:
+    return [Outcome(float(v), seed=start + i, run=f"run{start + i}") for i, v in enumerate(values)]
+
+
+A = arm(100, 104, 96, 102, 98)
+BETTER = arm(150, 154, 146, 152, 148)
+
+
+# ---- Verdicts
+
+
+def test_a_clear_and_large_effect_is_a_yes():
+    found = answer(A, BETTER, smallest_effect=20)
+    assert (found.verdict, found.delta, found.n, found.look) == (YES, 50.0, (5, 5), 1)
+    assert 0 < found.low < 50 < found.high
+    assert found.seeds_needed is None
+    assert found.text.startswith("Yes: B is better than A, by +50 [")
+
+
+def test_the_interval_is_that_of_stats_at_the_level_of_the_first_look():
+    found = answer(A, BETTER, smallest_effect=20)
+    x, y = (np.array([o.value for o in each]) for each in (A, BETTER))
+    want = stats.difference(x, y, level=0.975)
+    assert (found.low, found.high, found.level) == (want.low, want.high, 0.975)
+
+
+def test_a_clear_effect_that_is_too_small_to_matter_is_a_no():
+    found = answer(A, arm(101, 105, 97, 103, 99), smallest_effect=20)
+    assert (found.verdict, found.delta) == (NO, 1.0)
+    assert found.high < 20
+    assert "not better than A by the 20 that matters" in found.text
+
+
+def test_a_worse_variant_is_a_no_and_is_called_worse():
+    found = answer(BETTER, A, smallest_effect=20)
+    assert (found.verdict, found.delta) == (NO, -50.0)
+    assert found.text.startswith("No: B is worse than A")
+
+
+def test_noise_cannot_tell_and_says_how_many_seeds_would():
+    found = answer(arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150), smallest_effect=20)
+    assert found.verdict == OPEN
+    low, high = found.seeds_needed
+    assert 5 < low < high
+    assert f"{low} to {high} seeds a variant should tell" in found.text
+
+
+def test_better_for_sure_but_perhaps_not_by_enough_cannot_tell():
+    found = answer(A, arm(110, 114, 106, 112, 108), smallest_effect=12)
+    assert found.low > 0
+    assert found.delta < 12 < found.high
+    assert found.verdict == OPEN
+    assert found.seeds_needed[0] > 5
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_no_answer_under_five_seeds_whatever_the_numbers(n):
+    found = answer(A, BETTER[:n], smallest_effect=1)
+    assert found.verdict == OPEN
+    assert math.isnan(found.low)
+    assert found.text.startswith(f"No answer under 5 seeds a variant: A has 5, B has {n}")
+
+
+def test_an_empty_arm_is_no_error():
+    found = answer(A, [], smallest_effect=1)
+    assert (found.verdict, found.n) == (OPEN, (5, 0))
+    assert math.isnan(found.delta)
+
+
+def test_lower_is_better_turns_the_sign():
+    found = answer(BETTER, A, smallest_effect=20, direction="lower")
+    mirror = answer(A, BETTER, smallest_effect=20)
+    assert (found.verdict, found.delta) == (YES, 50.0)
+    assert (found.low, found.high) == pytest.approx((mirror.low, mirror.high))
+
+
+# ---- Missing numbers
+
+
+def test_a_run_without_a_number_is_left_out_and_said():
+    found = answer(A, [*BETTER, Outcome(NAN, 5, "run5", note="1 of its last 1 values not finite")], smallest_effect=5)
+    assert found.n == (5, 5)
+    assert found.delta == 50.0
+    assert any("seed 5 has no number (1 of its last 1 values not finite)" in note for note in found.notes)
+
+
+def test_a_yes_that_rests_on_dropping_a_diverged_run_is_withdrawn():
+    """Without seed 5 B wins by 6; had that run been as bad as the worst run seen, it would not be clear."""
+    b = arm(106, 110, 102, 108, 104)
+    assert answer(A, b, smallest_effect=0).verdict == YES
+    found = answer(A, [*b, Outcome(NAN, 5)], smallest_effect=0)
+    assert found.verdict == OPEN
+    assert any("gone against it" in note for note in found.notes)
+
+
+def test_a_yes_that_holds_even_then_stays():
+    b = arm(*np.linspace(200, 210, 20))
+    a = arm(*np.linspace(100, 110, 20))
+    assert answer(a, [*b, Outcome(NAN, 99)], smallest_effect=10).verdict == YES
+
+
+def test_a_no_is_held_to_the_same():
+    b = arm(100, 104, 96, 102, 98)
+    assert answer(A, b, smallest_effect=5.7).verdict == NO
+    assert answer([*A, Outcome(NAN, 9)], b, smallest_effect=5.7).verdict == OPEN
+
+
+def test_a_seed_twice_counts_once():
+    found = answer(A, [Outcome(500.0, 4, "before"), *BETTER], smallest_effect=20)
+    assert found.n == (5, 5)
+    assert [x.value for x in found.b] == [x.value for x in BETTER]
+    assert any("seed 4 is there more than once; before is left out" in note for note in found.notes)
+
+
+def test_where_every_effect_matters_none_is_quoted():
+    assert answer(A, BETTER, smallest_effect=0).text.endswith("5 and 5 seeds).")
+    assert answer(A, BETTER, smallest_effect=20).text.endswith("; 20 is what matters.")
+
+
+def test_seeds_that_all_agree_come_with_a_warning():
+    found = answer(arm(*[500] * 5), arm(*[500] * 5), smallest_effect=10)
+    assert (found.verdict, found.delta, found.low, found.high) == (NO, 0.0, 0.0, 0.0)
+    assert any("up to 45% of its runs could fail unseen" in note for note in found.notes)
+
+
+# ---- Pairs and looks
+
+
+def test_pairs_gain_from_shared_seeds():
+    luck = [0, 40, -30, 70, -60]
+    a, b = arm(*(100 + x for x in luck)), arm(*(112 + x + e for x, e in zip(luck, (1, -1, 0, 2, -2))))
+    assert answer(a, b, smallest_effect=5).verdict == OPEN
+    found = answer(a, list(reversed(b)), smallest_effect=5, paired=True)
+    assert (found.verdict, found.delta) == (YES, 12.0)
+
+
+def test_pairs_leave_out_runs_without_a_partner():
+    found = answer(arm(1, 2, 3, 4, 5, 6), arm(2, 3, 4, 5, 6, 7, start=1), smallest_effect=1, paired=True)
+    assert found.n == (5, 5)
+    assert found.notes[0] == "2 runs without a partner of the same seed are left out"
+
+
+def test_a_pair_with_a_diverged_run_counts_against_the_verdict():
+    b = [*arm(106, 110, 102, 108, 104), Outcome(NAN, 5)]
+    found = answer([*A, Outcome(110.0, 5)], b, smallest_effect=1, paired=True)
+    assert found.n == (5, 5)
+    assert found.verdict == OPEN
+
+
+def test_looking_again_widens_and_the_same_seeds_are_the_same_look():
+    first = answer(A, BETTER, smallest_effect=20)
+    again = answer(A, BETTER, smallest_effect=20, looked_at=[(5, 5)])
+    third = answer(A, BETTER, smallest_effect=20, looked_at=[(3, 3), (6, 6), (7, 7), (6, 6)])
+    assert (again.look, again.level) == (1, first.level)
+    assert (third.look, third.level) == (3, 1 - 0.05 / 8)
+    assert third.high - third.low > first.high - first.low
+
+
+def test_one_declared_look_is_the_plain_interval_and_a_second_gives_no_answer():
+    assert answer(A, BETTER, smallest_effect=20, looks=1).level == 0.95
+    found = answer(A, BETTER, smallest_effect=20, looks=1, looked_at=[(4, 4), (6, 6)])
+    assert found.verdict == OPEN
+    assert any("the 1 declared looks are used up" in note for note in found.notes)
+
+
+def test_identical_arms_are_rarely_called_different():
+    """The whole path at two looks (5, 10 seeds): at most 2.5 % a yes; 200 trials leave room up to 5.8 %."""
+    rng, called = np.random.default_rng(0), 0
+    for _ in range(200):
+        x, y = rng.lognormal(0, 0.8, (2, 10))
+        first = answer(arm(*x[:5]), arm(*y[:5]), 0.0)
+        again = answer(arm(*x), arm(*y), 0.0, looked_at=[first.n])
+        called += YES in (first.verdict, again.verdict)
+    assert called / 200 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 200)
+
+
+# ---- Several comparisons
+
+
+def test_each_of_several_comparisons_gets_its_share():
+    alone, shared = answer(A, BETTER, 20), answer(A, BETTER, 20, comparisons=3)
+    assert (alone.level, shared.level) == (1 - 0.05 / 2, 1 - 0.05 / 2 / 3)
+    assert shared.low < alone.low < alone.high < shared.high
+    assert "99.17 % interval, 5 and 5 seeds, corrected for 3 comparisons)" in shared.text
+    assert "corrected" not in alone.text
+    with pytest.raises(ValueError, match="`comparisons` must be at least 1, but is 0"):
+        answer(A, BETTER, 20, comparisons=0)
+
+
+def test_more_comparisons_need_more_seeds():
+    noisy = arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150)
+    one, many = (answer(*noisy, 20, comparisons=k).seeds_needed for k in (1, 6))
+    assert many[0] > one[0]
+
+
+def test_three_alike_variants_rarely_get_a_winner_and_verdicts_follow_their_intervals():
+    """The whole path: a control and two variants of one shape, one look of 2.5 %; 300 trials leave room up to 5.2 %."""
+    rng, called = np.random.default_rng(1), 0
+    for _ in range(300):
+        control, *others = (arm(*row) for row in rng.normal(100, 10, (3, 6)))
+        found = [answer(control, other, 0.0, comparisons=2) for other in others]
+        called += any(x.low > 0 or x.high < 0 for x in found)
+        assert all((x.verdict == YES) == (x.low > 0) and (x.verdict == NO) == (x.high < 0) for x in found)
+    assert called / 300 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 300)
+
+
+# ---- Other outcomes
+
+
+def test_steps_to_a_level_count_fewer_as_better_and_keep_runs_that_never_get_there():
+    slow = [Outcome(v, i, reached=v < 1000) for i, v in enumerate((700, 800, 1000, 1000, 900))]
+    fast = [Outcome(v, i) for i, v in enumerate((100.0, 150, 120, 130, 140))]
+    found = answer(slow, fast, smallest_effect=100, at="first_step_reaching")
+    assert (found.verdict, found.delta) == (YES, 880 - 128)
+    assert "steps saved until" in found.text
+    assert answer(fast, slow, smallest_effect=100, at="first_step_reaching").verdict == NO
+
+
+def test_the_sentence_says_how_many_values_and_which_level():
+    assert "(mean of the last 3 eval/return_det, + is better" in answer(A, BETTER, 20, at="mean_last_m", m=3).text
+    found = answer(BETTER, A, 20, at="first_step_reaching", reach=475.0)
+    assert "(steps saved until eval/return_det reaches 475, + is better" in found.text
+    assert answer(A, BETTER, 20, m=3).m is None, "the last value is not a mean of three"
+
+
+def test_a_mean_knows_its_episodes():
+    history = run([1.0, 2.0])
+    history.columns["eval/episodes"] = Column(np.array([0, 100]), np.array([20.0, 30.0]))
+    assert outcome(history).episodes == 30
+    assert outcome(history, metric="none").episodes == 0
+
+
+def test_what_several_seeds_share_is_said_once():
+    slow = [Outcome(1000.0, i, reached=False, note="never at 40") for i in range(5)]
+    found = answer(slow, arm(100, 110, 120, 130, 140), smallest_effect=10, at="first_step_reaching", reach=40.0)
+    assert found.notes == ["A: never at 40 (seeds 0, 1, 2, 3, 4)"]
+
+
+def test_pairs_say_so():
+    assert "97.5 % interval, 5 pairs)" in answer(A, BETTER, 20, paired=True).text
+
+
+def test_success_rates_use_the_episodes():
+    a = [Outcome(0.2, i, episodes=20) for i in range(5)]
+    b = [Outcome(v, i, episodes=20) for i, v in enumerate((0.9, 0.95, 0.85, 0.9, 1.0))]
+    found = answer(a, b, smallest_effect=0.1, at="success_rate")
+    want = stats.rate_difference([4] * 5, [20] * 5, [18, 19, 17, 18, 20], [20] * 5, 0.975)
+    assert (found.verdict, found.low, found.high) == (YES, want.low, want.high)
+    assert found.delta == pytest.approx(0.72)
+
+
+def test_perfect_success_on_both_sides_still_has_a_width():
+    both = [Outcome(1.0, i, episodes=20) for i in range(5)]
+    found = answer(both, both, smallest_effect=0.05, at="success_rate")
+    assert found.verdict == OPEN
+    assert found.low < 0 < found.high
+
+
+def test_an_answer_is_plain_data():
+    found = answer(A, BETTER[:3], smallest_effect=20)
+    back = jsonl.decode(jsonl.encode(found.to_dict()))
+    assert back["verdict"] == OPEN
+    assert [run["value"] for run in back["b"]] == [150.0, 154.0, 146.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"smallest_effect": -1}, "must be a number >= 0"),
+        ({"smallest_effect": NAN}, "must be a number >= 0"),
+        ({"at": "best"}, r"`at` must be one of final.*got 'best'"),
+        ({"direction": "up"}, r"higher or lower, but got .*'up'"),
+        ({"paired": True, "at": "success_rate"}, "leave it out"),
+    ],
+)
+def test_impossible_questions_are_errors(change, message):
+    with pytest.raises(ValueError, match=message):
+        answer(A, BETTER, **{"smallest_effect": 1.0, **change})
+
+
+# ---- A run's number
+
+
+def run(values, steps=None, **more) -> History:
+    steps = np.arange(len(values)) * 100 if steps is None else steps
+    column = Column(np.asarray(steps, np.int64), np.asarray(values, np.float64))
+    return History(Path("runs/x"), {"eval/return_det": column}, meta={"seed": 3}, **more)
+
+
+def test_final_and_mean_of_last():
+    history = run([1, 2, 3, 4, 10])
+    assert outcome(history) == Outcome(10.0, 3, "x")
+    assert outcome(history, "mean_last_m", m=2).value == 7.0
+    short = outcome(history, "mean_last_m", m=50)
+    assert (short.value, short.note) == (4.0, "only 5 of 50 values")
+
+
+def test_a_run_that_ended_in_nan_has_no_number():
+    found = outcome(run([1, 2, NAN]))
+    assert math.isnan(found.value)
+    assert found.note == "diverged: 1 of its last 1 values not finite"
+
+
+def test_a_missing_metric_is_said():
+    found = outcome(run([1.0]), metric="eval/return_sampled")
+    assert math.isnan(found.value)
+    assert found.note == "no `eval/return_sampled` in its record"
+
+
+def test_first_step_reaching_and_never():
+    history = run([1, NAN, 5, 4, 9])
+    assert outcome(history, "first_step_reaching", reach=5).value == 200.0
+    never = outcome(history, "first_step_reaching", reach=10)
+    assert (never.value, never.reached, never.note) == (400.0, False, "never at 10")
+    assert outcome(history, "first_step_reaching", reach=4, direction="lower").value == 0.0
+    with pytest.raises(ValueError, match="give `reach`"):
+        outcome(history, "first_step_reaching")
+
+
+def episode(success, end="goal"):
+    return {"return": 1.0, "length": 1, "success": success, "end": end}
+
+
+def test_success_rate_is_that_of_the_last_deterministic_evaluation():
+    last = [episode(True), episode(False), episode(True), episode(None, "unused")]
+    rows = [
+        {"step": 0, "mode": "det", "episodes": [episode(False)]},
+        {"step": 100, "mode": "det", "episodes": last},
+        {"step": 100, "mode": "sampled", "episodes": [episode(False)]},
+    ]
+    found = outcome(run([1.0], evals=rows), "success_rate")
+    assert (found.value, found.episodes) == (pytest.approx(2 / 3), 3)
+
+
+def test_success_that_is_not_known_is_said():
+    rows = [{"step": 0, "mode": "det", "episodes": [episode(None), episode(True)]}]
+    found = outcome(run([1.0], evals=rows), "success_rate")
+    assert math.isnan(found.value)
+    assert found.note == "1 of 2 episodes do not say if they succeeded"
+    assert "no deterministic evaluation" in outcome(run([1.0]), "success_rate").note

@@ -1,0 +1,159 @@
+"""Are the numbers of a comparison right? scipy and simulation as judges."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy import stats as oracle
+
+from relab.comparison import answer as answers
+from relab.comparison import leading, numbers, pairs, profile
+from relab.comparison.numbers import Asked
+from relab.record.history import Column, History
+from relab.runs.grouping import make_run
+from relab.stats import means
+from where import TESTS
+
+FINAL = Asked("eval/return_det", "final", 5, None, "higher")
+REPS = 4000
+
+
+def run(name: str = "x", **columns: np.ndarray):
+    """A run that was never on a disk."""
+    history = History(TESTS, source="test")
+    for key, values in columns.items():
+        history.columns[key.replace("__", "/")] = Column(np.arange(len(values)) * 10, np.asarray(values, float))
+    return make_run(history, name)
+
+
+def arm(values) -> list[answers.Outcome]:
+    return [answers.Outcome(float(v), i) for i, v in enumerate(values)]
+
+
+# ---- Against scipy
+
+
+@pytest.mark.parametrize("k", [2, 5, 31])
+def test_the_largest_of_k_normal_numbers(k):
+    exact = integrate.quad(lambda x: x * k * oracle.norm.pdf(x) * oracle.norm.cdf(x) ** (k - 1), -9, 9)[0]
+    assert numbers.expected_maximum(k) == pytest.approx(exact, abs=1e-4)
+
+
+@pytest.mark.parametrize(("p", "n", "k"), [(0.975, 200, 6), (0.5, 10, 3), (1.0, 20, 5), (0.8, 1, 4)])
+def test_the_best_of_k_success_rates(p, n, k):
+    x = np.arange(n + 1)
+    below = oracle.binom.cdf(x, n, p) ** k
+    exact = float(np.sum(x * np.diff(below, prepend=0.0))) / n
+    assert numbers.expected_best_rate(p, n, k) == pytest.approx(exact, abs=1e-9)
+
+
+def test_rank_correlation_with_ties():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(0, 5, 40).astype(float), rng.normal(size=40)
+    assert leading.spearman(x, y) == pytest.approx(oracle.spearmanr(x, y).statistic)
+    assert leading.spearman(np.ones(5), np.arange(5.0)) == 0.0
+
+
+def test_area_is_the_mean_height_over_the_shared_range():
+    steps, values = np.array([0, 10, 30, 40]), np.array([0.0, 4.0, 2.0, 6.0])
+    made = run()
+    made.history.columns["eval/return_det"] = Column(steps, values)
+    grid = np.array([5.0, 10, 30, 35])
+    exact = integrate.trapezoid(np.interp(grid, steps, values), grid) / 30
+    assert numbers.area(made, "eval/return_det", 5.0, 35.0) == pytest.approx(exact)
+    assert np.isnan(numbers.area(made, "eval/return_det", 5.0, 90.0)), "it does not reach so far"
+
+
+def test_the_interval_of_symmetric_numbers_is_students():
+    x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
+    found = numbers.interval(arm(x), FINAL)
+    low, high = oracle.t.interval(0.95, 4, x.mean(), oracle.sem(x))
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert numbers.interval(arm(x), FINAL, ceiling=4.0).high == 4.0
+    assert np.isnan(numbers.interval(arm(x[:4]), FINAL).low), "four seeds are too few"
+
+
+def test_agents_that_share_an_episode_are_one_sample():
+    world = {1: [0.0, 2.0], 2: [10.0, 12.0], 3: [20.0, 22.0]}
+    episodes = [{"seed": s, "agent": j, "return": v} for s, vs in world.items() for j, v in enumerate(vs)]
+    assert numbers.standard_error({"episodes": episodes}) == pytest.approx(oracle.sem([1.0, 11.0, 21.0]))
+    alone = [{"seed": 7, "return": v} for v in (1.0, 11.0, 21.0, 31.0)]
+    assert numbers.standard_error({"episodes": alone}) == pytest.approx(oracle.sem([1.0, 11.0, 21.0, 31.0]))
+
+
+# ---- By simulation
+
+
+@pytest.mark.parametrize("shape", ["normal", "skewed", "ceiling"])
+@pytest.mark.parametrize("n", [5, 10])
+def test_the_interval_of_a_variant_covers(shape, n):
+    """At least 93 %, less three standard errors of the simulation; a skewed mean at least what Student's has, 88 %."""
+    rng = np.random.default_rng([n, len(shape)])
+    draw = {"normal": rng.normal, "skewed": lambda size: rng.exponential(size=size) - 1.0,
+            "ceiling": lambda size: np.minimum(rng.normal(size=size), 0.5)}[shape]  # fmt: skip
+    truth = 0.0 if shape != "ceiling" else float(oracle.norm.expect(lambda x: min(x, 0.5)))
+    low, high = means.widened(means.one_sample(draw(size=(REPS, n))), 0.95)
+    inside = float(np.mean((low <= truth) & (truth <= high)))
+    assert inside >= (0.88 if shape == "skewed" else 0.93) - 3 * 0.004
+
+
+def test_declared_comparisons_of_variants_that_are_alike_seldom_err():
+    """Three declared against one control, all the same: Holm errs where the clearest passes at alpha / 3."""
+    rng, names = np.random.default_rng(3), [("base", other) for other in ("a", "b", "c")]
+    drawn = rng.normal(size=(4, REPS, 5))
+    ends = [means.widened(means.two_samples(drawn[0], each), 1 - 0.05 / 3) for each in drawn[1:]]
+    wrong = np.any([(low > 0) | (high < 0) for low, high in ends], axis=0)
+    assert wrong.mean() <= 0.05
+    some = [*np.flatnonzero(wrong)[:3], *np.flatnonzero(~wrong)[:3]]
+    for i in some:  # and the procedure calls exactly those
+        arms = dict(zip(("base", "a", "b", "c"), (arm(each[i]) for each in drawn)))
+        items = [pairs.Item(arms, pair, FINAL) for pair in names]
+        assert any(p.adjusted < 0.05 for p in pairs.test(items, 0.0)) == wrong[i]
+
+
+def series(rng, lag: int | None) -> object:
+    """Smooth curves; with a lag the metric moves first and the return follows."""
+    cause = np.cumsum(rng.normal(size=40))
+    effect = np.cumsum(rng.normal(size=40)) if lag is None else np.roll(cause, lag) + 0.3 * rng.normal(size=40)
+    return run(policy__entropy=cause, eval__return_det=effect)
+
+
+def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
+    rng = np.random.default_rng(0)
+    found = leading.leading([series(rng, 2) for _ in range(3)], "eval/return_det", reps=199)
+    assert (found[0].metric, found[0].lag) == ("policy/entropy", 2)
+    assert found[0].rho > 0.5
+    assert found[0].adjusted <= 0.01
+    false = [leading.leading([series(rng, None) for _ in range(2)], "eval/return_det", reps=99)[0].p <= 0.05
+             for _ in range(50)]  # fmt: skip
+    assert np.mean(false) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 50)
+
+
+def test_a_profile_weighs_tasks_alike_and_has_no_interval_under_five_runs():
+    scores = {"x": [np.array([1.0] * 5), np.array([0.0] * 15)], "y": [np.array([1.0, 0.2]), np.array([0.6, 0.6])]}
+    x, y = profile.profile(scores)
+    half = {row["label"]: {s["tau"]: s for s in row["shares"]}[0.5] for row in (x, y)}
+    assert (half["x"]["share"], half["x"]["low"], half["x"]["high"]) == (0.5, 0.5, 0.5)
+    assert half["y"]["share"] == 0.75
+    assert np.isnan(half["y"]["low"])
+    assert "iqm" not in x, "two tasks are not many"
+    many = profile.profile({"x": [np.array([0.1, 0.4, 0.5, 0.6, 0.9])] * 8})[0]
+    assert many["iqm"][0] == pytest.approx(oracle.trim_mean([0.1, 0.4, 0.5, 0.6, 0.9] * 8, 0.25))
+
+
+def test_the_peak_is_told_with_what_chance_adds():
+    """Evaluations of one and the same policy: the mean of the peaks lies as far above the truth as it says."""
+    rng, k, error = np.random.default_rng(1), 20, 2.0
+    gaps, said = [], []
+    for _ in range(150):
+        episodes = 50.0 + rng.normal(size=(k, 10)) * error * np.sqrt(10)
+        history = History(TESTS, source="test")
+        history.evals = [
+            {"step": i, "mode": "det", "episodes": [{"seed": j, "return": v, "length": 1, "success": None, "end": "x"}
+                                                    for j, v in enumerate(row)]} for i, row in enumerate(episodes)
+        ]  # fmt: skip
+        found = numbers.peak(make_run(history, "x"), "eval/return_det", 5, 1)
+        gaps.append(found.peak - 50.0)
+        said.append(found.bias)
+    assert np.mean(said) == pytest.approx(np.mean(gaps), rel=0.15)

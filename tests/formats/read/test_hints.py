@@ -1,0 +1,240 @@
+"""Does what the user knows reach the runs, and is a slip told?"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from relab import api, cli
+from relab.commands.progress import Progress
+from relab.config.base import ConfigError
+from relab.formats.read import find, hints
+from relab.formats.read.hints import Hints
+from relab.formats.read.pattern import Pattern
+from relab.formats.read.spec import merged, read_spec
+from relab.health.examine import examine
+from relab.record.state import group_key
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CSV = "step,reward,entropy,odd\n" + "".join(f"{i * 100},{i},{0.6 - i / 100},{-i}\n" for i in range(1, 12))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Two settings, two seeds, told by the names alone."""
+    for name in ("lo.run0", "lo.run1", "hi.run0", "hi.run1"):
+        (tmp_path / "logs" / name).mkdir(parents=True)
+        (tmp_path / "logs" / name / "log.csv").write_text(CSV)
+    return tmp_path / "logs"
+
+
+def loaded(folder: Path, **given) -> dict[str, find.Loaded]:
+    return {run.name: run for run in find.load_all(folder, Hints(**given)).runs}
+
+
+# ---- --group
+
+
+def test_a_pattern_groups_runs_and_tells_seed_and_settings(folder):
+    runs = loaded(folder, group=Pattern.parse("{size}.run{seed}"))
+    keys = {name: group_key(run.history, name) for name, run in runs.items()}
+    assert keys["lo.run0"] == keys["lo.run1"] != keys["hi.run0"] == keys["hi.run1"]
+    assert runs["hi.run1"].history.meta["seed"] == runs["hi.run1"].history.config["seed"] == 1
+    assert runs["hi.run1"].history.config["foreign"]["size"] == "hi"
+
+
+def test_what_does_not_matter_is_left_out(folder):
+    runs = loaded(folder, group=Pattern.parse("{_}.run{seed}"))
+    assert len({group_key(run.history, name) for name, run in runs.items()}) == 1
+
+
+def test_a_pattern_fits_whole_parts_of_a_path():
+    pattern = Pattern.parse("a_s{seed}")
+    assert all(pattern.fits(name) for name in ("a_s1", "x/a_s1/tb"))
+    assert not any(pattern.fits(name) for name in ("ba_s1", "a_s1b", "a_sx"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("plain", "needs one {seed}"), ("{seed}{seed}", "needs one {seed}"), ("{a}{a}{seed}", "different plain words"),
+     ("{a b}{seed}", "different plain words"), ("{_x}{seed}", "different plain words"), ("{seed}{", "not closed")],
+)  # fmt: skip
+def test_a_wrong_pattern_is_told(text, said):
+    with pytest.raises(ConfigError, match=said.replace("{", r"\{")):
+        Pattern.parse(text)
+
+
+def test_the_guess_is_printed_and_a_pattern_is_remembered(folder, capsys):
+    assert cli.main(["examine", str(folder)]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("grouped by name: hi.run0 (1 run), hi.run1 (1 run)")
+    assert "--group 'name_s{seed}'" in first
+    assert cli.main(["examine", str(folder), "--group", "{size}.run{seed}"]) == 0
+    capsys.readouterr()
+    assert cli.main(["examine", str(folder)]) == 0
+    assert capsys.readouterr().out.startswith("grouped by '{size}.run{seed}': hi.run{seed} (2 runs), lo.run{seed} (2")
+    assert len(examine(folder).groups) == 2  # other commands know it as well
+    assert cli.main(["examine", str(folder), "--group", ""]) == 0
+    assert len(examine(folder).groups) == 4
+
+
+def test_a_pattern_that_fits_no_run_is_an_error_and_not_remembered(folder, capsys):
+    assert cli.main(["examine", str(folder), "--group", "x{seed}"]) == 64
+    assert "fits none of the 4 runs, which are called 'hi.run0'" in capsys.readouterr().err
+    assert hints.recall_group(folder) is None
+
+
+# ---- --spec and --command
+
+
+def test_a_spec_counts_more_than_the_table_and_leaves_the_rest(tmp_path):
+    given = read_spec("horizon=123,action.low=-1,random=3.5")
+    run = find.load_all(FIXTURES / "sb3" / "sac_pendulum_seed0", Hints(spec=given)).runs[0].history
+    plain = find.load_all(FIXTURES / "sb3" / "sac_pendulum_seed0").runs[0].history
+    spec, table = run.meta["spec"], plain.meta["spec"]
+    assert (spec["horizon"], spec["action"]["low"], spec["random"]["return_mean"]) == (123, [-1], 3.5)
+    assert (spec["action"]["high"], spec["reward_low"]) == (table["action"]["high"], table["reward_low"])
+    assert table["horizon"] == 200
+
+
+def test_an_environment_that_is_told_brings_its_facts(folder):
+    history = loaded(folder, spec=read_spec("env=CartPole-v1"))["lo.run0"].history
+    assert (history.meta["spec"]["horizon"], history.meta["spec"]["action"]["kind"]) == (500, "discrete")
+
+
+def test_one_bound_stands_for_all_components():
+    assert merged({}, read_spec("action.low=-2,action.high=2,action.dim=3"))["action"] == {
+        "low": [-2, -2, -2], "high": [2, 2, 2], "dim": 3, "kind": "continuous"}  # fmt: skip
+
+
+def test_a_spec_may_be_a_file(tmp_path):
+    (tmp_path / "spec.yaml").write_text("horizon: 50\naction: {low: [-1, -2], high: [1, 2]}\n")
+    assert read_spec(str(tmp_path / "spec.yaml")) == {"horizon": 50, "action": {"low": [-1, -2], "high": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("horizn=3", "nearest is `horizon`"), ("horizon=0", "whole number above 0"), ("horizon=1.5", "whole number"),
+     ("reward_low=x", "a number"), ("action.kind=box", "one of discrete"), ("horizon=1,horizon=2", "twice"),
+     ("reward_low=2,reward_high=1", "2 > 1"), ("random=.nan", "a number"), ("horizon=1,oops", "key=value")],
+)  # fmt: skip
+def test_a_wrong_spec_is_told(text, said):
+    with pytest.raises(ConfigError, match=said):
+        read_spec(text)
+
+
+def test_a_command_is_kept_where_the_log_has_none(folder, tmp_path):
+    assert hints.command_text(" train.py --lr 1 ") == "train.py --lr 1"
+    (tmp_path / "run.sh").write_text("python train.py \\\n  --stages 3\n")
+    text = hints.command_text(str(tmp_path / "run.sh"))
+    assert loaded(folder, command=text)["lo.run0"].history.meta["command"] == "python train.py \\\n  --stages 3"
+    history = loaded(folder)["lo.run0"].history
+    history.meta["command"] = "its own"
+    Hints(command="x").after(history)
+    assert history.meta["command"] == "its own"
+
+
+# ---- --mapping and --show-mapping
+
+
+def test_names_of_the_user_beat_relabs(folder, tmp_path):
+    (tmp_path / "names.yaml").write_text("mapping:\n  odd: {name: return/mean, factor: -1}\n  entropy: foreign/h\n")
+    history = loaded(folder, mapping=hints.mapping_file(tmp_path / "names.yaml"))["lo.run0"].history
+    assert history.columns["return/mean"].values[0] == 1.0
+    assert history.columns["foreign/reward"].values[0] == 1.0  # what had the name before
+    assert "policy/entropy" not in history.columns
+    assert history.mapping == {"reward": "foreign/reward", "odd": "return/mean", "entropy": "foreign/h"}
+    assert set(history.axes) == set(history.columns)
+
+
+def test_a_changed_factor_starts_from_the_tools_number():
+    source = FIXTURES / "sb3" / "ppo_cartpole_seed0"
+    before = find.load_all(source).runs[0].history.columns["value/loss"].values
+    given = Hints(mapping={"train/value_loss": ("value/loss", 1.0)})
+    after = find.load_all(source, given).runs[0].history.columns["value/loss"].values
+    assert (after == 2 * before).all()
+
+
+def test_relab_toml_of_the_folder_maps_too(folder):
+    (folder / "relab.toml").write_text('[mapping]\nodd = "value/mean"\n')
+    assert all("value/mean" in run.history.columns for run in find.load_all(folder).runs)
+    assert len(examine(folder).runs) == 4
+    (folder / "relab.toml").write_text('[mapping]\nodd = "value/meen"\n')
+    with pytest.raises(ConfigError, match=r"relab.toml: `odd` is mapped to 'value/meen'.*nearest is 'value/mean'"):
+        find.load_all(folder)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [("policy/entropi", "nearest is 'policy/entropy'"), ({"name": "return/mean", "factor": 0}, "not 0"),
+     ({"name": "return/mean", "scale": 2}, "has scale"), ({"factor": 2}, "no such metric"), (3, "no such metric")],
+)  # fmt: skip
+def test_a_wrong_name_is_told(entry, said):
+    with pytest.raises(ConfigError, match=said):
+        hints.read_mapping({"x": entry}, "here")
+
+
+def test_a_mapping_of_names_that_no_run_has_is_an_error(folder, tmp_path, capsys):
+    (tmp_path / "names.yaml").write_text("rewrd: return/mean\n")
+    assert cli.main(["examine", str(folder), "--mapping", str(tmp_path / "names.yaml")]) == 64
+    assert "theirs are reward, entropy, odd" in capsys.readouterr().err
+
+
+def test_the_mapping_is_shown(capsys):
+    assert cli.main(["examine", str(FIXTURES / "sb3"), "--show-mapping"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == ["sb3:", "8", "runs"]
+    assert ["train/entropy_loss", "->", "policy/entropy", "(times", "-1)"] in lines
+    assert ["train/loss", "->", "value/critic_loss", "or", "foreign/train/loss"] in lines
+    assert ["learning_rate", "->", "algo.lr"] in lines
+    assert ["batch_size", "->", "foreign.batch_size"] in lines
+
+
+# ---- Everywhere
+
+
+def test_notebooks_and_reports_take_them_too(folder, tmp_path, capsys):
+    runs = api.load(folder, group="{size}.run{seed}", spec={"horizon": 9}, mapping={"odd": "value/mean"})
+    assert len(runs.groups) == 2
+    assert "value/mean" in runs.metrics()
+    assert runs[0].history.meta["spec"]["horizon"] == 9
+    assert cli.main(["report", str(folder), "--json", "--group", "{size}.run{seed}"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["outcome"]) == 2
+
+
+def test_hints_change_no_file(folder):
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    cli.main(["examine", str(folder), "--group", "{size}.run{seed}", "--spec", "horizon=9"])
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_loading_tells_how_far_it_is(folder):
+    told: list[tuple[int, int, str]] = []
+    find.load_all(folder, tell=lambda *now: told.append(now))
+    assert told == [(0, 4, "hi.run0"), (1, 4, "hi.run1"), (2, 4, "lo.run0"), (3, 4, "lo.run1")]
+
+
+def test_progress_is_one_line_on_a_terminal_after_two_seconds(capsys, monkeypatch):
+    clock = iter([0.0, 1.0, 2.5, 2.6, 3.0])
+    monkeypatch.setattr("relab.commands.progress.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with Progress("reading run") as tell:
+        for number in range(4):
+            tell(number, 4, f"a\x1b{number}")
+    assert capsys.readouterr().err == "\r\x1b[Kreading run 1 of 4: a?1\r\x1b[Kreading run 3 of 4: a?3\r\x1b[K"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: False)
+    monkeypatch.setattr("relab.commands.progress.time.monotonic", iter([0.0, 4.0, 9.0, 9.0]).__next__)
+    with Progress("reading run") as tell:
+        tell(0, 2, "a")
+        tell(1, 2, "b")
+    assert capsys.readouterr().err == "reading run 1 of 2: b (9 s)\n", "a pipe hears of it less often"
+
+
+def test_a_copy_elsewhere_has_no_memory_of_the_pattern(folder, tmp_path):
+    hints.remember_group(folder, "{size}.run{seed}")
+    shutil.copytree(folder, tmp_path / "copy")
+    assert hints.recall_group(folder).text == "{size}.run{seed}"
+    assert hints.recall_group(tmp_path / "copy") is None

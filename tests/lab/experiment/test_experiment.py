@@ -1,0 +1,220 @@
+"""Does an experiment run what it must, once, and survive being killed?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+import made_up
+from relab.config.base import ConfigError
+from relab.lab import experiment
+from relab.lab.execute import local
+
+TINY = """
+question: Does a tiny step learn less?
+at: final
+smallest_effect: 5
+base:
+  env: cartpole
+  total_steps: 512
+  algo: {envs: 8, steps: 16, epochs: 1, minibatches: 2}
+  eval: {every: 256, episodes: 3}
+vary: {lr: [1e-3, 1e-6]}
+seeds: 2
+"""
+
+
+SCHEDULED = """
+question: Does a tiny step learn less?
+metric: multi/return
+at: final
+smallest_effect: 5
+base:
+  env: cartpole
+  total_steps: 2560
+  algo: {envs: 8, steps: 16, epochs: 1, minibatches: 2}
+  eval.every: 0
+  schedule: {total: 20, every: 10, multi_eval: {episodes: 4}}
+vary: {lr: [1e-3, 1e-6]}
+seeds: 2
+"""
+
+
+def test_the_forecast_of_scheduled_runs_counts_their_evaluations(tmp_path: Path) -> None:
+    """The pilot is shorter than the schedule: it ends early, and still sees what an evaluation costs."""
+    asked = experiment.load(made_up.question(tmp_path, SCHEDULED))
+    cost = experiment.forecast(asked, experiment.prepare(asked, tmp_path / "x"), tmp_path / "x", workers=2)
+    alone = experiment.STARTUP_S + 20 * cost.pilot["row_s"] + cost.pilot["evals"] * cost.pilot["eval_s"]
+    assert cost.seconds_per_run > alone
+    assert (cost.runs, cost.seconds) == (4, 2 * cost.seconds_per_run)
+
+
+def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None:
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 1")))
+    assert list(asked.variants) == ["lr=0.001", "lr=1e-06"]
+    cells = experiment.prepare(asked, tmp_path / "x")
+    seen = []
+    done = experiment.run(asked, tmp_path / "x", cells, workers=2, watch=lambda n, of: seen.append((n, of)))
+    assert (sorted(done.finished), done.failed, done.interrupted) == (sorted(c.folder.name for c in cells), [], False)
+    assert seen[-1] == (2, 2)
+    written = [(cell.folder / "events.jsonl").read_bytes() for cell in cells]
+    again = experiment.run(asked, tmp_path / "x", cells, workers=2)
+    assert len(again.finished) == 2
+    assert written == [(cell.folder / "events.jsonl").read_bytes() for cell in cells], "nothing ran twice"
+    assert experiment.forecast(asked, cells, tmp_path / "x", workers=2).seconds == 0
+    more = experiment.prepare(experiment.load(made_up.question(tmp_path, TINY)), tmp_path / "x")
+    assert [cell.folder.name for cell in more] == ["lr=0.001-s0", "lr=1e-06-s0", "lr=0.001-s1", "lr=1e-06-s1"]
+    for cell in more[2:]:
+        made_up.cell(cell, value=1.0)
+    runs = experiment.histories(more)
+    assert [[h.meta["seed"] for h in group] for group in runs.values()] == [[0, 1], [0, 1]]
+    assert runs["lr=1e-06"][0].config["algo"]["lr"] == 1e-6
+    other = experiment.load(made_up.question(tmp_path, TINY.replace("effect: 5", "effect: 6")))
+    with pytest.raises(ConfigError, match="another experiment"):
+        experiment.prepare(other, tmp_path / "x")
+    with pytest.raises(ConfigError, match=r"not taken away.*\[1\]"):
+        experiment.prepare(asked, tmp_path / "x")
+
+
+def test_the_answer_is_kept_with_the_looks_it_took(tmp_path: Path) -> None:
+    """Five seeds of made-up finished runs; no training needed to conclude."""
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed)
+    (found,) = experiment.conclude(asked, tmp_path / "x", cells)
+    assert (found.verdict, found.names, found.n) == ("no", ("lr=0.001", "lr=1e-06"), (5, 5))
+    assert found.delta == pytest.approx(-80)
+    kept = json.loads((tmp_path / "x" / "answer.json").read_text())
+    assert kept["looks"] == {"lr=1e-06": [[5, 5]]}
+    assert kept["answers"][0]["text"] == found.text
+    again = experiment.conclude(asked, tmp_path / "x", cells[:-2])  # one seed less each: never an answer
+    assert again[0].verdict == "cannot tell yet"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (TINY.replace("question:", "quesion:"), "the nearest known one is `question`"),
+        (TINY.replace("vary: {lr: [1e-3, 1e-6]}", "vary: {lr: [1e-3]}"), "at least two variants"),
+        (TINY.replace("1e-6]", "1e-6, 1e-3]"), "lr=0.001 is there more than once"),
+        (TINY + "variants: {a: {}, b: {}}\n", "either `vary` or `variants`"),
+        (TINY.replace("at: final", "at: best"), "`at` must be one of"),
+        (TINY.replace("seeds: 2", "seeds: [1, 1]"), "different seeds"),
+        (TINY.replace("at: final", "at: first_step_reaching"), "needs a `level`"),
+    ],
+)
+def test_a_question_that_cannot_be_asked(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=says):
+        experiment.load(made_up.question(tmp_path, text))
+
+
+def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> None:
+    asked = experiment.load(made_up.question(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
+    with pytest.raises(ConfigError, match="unknown key `learning_rat`"):
+        experiment.prepare(asked, tmp_path / "x")
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        ("budget: 512\n", None),
+        ("budget: 1024\n", "`budget` is 1024, but total_steps of base is 512; leave one of them out"),
+        ("budget: 0\n", "above 0"),
+        ("paired: maybe\n", "`paired` must be true or false"),
+        ("resume: true\n", "`resume` goes with `command`"),
+    ],
+)
+def test_budget_and_pairs_are_checked(base: str, says: str | None, tmp_path: Path) -> None:
+    path = made_up.question(tmp_path, TINY + base)
+    if says is None:
+        assert experiment.load(path).budget == 512
+        return
+    with pytest.raises(ConfigError, match=says):
+        experiment.load(path)
+
+
+def test_a_budget_is_the_trainers_total_steps(tmp_path: Path) -> None:
+    text = TINY.replace("  total_steps: 512\n", "") + "budget: 768\n"
+    experiment.prepare(experiment.load(made_up.question(tmp_path, text)), tmp_path / "x")
+    assert "total_steps: 768" in (tmp_path / "x" / "variants" / "lr=0.001.yaml").read_text()
+
+
+def test_the_question_that_was_kept_can_be_asked_again(tmp_path: Path) -> None:
+    asked = experiment.load(made_up.question(tmp_path, TINY + "paired: true\nbudget: 512\n"))
+    experiment.prepare(asked, tmp_path / "x")
+    assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
+
+
+def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
+    text = (
+        TINY.replace("[1e-3, 1e-6]", "[1e-3, 1e-6, 1e-5]")
+        .replace("seeds: 2", "seeds: 5")
+        .replace("final", "mean_last_m")
+    )
+    asked = experiment.load(made_up.question(tmp_path, text + "paired: true\nlast: 1\n"))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed**2)
+    first, second = experiment.conclude(asked, tmp_path / "x", cells)
+    assert [x.names[1] for x in (first, second)] == ["lr=1e-06", "lr=1e-05"]
+    assert first.level == second.level == 1 - 0.05 / 2 / 2  # the first look's half, shared by two
+    assert "mean of the last 1 eval/return_det" in first.text
+    assert "5 pairs, corrected for 2 comparisons" in first.text
+
+
+def test_a_metric_that_no_run_has_is_an_error_that_lists_what_there_is(tmp_path: Path) -> None:
+    asked = experiment.load(made_up.question(tmp_path, TINY + "metric: eval/retrun_det\n"))
+    cells = experiment.prepare(asked, tmp_path / "x")
+    for cell in cells:
+        made_up.cell(cell, value=1.0)
+    with pytest.raises(ConfigError, match=r"has no such column; it has eval/episodes, .*eval/return_det"):
+        experiment.conclude(asked, tmp_path / "x", cells)
+
+
+def script(tmp_path: Path, name: str, text: str) -> local.Job:
+    """A job whose process runs `text`, with DONE and TRIES as files to touch."""
+    done, tries = tmp_path / f"{name}.done", tmp_path / f"{name}.tries"
+    code = (
+        f"import os, signal, time, pathlib\ndone, tries = pathlib.Path({str(done)!r}), pathlib.Path({str(tries)!r})\n"
+    )
+    code += "tries.write_text(tries.read_text() + 'x' if tries.exists() else 'x')\n" + text
+    return local.Job(name, lambda: [sys.executable, "-c", code], done.exists, tmp_path / f"{name}.log")
+
+
+def test_a_killed_worker_is_started_again_and_a_failing_one_is_not(tmp_path: Path) -> None:
+    killed = script(
+        tmp_path, "killed", "if len(tries.read_text()) < 2: os.kill(os.getpid(), signal.SIGKILL)\ndone.touch()"
+    )
+    failing = script(tmp_path, "failing", "raise SystemExit(3)")
+    hopeless = script(tmp_path, "hopeless", "os.kill(os.getpid(), signal.SIGKILL)")
+    found = local.run([killed, failing, hopeless], workers=2)
+    assert found.finished == ["killed"]
+    assert sorted(found.failed) == ["failing", "hopeless"]
+    assert killed.exit_codes == [-signal.SIGKILL, 0]
+    assert failing.exit_codes == [3]
+    assert len(hopeless.exit_codes) == local.TRIES
+
+
+def test_what_failed_is_told_in_the_order_that_was_asked(tmp_path: Path) -> None:
+    late, early = (script(tmp_path, name, f"time.sleep({s})\nraise SystemExit(3)") for name, s in (("b", 2), ("a", 0)))
+    assert local.run([late, early], workers=2).failed == ["b", "a"]
+
+
+def test_a_signal_stops_the_workers_and_leaves_the_rest(tmp_path: Path) -> None:
+    slow = "signal.signal(signal.SIGTERM, lambda *_: (done.touch(), os._exit(0)))\ntime.sleep(60)"
+    jobs = [script(tmp_path, f"slow{i}", slow) for i in range(3)]
+    Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    begin = time.monotonic()
+    found = local.run(jobs, workers=2)
+    assert found.interrupted
+    assert time.monotonic() - begin < 30
+    assert sorted(found.finished) == ["slow0", "slow1"], "those that ran were asked to end, and did what they do then"
+    assert not jobs[2].exit_codes

@@ -1,0 +1,332 @@
+"""Are faults planted where they say, and hidden from the examiner? Small real runs; the long ones are the suite's."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab import cli
+from relab.base import streams
+from relab.config.run import Run
+from relab.health.examine import examine
+from relab.health.rule import all_rules
+from relab.lab.faults import catalogue, hide, run, seams, suite
+from relab.lab.faults.catalogue import FAULTS, Fault
+from relab.record import history
+from small_runs import SMALL, fingerprint
+
+TINY = {
+    "cartpole": SMALL | {"total_steps": "1024"},
+    "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"},
+    "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
+              "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Every case as a run of a second."""
+    monkeypatch.setattr(catalogue, "BASE", TINY)
+    monkeypatch.setattr(run, "BASE", TINY)
+
+
+def made(tmp_path: Path, name: str | None, env: str = "cartpole", seed: int = 3) -> history.History:
+    folder = tmp_path / "made" / str(name)
+    run.make(name, env, seed, folder)
+    return history.load(folder)
+
+
+def column(found: history.History, name: str) -> np.ndarray:
+    return found.columns[name].values
+
+
+# ---- Seams
+
+
+@pytest.mark.parametrize("name", seams.SEAMS)
+def test_a_seam_is_replaced_and_put_back(name):
+    owner, attribute = seams.place(name)
+    before = getattr(owner, attribute)
+    with suppress(ZeroDivisionError), seams.planted({name: lambda original: [original]}):
+        assert getattr(owner, attribute) == [before]
+        raise ZeroDivisionError
+    assert getattr(owner, attribute) is before
+
+
+def test_an_unknown_seam_names_the_known_ones():
+    with pytest.raises(KeyError, match="collect"), seams.planted({"colect": lambda original: original}):
+        pass
+
+
+def test_algorithms_and_the_loop_know_nothing_of_faults():
+    wing = Path(suite.__file__).parents[2] / "train"
+    for path in (*wing.glob("*.py"), *wing.glob("algos/*.py"), *wing.glob("nets/*.py"), wing / "envs" / "base.py"):
+        assert not re.search(r"\bfaults?\b", path.read_text()), path
+
+
+# ---- The catalogue
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_a_fault_is_complete(fault: Fault):
+    assert fault.causes
+    assert fault.why
+    assert fault.seams or fault.settings
+    assert set(fault.seams) <= set(seams.SEAMS)
+    assert set(fault.envs) <= set(catalogue.BASE)
+    assert fault.kind in ("run", "resume", "seeds", "arms")
+
+
+def test_each_config_fault_really_changes_a_setting():
+    for fault in FAULTS.values():
+        for env in fault.envs:
+            changed = {k for k, v in fault.settings_on(env).items() if catalogue.BASE[env].get(k) != v}
+            assert changed or fault.seams, fault.name
+
+
+# ---- Planting
+
+
+def test_a_healthy_case_is_the_run_that_train_makes(tmp_path, tiny):
+    run.make(None, "cartpole", 3, tmp_path / "plain")
+    run.make(None, "cartpole", 3, tmp_path / "resumed", kind="resume")
+    assert fingerprint(tmp_path / "plain") == fingerprint(tmp_path / "resumed")
+    assert "resume" in {event["kind"] for event in history.load(tmp_path / "resumed").events}
+    assert np.all(column(history.load(tmp_path / "plain"), "policy/kl_start") < 1e-9)
+
+
+SEEN = {  # what a fault does to one number of the run, where a healthy run has the other
+    "advantage-sign": lambda a, b: column(a, "data/advantage_td")[0] == -column(b, "data/advantage_td")[0] != 0,
+    "no-termination-mask": lambda a, b: column(a, "value/after_end").any() and not column(b, "value/after_end").any(),
+    "ratio-always-one": lambda a, b: column(a, "policy/kl").max() < 1e-9 < column(b, "policy/kl").max(),
+    "lr-over-1000": lambda a, b: column(a, "optim/step_rms").max() < 0.01 * column(b, "optim/step_rms").max(),
+    "reward-times-1000": lambda a, b: column(a, "data/reward_max").min() == 1000 * column(b, "data/reward_max").max(),
+    "one-huge-observation": lambda a, b: column(a, "data/obs_max").min() > 10 * column(b, "data/obs_max").max(),
+    "gradient-clip-1e-6": lambda a, b: column(a, "optim/grad_clipped_share").min() == 1,
+    "stale-data": lambda a, b: column(a, "policy/kl_start")[2:].min() > 1e-9 > column(b, "policy/kl_start").max(),
+    "best-in-training": lambda a, b: b"return/mean_100" in (a.folder / "checkpoints" / "best.json").read_bytes(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_a_fault_leaves_its_mark_in_the_run(tmp_path, tiny, name):
+    faulty, healthy = made(tmp_path, name), made(tmp_path, None)
+    assert faulty.meta["status"] == "finished"
+    assert SEEN[name](faulty, healthy)
+
+
+def test_a_frozen_critic_loses_nothing_by_its_updates(tmp_path, tiny):
+    found = made(tmp_path, "critic-frozen")
+    before = 0.5 * (column(found, "data/advantage_std") ** 2 + column(found, "data/advantage_mean") ** 2)
+    assert column(found, "value/loss") == pytest.approx(before, rel=1e-4)
+
+
+def test_a_bonus_with_the_wrong_sign_lowers_the_entropy(tmp_path, tiny):
+    fault = FAULTS["entropy-punished"]
+    for name, planted in (("punished", fault.seams), ("paid", {})):
+        run.one(
+            run.Member("", fault.settings_on("cartpole") | {"algo.lr": "0.003"}, 3), tmp_path / name, planted, "run"
+        )
+    punished, paid = (column(history.load(tmp_path / name), "policy/entropy") for name in ("punished", "paid"))
+    assert punished[-1] < paid[-1]
+
+
+def test_a_cut_counts_as_an_end(tmp_path, tiny):
+    assert not column(made(tmp_path, "cut-as-end", "pendulum"), "value/after_cut").any()
+    assert column(made(tmp_path, None, "pendulum"), "value/after_cut").all()
+
+
+def test_an_observation_that_is_no_number_ends_the_run(tmp_path, tiny, monkeypatch):
+    monkeypatch.setattr("relab.lab.faults.replacements.NAN_AT", 3)
+    assert made(tmp_path, "nan-observation").meta["status"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [("resume-forgets-optimiser", "optim/adam_steps"), ("resume-forgets-scales", "data/obs_seen")],
+)
+def test_a_resume_loses_what_it_should_keep(tmp_path, tiny, name, metric):
+    values = column(made(tmp_path, name), metric)
+    assert (np.diff(values) < 0).sum() == 1
+    assert np.argmin(np.diff(values)) + 1 == len(values) // 2
+
+
+def test_evaluations_begin_where_training_does(tmp_path, tiny):
+    trained = set(streams.world_seeds(3, "env", int(SMALL["algo.envs"])).tolist())
+    seeds = {e["seed"] for row in made(tmp_path, "evaluated-on-training-streams").evals for e in row["episodes"]}
+    assert seeds <= trained
+    assert not trained & {e["seed"] for row in made(tmp_path, None).evals for e in row["episodes"]}
+
+
+def test_several_runs_share_what_they_should_not(tmp_path, tiny):
+    run.make("seeds-duplicated", "cartpole", 3, tmp_path / "seeds")
+    runs = [history.load(path) for path in sorted((tmp_path / "seeds").iterdir())]
+    assert [each.meta["seed"] for each in runs] == [3, 1003, 2003]
+    assert len({column(each, "optim/param_norm").tobytes() for each in runs}) == 1
+    run.make("arms-begin-apart", "cartpole", 3, tmp_path / "arms")
+    first = {path.name: history.load(path).meta["init"] for path in sorted((tmp_path / "arms").iterdir())}
+    assert len(set(first.values())) == 4  # two seeds, and each begins apart in the two arms
+    assert sorted(first) == ["a-s0", "a-s1", "b-s0", "b-s1"]
+
+
+def test_coupled_draws_move_the_critic_and_named_streams_do_not(tmp_path, tiny):
+    run.make("draws-coupled", "torus", 3, tmp_path / "coupled")
+    fault = FAULTS["draws-coupled"]
+    for name, settings in (("a-s0", TINY["torus"]), ("b-s0", fault.settings_on("torus"))):
+        run.one(run.Member("", TINY["torus"] | settings, 3), tmp_path / "named" / name, {}, "run")
+    parts = {way: [history.load(tmp_path / way / arm).meta["init_parts"] for arm in ("a-s0", "b-s0")]
+             for way in ("coupled", "named")}  # fmt: skip
+    moved = {way: {name for name in a if a[name] != b[name]} for way, (a, b) in parts.items()}
+    assert moved == {"coupled": {"w", "theta_mu"}, "named": {"theta_mu"}}
+    said = {way: {f.slug for f in examine(tmp_path / way).main} for way in parts}
+    assert "coupled-random-streams" in said["coupled"]
+    assert "coupled-random-streams" not in said["named"]
+
+
+def test_arms_of_one_seed_begin_alike_when_nothing_is_planted(tmp_path, tiny):
+    plain, other = run.Member("", TINY["cartpole"], 3), run.Member("", TINY["cartpole"] | {"algo.lam": "0.8"}, 3)
+    for i, member in enumerate((plain, other)):
+        run.one(member, tmp_path / str(i), {}, "run")
+    assert len({history.load(tmp_path / str(i)).meta["init"] for i in range(2)}) == 1
+
+
+# ---- Hiding
+
+
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+def test_no_byte_of_the_copy_names_the_fault(tmp_path, tiny, monkeypatch, fault: Fault):
+    monkeypatch.setattr("relab.lab.faults.replacements.NAN_AT", 3)
+    case = suite.Case(fault.name, fault.envs[0], 3)
+    suite.make(tmp_path, case)
+    copy = suite.blind(tmp_path, case)
+    assert fault.name not in str(copy.relative_to(tmp_path))
+    assert hide.told(copy, FAULTS) == []
+    for path in copy.rglob("*"):  # once more, without the module's own search
+        assert path.is_dir() or fault.name.encode() not in path.read_bytes().lower()
+
+
+def test_a_copy_that_names_its_fault_is_refused(tmp_path, tiny):
+    run.make(None, "cartpole", 3, tmp_path / "made")
+    with (tmp_path / "made" / "events.jsonl").open("a") as events:
+        events.write('{"step": 0, "axis": "agent_steps", "kind": "warning", "message": "Stale_Data here"}\n')
+    with pytest.raises(hide.LeakError, match=r"events\.jsonl"):
+        hide.hide(tmp_path / "made", tmp_path / "copy", "stale-data")
+    assert not (tmp_path / "copy").exists()
+
+
+def test_ids_and_names_of_a_copy_are_its_own(tmp_path, tiny):
+    run.make(None, "cartpole", 3, tmp_path / "made")
+    hide.hide(tmp_path / "made", tmp_path / "copy", None)
+    a, b = (history.load(tmp_path / name).meta for name in ("made", "copy"))
+    assert (b["name"], len(b["id"])) == ("copy", 12)
+    assert a["id"] != b["id"]
+    assert a["config_hash"] == b["config_hash"]
+
+
+# ---- Scoring
+
+
+def scored(first: list[str], beside: list[str] | None, fault: str | None = "gradient-clip-1e-6", seed: int = 0):
+    return suite.Score(suite.Case(fault, "cartpole", seed), first, beside)
+
+
+def test_a_cause_counts_only_among_the_first_three_of_each_look():
+    planted = [scored(["gradient-always-clipped"], ["plateau"]), scored(["plateau"], None, seed=1)]
+    found = suite.summary(planted, [suite.Alarm("x", 3, 1, {"diverged": 1}, True), suite.Alarm("y", 1, 0, {}, False)])
+    assert [found[key]["hits"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [1, 0, 1, 1]
+    assert [found[key]["n"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [2, 1, 4, 2]
+    low, high = found["alone"]["low"], found["alone"]["high"]
+    assert (round(low, 3), round(high, 3)) == (0.095, 0.905)  # Wilson, 1 of 2
+
+
+def test_nothing_scored_is_not_measured():
+    assert suite.summary([], [])["alone"]["share"] is None
+
+
+def test_cases_keep_to_the_environments_of_a_fault():
+    found = suite.cases(["cut-as-end", "stale-data"], ["cartpole", "pendulum"], [0, 1])
+    assert [case.label for case in found if case.seed == 0] == [
+        "cut-as-end/pendulum-s0", "stale-data/cartpole-s0", "stale-data/pendulum-s0",
+    ]  # fmt: skip
+    assert len({case.number for case in found}) == len(found) == 6
+
+
+def test_the_command_plants_hides_examines_and_keeps_the_matrix(tmp_path, tiny, capsys):
+    words = [
+        "faults",
+        "--only",
+        "gradient-clip-1e-6",
+        "--envs",
+        "cartpole",
+        "--seeds",
+        "3",
+        "4",
+        "--out",
+        str(tmp_path),
+    ]
+    assert cli.main(words) == 0
+    shown = capsys.readouterr()
+    assert "6 of 6: gradient-clip-1e-6/cartpole-s4" in shown.err
+    assert re.search(r"\| gradient-clip-1e-6 \| cartpole \| 2 of 2 \| 2 of 2 \|", shown.out)
+    assert "healthy runs with a warning or an error: 0 of 4 (0%, 95 % interval 0% to 49%)" in shown.out
+    assert (tmp_path / "faults.md").read_text() == shown.out
+    assert cli.main([*words, "--json"]) == 0  # nothing is trained again
+    again = capsys.readouterr()
+    assert again.err == ""
+    assert '"alone":{"hits":2,"n":2' in again.out
+
+
+def test_a_case_that_broke_off_is_made_anew(tmp_path, tiny):
+    case = suite.Case(None, "cartpole", 3)
+    suite.make(tmp_path, case)
+    kept = (suite.made(tmp_path, case) / "meta.json").read_bytes()
+    suite.make(tmp_path, case)
+    assert (suite.made(tmp_path, case) / "meta.json").read_bytes() == kept
+    suite.made(tmp_path, case).with_name("cartpole-s3.done").unlink()
+    (suite.made(tmp_path, case) / "meta.json").write_text("cut o")
+    suite.make(tmp_path, case)
+    assert history.load(suite.made(tmp_path, case)).meta["status"] == "finished"
+
+
+def test_healthy_folders_of_other_formats_are_counted(tmp_path):
+    rows = "".join(f"{100 * i},{20 + i}\n" for i in range(20))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "progress.csv").write_text("time/total_timesteps,rollout/ep_rew_mean\n" + rows)
+    found = suite.alarms(tmp_path / "logs")
+    assert (found.runs, found.alarmed, found.folder_alarmed) == (1, 0, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--only", "lr-times-99"], "there is no fault 'lr-times-99'"),
+        (["--envs", "chess"], "there is no environment of the suite 'chess'"),
+        (["--seeds", "1", "1"], "seeds must be given and differ"),
+    ],
+)
+def test_what_is_not_there_is_said_before_anything_is_trained(tmp_path, capsys, words, said):
+    assert cli.main(["faults", "--out", str(tmp_path / "out"), *words]) == cli.UNREADABLE
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_list_names_every_fault_and_what_counts(capsys):
+    assert cli.main(["faults", "--list"]) == 0
+    text = capsys.readouterr().out
+    assert [name for name in FAULTS if name not in text] == []
+
+
+def test_causes_are_rules_that_exist():
+    named = {slug for fault in FAULTS.values() for slug in fault.causes}
+    assert sorted(named - set(all_rules())) == []
+
+
+def test_base_settings_are_settings(tmp_path):
+    for env, settings in catalogue.BASE.items():
+        found = run.layers.resolve([run.Layer("command line", settings)]).config
+        assert isinstance(found, Run)
+        assert env in found.env.name.lower()

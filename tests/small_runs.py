@@ -1,0 +1,52 @@
+"""Small real runs for the tests: make one, interrupt one, fingerprint one."""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.train import loop
+from relab.train.screen import Silent
+
+SMALL = {
+    "env": "cartpole", "seed": "3", "total_steps": "2048", "algo.envs": "8", "algo.steps": "16", "algo.epochs": "2",
+    "algo.minibatches": "2", "eval.every": "512", "eval.episodes": "4", "save.every": "300", "eval.stop_at": "null",
+}  # fmt: skip
+
+
+class Interrupt(Silent):
+    """Raises a signal while the k-th iteration is shown, as a user's Ctrl-C would."""
+
+    def __init__(self, at: int, number: int = signal.SIGINT):
+        self.left, self.number = at, number
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.left -= 1
+        if self.left == 0:
+            signal.raise_signal(self.number)
+
+
+def resolve(**settings: str) -> layers.Resolved:
+    typed = {key.replace("__", "."): value for key, value in settings.items()}
+    small = {k: v for k, v in SMALL.items() if not k.startswith("algo.") or "algo" not in typed}  # PPO's
+    return layers.resolve([Layer("command line", small | typed)])
+
+
+def run(folder: Path, screen: Any = None, **settings: str) -> loop.Outcome:
+    """Train a small run; keys are written env__length for env.length."""
+    found = resolve(**settings)
+    return loop.start(found.config, folder, found.provenance, {"command": "test"}, screen)
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Hashes of everything that must not depend on when and how often a run was interrupted."""
+    last = sorted((folder / "checkpoints").glob("step-*"))[-1]
+    files = [folder / name for name in ("config.yaml", "metrics.jsonl", "evals.jsonl", "probes.jsonl")]
+    files += [last / "weights.safetensors", last / "state.safetensors", folder / "checkpoints" / "best.json"]
+    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return found | {"last": last.name}

@@ -1,0 +1,75 @@
+"""Is our Adam the Adam everyone means, and does clipping a norm clip the norm?"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from relab.train.nets.optim import Adam, clip_norm
+
+
+def gradients(steps: int, size: int) -> list[torch.Tensor]:
+    """Of very different sizes per coordinate; one coordinate is always 0, one only now and then."""
+    rng = np.random.default_rng(0)
+    scale = 10.0 ** rng.uniform(-6, 3, size)
+    found = []
+    for k in range(steps):
+        g = rng.normal(size=size) * scale
+        g[0], g[1] = 0.0, g[1] if k % 7 == 3 else 0.0
+        found.append(torch.tensor(g, dtype=torch.float32))
+    return found
+
+
+@pytest.mark.parametrize(("eps", "betas"), [(1e-8, (0.9, 0.999)), (1e-5, (0.9, 0.999)), (1e-3, (0.5, 0.9))])
+def test_fifty_steps_equal_torchs(eps, betas):
+    theta = torch.linspace(-1, 1, 40)
+    theirs = theta.clone().requires_grad_()
+    start = theta.clone()
+    adam, reference = Adam(theta, eps, betas), torch.optim.Adam([theirs], lr=1.0, eps=eps, betas=betas)
+    for k, grad in enumerate(gradients(50, 40)):
+        lr = 1e-2 * (1 - k / 60)  # a schedule: the rate is a matter of each step
+        adam.step(theta, grad, lr)
+        theirs.grad = grad.clone()
+        reference.param_groups[0]["lr"] = lr
+        reference.step()
+    assert adam.updates == 50
+    np.testing.assert_allclose(theta.numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-6)
+    assert theta[0] == start[0]  # no gradient, no step
+    assert float((theta - start).abs().max()) > 0.05
+
+
+def test_the_first_step_is_the_learning_rate():
+    """m_hat / sqrt(v_hat) = sign(g) at the first step, whatever the size of g."""
+    theta = torch.zeros(3)
+    Adam(theta, eps=1e-8).step(theta, torch.tensor([1e-3, -50.0, 0.0]), lr=0.1)
+    np.testing.assert_allclose(theta.numpy(), [-0.1, 0.1, 0.0], rtol=1e-4)
+
+
+def test_step_leaves_the_gradient_alone():
+    theta, grad = torch.zeros(3), torch.tensor([1.0, 2.0, 3.0])
+    Adam(theta).step(theta, grad, lr=0.1)
+    assert grad.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_longer_gradient_is_cut_to_the_norm_and_keeps_its_direction():
+    grad = torch.tensor([3.0, 4.0, 0.0])
+    assert clip_norm(grad, 0.5) == 5.0
+    np.testing.assert_allclose(grad.numpy(), [0.3, 0.4, 0.0], rtol=1e-5)
+    assert float(grad.norm()) <= 0.5
+
+
+@pytest.mark.parametrize("max_norm", [5.0, 6.0, math.inf])
+def test_a_shorter_gradient_is_left_alone(max_norm):
+    grad = torch.tensor([3.0, 4.0])
+    assert clip_norm(grad, max_norm) == 5.0
+    assert grad.tolist() == [3.0, 4.0]
+
+
+def test_no_gradient_and_no_number():
+    grad = torch.zeros(2)
+    assert clip_norm(grad, 0.5) == 0.0
+    assert grad.tolist() == [0.0, 0.0]
+    assert math.isnan(clip_norm(torch.tensor([1.0, math.nan]), 0.5))  # reported, not hidden
