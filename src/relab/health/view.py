@@ -14,7 +14,7 @@ from relab.base.numbers import HUGE
 from relab.config.views import flatten
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
-from relab.record.evaluations import MODES, Level, evaluations
+from relab.record.evaluations import MODES, Estimate, evaluations
 from relab.record.glossary import RETURNS
 from relab.record.history import Column, History, end_rows, flaw
 
@@ -160,7 +160,7 @@ class View:
     # ---- Evaluations
 
     @cached_property
-    def _evals(self) -> dict[str, list[Level]]:
+    def _evals(self) -> dict[str, list[Estimate]]:
         """By mode, those with a number."""
         return {mode: [e for e in evaluations(self.history.evals, mode) if not math.isnan(e.mean)] for mode in MODES}
 
@@ -169,7 +169,7 @@ class View:
         mode = self.config.get("eval.by", "det")
         return mode if mode in ("det", "sampled") else "det"
 
-    def evals(self, mode: str = "", at_least: int = 1) -> list[Level]:
+    def evals(self, mode: str = "", at_least: int = 1) -> list[Estimate]:
         """The evaluations of a mode (by default the one that decides), in order."""
         found = self._evals.get(mode or self.by, [])
         if len(found) < at_least:
@@ -179,7 +179,7 @@ class View:
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
 
-    def course(self, at_least: int = 5) -> list[Level]:
+    def course(self, at_least: int = 5) -> list[Estimate]:
         """How the return went: the evaluations, else the training returns in ten blocks."""
         if self.has_evals(self.by):
             return self.evals(at_least=at_least)
@@ -189,7 +189,7 @@ class View:
         curve = self.curve(name, 2 * at_least)
         return [_block(curve, rows) for rows in np.array_split(np.arange(len(curve)), min(BLOCKS, len(curve) // 2))]
 
-    def evidence(self, course: list[Level]) -> Evidence:
+    def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
         if self.has_evals(self.by):
             return shown(course, self.by)
@@ -212,7 +212,7 @@ class View:
             return ""
         return flaw(found.values, 1 if self.earned.startswith("eval/") else end_rows(len(found.values)))
 
-    def standing(self) -> Level | None:
+    def standing(self) -> Estimate | None:
         """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""
         if self.diverged:
             return None
@@ -225,7 +225,7 @@ class View:
         late = self.curve(end.name).values
         with np.errstate(all="ignore"):  # values near the largest number there is
             spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
-        return Level(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
+        return Estimate(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
 
     def random(self) -> tuple[float, float]:
         """What a random policy earns: mean and its standard error."""
@@ -236,7 +236,7 @@ class View:
             raise Missing("meta.spec.random") from None
         return mean, sd / math.sqrt(max(n, 1))
 
-    def floor(self, course: list[Level]) -> float:
+    def floor(self, course: list[Estimate]) -> float:
         """What counts as nothing learned: the random policy's return, else that of the run's start."""
         try:
             return self.random()[0]
@@ -266,7 +266,7 @@ class View:
         last, (level, error) = self.evals()[-1], self.random()
         return last.mean - level > 3 * math.hypot(error, 0.0 if math.isnan(last.se) else last.se)
 
-    def well_above_random(self, last: Level) -> bool:
+    def well_above_random(self, last: Estimate) -> bool:
         """Whether a level is clear of the random policy; False where that is not known."""
         try:
             level, error = self.random()
@@ -324,20 +324,20 @@ def _fitting(value: Any) -> Any:
     return [_fitting(item) for item in value] if isinstance(value, list) else value
 
 
-def _block(curve: Curve, rows: np.ndarray) -> Level:
+def _block(curve: Curve, rows: np.ndarray) -> Estimate:
     values = curve.values[rows]
     with np.errstate(all="ignore"):
         noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
-    return Level(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
+    return Estimate(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
 
 
-def clear(difference: float, a: Level, b: Level) -> float:
+def clear(difference: float, a: Estimate, b: Estimate) -> float:
     """A difference of two means in standard errors; infinite where neither has noise."""
     error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
     return difference / error if error > 0 else (math.copysign(math.inf, difference) if difference else 0.0)
 
 
-def shown(found: list[Level], by: str) -> Evidence:
+def shown(found: list[Estimate], by: str) -> Evidence:
     """Evaluations as evidence, at most eight."""
     some = found if len(found) <= 8 else [found[round(i)] for i in np.linspace(0, len(found) - 1, 8)]
     error = 0.0 if math.isnan(some[-1].se) else some[-1].se

@@ -16,7 +16,7 @@ UNUSED = "unused"  # how a slot "ended" in which no agent was
 
 
 @dataclass(frozen=True)
-class Level:
+class Estimate:
     """How high a curve stands at a step: a mean, its standard error (NaN where it is not known), over n samples."""
 
     step: int
@@ -26,7 +26,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Evaluation(Level):
+class Evaluation(Estimate):
     """The mean return of n episodes; agents that share a world share its episode."""
 
     mode: str = "det"

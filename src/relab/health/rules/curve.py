@@ -9,7 +9,7 @@ import numpy as np
 from relab.health.foreign import named
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear, shown
-from relab.record.evaluations import Level
+from relab.record.evaluations import Estimate
 
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
@@ -203,7 +203,7 @@ def lost_its_start(view: View) -> Finding | None:
                    [view.evidence(found), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
 
 
-def _nothing(view: View, first: Level) -> tuple[float, float]:
+def _nothing(view: View, first: Estimate) -> tuple[float, float]:
     """The level of a policy that can do nothing, and how far above it a start counts as good."""
     try:
         floor, error = view.random()

@@ -23,7 +23,7 @@ from relab.notebook.check.read import Claim
 from relab.notebook.check.record import Record, far, fits, reach
 from relab.notebook.check.wording import Number
 from relab.record import glossary
-from relab.record.evaluations import Level
+from relab.record.evaluations import Estimate
 from relab.record.state import seed_of
 
 RULES = {
@@ -73,7 +73,7 @@ class Checker:
 
     records: Mapping[str, Record]
     groups: Iterable[Group] = ()
-    levels: list[tuple[Level, str]] = field(default_factory=list)
+    levels: list[tuple[Estimate, str]] = field(default_factory=list)
 
     def check(self, claim: Claim) -> Checked:
         if claim.run is None:
@@ -134,7 +134,7 @@ class Checker:
         luck = f"{told}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
         return Checked(claim, "contradicted", luck, "difference-in-noise")
 
-    def level(self, quoted: Number, record: Record, column: str) -> tuple[Level, str] | None:
+    def level(self, quoted: Number, record: Record, column: str) -> tuple[Estimate, str] | None:
         """The evaluation, or the mean over seeds, that a number stands for; None where several could be meant."""
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
@@ -145,13 +145,13 @@ class Checker:
                 return (found[-1], f"{where}step {found[-1].step:,}") if len(found) == 1 else None
         return next(((e, name) for e, name in self.seed_means() if fits(quoted, e.mean)), None)
 
-    def seed_means(self) -> list[tuple[Level, str]]:
+    def seed_means(self) -> list[tuple[Estimate, str]]:
         if not self.levels:
             for group in self.groups:
                 ends = [s.mean for view in group.views if (s := view.standing()) is not None]
                 if len(ends) > 1:
                     error = float(np.std(ends, ddof=1)) / math.sqrt(len(ends))
-                    self.levels.append((Level(0, float(np.mean(ends)), error, len(ends)), f"{len(ends)} seeds"))
+                    self.levels.append((Estimate(0, float(np.mean(ends)), error, len(ends)), f"{len(ends)} seeds"))
         return self.levels
 
     # ---- Counts
