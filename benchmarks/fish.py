@@ -23,6 +23,7 @@ from relab.config.envs import Fish as Params
 from relab.config.ppo import PPO
 from relab.train import rollout
 from relab.train.algos import ppo
+from relab.train.contract import Setup
 from relab.train.envs.base import Worlds
 from relab.train.envs.fish import Fish
 from relab.train.kernels import jit
@@ -82,7 +83,7 @@ def filming(suffix: str, frames: int = 300) -> dict[str, float]:
 def learning() -> dict[str, Any]:
     """Seconds of 60 iterations and 7 evaluations, from a few of each."""
     jit.set_threads(THREADS)
-    state = ppo.init(Fish(Params(**LAW)), CFG, 0, 10**9, threads=THREADS)
+    state = ppo.init(Setup(Fish(Params(**LAW)), CFG, 0, 10**9, threads=THREADS))
 
     def iterate() -> float:
         ppo.collect(state)

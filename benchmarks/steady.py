@@ -17,6 +17,7 @@ from benchmarks.reach_env import Reach
 from relab.config.ppo import PPO
 from relab.train.algos import ppo
 from relab.train.algos.ppo_learner import TorchLearner
+from relab.train.contract import Setup
 from relab.train.kernels.blas import matmul
 
 THREADS, ROUNDS = 2, 20
@@ -25,7 +26,7 @@ ROWS = CFG.envs * CFG.steps
 
 
 def make(autograd: bool, threads: int) -> ppo.State:
-    state = ppo.init(Reach(), CFG, 0, 10**9, threads=threads)
+    state = ppo.init(Setup(Reach(), CFG, 0, 10**9, threads=threads))
     if autograd:
         agent = state.agent
         state.learner = TorchLearner(agent.net, agent.head, agent.params, 2048)

@@ -135,6 +135,11 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return join(arrays, dict(body["plain"])), body["progress"]
 
 
+def read_progress(root: Path, name: str) -> dict[str, Any]:
+    """Where the run stood at one checkpoint, without its arrays."""
+    return decode(limits.read_bytes(own(_own(root, name), "state.json"), limits.JSON))["progress"]
+
+
 @contextlib.contextmanager
 def _naming(file: str) -> Iterator[None]:
     """Inside, one file of a checkpoint is read; its readers' errors do not say which."""

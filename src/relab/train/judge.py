@@ -18,6 +18,8 @@ from relab.config import layers, registry
 from relab.config.run import Run
 from relab.record.run_folder import append_event_to
 from relab.train import checkpoint, rollout
+from relab.train.contract import clock_of
+from relab.train.kernels import jit
 
 
 def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool = False) -> tuple[Run, Any, Any, int]:
@@ -25,16 +27,16 @@ def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool
 
     `trust`: code that the record names may be imported.
     """
-    from relab.train.loop import make_env, set_threads
+    from relab.train.loop import make_env
 
     cfg = changed(layers.from_record(folder, trust), changes)
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
-    set_threads(cfg)
+    jit.set_threads(cfg.threads)
     agent = algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device)
     with checkpoint.taking(checkpoint.locate(folder / "checkpoints", name)):
         algo.load_agent(agent, tree)
-        return cfg, env, agent, int(tree["counts"]["agent_steps"])
+        return cfg, env, agent, int(tree["counts"][clock_of(algo, cfg.algo.name)])
 
 
 def changed(cfg: Run, words: Sequence[str]) -> Run:
@@ -207,7 +209,7 @@ def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: 
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab.config.probes import Probes
     from relab.train import probes
-    from relab.train.loop import make_env, set_threads
+    from relab.train.loop import make_env, setup_of
     from relab.train.probes.round import Round
 
     recorded = layers.from_record(folder, trust)
@@ -216,8 +218,8 @@ def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: 
     layers.require(not strange, f"only settings of `probes` can be changed here, but got {', '.join(strange)}")
     tree, _ = checkpoint.load(folder / "checkpoints", name)
     env, algo = make_env(cfg), registry.algo_module(cfg.algo.name)
-    set_threads(cfg)
-    state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
+    jit.set_threads(cfg.threads)
+    state = algo.init(setup_of(cfg, env))
     state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
     at = Round(env, state, cfg.probes or Probes())
     return [found.row(at.step, at.iteration) for found in registry.load(probes.PROBES[asked][0])(at)]

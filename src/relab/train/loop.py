@@ -1,8 +1,9 @@
 """How does a config become a run? The only loop that touches disk, clock or screen.
 
-    collect -> update -> metrics row -> (evaluate) -> (companions) -> (checkpoint)
+    iterate -> metrics row -> (evaluate) -> (companions) -> (checkpoint)
 
-until total_steps, eval.stop_at, or a signal. Companions go along with the loop: probes, curricula, gates.
+until total_steps of the algorithm's clock, eval.stop_at, or a signal. Companions go along with the loop: probes,
+curricula, gates. What an algorithm is to the loop stands in contract.py.
 
 Nothing that decides what happens next looks at the clock, so a run that was killed and resumed writes the same bytes.
 """
@@ -30,8 +31,11 @@ from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
 from relab.train import checkpoint
 from relab.train.baseline import random_baseline
+from relab.train.contract import Algorithm, ContractError, Counts, Setup, State, Stopwatch, clock_of
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
+from relab.train.kernels import jit
+from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
 from relab.train.screen import Screen, Silent
 
@@ -84,10 +88,12 @@ class Trainer:
     cfg: Run
     record: Record
     env: Any
-    algo: Any  # the algorithm's module: init, collect, update
-    state: Any
+    algo: Algorithm
+    state: State
     screen: Screen
     evaluator: Evaluator
+    clock: str  # the counter that is this run's step
+    data: Data  # what checkpoints do not copy
     companions: dict[str, Companion] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
@@ -99,7 +105,7 @@ class Trainer:
 
     @property
     def step(self) -> int:
-        return self.state.counts.agent_steps
+        return int(getattr(self.state.counts, self.clock))
 
     @property
     def folder(self) -> Path:
@@ -153,14 +159,10 @@ class Trainer:
     def iterate(self) -> None:
         aside = dict.fromkeys(self.companions, 0.0)
         self.accompany("before", aside)
-        t0, before = time.perf_counter(), self.step
-        self.algo.collect(self.state)
-        t1 = time.perf_counter()
-        metrics = self.algo.update(self.state)
+        watch, before, t0 = Stopwatch(), self.step, time.perf_counter()
+        metrics = self.advance(watch)
         t2 = time.perf_counter()
-        metrics |= {"data/eval_steps": self.progress.eval_steps}
-        metrics["data/sim_steps"] = metrics["data/env_steps"] + self.progress.eval_steps
-        self.record.append_metrics(self.step, metrics)
+        self.record.append_metrics(self.step, metrics, self.clock)
         self.check_finite(metrics)
         t3 = time.perf_counter()
         if self.cfg.eval.every and self.step >= self.progress.next_eval:
@@ -171,14 +173,24 @@ class Trainer:
         if self.due_to_save():
             self.save()
         spent = {
-            "collect_s": t1 - t0,
-            "update_s": t2 - t1,
+            "collect_s": watch.seconds["collect"],
+            "update_s": t2 - t0 - watch.seconds["collect"],
             "log_s": t3 - t2,
             "eval_s": t4 - t3,
             "save_s": time.perf_counter() - t5,
         }
         spent |= {f"{name}_s": seconds for name, seconds in aside.items()}
         self.note_time(self.step - before, spent, metrics)
+
+    def advance(self, watch: Stopwatch) -> dict[str, float]:
+        """One iteration of the algorithm -> its row; its clock must have moved, or nothing would ever be due."""
+        before = self.step
+        row = self.algo.iterate(self.state, watch)
+        if self.step <= before:
+            raise ContractError(f"an iteration must move the clock of {self.cfg.algo.name} ({self.clock}) on, but it"
+                                f" stands at {self.step:,}; count in `iterate`, or declare another CLOCK")  # fmt: skip
+        spent = self.progress.eval_steps
+        return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 
     def accompany(self, verb: str, aside: dict[str, float], *given: Any) -> None:
         """Let every companion act, and add its seconds to `aside`."""
@@ -214,7 +226,7 @@ class Trainer:
             "time/rss_mb": usage.ru_maxrss / 1024,
             "time/load": os.getloadavg()[0],
         }
-        self.record.append_timing(self.step, row)
+        self.record.append_timing(self.step, row, self.clock)
         self.record.heartbeat()
         shown = {"step": self.step, "total_steps": self.cfg.total_steps} | self.forecast(sps)
         self.earned = metrics.get("return/mean_100", self.earned)
@@ -241,7 +253,7 @@ class Trainer:
     def evaluate(self) -> None:
         played = self.evaluator.play(self.state.agent, self.step, self.progress)
         for row in played.rows:
-            self.record.append_eval(row)
+            self.record.append_eval(row | {"axis": self.clock})
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
@@ -277,12 +289,15 @@ class Trainer:
     def save(self) -> None:
         root, p, cfg = self.folder / "checkpoints", self.progress, self.cfg.save
         p.next_save = (self.step // cfg.every + 1) * cfg.every if cfg.every else 0
-        progress = asdict(p) | {"lengths": self.record.lengths()}
+        progress = asdict(p) | {"lengths": self.record.lengths(), "data": self.data.lengths()}
         tree = self.state.to_tree() | {WITH + name: c.to_tree() for name, c in self.companions.items()}
         name = checkpoint.save(root, self.step, tree, progress)
         checkpoint.point(root, "latest", name, self.step)
         point_to_best(root, p)
         checkpoint.prune(root, cfg.keep)
+        if self.data.stores:  # of the checkpoints that a run may go on from; an older `best` only acts
+            newest = checkpoint.steps(root)[-(cfg.keep or 1) :]
+            self.data.forget([checkpoint.read_progress(root, each)["data"] for each in newest])
         self.record.append_event("checkpoint", self.step, folder=name)
 
     def end(self, status: str, why: str) -> Outcome:
@@ -363,11 +378,6 @@ def begin(
     with failures_told(record):
         record.append_event("start", 0, pid=os.getpid())
         screen.start(head_facts(cfg, record))
-        from relab.train.kernels.jit import compiled
-        from relab.train.nets.fastmlp import forward_blocks  # and with it torch
-
-        if not compiled(forward_blocks):
-            screen.note("  compiling kernels for this machine: about 15 s, the first time only")
         trainer = prepare(cfg, record, env, screen)
         note_beginning(trainer)
     return trainer
@@ -446,6 +456,7 @@ def cut_back(trainer: Trainer, name: str | None, lengths: dict[str, int]) -> int
         point_to_best(root, trainer.progress)
     checkpoint.clean(root, step)
     trainer.record.truncate(lengths)
+    trainer.data.cut()
     trainer.began_step = max(step, 0)
     return trainer.began_step
 
@@ -456,8 +467,10 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
     with checkpoint.taking(root / name):
         lengths = progress.pop("lengths")
         checkpoint.check_like(lengths, dict.fromkeys(DETERMINISTIC, 0), "lengths.")
+        trainer.data.restore(progress.pop("data", {}))
         for companion_name, companion in trainer.companions.items():
             companion.load(tree.pop(WITH + companion_name))
+        tree["counts"] = vars(Counts()) | tree["counts"]
         checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
         trainer.state.load(tree)
         trainer.progress = read_progress(progress)
@@ -476,36 +489,30 @@ def check_device(device: str) -> None:
 
 
 def prepare(cfg: Run, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
-    """Import the algorithm (and with it torch), set the threads, lay out the state.
+    """Import the algorithm (and with it torch), lay out the state.
 
     `fresh`: no checkpoint follows.
     """
     algo = registry.algo_module(cfg.algo.name)
-    set_threads(cfg)
+    clock = clock_of(algo, cfg.algo.name)
+    jit.set_threads(cfg.threads)
+    if note := getattr(algo, "first_time", str)():
+        screen.note(f"  {note}")
     companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
-    state = algo.init(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads)
+    data = Data(record.folder)
+    state = algo.init(setup_of(cfg, env, data))
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
-    return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), companions)
+    return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
+
+
+def setup_of(cfg: Run, env: Any, data: Data | None = None) -> Setup:
+    return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, data or Data())
 
 
 def companions_of(cfg: Run, env: Any, fresh: bool = True) -> dict[str, Companion]:
     asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
     return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
-
-
-def set_threads(cfg: Run) -> None:
-    """Deliberately: torch's own threads spin and can be many times slower on a busy machine.
-
-    Feed-forward learning on a CPU shares rows out to threads of its own, so torch gets one; other learners use torch's.
-    """
-    import torch
-
-    from relab.train.kernels import jit
-
-    own = cfg.device == "cpu" and getattr(cfg.algo, "rnn", "none") == "none"
-    torch.set_num_threads(1 if own else cfg.threads)
-    jit.set_threads(cfg.threads)
 
 
 def derived(cfg: Run) -> dict[str, Any]:

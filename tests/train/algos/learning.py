@@ -11,13 +11,14 @@ from relab.config import registry
 from relab.config.ppo import PPO
 from relab.train import rollout
 from relab.train.algos import ppo
+from relab.train.contract import Setup
 
 
 def make(
     name: str, seed: int = 0, total: int = 1_000_000, env_params: dict[str, Any] | None = None, **cfg: Any
 ) -> ppo.State:
     params = registry.env_params_class(name)(name=registry.resolve_env_name(name), **(env_params or {}))
-    return ppo.init(registry.env_class(name)(params), PPO(**cfg), seed, total)
+    return ppo.init(Setup(registry.env_class(name)(params), PPO(**cfg), seed, total))
 
 
 def learn(state: ppo.State, iterations: int) -> list[dict[str, float]]:

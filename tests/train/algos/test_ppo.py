@@ -10,6 +10,7 @@ from relab.config import layers, registry
 from relab.config.layers import Layer
 from relab.train.algos import ppo
 from relab.train.algos.ppo_learner import TorchLearner
+from relab.train.contract import Setup
 from train.algos.learning import judge, learn, make, until
 
 SMALL = {"envs": 8, "steps": 16, "epochs": 2, "minibatches": 2, "hidden": (16, 16)}
@@ -18,7 +19,7 @@ SMALL = {"envs": 8, "steps": 16, "epochs": 2, "minibatches": 2, "hidden": (16, 1
 def preset(env: str, **more: object) -> ppo.State:
     """A state with the settings relab ships for this environment."""
     found = layers.resolve([Layer("test", {"env": env, **more})]).config
-    return ppo.init(registry.env_class(env)(found.env), found.algo, found.seed, found.total_steps)
+    return ppo.init(Setup(registry.env_class(env)(found.env), found.algo, found.seed, found.total_steps))
 
 
 def test_solves_cartpole() -> None:

@@ -14,6 +14,7 @@ from relab.config.base import ConfigError
 from relab.config.tracking_ac import MODES, TrackingAC
 from relab.train.algos import fourier
 from relab.train.algos import tracking_ac as ac
+from relab.train.contract import Setup
 from relab.train.envs.torus import EVENTS
 from train.algos.tracking_small import iterate, make
 
@@ -250,7 +251,7 @@ def test_another_world_is_refused():
     from relab.train.envs.pendulum import Pendulum
 
     with pytest.raises(ConfigError, match="env=torus"):
-        ac.init(Pendulum(), TrackingAC(), 0, 1)
+        ac.init(Setup(Pendulum(), TrackingAC(), 0, 1))
 
 
 def test_probes_are_one_line_of_a_difference_while_the_other_side_has_none():

@@ -2,7 +2,7 @@
 
     L = -E[min(r A, clip(r, 1-eps, 1+eps) A)] + c_v E[(V - G)²] / 2 - c_e E[H]
 
-init() makes the state of a run, collect() acts for one batch, update() learns from it; Agent.act() is the only door for
+init() makes the state of a run, iterate() acts for one batch and learns from it; Agent.act() is the only door for
 evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 """
 
@@ -22,10 +22,12 @@ from relab.train import rollout
 from relab.train.algos import ppo_metrics
 from relab.train.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
 from relab.train.algos.ppo_metrics import Step
+from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.envs.account import TIME_LIMIT
-from relab.train.envs.base import Env, Worlds
+from relab.train.envs.base import Worlds
 from relab.train.kernels import blas
 from relab.train.kernels.crew import Crew
+from relab.train.kernels.jit import compiled
 from relab.train.nets import fastmlp, networks, returns
 from relab.train.nets.heads import Head
 from relab.train.nets.losses import Batch, Coefs
@@ -34,6 +36,7 @@ from relab.train.nets.normalise import Running, discounted_sums
 from relab.train.nets.optim import Adam, clip_norm
 from relab.train.rollout import Acted, Trajectory
 
+CLOCK = "agent_steps"
 BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 
 
@@ -109,17 +112,6 @@ class Agent:
 
 
 @dataclass
-class Counts:
-    """The counters of a run; `agent_steps` is the step axis."""
-
-    agent_steps: int = 0
-    env_steps: int = 0
-    iteration: int = 0
-    updates: int = 0
-    episodes: int = 0
-
-
-@dataclass
 class State:
     """All that a PPO run needs to go on, and nothing that it does not."""
 
@@ -177,11 +169,27 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 
 def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
+    set_torch_threads(cfg, device, threads)
     return Agent(cfg, spec, generator(seed, "init"), device, threads)
 
 
-def init(env: Env, cfg: PPO, seed: int, total_steps: int, device: str = "cpu", threads: int = 1) -> State:
-    agent = make_agent(cfg, env.spec, seed, device, threads)
+def set_torch_threads(cfg: PPO, device: str, threads: int) -> None:
+    """Feed-forward learning on a CPU shares rows out to threads of its own, so torch gets one; other nets use torch's.
+
+    Deliberately: torch's own threads spin and can be many times slower on a busy machine.
+    """
+    torch.set_num_threads(1 if device == "cpu" and cfg.rnn == "none" else threads)
+
+
+def first_time() -> str:
+    """What takes long the first time on a machine; empty from then on."""
+    made = compiled(fastmlp.forward_blocks)
+    return "" if made else "compiling kernels for this machine: about 15 s, the first time only"
+
+
+def init(setup: Setup) -> State:
+    env, cfg, seed = setup.env, setup.cfg, setup.seed
+    agent = make_agent(cfg, env.spec, seed, setup.device, setup.threads)
     worlds = Worlds(env, cfg.envs)
     worlds.reset(world_seeds(seed, "env", cfg.envs))
     rows = cfg.envs * env.spec.agents
@@ -189,7 +197,7 @@ def init(env: Env, cfg: PPO, seed: int, total_steps: int, device: str = "cpu", t
     traj = Trajectory.allocate(cfg.steps, env.spec, cfg.envs, agent.head.action_buffer(1), agent.memory_dim)
     return State(
         cfg, agent, worlds, traj, cursor, Adam(agent.params.flat, cfg.adam_eps), make_learner(cfg, agent),
-        generator(seed, "minibatch"), Running(1), np.zeros(rows), total_steps, cfg.lr,
+        generator(seed, "minibatch"), Running(1), np.zeros(rows), setup.total, cfg.lr,
     )  # fmt: skip
 
 
@@ -199,6 +207,14 @@ def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | Sequenc
     if agent.fast:
         return FastLearner(agent.net, agent.head, agent.params, cfg.chunk, agent.crew)
     return TorchLearner(agent.net, agent.head, agent.params, cfg.chunk)
+
+
+def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
+    """Act for one batch, and learn from it."""
+    with watch("collect"):
+        collect(s)
+    with watch("update"):
+        return update(s)
 
 
 def collect(s: State) -> None:

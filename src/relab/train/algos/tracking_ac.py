@@ -25,11 +25,13 @@ from relab.config.tracking_ac import TrackingAC
 from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import fourier
-from relab.train.envs.base import Env, Worlds
+from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.envs.base import Worlds
 from relab.train.kernels.crew import Crew
 from relab.train.kernels.rng import fill_normal
 from relab.train.rollout import Acted, Trajectory
 
+CLOCK = "agent_steps"
 NOTHING = np.zeros(0)
 
 
@@ -91,15 +93,6 @@ def first_parameters(cfg: TrackingAC, seed: int) -> tuple[np.ndarray, np.ndarray
 
 
 @dataclass
-class Counts:
-    """The counters of a run; `agent_steps` is the step axis."""
-
-    agent_steps: int = 0
-    env_steps: int = 0
-    iteration: int = 0
-
-
-@dataclass
 class Batch:
     """One iteration's trajectories under mu, and what was computed from them."""
 
@@ -148,11 +141,20 @@ def make_agent(cfg: TrackingAC, spec: Spec, seed: int, device: str = "cpu", thre
     return Agent(cfg, spec, seed)
 
 
-def init(env: Env, cfg: TrackingAC, seed: int, total_steps: int, device: str = "cpu", threads: int = 1) -> State:
-    agent = make_agent(cfg, env.spec, seed, device)
+def init(setup: Setup) -> State:
+    env, cfg, seed = setup.env, setup.cfg, setup.seed
+    agent = make_agent(cfg, env.spec, seed, setup.device)
     worlds = Worlds(env, cfg.trajectories, time_limit=None)
     traj = Trajectory.allocate(cfg.horizon, env.spec, cfg.trajectories, np.zeros((1, fourier.ACTION)), 0)
-    return State(cfg, agent, worlds, traj, seed, Crew(threads))
+    return State(cfg, agent, worlds, traj, seed, Crew(setup.threads))
+
+
+def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
+    """B trajectories under mu, and one step of all three parameters."""
+    with watch("collect"):
+        collect(s)
+    with watch("update"):
+        return update(s)
 
 
 # ---- Acting
@@ -202,6 +204,7 @@ def update(s: State) -> dict[str, float]:
     c.iteration += 1
     c.agent_steps += cfg.batch
     c.env_steps += cfg.batch
+    c.updates += 1
     judge(s, batch, agent.w)
     before = agent.params()
     agent.w = critic_step(agent.w, batch.grad_N, cfg)

@@ -20,6 +20,7 @@ from relab.record import history
 from relab.record.history import History
 from relab.report import analytic
 from relab.train.algos import tracking_ac as ac
+from relab.train.contract import Setup
 from relab.train.envs.torus import Torus
 from relab.train.probes.fixed_point import fixed_point
 from relab.train.probes.round import Round
@@ -109,7 +110,7 @@ def sanity(folder: Path, workers: int, say: Say) -> dict[str, Any]:
 def mode_numbers(mode: str) -> dict[str, Any]:
     cfg = TrackingAC(**MODES[mode])
     world: Any = Torus()
-    s = ac.init(world, cfg, 0, 1)
+    s = ac.init(Setup(world, cfg, 0, 1))
     theta = s.agent.theta_pi.copy()
     for _ in range(2):
         ac.collect(s)
@@ -176,7 +177,7 @@ def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, f
     E[(w - a).(w - b)] = |w - w_sharp|^2 for independent solutions a and b, whereas |w - a|^2 is too large by a's noise.
     """
     state = loaded(run.folder)
-    begun = ac.init(state.worlds.env, state.cfg, state.seed, 1)
+    begun = ac.init(Setup(state.worlds.env, state.cfg, state.seed, 1))
     solutions = [sample_solution(state, k, samples) for k in range(parts)]
     found = {"noise": float(np.linalg.norm(np.std(solutions, axis=0, ddof=1)) / np.sqrt(parts))}
     for name, w in (("before", begun.agent.w), ("after", state.agent.w)):
@@ -197,11 +198,11 @@ def loaded(folder: Path) -> ac.State:
     """A run's last state."""
     from relab.config import layers
     from relab.train import checkpoint
-    from relab.train.loop import make_env
+    from relab.train.loop import make_env, setup_of
 
     cfg = layers.from_dict(layers.read_yaml(folder / "config.yaml"))
     tree, _ = checkpoint.load(folder / "checkpoints", "latest")
-    state = ac.init(make_env(cfg), cfg.algo, cfg.seed, cfg.total_steps)
+    state = ac.init(setup_of(cfg, make_env(cfg)))
     state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
     return state
 

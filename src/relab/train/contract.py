@@ -1,0 +1,118 @@
+"""What must an algorithm offer, so that loop, evaluation, checkpoints and probes can serve it? Four small types.
+
+An algorithm is a module (or an object) with CLOCK, make_agent, load_agent, init and iterate. Its State holds all that a
+run needs to go on. Nothing in the loop knows an algorithm's name, and `check_algo` (check_algo.py) holds any of them,
+relab's own or a plug-in's, against what is written here. docs/algorithms/your-own.md leads through it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from relab.record.spec import Spec
+from relab.train.envs.base import Env
+from relab.train.replay import Data
+from relab.train.rollout import Policy
+
+CLOCKS = ("agent_steps", "updates", "iteration")  # what a run's steps can count
+PARTS = ("collect", "update")  # of an iteration, timed apart
+
+
+class ContractError(Exception):
+    """An algorithm that does not do what this file asks of it."""
+
+
+@dataclass
+class Counts:
+    """The counters of a run; the one that the algorithm's CLOCK names is the step axis of its record."""
+
+    agent_steps: int = 0  # steps of living agents in training
+    env_steps: int = 0  # steps of worlds in training; those of evaluations are counted apart
+    iteration: int = 0
+    updates: int = 0  # steps of the optimiser
+    episodes: int = 0  # that ended in training
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a run is made of; all that `init` gets."""
+
+    env: Env
+    cfg: Any  # the algorithm's settings
+    seed: int
+    total: int  # where the run ends, on the algorithm's clock
+    device: str = "cpu"
+    threads: int = 1
+    data: Data = field(default_factory=Data)  # rows that checkpoints do not copy: replay, fixed data sets
+
+
+class State(Protocol):
+    """All that a run needs to go on."""
+
+    agent: Policy  # the one door by which evaluation, probes and films ask it to act
+    counts: Counts
+
+    def to_tree(self) -> dict[str, Any]:
+        """Arrays and plain values, one or two levels deep, for a checkpoint; `params` holds the weights by name."""
+        ...
+
+    def load(self, tree: dict[str, Any]) -> None:
+        """Stand where `to_tree` stood, to the bit."""
+        ...
+
+
+class Stopwatch:
+    """Seconds by part of an iteration: `with watch("collect"): ...`."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PARTS, 0.0)
+
+    @contextmanager
+    def __call__(self, part: str) -> Iterator[None]:
+        if part not in self.seconds:
+            raise ContractError(f"the parts of an iteration are {' and '.join(PARTS)}, but got {part!r}")
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[part] += time.perf_counter() - began
+
+
+class Algorithm(Protocol):
+    """A module that learns."""
+
+    CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
+
+    def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:
+        """The acting part alone, as it begins; ConfigError for a space or device that it cannot serve."""
+        ...
+
+    def load_agent(self, agent: Any, tree: dict[str, Any]) -> None:
+        """Put the acting part of a checkpoint's tree into an agent."""
+        ...
+
+    def init(self, setup: Setup) -> State:
+        """A run before its first iteration; every random draw comes from a named stream of the seed."""
+        ...
+
+    def iterate(self, state: Any, watch: Stopwatch) -> dict[str, float]:
+        """Act and learn a little, moving the clock on; returns the row of metrics, named as in the glossary."""
+        ...
+
+
+def clock_of(algo: Any, name: str) -> str:
+    """The algorithm's clock; ContractError where it declares none that exists."""
+    clock = getattr(algo, "CLOCK", None)
+    if clock not in CLOCKS:
+        raise ContractError(f"an algorithm must declare CLOCK as one of {', '.join(CLOCKS)}, but {name} has {clock!r}")
+    lacking = [
+        verb for verb in ("make_agent", "load_agent", "init", "iterate") if not callable(getattr(algo, verb, None))
+    ]
+    if lacking:
+        raise ContractError(f"an algorithm must offer make_agent, load_agent, init and iterate, but {name} lacks"
+                            f" {', '.join(lacking)} (relab.train.contract says what each does)")  # fmt: skip
+    return str(clock)

@@ -1,0 +1,266 @@
+"""Which steps does a run learn from again? The last ones in memory, and all of them as append-only files of its record.
+
+A slot is one step of all columns (worlds x agents): fields of fixed size, one after another. In memory slots form a
+ring; on disk slot k lies at a fixed place of data/NAME/SEGMENT.rows, beside data/NAME/fields.json, which is all that
+another program needs to read them (docs/record.md). Checkpoints hold how many slots there were, never the slots.
+
+    replay = setup.data.replay("replay", capacity=1_000_000, columns=8, fields={"obs": ((4,), np.float32), ...})
+    replay.add(obs=obs_BD, ...)                      one slot
+    rows = replay.uniform(rng, 256)                  (slot, column) pairs; gather(rows, "obs")
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from relab.base.enclosed import own, subfolder
+from relab.base.jsonl import encode, write_atomic, writing
+from relab.config.base import ConfigError, require
+
+FOLDER = "data"  # of a run, for what checkpoints do not copy
+SEGMENT_BYTES = 1 << 24  # of a file, about
+FIELDS = "fields.json"
+SCHEMA = 1
+SEGMENT = re.compile(r"[0-9]{8}\.rows")
+TRIES = 100  # rounds of drawing rows whose agent was alive
+
+Fields = Mapping[str, tuple[tuple[int, ...], Any]]  # name -> (shape of one row, dtype)
+
+
+class Rows(NamedTuple):
+    """Which rows were drawn: slots (as counted since the start) and columns."""
+
+    slot: np.ndarray
+    column: np.ndarray
+
+
+class Replay:
+    """The last slots of a run, ready to draw from."""
+
+    def __init__(self, fields: Fields, capacity: int, columns: int):
+        require(capacity >= columns, f"a replay must hold at least one step of all {columns:,} columns (worlds x"
+                f" agents), but its capacity is {capacity:,} rows; raise it, or use fewer worlds")  # fmt: skip
+        self.columns, self.slots = columns, capacity // columns
+        self.dtype = np.dtype([(name, kind, (columns, *shape)) for name, (shape, kind) in fields.items()])
+        self.ring = np.zeros(self.slots, self.dtype)
+        self.count = 0  # slots ever added
+
+    def __len__(self) -> int:
+        """Rows that can be drawn."""
+        return min(self.count, self.slots) * self.columns
+
+    @property
+    def oldest(self) -> int:
+        return max(0, self.count - self.slots)
+
+    def add(self, **values: np.ndarray) -> None:
+        """One slot: for every field an array [columns, ...]."""
+        row = self.ring[self.count % self.slots]
+        for name in self.ring.dtype.names or ():
+            row[name] = values[name]
+        self.count += 1
+
+    # ---- Drawing
+
+    def uniform(self, rng: np.random.Generator, rows: int, ahead: int = 0) -> Rows:
+        """Rows drawn evenly, each with at least `ahead` younger slots; where there is a field `alive`, living ones."""
+        span = self.count - ahead - self.oldest
+        if span < 1:
+            raise ConfigError(f"{ahead + 1} slots are needed to draw from, but the replay holds"
+                              f" {self.count - self.oldest}: start learning later, or hold more")  # fmt: skip
+        drawn = _draw(rng, rows, self.oldest, span, self.columns)
+        if "alive" not in (self.ring.dtype.names or ()):
+            return drawn
+        for _ in range(TRIES):
+            dead = np.flatnonzero(~self.gather(drawn, "alive"))
+            if not dead.size:
+                return drawn
+            again = _draw(rng, dead.size, self.oldest, span, self.columns)
+            drawn.slot[dead], drawn.column[dead] = again
+        raise ConfigError(f"{TRIES} rounds of drawing found no living agent for every row of {rows}")
+
+    def gather(self, rows: Rows, name: str) -> np.ndarray:
+        return self.ring[name][rows.slot % self.slots, rows.column]
+
+    def n_step(self, rows: Rows, n: int, gamma: float) -> tuple[np.ndarray, np.ndarray, Rows]:
+        """(sum of gamma^k r, discount of the successor's value, row of the last step), each ending with its episode.
+
+        Needs the fields reward, terminated and truncated. The discount is 0 behind a termination, and gamma^k behind a
+        cut by time, whose successor is the last row's `next_obs`.
+        """
+        size = rows.slot.size
+        total, discount = np.zeros(size, np.float32), np.ones(size, np.float32)
+        last, going = rows.slot.copy(), np.ones(size, bool)
+        for k in range(n):
+            here = Rows(rows.slot + np.where(going, k, 0), rows.column)
+            reward = self.gather(here, "reward")
+            terminated, truncated = self.gather(here, "terminated"), self.gather(here, "truncated")
+            total[going] += discount[going] * reward[going]
+            discount[going] *= np.where(terminated[going], np.float32(0.0), np.float32(gamma))
+            last[going] = here.slot[going]
+            going &= ~(terminated | truncated)
+        return total, discount, Rows(last, rows.column)
+
+    def sequences(self, rng: np.random.Generator, rows: int, length: int) -> Rows:
+        """[rows, length] neighbouring slots of one column each; episodes may end inside, as their flags say."""
+        first = self.uniform(rng, rows, ahead=length - 1)
+        return Rows(first.slot[:, None] + np.arange(length), np.repeat(first.column[:, None], length, axis=1))
+
+
+def _draw(rng: np.random.Generator, rows: int, oldest: int, span: int, columns: int) -> Rows:
+    place = rng.integers(span * columns, size=rows)
+    return Rows(oldest + place // columns, place % columns)
+
+
+# ---- On disk
+
+
+@dataclass
+class Store:
+    """A replay's slots as files: written once each, cut back and thrown away by their number."""
+
+    folder: Path
+    replay: Replay
+    written: int = 0  # slots that are on the disk
+
+    @property
+    def per_segment(self) -> int:
+        return max(1, SEGMENT_BYTES // self.replay.dtype.itemsize)
+
+    def segment(self, number: int) -> Path:
+        return own(self.folder, f"{number:08d}.rows")
+
+    def begin(self) -> None:
+        """The folder, and what its files hold."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        described = {"schema": SCHEMA, "columns": self.replay.columns, "slots_per_segment": self.per_segment,
+                     "slot_bytes": self.replay.dtype.itemsize,
+                     "fields": [{"name": name, "dtype": kind.base.str, "shape": list(kind.shape), "offset": offset}
+                                for name, (kind, offset) in _parts(self.replay.dtype)]}  # fmt: skip
+        write_atomic(own(self.folder, FIELDS), encode(described, indent=True))
+
+    def flush(self) -> int:
+        """Write what is new and not overwritten yet; how many slots there are. What was, stays a hole in its file."""
+        r, size = self.replay, self.replay.dtype.itemsize
+        slot = max(self.written, r.oldest)
+        while slot < r.count:
+            number, place = divmod(slot, self.per_segment)
+            some = min(r.count - slot, self.per_segment - place, r.slots - slot % r.slots)
+            path = self.segment(number)
+            with writing(path, some * size), open(path, "r+b" if path.exists() else "xb") as file:
+                file.seek(place * size)
+                file.write(r.ring[slot % r.slots : slot % r.slots + some].tobytes())
+                file.flush()
+                os.fsync(file.fileno())
+            slot += some
+        self.written = r.count
+        return r.count
+
+    def restore(self, count: int) -> None:
+        """The ring as it was when there were `count` slots; ValueError where the files do not hold them."""
+        r, size = self.replay, self.replay.dtype.itemsize
+        r.count, slot = count, max(0, count - r.slots)
+        while slot < count:
+            number, place = divmod(slot, self.per_segment)
+            some = min(count - slot, self.per_segment - place, r.slots - slot % r.slots)
+            with open(self.segment(number), "rb") as file:
+                file.seek(place * size)
+                found = file.read(some * size)
+            if len(found) < some * size:
+                raise ValueError(f"{self.segment(number).name} of {self.folder.name} ends before slot {slot + some}")
+            r.ring[slot % r.slots : slot % r.slots + some] = np.frombuffer(found, r.dtype)
+            slot += some
+        self.written = count
+
+    def cut(self, count: int) -> None:
+        """Forget what came behind slot `count`: a killed run wrote it."""
+        for path in self.segments():
+            number = int(path.stem)
+            keep = min(max(count - number * self.per_segment, 0), self.per_segment) * self.replay.dtype.itemsize
+            if keep == 0:
+                path.unlink()
+            elif path.stat().st_size > keep:
+                os.truncate(path, keep)
+
+    def forget(self, count: int) -> None:
+        """Throw away the files that no checkpoint from `count` slots on needs."""
+        first = max(0, count - self.replay.slots) // self.per_segment
+        for path in self.segments():
+            if int(path.stem) < first:
+                path.unlink()
+
+    def segments(self) -> list[Path]:
+        there = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return [own(self.folder, path.name) for path in there if SEGMENT.fullmatch(path.name)]
+
+
+def _parts(dtype: np.dtype[Any]) -> list[tuple[str, tuple[Any, int]]]:
+    fields: Any = dtype.fields or {}
+    return [(name, (fields[name][0], fields[name][1])) for name in dtype.names or ()]
+
+
+@dataclass
+class Data:
+    """What a run keeps beside its checkpoints, by name; without a folder nothing is written (evaluation, films)."""
+
+    root: Path | None = None  # the run's folder
+    stores: dict[str, Store] = field(default_factory=dict)
+
+    def replay(self, name: str, fields: Fields, capacity: int, columns: int) -> Replay:
+        """A replay of that name, empty; a resumed run's is filled before its State is loaded."""
+        made = Replay(fields, capacity, columns)
+        self.stores[name] = Store((self.root or Path()) / FOLDER / name, made)
+        return made
+
+    def lengths(self) -> dict[str, int]:
+        """Slots by name, all of them on the disk; asked when a checkpoint is made."""
+        if self.root is None:
+            return {}
+        for store in self.stores.values():
+            if store.written == 0:
+                subfolder(self.root, FOLDER)
+                store.begin()
+            store.flush()
+        return {name: store.written for name, store in self.stores.items()}
+
+    def restore(self, lengths: Mapping[str, int]) -> None:
+        """As it was at a checkpoint; ValueError where that knows another data set, or the files lack rows."""
+        if set(lengths) != set(self.stores):
+            raise ValueError(f"its data are {sorted(lengths)}, but this algorithm keeps {sorted(self.stores)}")
+        for name, store in self.stores.items():
+            store.restore(lengths[name])
+
+    def cut(self) -> None:
+        for store in self.stores.values():
+            store.cut(store.written)
+
+    def forget(self, oldest: Sequence[Mapping[str, int]]) -> None:
+        """Only what the checkpoints with these lengths need stays."""
+        for name, store in self.stores.items():
+            store.forget(min((each[name] for each in oldest if name in each), default=store.written))
+
+
+def read(folder: Path) -> dict[str, np.ndarray]:
+    """Every slot that is left of a stored replay, by field: [slots, columns, ...]. For other programs and data sets."""
+    described = json.loads(own(folder, FIELDS).read_bytes())
+    kinds = [(f["name"], np.dtype(f["dtype"]), tuple(f["shape"])) for f in described["fields"]]
+    dtype = np.dtype(kinds)
+    if dtype.itemsize != described["slot_bytes"] or dtype.hasobject:
+        raise ValueError(f"{folder}/{FIELDS} describes slots of {dtype.itemsize} bytes, not {described['slot_bytes']}")
+    parts = [np.fromfile(own(folder, p.name), dtype) for p in sorted(folder.iterdir()) if SEGMENT.fullmatch(p.name)]
+    whole = np.concatenate(parts) if parts else np.zeros(0, dtype)
+    return {name: whole[name] for name in dtype.names or ()}
+
+
+def memory(fields: Fields, capacity: int) -> int:
+    """Bytes that so many rows take."""
+    return capacity * sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in fields.values())
