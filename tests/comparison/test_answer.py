@@ -354,5 +354,5 @@ def test_success_that_is_not_known_is_said():
     rows = [{"step": 0, "mode": "det", "episodes": [episode(None), episode(True)]}]
     found = outcome(run([1.0], evals=rows), "success_rate")
     assert math.isnan(found.value)
-    assert found.note == "1 of 2 episodes do not say if they succeeded"
+    assert found.note == "its 2 episodes do not all say if they succeeded"
     assert "no deterministic evaluation" in outcome(run([1.0]), "success_rate").note

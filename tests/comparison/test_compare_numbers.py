@@ -74,14 +74,6 @@ def test_the_interval_of_symmetric_numbers_is_students():
     assert np.isnan(numbers.interval(arm(x[:4]), FINAL).low), "four seeds are too few"
 
 
-def test_agents_that_share_an_episode_are_one_sample():
-    world = {1: [0.0, 2.0], 2: [10.0, 12.0], 3: [20.0, 22.0]}
-    episodes = [{"seed": s, "agent": j, "return": v} for s, vs in world.items() for j, v in enumerate(vs)]
-    assert numbers.standard_error({"episodes": episodes}) == pytest.approx(oracle.sem([1.0, 11.0, 21.0]))
-    alone = [{"seed": 7, "return": v} for v in (1.0, 11.0, 21.0, 31.0)]
-    assert numbers.standard_error({"episodes": alone}) == pytest.approx(oracle.sem([1.0, 11.0, 21.0, 31.0]))
-
-
 # ---- By simulation
 
 

@@ -421,7 +421,7 @@ def test_an_env_without_a_time_limit_is_capped_and_says_so():
     assert (rows[0]["end"], rows[0]["length"], rows[0]["return"]) == ("died", 5, 15)
     assert (rows[1]["end"], rows[1]["length"], rows[1]["success"]) == ("cap", 30, False)
     assert math.isnan(rows[1]["return"])
-    assert np.isnan(rollout.Evaluation({"det": rows}, 0).world_means("det")).all()  # not the mean of the others
+    assert np.isnan(rollout.PlayedEpisodes({"det": rows}, 0).world_means("det")).all()  # not the mean of the others
 
 
 def test_slots_that_are_not_used_have_no_episode():
@@ -436,7 +436,7 @@ def test_slots_that_are_not_used_have_no_episode():
     ]
     assert math.isnan(rows[1]["return"])
     assert rows[1]["success"] is None
-    found = rollout.Evaluation({"det": rows}, 0)
+    found = rollout.PlayedEpisodes({"det": rows}, 0)
     assert found.world_means("det").tolist() == [3, 4.5]  # 1 + 2; (1 + 2) and (1 + 2 + 3)
     assert [row["agent"] for row in found.played("det")] == [0, 0, 1]
 

@@ -18,7 +18,8 @@ from relab.advise.recipes import is_number
 from relab.base.text import number
 from relab.config.views import diff
 from relab.health.rule import Missing
-from relab.health.view import Evaluation, View
+from relab.health.view import View
+from relab.record.evaluations import Estimate
 from relab.record.state import group_key, seed_of
 
 QUIET = ("seed", "device", "threads", "save.", "eval.")  # settings that change no learning
@@ -106,7 +107,7 @@ def finals(views: Sequence[View], steps: Any = None) -> np.ndarray:
     return np.array(list(found.values()), np.float64)
 
 
-def standing_at(view: View, steps: Any) -> Evaluation | None:
+def standing_at(view: View, steps: Any) -> Estimate | None:
     """How good the run was after so many steps: a longer run is not compared by what it earned later."""
     if is_number(steps) and view.has_evals(view.by):
         sizes = [view.config.get(key) for key in ("algo.envs", "algo.steps")]

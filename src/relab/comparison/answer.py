@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.record.evaluations import evaluations
 from relab.record.history import History, flaw
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
@@ -150,14 +151,13 @@ def _reaching(steps: np.ndarray, values: np.ndarray, base: Outcome, reach: float
 
 
 def _success(history: History, base: Outcome) -> Outcome:
-    rows = [row for row in history.evals if row.get("mode") == "det" and row.get("episodes")]
-    if not rows:
+    played = evaluations(history.evals, "det")
+    if not played:
         return replace(base, note="no deterministic evaluation in its record")
-    played = [episode for episode in rows[-1]["episodes"] if episode.get("end") != "unused"]
-    known = [bool(episode["success"]) for episode in played if episode.get("success") is not None]
-    if not known or len(known) < len(played):
-        return replace(base, note=f"{len(played) - len(known)} of {len(played)} episodes do not say if they succeeded")
-    return replace(base, value=float(np.mean(known)), episodes=len(known))
+    last = played[-1]
+    if last.success is None:
+        return replace(base, note=f"its {last.n} episodes do not all say if they succeeded")
+    return replace(base, value=last.success, episodes=last.n)
 
 
 # ---- The answer

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from relab import stats
 from relab.comparison import answer as answers
 from relab.config.views import flatten
+from relab.record.evaluations import evaluations
 from relab.record.history import Column, History
 from relab.runs.grouping import Run
 from relab.stats import means
@@ -172,25 +173,14 @@ def shared_range(runs: Sequence[Run], metric: str, step: float) -> tuple[float, 
 # ---- The noise of an evaluation
 
 
-def standard_error(row: dict[str, Any]) -> float:
-    """Of an evaluation's mean return: agents that share an episode are one sample, by the episode's seed."""
-    worlds: dict[Any, list[float]] = {}
-    for i, episode in enumerate(row.get("episodes") or ()):
-        value, seed = episode.get("return"), episode.get("seed")
-        if isinstance(value, (int, float)) and math.isfinite(value) and episode.get("end") != "unused":
-            worlds.setdefault(seed if "agent" in episode and seed is not None else ("alone", i), []).append(value)
-    each = np.array([np.mean(values) for values in worlds.values()])
-    return float(each.std(ddof=1) / math.sqrt(len(each))) if len(each) > 1 else math.nan
-
-
 def noise(runs: Sequence[Run], metric: str) -> list[float]:
     """Each run's standard error at its last evaluation, where single episodes are known."""
     mode = metric.removeprefix("eval/return_")
     found = []
     for run in runs:
-        rows = [row for row in run.history.evals if row.get("mode") == mode]
-        if metric == f"eval/return_{mode}" and rows and math.isfinite(error := standard_error(rows[-1])):
-            found.append(error)
+        played = evaluations(run.history.evals, mode)
+        if metric == f"eval/return_{mode}" and played and math.isfinite(played[-1].se):
+            found.append(played[-1].se)
     return found
 
 

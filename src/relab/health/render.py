@@ -138,7 +138,7 @@ def outcomes(group: Group) -> str:
     each = ["diverged" if gone else "-" if end is None else figure(end.mean, 4) for end, gone in zip(ends, lost)]
     values = ", ".join(each[:10])
     more = f" and {len(ends) - 10} more" if len(ends) > 10 else ""
-    noise = max((end.error for end in ends if end is not None and not math.isnan(end.error)), default=0.0)
+    noise = max((end.se for end in ends if end is not None and not math.isnan(end.se)), default=0.0)
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
     notes += [f"{sum(lost)} diverged"] * any(lost)
@@ -191,7 +191,7 @@ def outcome(view: View) -> str:
     last = view.standing()
     if last is None:
         return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
-    error = f" ± {figure(last.error, 2)}" if last.error > (-1 if view.has_evals(view.by) else 0) else ""
+    error = f" ± {figure(last.se, 2)}" if last.se > (-1 if view.has_evals(view.by) else 0) else ""
     return f"{figure(last.mean, 4)}{error}{where}{state}"
 
 

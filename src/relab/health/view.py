@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from relab.base.numbers import HUGE
 from relab.config.views import flatten
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
+from relab.record.evaluations import MODES, Estimate, evaluations
 from relab.record.glossary import RETURNS
 from relab.record.history import Column, History, end_rows, flaw
 
@@ -35,15 +36,6 @@ LOADED = re.compile(r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_
 # A metric that only one family logs tells it where the config does not.
 TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
          "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
-
-
-class Evaluation(NamedTuple):
-    """One evaluation: returns of its episodes."""
-
-    step: int
-    mean: float
-    error: float  # standard error of the mean
-    n: int
 
 
 @dataclass
@@ -168,22 +160,16 @@ class View:
     # ---- Evaluations
 
     @cached_property
-    def _evals(self) -> dict[str, list[Evaluation]]:
-        found: dict[str, list[Evaluation]] = {"det": [], "sampled": []}
-        for row in self.history.evals:
-            returns = _returns(row)
-            if len(returns) and str(row.get("mode")) in found and type(row.get("step")) is int:
-                sd = float(returns.std(ddof=1)) if len(returns) > 1 else math.nan
-                item = Evaluation(row["step"], float(returns.mean()), sd / math.sqrt(len(returns)), len(returns))
-                found[row["mode"]].append(item)
-        return found
+    def _evals(self) -> dict[str, list[Estimate]]:
+        """By mode, those with a number."""
+        return {mode: [e for e in evaluations(self.history.evals, mode) if not math.isnan(e.mean)] for mode in MODES}
 
     @property
     def by(self) -> str:
         mode = self.config.get("eval.by", "det")
         return mode if mode in ("det", "sampled") else "det"
 
-    def evals(self, mode: str = "", at_least: int = 1) -> list[Evaluation]:
+    def evals(self, mode: str = "", at_least: int = 1) -> list[Estimate]:
         """The evaluations of a mode (by default the one that decides), in order."""
         found = self._evals.get(mode or self.by, [])
         if len(found) < at_least:
@@ -193,7 +179,7 @@ class View:
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
 
-    def course(self, at_least: int = 5) -> list[Evaluation]:
+    def course(self, at_least: int = 5) -> list[Estimate]:
         """How the return went: the evaluations, else the training returns in ten blocks."""
         if self.has_evals(self.by):
             return self.evals(at_least=at_least)
@@ -203,7 +189,7 @@ class View:
         curve = self.curve(name, 2 * at_least)
         return [_block(curve, rows) for rows in np.array_split(np.arange(len(curve)), min(BLOCKS, len(curve) // 2))]
 
-    def evidence(self, course: list[Evaluation]) -> Evidence:
+    def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
         if self.has_evals(self.by):
             return shown(course, self.by)
@@ -226,7 +212,7 @@ class View:
             return ""
         return flaw(found.values, 1 if self.earned.startswith("eval/") else end_rows(len(found.values)))
 
-    def standing(self) -> Evaluation | None:
+    def standing(self) -> Estimate | None:
         """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""
         if self.diverged:
             return None
@@ -239,7 +225,7 @@ class View:
         late = self.curve(end.name).values
         with np.errstate(all="ignore"):  # values near the largest number there is
             spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
-        return Evaluation(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
+        return Estimate(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
 
     def random(self) -> tuple[float, float]:
         """What a random policy earns: mean and its standard error."""
@@ -250,7 +236,7 @@ class View:
             raise Missing("meta.spec.random") from None
         return mean, sd / math.sqrt(max(n, 1))
 
-    def floor(self, course: list[Evaluation]) -> float:
+    def floor(self, course: list[Estimate]) -> float:
         """What counts as nothing learned: the random policy's return, else that of the run's start."""
         try:
             return self.random()[0]
@@ -278,15 +264,15 @@ class View:
     def above_random(self) -> bool:
         """Whether the last evaluation stands clear of the random policy."""
         last, (level, error) = self.evals()[-1], self.random()
-        return last.mean - level > 3 * math.hypot(error, 0.0 if math.isnan(last.error) else last.error)
+        return last.mean - level > 3 * math.hypot(error, 0.0 if math.isnan(last.se) else last.se)
 
-    def well_above_random(self, last: Evaluation) -> bool:
+    def well_above_random(self, last: Estimate) -> bool:
         """Whether a level is clear of the random policy; False where that is not known."""
         try:
             level, error = self.random()
         except Missing:
             return False
-        return last.mean - level > 5 * math.hypot(error, 0.0 if math.isnan(last.error) else last.error)
+        return last.mean - level > 5 * math.hypot(error, 0.0 if math.isnan(last.se) else last.se)
 
     def share_of_ceiling(self, mean: float) -> float:
         """How much of the way from random to the highest return; NaN where that is not known."""
@@ -338,31 +324,25 @@ def _fitting(value: Any) -> Any:
     return [_fitting(item) for item in value] if isinstance(value, list) else value
 
 
-def _block(curve: Curve, rows: np.ndarray) -> Evaluation:
+def _block(curve: Curve, rows: np.ndarray) -> Estimate:
     values = curve.values[rows]
     with np.errstate(all="ignore"):
         noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
-    return Evaluation(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
+    return Estimate(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
 
 
-def clear(difference: float, a: Evaluation, b: Evaluation) -> float:
+def clear(difference: float, a: Estimate, b: Estimate) -> float:
     """A difference of two means in standard errors; infinite where neither has noise."""
-    error = math.hypot(*(0.0 if math.isnan(e.error) else e.error for e in (a, b)))
+    error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
     return difference / error if error > 0 else (math.copysign(math.inf, difference) if difference else 0.0)
 
 
-def shown(found: list[Evaluation], by: str) -> Evidence:
+def shown(found: list[Estimate], by: str) -> Evidence:
     """Evaluations as evidence, at most eight."""
     some = found if len(found) <= 8 else [found[round(i)] for i in np.linspace(0, len(found) - 1, 8)]
-    error = 0.0 if math.isnan(some[-1].error) else some[-1].error
+    error = 0.0 if math.isnan(some[-1].se) else some[-1].se
     formula = f"mean of {some[-1].n} episodes each, last ± {error:.3g}"
     return Evidence(f"eval/return_{by}", [e.step for e in some], [e.mean for e in some], formula)
-
-
-def _returns(row: dict[str, Any]) -> np.ndarray:
-    values = [e.get("return") for e in episodes(row) if e.get("end") != "unused"]
-    numbers = all(isinstance(v, (int, float)) for v in values)
-    return np.array(values if numbers else [], np.float64)
 
 
 def episodes(row: dict[str, Any]) -> list[dict[str, Any]]:

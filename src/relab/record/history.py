@@ -15,6 +15,7 @@ from relab.base.near import hint
 from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
 from relab.record import run_folder
+from relab.record.evaluations import evaluation
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
 MAX_COLUMNS = 20_000  # metrics of a file
@@ -125,8 +126,8 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
     for i, row in enumerate(history.evals):
         try:
             numbers = _eval_numbers(row)
-        except (KeyError, TypeError, ValueError) as error:
-            history.problems.append(Problem(file, i + 1, f"no evaluation: {type(error).__name__}: {error}"))
+        except ValueError as error:
+            history.problems.append(Problem(file, i + 1, f"no evaluation: {error}"))
             continue
         for name, value in numbers.items():
             found.setdefault(name, []).append((row["step"], value))
@@ -136,20 +137,14 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
 
 
 def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
-    if not is_step(row["step"]) or row["mode"] not in ("det", "sampled"):
-        raise ValueError(f"step {row['step']!r}, mode {row['mode']!r}")
-    played = [e for e in row["episodes"] if e["end"] != "unused"]
-    returns, lengths = (np.array([e[key] for e in played], np.float64) for key in ("return", "length"))
-    if not played:
+    if not is_step(row.get("step")):
+        raise ValueError(f"step {row.get('step')!r}")
+    level = evaluation(row)
+    if level is None:
         return {}
-    mode, success = row["mode"], [e["success"] for e in played]
-    with np.errstate(all="ignore"):  # a return may be infinite
-        found = {f"return_{mode}": returns.mean(), f"std_{mode}": returns.std(), f"length_{mode}": lengths.mean()}
-    if None not in success:
-        found[f"success_{mode}"] = np.mean(success)
-    if mode == "det":
-        found["episodes"] = len(played)
-    return {f"eval/{name}": float(value) for name, value in found.items()}
+    found = {"return": level.mean, "std": level.spread, "length": level.length, "success": level.success}
+    named = {f"eval/{name}_{level.mode}": value for name, value in found.items() if value is not None}
+    return named | ({"eval/episodes": float(level.n)} if level.mode == "det" else {})
 
 
 def is_step(value: Any) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from relab.base.text import number
+from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales
 from relab.report.curves import curve
@@ -55,7 +57,7 @@ def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[di
 
 def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
     parts = [scales.section_of(run), core(run), all_metrics(run)]
-    parts += [probes(run), samples(run), evaluations(run), schedule(run), course.stages(run), course.throughput(run)]
+    parts += [probes(run), samples(run), evaluated(run), schedule(run), course.stages(run), course.throughput(run)]
     parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
     return [part for part in parts if part]
 
@@ -212,16 +214,12 @@ def samples(run: Run) -> dict[str, Any] | None:
     return section("Samples", [], [table(head, rows[:HEAD_TAIL], "Head"), table(head, rows[-HEAD_TAIL:], "Tail")])
 
 
-def evaluations(run: Run) -> dict[str, Any] | None:
+def evaluated(run: Run) -> dict[str, Any] | None:
     rows = []
     for row in run.history.evals:
-        found = row.get("episodes")
-        episodes = (
-            [e for e in found if isinstance(e, dict) and e.get("end") != "unused"] if isinstance(found, list) else []
-        )
-        returns = np.array([e["return"] for e in episodes if isinstance(e.get("return"), (int, float))], np.float64)
-        if len(returns):
-            rows.append([_count(row.get("step")), str(row.get("mode")), *_eval_cells(returns), _ends(episodes)])
+        for level in evaluations.evaluations([row], str(row.get("mode"))):
+            played = list(evaluations.episodes(row))
+            rows.append([_count(level.step), level.mode, *_eval_cells(evaluations.samples(played)), _ends(played)])
     head = ["step", "mode", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
     return section("Evaluations", [], [table(head, rows)]) if rows else None
 
@@ -230,15 +228,16 @@ def _count(step: Any) -> str:
     return f"{step:,}" if isinstance(step, int) else shown(step)
 
 
-def _eval_cells(returns: np.ndarray) -> list[str]:
+def _eval_cells(sample: list[float]) -> list[str]:
+    returns = np.array(sample)
     with np.errstate(invalid="ignore"):
         found = mean_interval(returns)
     ends = f"[{number(found.low)}, {number(found.high)}]" if math.isfinite(found.low) else "none"
     return [str(found.n), number(found.mid), ends, number(float(returns.min())), number(float(returns.max()))]
 
 
-def _ends(episodes: list[dict[str, Any]]) -> str:
-    ends = [str(e.get("end")) for e in episodes]
+def _ends(played: Sequence[Mapping[str, Any]]) -> str:
+    ends = [str(e.get("end")) for e in played]
     return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
 
 

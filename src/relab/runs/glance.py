@@ -18,6 +18,7 @@ import orjson
 from relab.base import masks
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
+from relab.record.evaluations import evaluations
 from relab.record.glossary import RETURNS
 from relab.runs import labels
 from relab.runs.labels import Labels
@@ -107,21 +108,14 @@ def _add_outcome(found: Glance, folder: bytes) -> None:
     step = rows[0].get("step") if rows else None
     same = [row for row in rows if row.get("step") == step]
     for row in sorted(same, key=lambda row: row.get("mode") != "det"):  # of one step, the deterministic one counts
-        numbers = [_float(e.get("return")) for e in _list(row.get("episodes")) if e.get("end") != "unused"]
-        if numbers:
-            found.steps, found.metric = _step(step), f"eval/return_{row.get('mode')}"
-            found.outcome, found.error, found.episodes = *_mean(numbers), len(numbers)
+        for last in evaluations([row], str(row.get("mode"))):
+            found.steps, found.metric = _step(step), last.metric
+            found.outcome, found.error, found.episodes = last.mean, last.se if last.n > 1 else None, last.n
             return
     for row in _last_rows(folder + b"/metrics.jsonl", 1):
         found.steps = _step(row.get("step"))
         found.metric = next((name for name in RETURNS if row.get(name) is not None), "")
         found.outcome = _float(row[found.metric]) if found.metric else None
-
-
-def _mean(numbers: list[float]) -> tuple[float, float | None]:
-    n = len(numbers)
-    mean = sum(numbers) / n
-    return mean, (sum((x - mean) ** 2 for x in numbers) / (n - 1) / n) ** 0.5 if n > 1 else None
 
 
 def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from relab.record import glossary
+from relab.record.evaluations import Estimate, evaluations
 from relab.record.history import History, end_rows, flaw
 from relab.stats import Interval, mean_interval
 from relab.base.text import number
@@ -30,24 +31,14 @@ KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
 
 
 @dataclass(frozen=True)
-class Point:
-    """One evaluation: mean return, its standard error and the number of episodes."""
-
-    step: int
-    mean: float
-    se: float
-    n: int
-
-
-@dataclass(frozen=True)
 class Verdict:
     """kind: learned, part, lost, not, worse, broken, short, unjudged or none; `points` are what it was judged by."""
 
     kind: str
     metric: str = ""
-    points: list[Point] = field(default_factory=list)
-    random: Point | None = None
-    best: Point | None = None
+    points: list[Estimate] = field(default_factory=list)
+    random: Estimate | None = None
+    best: Estimate | None = None
     solved: int | None = None  # step at which eval.stop_at was reached
     level: float | None = None  # eval.stop_at
 
@@ -71,7 +62,7 @@ def judge(run: History) -> Verdict:
     return Verdict(_kind(points, good, best, random), metric, points, random, best, solved, level)
 
 
-def _ended(run: History, metric: str, points: list[Point]) -> list[Point]:
+def _ended(run: History, metric: str, points: list[Estimate]) -> list[Estimate]:
     """The points as they are; without a number at the end where the last rows of training are not all finite."""
     found = run.columns.get(metric)
     if not points or found is None or metric.startswith("eval/") or not flaw(found.values, end_rows(len(found.values))):
@@ -80,7 +71,7 @@ def _ended(run: History, metric: str, points: list[Point]) -> list[Point]:
     return points if not math.isfinite(last.mean) else [*points[:-1], replace(last, mean=math.nan)]
 
 
-def _kind(points: list[Point], good: list[Point], best: Point, random: Point | None) -> str:
+def _kind(points: list[Estimate], good: list[Estimate], best: Estimate, random: Estimate | None) -> str:
     first, last = good[0], points[-1]
     base = max([first, *([random] if random else [])], key=lambda p: p.mean)
     if len(points) < 2 or not math.isfinite(last.se):
@@ -95,7 +86,7 @@ def _kind(points: list[Point], good: list[Point], best: Point, random: Point | N
     return "flat" if random and first.step > 0 and above(last, random) else "not"  # what came before was not logged
 
 
-def above(a: Point, b: Point) -> bool:
+def above(a: Estimate, b: Estimate) -> bool:
     """Whether a is higher than b by more than Z standard errors of the difference."""
     return a.mean - b.mean > Z * math.hypot(a.se, b.se)
 
@@ -103,10 +94,10 @@ def above(a: Point, b: Point) -> bool:
 # ---- What it is judged by
 
 
-def curve_points(run: History) -> tuple[str, list[Point]]:
+def curve_points(run: History) -> tuple[str, list[Estimate]]:
     """Deterministic evaluations, else sampled ones, else the mean return of training episodes."""
     for mode in (str(_get(run.config, "eval", "by") or "det"), "det", "sampled"):
-        points = [p for row in run.evals if row.get("mode") == mode and (p := _point(row))]
+        points: list[Estimate] = [*evaluations(run.evals, mode)]
         if points:
             return f"eval/return_{mode}", with_noise(sorted(points, key=lambda p: p.step))
     if "return/mean" in run.columns:
@@ -114,21 +105,7 @@ def curve_points(run: History) -> tuple[str, list[Point]]:
     return _column_points(run)
 
 
-def _point(row: dict[str, Any]) -> Point | None:
-    try:
-        returns = np.array([e["return"] for e in row["episodes"] if e["end"] != "unused"], np.float64)
-        step = int(row["step"])
-    except (KeyError, TypeError, ValueError):
-        return None  # history.problems lists it
-    return Point(step, *_mean_se(returns), len(returns)) if len(returns) else None
-
-
-def _mean_se(x: np.ndarray) -> tuple[float, float]:
-    with np.errstate(all="ignore"):
-        return float(x.mean()), float(x.std(ddof=1) / math.sqrt(len(x))) if len(x) > 1 else math.inf
-
-
-def _training_points(run: History) -> tuple[str, list[Point]]:
+def _training_points(run: History) -> tuple[str, list[Estimate]]:
     column, spread, counts = (run.columns.get(f"return/{k}") for k in ("mean", "std", "episodes"))
     if column is None:
         return "", []
@@ -137,12 +114,12 @@ def _training_points(run: History) -> tuple[str, list[Point]]:
     points = []
     for step, value in zip(column.steps.tolist(), column.values.tolist()):
         size = int(found) if math.isfinite(found := n.get(step, 0)) else 0
-        points.append(Point(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.inf, size))
+        points.append(Estimate(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.nan, size))
     counted = all(math.isfinite(p.se) for p in points)
     return "return/mean", with_noise(points if counted else binned(points))
 
 
-def _column_points(run: History) -> tuple[str, list[Point]]:
+def _column_points(run: History) -> tuple[str, list[Estimate]]:
     """Foreign runs: a return under relab's name, else one that is called so, else whatever comes first."""
     called = [name for name in run.columns if is_return(name)]
     known = [name for name in glossary.RETURNS if name in run.columns]
@@ -151,11 +128,11 @@ def _column_points(run: History) -> tuple[str, list[Point]]:
     if not names:
         return "", []
     column = run.columns[names[0]]
-    points = [Point(s, v, math.inf, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
+    points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
     return names[0], with_noise(binned(points))
 
 
-def binned(points: list[Point]) -> list[Point]:
+def binned(points: list[Estimate]) -> list[Estimate]:
     """BINS means of a long curve: single rows of training are too noisy to be called the start and the end."""
     if len(points) < 2 * BINS:
         return points
@@ -163,10 +140,10 @@ def binned(points: list[Point]) -> list[Point]:
     return [_bin([points[i] for i in cut]) for cut in cuts]
 
 
-def _bin(points: list[Point]) -> Point:
+def _bin(points: list[Estimate]) -> Estimate:
     good = [p.mean for p in points if math.isfinite(p.mean)]
     broken = not good or not math.isfinite(points[-1].mean)  # where it ends in NaN, the mean would hide it
-    return Point(points[-1].step, points[-1].mean if broken else float(np.mean(good)), math.inf, len(points))
+    return Estimate(points[-1].step, points[-1].mean if broken else float(np.mean(good)), math.nan, len(points))
 
 
 def is_return(metric: str) -> bool:
@@ -179,26 +156,26 @@ def is_return(metric: str) -> bool:
     return metric in RETURNS or bool(foreign)
 
 
-def with_noise(points: list[Point]) -> list[Point]:
+def with_noise(points: list[Estimate]) -> list[Estimate]:
     """Where single episodes are not known, the noise is how far neighbours on the curve lie apart, over sqrt(2)."""
     if all(math.isfinite(p.se) for p in points):
         return points
     values = np.array([p.mean for p in points if math.isfinite(p.mean)])
-    noise = float(np.diff(values).std() / math.sqrt(2)) if len(values) >= FEW else math.inf
-    return [p if math.isfinite(p.se) else Point(p.step, p.mean, noise, p.n) for p in points]
+    noise = float(np.diff(values).std() / math.sqrt(2)) if len(values) >= FEW else math.nan
+    return [p if math.isfinite(p.se) else Estimate(p.step, p.mean, noise, p.n) for p in points]
 
 
-def random_level(run: History) -> Point | None:
+def random_level(run: History) -> Estimate | None:
     """What a random policy earns, as measured when the run began."""
     found = _get(run.meta, "spec", "random")
     try:
         mean, std, n = float(found["return_mean"]), float(found.get("return_std") or 0), int(found.get("n") or 1)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
-    return Point(0, mean, std / math.sqrt(max(n, 1)), n) if math.isfinite(mean) else None
+    return Estimate(0, mean, std / math.sqrt(max(n, 1)), n) if math.isfinite(mean) else None
 
 
-def first_solved(run: History, metric: str, points: list[Point]) -> tuple[int | None, float | None]:
+def first_solved(run: History, metric: str, points: list[Estimate]) -> tuple[int | None, float | None]:
     level = _get(run.config, "eval", "stop_at")
     if not isinstance(level, (int, float)) or isinstance(level, bool) or not metric.startswith("eval/"):
         return None, None

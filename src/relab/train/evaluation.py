@@ -10,10 +10,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from relab.base.streams import world_seeds
 from relab.config.run import Run
+from relab.record.evaluations import Evaluation, evaluation
 from relab.train import checkpoint, rollout
 from relab.train.envs.base import Worlds
 
@@ -38,10 +37,10 @@ def read_progress(kept: dict[str, Any]) -> Progress:
 
 
 class Played(NamedTuple):
-    """One evaluation: its rows for the record, and mean and noise by mode."""
+    """One evaluation: its rows for the record, and what they say by mode."""
 
     rows: list[dict[str, Any]]
-    modes: dict[str, dict[str, float]]
+    modes: dict[str, Evaluation]
 
     @property
     def open_ends(self) -> dict[str, int]:
@@ -71,28 +70,26 @@ class Evaluator:
         p.eval_steps += found.sim_steps
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
-        modes = {mode: summary(found.world_means(mode)) for mode in found.episodes}
-        rows = [{"step": step, "mode": mode, "noise": modes[mode]["noise"], "episodes": episodes}
-                for mode, episodes in found.episodes.items()]  # fmt: skip
-        return Played(rows, modes)
+        rows = [self.row(step, mode, episodes) for mode, episodes in found.episodes.items()]
+        return Played(rows, {row["mode"]: level for row in rows if (level := evaluation(row)) is not None})
+
+    @staticmethod
+    def row(step: int, mode: str, episodes: list[dict[str, Any]]) -> dict[str, Any]:
+        """As in evals.jsonl; `noise` is the standard error, which readers can make of the episodes as well."""
+        made: dict[str, Any] = {"step": step, "mode": mode, "noise": math.nan, "episodes": episodes}
+        level = evaluation(made)
+        return made | {"noise": level.se if level else math.nan}
 
     def candidate(self, played: Played, step: int) -> dict[str, Any]:
         """The evaluation as evidence for `best`: number, noise, and how it was got."""
         by = self.cfg.eval.by
-        (n,) = (len(row["episodes"]) for row in played.rows if row["mode"] == by)
-        found = {"step": step, "metric": self.metric, "value": played.modes[by]["mean"]}
-        found |= {"noise": played.modes[by]["noise"], "n": n}
-        return found | {"protocol": f"first episodes, {by}, seeds of stream eval/{step}"}
+        level = played.modes[by]
+        evidence = {"step": step, "metric": self.metric, "value": level.mean, "noise": level.se, "n": level.n}
+        return evidence | {"protocol": f"first episodes, {by}, seeds of stream eval/{step}"}
 
     def reached_goal(self, step: int, p: Progress) -> bool:
         goal, best = self.cfg.eval.stop_at, p.best
         return goal is not None and best is not None and best["step"] == step and best["value"] >= goal
-
-
-def summary(per_world: np.ndarray) -> dict[str, float]:
-    """Mean return and its standard error over worlds: agents of one world share an episode and count as one sample."""
-    noise = per_world.std(ddof=1) / math.sqrt(len(per_world)) if len(per_world) > 1 else math.nan
-    return {"mean": float(per_world.mean()), "noise": float(noise)}
 
 
 def note_best(p: Progress, candidate: dict[str, Any]) -> bool:

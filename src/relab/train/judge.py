@@ -68,7 +68,7 @@ def fresh(
     return result | said | {"selected": selection(folder, name, modes), "episodes": found.episodes}
 
 
-def describe(found: rollout.Evaluation, mode: str) -> dict[str, Any]:
+def describe(found: rollout.PlayedEpisodes, mode: str) -> dict[str, Any]:
     """Mean with interval (agents that share a world are one sample), spread, and success; None what is not known."""
     returns = np.array([e["return"] for e in found.played(mode)])
     mid, low, high, n, _ = stats.mean_interval(found.world_means(mode))

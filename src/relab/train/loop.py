@@ -244,7 +244,8 @@ class Trainer:
             self.record.append_eval(row)
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
-        self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": played.modes, "best": best})
+        modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
+        self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": modes, "best": best})
 
     def candidate(self, played: Played) -> dict[str, Any]:
         """What is held against the best so far: the evaluation, never a number of training."""

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
 from relab.train.envs.base import Env, Episodes, Worlds
 from relab.train.envs.check_static import EnvError
@@ -148,7 +149,7 @@ def action_shape(action: Action, worlds: int, agents: int) -> tuple[int, ...]:
 
 
 @dataclass
-class Evaluation:
+class PlayedEpisodes:
     """Episodes per mode, in the order of the seeds, and the world steps they took."""
 
     # rows of {"seed", "return", "length", "success", "end"}, with "agent" where there are several
@@ -161,10 +162,7 @@ class Evaluation:
 
     def world_means(self, mode: str) -> np.ndarray:
         """Mean return of each world's agents, which share an episode and are one sample; NaN where one never ended."""
-        worlds: dict[int, list[float]] = {}
-        for episode in self.played(mode):
-            worlds.setdefault(episode["seed"], []).append(episode["return"])
-        return np.array([np.mean(returns) for returns in worlds.values()])
+        return np.array(samples(self.played(mode)))
 
     def played(self, mode: str) -> list[dict[str, Any]]:
         return [episode for episode in self.episodes[mode] if episode["end"] != "unused"]
@@ -178,7 +176,7 @@ def evaluate(
     frames: Frames | None = None,
     worlds: Worlds | None = None,
     cap: int = STEP_CAP,
-) -> Evaluation:
+) -> PlayedEpisodes:
     """The first episode of every agent in len(seeds) worlds, with the policy's mode ("det") and with sampled actions.
 
     Both run side by side from the same seeds, so their gap is paired. `worlds` saves making new ones each time.
@@ -198,7 +196,7 @@ def evaluate(
         raise EnvError(not_finite(env.spec, "reward", first["ret"][i, j], where))
     rows = [describe(env.spec, first, i, j, all_seeds[i]) for i in range(len(all_seeds)) for j in range(A)]
     parts = {mode: rows[k * n * A : (k + 1) * n * A] for k, mode in enumerate(modes)}
-    return Evaluation(parts, worlds.sim_steps - before)
+    return PlayedEpisodes(parts, worlds.sim_steps - before)
 
 
 def first_episodes(

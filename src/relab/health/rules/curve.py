@@ -8,7 +8,8 @@ import numpy as np
 
 from relab.health.foreign import named
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import Evaluation, View, clear, shown
+from relab.health.view import View, clear, shown
+from relab.record.evaluations import Estimate
 
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
@@ -71,7 +72,7 @@ def worse_than_random(view: View) -> Finding | None:
     mode = "sampled" if view.has_evals("sampled") else view.by
     found = view.evals(mode, at_least=3)
     level, error = view.random()
-    worse = [e for e in found[-2:] if e.mean + 2 * math.hypot(0 if math.isnan(e.error) else e.error, error) < level]
+    worse = [e for e in found[-2:] if e.mean + 2 * math.hypot(0 if math.isnan(e.se) else e.se, error) < level]
     if len(worse) < 2:
         return None
     onset = next(e.step for e in reversed(found) if e in worse)
@@ -138,7 +139,7 @@ def plateau(view: View) -> Finding | None:
     half = curve.tail(0.5)
     late = [e for e in found if e.step >= half.steps[0]]
     level, (floor, noise) = half.median(), view.random()
-    error = math.hypot(noise, max(0.0 if math.isnan(e.error) else e.error for e in late))
+    error = math.hypot(noise, max(0.0 if math.isnan(e.se) else e.se for e in late))
     behind = view.reference is not None and view.reference.has_evals(view.by) and (
         view.reference.evals(view.by)[-1].mean - level > max(5 * error, 0.25 * abs(level - floor)))  # fmt: skip
     if half.slope().significance >= 2 or (level > floor + 3 * error and not behind):
@@ -202,12 +203,12 @@ def lost_its_start(view: View) -> Finding | None:
                    [view.evidence(found), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
 
 
-def _nothing(view: View, first: Evaluation) -> tuple[float, float]:
+def _nothing(view: View, first: Estimate) -> tuple[float, float]:
     """The level of a policy that can do nothing, and how far above it a start counts as good."""
     try:
         floor, error = view.random()
     except Missing:
         if not view.resumed:
             raise
-        return (0.0 if first.mean > 0 else 3 * first.mean), 5 * (0.0 if math.isnan(first.error) else first.error)
+        return (0.0 if first.mean > 0 else 3 * first.mean), 5 * (0.0 if math.isnan(first.se) else first.se)
     return floor, max(5 * error, 0.1 * abs(floor))

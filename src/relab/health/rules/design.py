@@ -115,7 +115,7 @@ def peak_selection(view: View) -> Finding | None:
     k = max(2, len(found) // 10)
     final = float(np.mean([e.mean for e in found[-k:]]))
     best = max(found[1:], key=lambda e: e.mean)  # not the untrained start
-    spread = max(math.sqrt(e.n) * e.error for e in found[-k:] if not math.isnan(e.error))
+    spread = max(math.sqrt(e.n) * e.se for e in found[-k:] if not math.isnan(e.se))
     error = spread / math.sqrt(found[-1].n) * math.sqrt(1 + 1 / k)
     luck = math.sqrt(2 * math.log(len(found))) + 2
     floor = view.random()[0]

@@ -179,7 +179,7 @@ def dream_up_return_down(view: View) -> Finding | None:
     course = view.course(at_least=5)
     best = max(range(len(course)), key=lambda i: course[i].mean)
     fall = course[best].mean - course[-1].mean
-    errors = [0.0 if math.isnan(e.error) else e.error for e in (course[best], course[-1])]
+    errors = [0.0 if math.isnan(e.se) else e.se for e in (course[best], course[-1])]
     for name in names:
         dream = view.curve(name, rows=8)
         after = Curve(

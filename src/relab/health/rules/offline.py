@@ -246,7 +246,7 @@ def evaluations_swing(view: View) -> Finding | None:
 def _errors(view: View) -> float:
     """The usual standard error of one evaluation."""
     if view.has_evals(view.by):
-        known = [e.error for e in view.evals() if not math.isnan(e.error)]
+        known = [e.se for e in view.evals() if not math.isnan(e.se)]
         if known:
             return float(np.median(known))
     std, n = view.curve("eval/std_det", rows=3), view.curve("eval/episodes", rows=1)

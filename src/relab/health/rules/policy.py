@@ -9,7 +9,8 @@ import numpy as np
 from relab.health.curve import Curve
 from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import Evaluation, View, clear
+from relab.health.view import View, clear
+from relab.record.evaluations import Estimate
 
 ON_POLICY = ("ppo", "a2c")
 BASE = ("policy/kl", "policy/clip_share")
@@ -206,7 +207,7 @@ def entropy_collapse(view: View) -> Finding | None:
                    share.median(0.25), share.onset(share.values < 0.05), [share.evidence("< 0.05")])  # fmt: skip
 
 
-def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
+def _kept(view: View, best: Estimate, last: Estimate) -> bool:
     """Whether it ends above random (where that is known) and no worse than it ever was."""
     try:
         return view.above_random() and clear(best.mean - last.mean, best, last) < 3

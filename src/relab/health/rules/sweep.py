@@ -79,7 +79,7 @@ def _level(values: list[float], views: list[View]) -> tuple[float, float]:
     if len(values) > 1:
         return float(np.mean(values)), float(np.std(values, ddof=1)) / math.sqrt(len(values))
     last = views[0].standing()
-    return values[0], 0.0 if last is None or math.isnan(last.error) else last.error
+    return values[0], 0.0 if last is None or math.isnan(last.se) else last.se
 
 
 def _by_metrics(key: str, arms: list[Arm]) -> Finding | None:

@@ -17,12 +17,13 @@ import numpy as np
 from relab.base.numbers import to_int
 from relab.health.curve import Curve
 from relab.health.foreign import plain_key, theirs
-from relab.health.view import Evaluation, Group
+from relab.health.view import Group
 from relab.notebook.check import words as w
 from relab.notebook.check.read import Claim
 from relab.notebook.check.record import Record, far, fits, reach
 from relab.notebook.check.wording import Number
 from relab.record import glossary
+from relab.record.evaluations import Estimate
 from relab.record.state import seed_of
 
 RULES = {
@@ -72,7 +73,7 @@ class Checker:
 
     records: Mapping[str, Record]
     groups: Iterable[Group] = ()
-    levels: list[tuple[Evaluation, str]] = field(default_factory=list)
+    levels: list[tuple[Estimate, str]] = field(default_factory=list)
 
     def check(self, claim: Claim) -> Checked:
         if claim.run is None:
@@ -121,19 +122,19 @@ class Checker:
         a, b = (self.level(n, record, column) for n in claim.numbers)
         if a is None or b is None or a == b:
             return None
-        error = math.hypot(a[0].error, b[0].error)
+        error = math.hypot(a[0].se, b[0].se)
         if not math.isfinite(error):
             return Checked(
                 claim, "matched", f"{a[1]} and {b[1]}; one episode each, so whether they differ is not known"
             )
         gap = abs(a[0].mean - b[0].mean)
-        told = f"{a[0].mean:.4g} ± {a[0].error:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].error:.2g} ({b[1]})"
+        told = f"{a[0].mean:.4g} ± {a[0].se:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].se:.2g} ({b[1]})"
         if gap >= 2 * error:
             return Checked(claim, "matched", f"{told}: {gap / error:.1f} standard errors apart")
         luck = f"{told}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
         return Checked(claim, "contradicted", luck, "difference-in-noise")
 
-    def level(self, quoted: Number, record: Record, column: str) -> tuple[Evaluation, str] | None:
+    def level(self, quoted: Number, record: Record, column: str) -> tuple[Estimate, str] | None:
         """The evaluation, or the mean over seeds, that a number stands for; None where several could be meant."""
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
@@ -144,13 +145,13 @@ class Checker:
                 return (found[-1], f"{where}step {found[-1].step:,}") if len(found) == 1 else None
         return next(((e, name) for e, name in self.seed_means() if fits(quoted, e.mean)), None)
 
-    def seed_means(self) -> list[tuple[Evaluation, str]]:
+    def seed_means(self) -> list[tuple[Estimate, str]]:
         if not self.levels:
             for group in self.groups:
                 ends = [s.mean for view in group.views if (s := view.standing()) is not None]
                 if len(ends) > 1:
                     error = float(np.std(ends, ddof=1)) / math.sqrt(len(ends))
-                    self.levels.append((Evaluation(0, float(np.mean(ends)), error, len(ends)), f"{len(ends)} seeds"))
+                    self.levels.append((Estimate(0, float(np.mean(ends)), error, len(ends)), f"{len(ends)} seeds"))
         return self.levels
 
     # ---- Counts
@@ -311,7 +312,7 @@ def noise(record: Record, curve: Curve) -> float:
     """The error of an evaluation's mean where episodes are known, else how much a row differs from the next."""
     mode = RETURNS.get(curve.name)
     if mode and record.view.has_evals(mode):
-        errors = [e.error for e in record.view.evals(mode) if math.isfinite(e.error)]
+        errors = [e.se for e in record.view.evals(mode) if math.isfinite(e.se)]
         if errors:
             return float(np.median(errors))
     return float(np.abs(np.diff(curve.values)).mean()) if len(curve) > 1 else 0.0

@@ -1,0 +1,132 @@
+"""How good was the agent at an evaluation, and how sure is that? The one place where a mean and its error are made.
+
+A row of evals.jsonl holds every episode that was played. Agents that share a world share its luck: their episodes
+count as one sample, the mean over that world. Plain Python, because a listing of thousands of runs makes one each.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MODES = ("det", "sampled")
+UNUSED = "unused"  # how a slot "ended" in which no agent was
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How high a curve stands at a step: a mean, its standard error (NaN where it is not known), over n samples."""
+
+    step: int
+    mean: float
+    se: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Evaluation(Estimate):
+    """The mean return of n episodes; agents that share a world share its episode."""
+
+    mode: str = "det"
+    spread: float = math.nan  # standard deviation of the returns, each agent's by itself
+    length: float = math.nan  # mean
+    success: float | None = None  # share; None where an episode does not say
+
+    @property
+    def metric(self) -> str:
+        return f"eval/return_{self.mode}"
+
+
+def evaluation(row: Mapping[str, Any]) -> Evaluation | None:
+    """What a row of evals.jsonl says; None if nobody played, ValueError where it is no evaluation."""
+    step, mode = row.get("step"), row.get("mode")
+    if type(step) is not int or mode not in MODES:
+        raise ValueError(f"step {step!r}, mode {mode!r}")
+    played = list(episodes(row))
+    if not played:
+        return None
+    returns = [_number(e, "return") for e in played]
+    mean, se, n = summary(samples(played))
+    return Evaluation(step, mean, se, n, mode, _spread(returns), _length(played), _success(played))
+
+
+def evaluations(rows: Sequence[Mapping[str, Any]], mode: str) -> list[Evaluation]:
+    """Those of a mode, in the order of the file; rows that are none are left out (history.problems lists them)."""
+    return [each for row in rows if row.get("mode") == mode and (each := _or_none(row)) is not None]
+
+
+def _or_none(row: Mapping[str, Any]) -> Evaluation | None:
+    try:
+        return evaluation(row)
+    except ValueError:
+        return None
+
+
+def episodes(row: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The episodes of a row that somebody played."""
+    listed = row.get("episodes")
+    if not isinstance(listed, (list, tuple)):
+        raise ValueError(f"episodes {str(listed)[:40]!r}")
+    for each in listed:
+        if not isinstance(each, Mapping):
+            raise ValueError(f"an episode {str(each)[:40]!r}")
+        if each.get("end") != UNUSED:
+            yield each
+
+
+def samples(played: Sequence[Mapping[str, Any]]) -> list[float]:
+    """One return for each world: the mean of its agents, or the episode itself where there is one agent."""
+    worlds: dict[Any, list[float]] = {}
+    for place, each in enumerate(played):
+        seed = each.get("seed")
+        shared = "agent" in each and isinstance(seed, (int, str))
+        worlds.setdefault(seed if shared else ("alone", place), []).append(_number(each, "return"))
+    return [_mean(returns) for returns in worlds.values()]
+
+
+def summary(sample: Sequence[float]) -> tuple[float, float, int]:
+    """Mean, standard error and size; NaN for the error of a single sample.
+
+    >>> summary([1.0, 3.0])
+    (2.0, 1.0, 2)
+    """
+    n, mean = len(sample), _mean(sample)
+    if n < 2:
+        return mean, math.nan, n
+    return mean, math.sqrt(_squares(sample, mean) / (n - 1) / n), n
+
+
+def _spread(returns: Sequence[float]) -> float:
+    return math.sqrt(_squares(returns, _mean(returns)) / len(returns))
+
+
+def _squares(values: Sequence[float], mean: float) -> float:
+    return sum((value - mean) * (value - mean) for value in values)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _length(played: Sequence[Mapping[str, Any]]) -> float:
+    return _mean([_number(each, "length") if "length" in each else math.nan for each in played])
+
+
+def _success(played: Sequence[Mapping[str, Any]]) -> float | None:
+    said = [each.get("success") for each in played]
+    return None if None in said else _mean([_number({"success": each}, "success") for each in said])
+
+
+def _number(episode: Mapping[str, Any], key: str) -> float:
+    """JSON has no NaN: null stands for it."""
+    value = episode.get(key, "nothing")
+    if value is None:
+        return math.nan
+    if not isinstance(value, (int, float)):
+        raise ValueError(f"{key} {value!r}")
+    try:
+        return float(value)
+    except OverflowError:  # an integer of 400 digits
+        return math.inf if value > 0 else -math.inf
