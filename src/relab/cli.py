@@ -60,7 +60,7 @@ Examples
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
 """
 USAGE, UNREADABLE, INTERRUPTED = 64, 2, 130  # exit codes
-TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
+TRAIN = ("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmpeg")  # what the extra `train` brings
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -24,8 +24,8 @@ from relab.record.provenance import cpu_name, memory_mb, usable_cores
 from relab.runs import glance
 
 OK, WARN, BROKEN = "ok", "warn", "broken"
-USED_FOR = {"torch": "networks", "numba": "fast environments", "gymnasium": "env=gym:...", "safetensors": "checkpoints",
-            "imageio": "relab video", "imageio-ffmpeg": "relab video as mp4"}  # fmt: skip
+USED_FOR = {"torch": "networks", "numba": "fast environments", "llvmlite": "fast environments",
+            "gymnasium": "env=gym:...", "safetensors": "checkpoints", "imageio-ffmpeg": "relab video, mp4"}  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK_S = 0.6  # seconds spent on looking for runs
 
