@@ -10,6 +10,7 @@ from typing import Any
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.base.near import hint
 from relab.commands.parsing import parse
 from relab.config import registry
@@ -39,7 +40,7 @@ def main(words: Sequence[str]) -> int:
     found = [text() for name, text in known if name == args.word.lower()]
     if not found:
         close = hint(args.word.lower(), sorted({name for name, _ in known}), "; the nearest word is {!r}")
-        raise LookupError(f"relab knows no {args.word!r}{close}")
+        raise NotFoundError(f"relab knows no {args.word!r}{close}")
     print("\n\n".join(dict.fromkeys(found)))
     return 0
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base import faults
 from relab.health.rule import CONFIDENCES, SEVERITIES, Finding, Missing, Rule
 from relab.health.view import Group, View
 
@@ -53,7 +54,7 @@ def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
     except Missing as missing:
         return NotChecked(rule.id, rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
-        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {type(error).__name__}: {error}")
+        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {faults.reason(error)}")
     return None if found is None else _filled(rule, found)
 
 

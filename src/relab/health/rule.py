@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relab.base import faults
+
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 SEVERITIES = ("info", "warning", "error")
 CONFIDENCES = ("low", "medium", "high")
@@ -138,7 +140,7 @@ def load_plugins() -> None:
     from importlib.metadata import entry_points
 
     for point in entry_points(group=ENTRY_POINTS):
-        point.load()
+        faults.load(point)
 
 
 def all_rules(plugins: bool = True) -> dict[str, Rule]:
