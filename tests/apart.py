@@ -64,6 +64,7 @@ class Watch:
     repo: Path
     home: Path
     free: tuple[str, ...] = ()  # folders that may lie in the home: Python, packages, temporary files, the sources
+    common: str = ""  # a folder that all tests read
     notes: list[str] = field(default_factory=list)
     testing: bool = False  # before that pytest itself starts processes where it was called
 
@@ -91,6 +92,8 @@ class Watch:
         """Why a test must not touch this; empty where it may."""
         if _below(path, str(self.repo)):
             return self._of_repo(Path(path).relative_to(self.repo).parts, changes)
+        if changes and self.common and path.startswith(self.common + "/"):
+            return "other tests read it; copy what you change"
         if _below(path, str(self.home)) and not any(_below(path, place) for place in self.free):
             return "it is in the user's home"
         return ""
@@ -108,10 +111,10 @@ class Watch:
         return found
 
 
-def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]]) -> Watch:
+def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]], common: Path) -> Watch:
     """Begin to take notes; Python has no way to end it."""
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isabs, sys.path)]
-    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)))
+    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), str(common))
     sys.addaudithook(found)
     return found
 
