@@ -33,6 +33,17 @@ CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # ---- An environment of its own
 
 
+def memory(place: str = "/dev/shm", least: int = 2**31) -> str:
+    """Where temporary files are memory, in which a run of many small files takes a tenth of the time; else nothing.
+
+    It must have room and let programs start; whoever has set TMPDIR has chosen a place.
+    """
+    if os.environ.get("TMPDIR") or not os.access(place, os.W_OK | os.X_OK):
+        return ""
+    found = os.statvfs(place)
+    return place if found.f_bavail * found.f_frsize >= least and not found.f_flag & os.ST_NOEXEC else ""
+
+
 def enter(base: Path) -> None:
     """Let this process and its children find a home, caches and settings below `base`, and none of the user's."""
     found = environment(os.environ, base)

@@ -27,6 +27,8 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 def pytest_configure(config: pytest.Config) -> None:
     called = not hasattr(config, "workerinput")  # by the user; a variable would reach sessions inside of tests too
     if called:
+        if place := apart.memory():
+            os.environ["TMPDIR"] = tempfile.tempdir = place
         config.stash[BEFORE] = apart.files(REPO)
         config.stash[COMMON] = Path(tempfile.mkdtemp(prefix="relab-tests-"))
         os.environ[SHARED] = str(config.stash[COMMON])  # where.py; processes that run tests find it
