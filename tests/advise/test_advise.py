@@ -26,14 +26,14 @@ from relab.record import history
 from relab.record.history import Column
 from relab.train import loop
 from small_runs import resolve, run
-from where import HISTORIES
+from where import histories
 
 LONG = {"total_steps": "8192", "eval__episodes": "20"}
 
 
 def alone(tmp_path: Path, name: str, kind: str = "faulty") -> Path:
     """A copy of a committed history without the others beside it."""
-    return Path(shutil.copytree(HISTORIES / kind / name, tmp_path / name))
+    return Path(shutil.copytree(histories() / kind / name, tmp_path / name))
 
 
 def proposed(folder: Path) -> Proposal | Nothing:
@@ -68,7 +68,7 @@ def test_the_spoiled_setting_is_set_back(tmp_path, name, key, old, new):
     assert change(proposed(alone(tmp_path, name))) == {key: (old, new)}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (HISTORIES / "healthy").iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in (histories() / "healthy").iterdir()))
 def test_a_healthy_run_calls_for_nothing(tmp_path, name):
     assert isinstance(proposed(alone(tmp_path, name, "healthy")), Nothing)
 
@@ -90,7 +90,7 @@ def test_illegal_numbers_speak_against_a_good_end(tmp_path):
 
 
 def test_a_childs_change_is_set_back_to_the_parents_value_on_a_new_seed():
-    found = proposed(HISTORIES / "faulty" / "unmentioned-config-change" / "child")
+    found = proposed(histories() / "faulty" / "unmentioned-config-change" / "child")
     assert change(found) == {"algo.ent_coef": (0.12, 0.0)}
     assert "its parent" in found.rationale
     assert found.seeds[0] == 1, "seed 0 of that config is the parent itself"
