@@ -60,9 +60,12 @@ def rule_words() -> Words:
 
 
 def about_rule(rule: Any) -> str:
+    from relab.health.chain import PLACES
+
     told = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
-    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *told, *([needs] if needs else [])])
+    place = f"Place: {rule.about} ({PLACES[rule.about]})"
+    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *told, place, *([needs] if needs else [])])
 
 
 def glossary_words() -> Words:

@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relab.health.chain import PLACES
+from relab.health.chain import SEVERITIES as SEVERITIES
+
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
-SEVERITIES = ("info", "warning", "error")
-CONFIDENCES = ("low", "medium", "high")
 FILES = "data marks validity names policy value offpolicy replay offline model units curve design sweep gate"
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
@@ -53,6 +54,7 @@ class Finding:
     run: str | None = None
     group: str | None = None
     status: str = "fired"
+    about: str = ""  # empty: the place in the chain that the rule gives
     axis: str = "agent_steps"
     reference: dict[str, Any] | None = None
     meaning: str = ""
@@ -78,14 +80,15 @@ class Rule:
     id: str  # as in the catalogue of rules
     slug: str  # what users see
     check: Callable[[Any], Finding | None]
+    about: str  # its place in the chain from a fault to what was concluded (chain.PLACES)
     needs: tuple[str, ...] = ()  # metrics
     kind: str | None = None  # discrete or continuous actions only
     algos: tuple[str, ...] = ("ppo",)  # empty: any
-    explains: tuple[str, ...] = ()  # slugs that are symptoms of this one
     severity: str = "info"  # info until calibrated
     scope: str = "run"  # run: a view; group: views that differ in the seed; folder: all views
     footer: bool = False
     least: int = 0  # rows of the run below which it is info: its threshold was set on longer runs
+    explains: tuple[str, ...] = ()  # slugs of symptoms that the chain does not place after this one
 
     @property
     def parts(self) -> dict[str, str]:
@@ -98,19 +101,24 @@ RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
 def rule(
     id: str,
     slug: str,
+    about: str,
     needs: Sequence[str] = (),
     kind: str | None = None,
     algos: Sequence[str] = ("ppo",),
-    explains: Sequence[str] = (),
     severity: str = "info",
     scope: str = "run",
     footer: bool = False,
     least: int = 0,
+    explains: Sequence[str] = (),
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its id and slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(id, slug, check, tuple(needs), kind, tuple(algos), tuple(explains), severity, scope, footer, least)
+        made = Rule(
+            id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least, tuple(explains)
+        )
+        if about not in PLACES:
+            raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]
         if gone:
             raise ValueError(f"the docstring of rule {slug} must have the parts {', '.join(PARTS)}, but lacks {gone}")

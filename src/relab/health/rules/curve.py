@@ -13,7 +13,7 @@ from relab.health.view import Evaluation, View, clear, shown
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
-@rule("B12", "run-incomplete", algos=(), severity="warning")
+@rule("B12", "run-incomplete", about="evidence", algos=(), severity="warning")
 def run_incomplete(view: View) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
@@ -59,7 +59,15 @@ def _stopped_short(view: View, planned: float) -> bool:
     return view.last_step + 2 * gap < 0.9 * planned
 
 
-@rule("B1", "worse-than-random", algos=(), severity="warning", least=SHORT, explains=("plateau", "entropy-collapse"))
+@rule(
+    "B1",
+    "worse-than-random",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
+)
 def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations lie below the random policy's return by more than two standard errors each.
@@ -79,7 +87,7 @@ def worse_than_random(view: View) -> Finding | None:
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
 
-@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",), severity="warning", least=SHORT)
+@rule("B2", "peak-then-collapse", about="return", algos=(), severity="warning", least=SHORT)
 def peak_then_collapse(view: View) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
@@ -120,7 +128,7 @@ def in_a_row(means: list[float]) -> list[float]:
     return [part[(len(part) - 1) // 2] for part in parts]
 
 
-@rule("B5", "plateau", algos=())
+@rule("B5", "plateau", about="return", algos=())
 def plateau(view: View) -> Finding | None:
     """
     What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
@@ -147,7 +155,7 @@ def plateau(view: View) -> Finding | None:
                    level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
 
 
-@rule("B10", "start-already-solved", algos=())
+@rule("B10", "start-already-solved", about="evidence", algos=())
 def start_already_solved(view: View) -> Finding | None:
     """
     What: at step 0 the policy already earns 95 % of the way from random to the highest return.
@@ -170,10 +178,11 @@ def start_already_solved(view: View) -> Finding | None:
 @rule(
     "F29",
     "resumed-run-lost-its-start",
+    about="return",
     algos=(),
-    explains=("peak-then-collapse", "policy-not-moving"),
     severity="warning",
     least=SHORT,
+    explains=("peak-then-collapse",),
 )
 def lost_its_start(view: View) -> Finding | None:
     """
