@@ -23,7 +23,7 @@ from relab.config.presets import PRESETS
 from relab.config.probes import Probes
 from relab.config.run import Eval, Run, Save
 from relab.config.yaml_io import format_value
-from relab.health import coverage
+from relab.health import coverage, mend
 from relab.health.chain import APART, CHAIN, PLACES
 from relab.health.rule import Rule, all_rules
 from relab.record import glossary
@@ -183,6 +183,8 @@ def rule_section(rule: Rule) -> list[str]:
     lines = [f"- **{name}:** {text}" for name, text in rule.parts.items()]
     about = f"- **About:** {', '.join(rule.algos)}" if rule.algos else "- **About:** any algorithm"
     lines += [f"- **Place:** {rule.about} ({PLACES[rule.about]})", about, f"- **Needs:** {needs}{only}"]
+    mended = mend.told({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
+    lines += [f"- **Settings that mend it:** {mended}"] if mended else []
     lines += [f"- **Explains besides:** {explains}"] if explains else []
     return [f"## {rule.slug}\n", *lines, ""]
 

@@ -75,6 +75,12 @@ def _in_a_circle(cause: Finding, symptom: Finding, findings: Sequence[Finding]) 
     return slug is not None
 
 
+def symptoms_of(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
+    """All that a finding explains in its run, directly or through others."""
+    mine = [f for f in findings if f.run == cause.run]
+    return [f for f in mine if f is not cause and _in_a_circle(f, cause, mine)]
+
+
 def importance(found: Finding) -> tuple[Any, ...]:
     """Sort key among findings that do not explain each other: how bad, how sure, how early."""
     severity = SEVERITIES.index(found.severity or "info")

@@ -107,7 +107,7 @@ def ask_groups(rules: list[Rule], groups: list[Group]) -> tuple[list[Finding], l
 def hold_against(rule: Rule, found: Finding, view: View) -> None:
     """The reference's value; where the same rule fires there with about the same value, it is not the cause."""
     reference = view.reference
-    if reference is None or found.slug in ("unmentioned-config-change", "untrusted-best"):
+    if reference is None or not rule.compared:
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):

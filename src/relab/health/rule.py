@@ -10,12 +10,13 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from relab.health.chain import PLACES
 from relab.health.chain import SEVERITIES as SEVERITIES
+from relab.health.mend import Change
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 FILES = "data marks validity names policy value offpolicy replay offline model units curve design sweep gate"
@@ -89,6 +90,11 @@ class Rule:
     footer: bool = False
     least: int = 0  # rows of the run below which it is info: its threshold was set on longer runs
     explains: tuple[str, ...] = ()  # slugs of symptoms that the chain does not place after this one
+    mends: Mapping[str, int] = field(default_factory=dict)  # settings that can cause it -> where they should go
+    fallback: tuple[Change, ...] = ()  # the first that changes anything, where no better value is known
+    sets_back: bool = False  # mended by the parent's values of the settings that its evidence names
+    from_start: bool = False  # mended from the checkpoint that the run began with
+    compared: bool = True  # False: it is its own whether or not the reference shows it too
 
     @property
     def parts(self) -> dict[str, str]:
@@ -110,13 +116,17 @@ def rule(
     footer: bool = False,
     least: int = 0,
     explains: Sequence[str] = (),
+    mends: Mapping[str, int] | None = None,
+    fallback: Sequence[Change] = (),
+    sets_back: bool = False,
+    from_start: bool = False,
+    compared: bool = True,
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its id and slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(
-            id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least, tuple(explains)
-        )
+        made = Rule(id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
+                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, compared)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from relab.health.foreign import named
+from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Evaluation, View, clear, shown
 
@@ -67,6 +68,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     severity="warning",
     least=SHORT,
     explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
 )
 def worse_than_random(view: View) -> Finding | None:
     """
@@ -87,7 +89,16 @@ def worse_than_random(view: View) -> Finding | None:
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
 
-@rule("B2", "peak-then-collapse", about="return", algos=(), severity="warning", least=SHORT)
+@rule(
+    "B2",
+    "peak-then-collapse",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
+    fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
+)
 def peak_then_collapse(view: View) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
@@ -128,7 +139,13 @@ def in_a_row(means: list[float]) -> list[float]:
     return [part[(len(part) - 1) // 2] for part in parts]
 
 
-@rule("B5", "plateau", about="return", algos=())
+@rule(
+    "B5",
+    "plateau",
+    about="return",
+    algos=(),
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+)
 def plateau(view: View) -> Finding | None:
     """
     What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
@@ -183,6 +200,8 @@ def start_already_solved(view: View) -> Finding | None:
     severity="warning",
     least=SHORT,
     explains=("peak-then-collapse",),
+    mends={"algo.ent_coef": DOWN, "algo.lr": DOWN},
+    from_start=True,
 )
 def lost_its_start(view: View) -> Finding | None:
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.foreign import q_estimate
+from relab.health.mend import MUCH_SLOWER, SMALLER_STEPS
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 from relab.record import glossary
@@ -21,6 +22,8 @@ OWN_RULE = {"policy/kl"}  # negative-kl says more about it
     algos=(),
     severity="error",
     explains=("diverged", "run-incomplete", "rate-out-of-range"),
+    mends=SMALLER_STEPS,
+    fallback=(MUCH_SLOWER,),
 )
 def non_finite(view: View) -> Finding | None:
     """

@@ -12,6 +12,7 @@ from relab.config.views import MISSING, Change, diff
 from relab.formats.read.common import meaning
 from relab.health.curve import Curve
 from relab.health.foreign import best_beside
+from relab.health.mend import at_least
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Group, View, episodes, shown
 from relab.record import glossary
@@ -25,7 +26,15 @@ TRUSTED_N = 20
 UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log gives no reason for
 
 
-@rule("F5", "unmentioned-config-change", about="fault", algos=(), severity="warning")
+@rule(
+    "F5",
+    "unmentioned-config-change",
+    about="fault",
+    algos=(),
+    severity="warning",
+    sets_back=True,
+    compared=False,
+)
 def unmentioned_config_change(view: View) -> Finding | None:
     """
     What: settings differ from the parent's, and the run's intent does not mention them.
@@ -122,7 +131,14 @@ def peak_selection(view: View) -> Finding | None:
                    best.mean - final, None, [shown(found, view.by)])  # fmt: skip
 
 
-@rule("F17", "untrusted-best", about="evidence", algos=())
+@rule(
+    "F17",
+    "untrusted-best",
+    about="evidence",
+    algos=(),
+    fallback=(at_least("eval.episodes", TRUSTED_N, "the least that a best checkpoint should be chosen on"),),
+    compared=False,
+)
 def untrusted_best(view: View) -> Finding | None:
     """
     What: the best checkpoint was chosen on fewer than 20 episodes, on a training metric, or on an illegal value.

@@ -8,6 +8,17 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
+from relab.health.mend import (
+    DOWN,
+    LARGER_STEPS,
+    MUCH_SLOWER,
+    SCALED_REWARDS,
+    SLOWER,
+    SMALLER_BONUS,
+    SMALLER_STEPS,
+    UP,
+    scaled,
+)
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import Evaluation, View, clear
 
@@ -15,7 +26,16 @@ ON_POLICY = ("ppo", "a2c")
 BASE = ("policy/kl", "policy/clip_share")
 
 
-@rule("A6", "diverged", about="numbers", needs=BASE, severity="warning", least=SHORT)
+@rule(
+    "A6",
+    "diverged",
+    about="numbers",
+    needs=BASE,
+    severity="warning",
+    least=SHORT,
+    mends=SMALLER_STEPS,
+    fallback=(MUCH_SLOWER,),
+)
 def diverged(view: View) -> Finding | None:
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
@@ -47,7 +67,16 @@ def _slower(view: View, factor: float) -> list[object]:
     return [{"key": "algo.lr", "from": lr, "to": lr / factor}] if isinstance(lr, float) else []
 
 
-@rule("A1", "update-too-large", about="optimiser", needs=("policy/kl",), severity="warning", least=SHORT)
+@rule(
+    "A1",
+    "update-too-large",
+    about="optimiser",
+    needs=("policy/kl",),
+    severity="warning",
+    least=SHORT,
+    mends=SMALLER_STEPS,
+    fallback=(SLOWER,),
+)
 def update_too_large(view: View) -> Finding | None:
     """
     What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`.
@@ -65,7 +94,14 @@ def update_too_large(view: View) -> Finding | None:
                    [kl.evidence(f"> 1.5 * {target:g}")], _slower(view, 3))  # fmt: skip
 
 
-@rule("A5", "clip-share-high", about="step", needs=("policy/clip_share",))
+@rule(
+    "A5",
+    "clip-share-high",
+    about="step",
+    needs=("policy/clip_share",),
+    mends=SMALLER_STEPS,
+    fallback=(scaled("algo.epochs", 0.5), SLOWER),
+)
 def clip_share_high(view: View) -> Finding | None:
     """
     What: more than 40 % of the rows leave the clip range, over the second half of the run.
@@ -107,6 +143,7 @@ def negative_kl(view: View) -> Finding | None:
     algos=(),
     severity="warning",
     least=SHORT,
+    mends=LARGER_STEPS,
 )
 def frozen_parameters(view: View) -> Finding | None:
     """
@@ -124,7 +161,16 @@ def frozen_parameters(view: View) -> Finding | None:
                    step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
 
 
-@rule("A3", "policy-not-moving", about="step", needs=BASE, severity="warning", least=SHORT)
+@rule(
+    "A3",
+    "policy-not-moving",
+    about="step",
+    needs=BASE,
+    severity="warning",
+    least=SHORT,
+    mends=LARGER_STEPS,
+    fallback=(scaled("algo.lr", 10),),
+)
 def policy_not_moving(view: View) -> Finding | None:
     """
     What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
@@ -178,7 +224,17 @@ def _fell(view: View) -> bool:
     return loss > 0.2 * abs(course[0].mean) and clear(loss, course[0], course[-1]) > 3
 
 
-@rule("A7", "entropy-collapse", about="policy", kind="discrete", algos=ON_POLICY, severity="warning", least=SHORT)
+@rule(
+    "A7",
+    "entropy-collapse",
+    about="policy",
+    kind="discrete",
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    mends={"algo.ent_coef": UP, "algo.lr": DOWN},
+    fallback=(SLOWER,),
+)
 def entropy_collapse(view: View) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
@@ -206,7 +262,17 @@ def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
         return clear(best.mean - last.mean, best, last) < 3
 
 
-@rule("A7", "no-policy-signal", about="policy", kind="discrete", algos=ON_POLICY, severity="warning", least=SHORT)
+@rule(
+    "A7",
+    "no-policy-signal",
+    about="policy",
+    kind="discrete",
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    mends={"algo.ent_coef": DOWN, "algo.lr": UP},
+    fallback=(SMALLER_BONUS,),
+)
 def no_policy_signal(view: View) -> Finding | None:
     """
     What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
@@ -236,6 +302,8 @@ def no_policy_signal(view: View) -> Finding | None:
     algos=ON_POLICY,
     severity="warning",
     least=SHORT,
+    mends={"algo.ent_coef": DOWN, "algo.log_std_max": DOWN},
+    fallback=(SMALLER_BONUS,),
 )
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
@@ -266,6 +334,8 @@ def std_exceeds_action_range(view: View) -> Finding | None:
     severity="warning",
     least=SHORT,
     explains=("std-exceeds-action-range",),
+    mends={"algo.ent_coef": DOWN},
+    fallback=(SMALLER_BONUS,),
 )
 def entropy_runaway(view: View) -> Finding | None:
     """
@@ -299,6 +369,8 @@ def entropy_runaway(view: View) -> Finding | None:
     needs=("optim/grad_clipped_share", "optim/grad_norm"),
     algos=(),
     explains=("frozen-parameters",),
+    mends={"algo.max_grad_norm": UP},
+    fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
 )
 def gradient_always_clipped(view: View) -> Finding | None:
     """
@@ -320,7 +392,15 @@ def gradient_always_clipped(view: View) -> Finding | None:
                    confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
 
 
-@rule("E9", "weights-grow-gradients-fade", about="optimiser", needs=("optim/param_norm", "optim/grad_norm"), algos=())
+@rule(
+    "E9",
+    "weights-grow-gradients-fade",
+    about="optimiser",
+    needs=("optim/param_norm", "optim/grad_norm"),
+    algos=(),
+    mends=SMALLER_STEPS,
+    fallback=(SLOWER,),
+)
 def weights_grow(view: View) -> Finding | None:
     """
     What: the norm of the parameters grew more than fivefold while the gradient fell below 1 % of its early size.
