@@ -15,10 +15,10 @@ from relab.advise import foreign, propose, render
 from relab.advise.predict import compare, predict
 from relab.advise.proposal import Nothing, Proposal
 from relab.advise.propose import Search, improving, neighbours
-from relab.advise.recipes import RECIPES
 from relab.base.jsonl import encode
 from relab.comparison import answer
-from relab.config import layers
+from relab.config import layers, registry
+from relab.health import mend
 from relab.health.examine import Report, examine
 from relab.health.rule import all_rules
 from relab.health.view import View
@@ -73,8 +73,17 @@ def test_a_healthy_run_calls_for_nothing(tmp_path, name):
     assert isinstance(proposed(alone(tmp_path, name, "healthy")), Nothing)
 
 
-def test_recipes_belong_to_rules():
-    assert set(RECIPES) <= set(all_rules())
+def test_what_a_rule_would_change_is_a_setting():
+    rules = all_rules(plugins=False).values()
+    known = {key for algo in registry.algo_names() for key in layers.schema(algo, None)}
+    assert {key for rule in rules for key in (*rule.mends, *(change.key for change in rule.fallback))} <= known
+    assert {way for rule in rules for way in rule.mends.values()} <= {mend.DOWN, mend.UP, mend.ANY}
+
+
+def test_advice_names_no_rule():
+    wing = Path(foreign.__file__).parent
+    for path in wing.glob("*.py"):
+        assert not [slug for slug in all_rules(plugins=False) if f'"{slug}"' in path.read_text()], path
 
 
 def test_an_interrupted_run_is_to_be_resumed_first(tmp_path):

@@ -61,9 +61,15 @@ def rule_words() -> Words:
 
 
 def about_rule(rule: Any) -> str:
-    told = [f"{name}: {text}" for name, text in rule.parts.items()]
+    from relab.health.chain import PLACES
+    from relab.health.mend import told
+
+    parts = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
-    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *told, *([needs] if needs else [])])
+    mended = told(rule.mends, rule.fallback)
+    more = [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
+    place = f"Place: {rule.about} ({PLACES[rule.about]})"
+    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *parts, place, *more])
 
 
 def glossary_words() -> Words:

@@ -14,7 +14,7 @@ from relab.base.jsonl import Problem, RecordError
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
-from relab.health import engine
+from relab.health import chain, engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
@@ -103,7 +103,7 @@ def examine_loaded(
         report.not_checked += gone
     asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(asked, report.groups)
-    report.findings = engine.ordered(report.findings + fired)
+    report.findings = chain.ordered(report.findings + fired)
     report.not_checked += gone
     return report
 
