@@ -39,7 +39,6 @@ CHILDREN = {"one": ("algo.lr", "0.0005"), "two": ("algo.clip", "0.1"), "three": 
             "four": ("algo.gamma", "0.95"), "five": ("algo.lam", "0.8"), "six": ("algo.value_coef", "0.9"),
             "seven": ("algo.max_grad_norm", "1.0"), "eight": ("algo.lr", "0.008")}  # fmt: skip
 PLACES = (ROOT / "tests/formats/read/fixtures/sb3", ROOT / "tests/formats/read/fixtures/rllib",
-          ROOT / "tests/health/histories/healthy", ROOT / "tests/health/histories/faulty",
           ROOT.parent / "shared/corpus")  # fmt: skip
 PER_RUN = 2  # sentences of each kind about one run
 NAMED = {"eval/return_det": "eval return", "return/mean": "episode return", "policy/entropy": "entropy",
@@ -67,7 +66,7 @@ def main() -> None:
     started = machine()
     make(args.runs)
     rows: list[tuple[Said, str]] = []
-    for place in [args.runs, *(path for path in PLACES if path.is_dir())]:
+    for place in [args.runs, *histories(), *(path for path in PLACES if path.is_dir())]:
         rows += measured(place, SETS[args.set], Random(f"{args.seed} {place.name}"))
     if args.v:
         wrong = [(said, got) for said, got in rows if (got == "contradicted") == said.true]
@@ -75,6 +74,14 @@ def main() -> None:
     table = counted(rows)
     print(shown(table))
     write(f"notes_rate_{args.set}", {"set": args.set, "seed": args.seed, "kinds": table}, started)
+
+
+def histories() -> Iterator[Path]:
+    """Those of the rules; half of them are made on the spot."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    import where
+
+    yield from (where.histories() / kind for kind in ("healthy", "faulty"))
 
 
 def make(folder: Path) -> None:

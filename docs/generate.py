@@ -23,7 +23,8 @@ from relab.config.presets import PRESETS
 from relab.config.probes import Probes
 from relab.config.run import Eval, Run, Save
 from relab.config.yaml_io import format_value
-from relab.health import coverage
+from relab.health import coverage, mend
+from relab.health.chain import APART, CHAIN, PLACES
 from relab.health.rule import Rule, all_rules
 from relab.record import glossary
 
@@ -158,6 +159,14 @@ def health_page() -> str:
         f"{BEGIN}\n",
         f"What `relab examine` checks: {len(rules)} rules. The letter of an id says what a rule is about: {about}.",
         "A rule whose data is missing is reported as not checked. Plug-ins add rules by entry points `relab.rules`.",
+        "",
+        "Each finding stands at a place in the chain from a fault to what was concluded. What stands earlier explains",
+        "what stands later in the same run, unless it began later; calibrated rules (warning, error) are blamed before",
+        "those that only inform, and a remark of low confidence explains nothing. The places, in this order:\n",
+        *(f"- **{place}**: {text}" for place, text in CHAIN.items()),
+        "\nTwo places stand apart, explain nothing and are explained by nothing:\n",
+        *(f"- **{place}**: {text}" for place, text in APART.items()),
+        "",
         f"Not every rule is about every algorithm: {how_many(rules)}.",
         "`relab examine -v` says how many apply to a run and how many of those had their data. Which check of the",
         "catalogue is made where: [coverage](rules-coverage.md).",
@@ -173,7 +182,10 @@ def rule_section(rule: Rule) -> list[str]:
     explains = ", ".join(f"[{slug}](#{slug})" for slug in rule.explains)
     lines = [f"- **{name}:** {text}" for name, text in rule.parts.items()]
     about = f"- **About:** {', '.join(rule.algos)}" if rule.algos else "- **About:** any algorithm"
-    lines += [about, f"- **Needs:** {needs}{only}"] + ([f"- **Explains:** {explains}"] if explains else [])
+    lines += [f"- **Place:** {rule.about} ({PLACES[rule.about]})", about, f"- **Needs:** {needs}{only}"]
+    mended = mend.told({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
+    lines += [f"- **Settings that mend it:** {mended}"] if mended else []
+    lines += [f"- **Explains besides:** {explains}"] if explains else []
     return [f"## {rule.slug}\n", *lines, ""]
 
 

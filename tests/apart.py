@@ -33,6 +33,17 @@ CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # ---- An environment of its own
 
 
+def memory(place: str = "/dev/shm", least: int = 2**31) -> str:
+    """Where temporary files are memory, in which a run of many small files takes a tenth of the time; else nothing.
+
+    It must have room and let programs start; whoever has set TMPDIR has chosen a place.
+    """
+    if os.environ.get("TMPDIR") or not os.access(place, os.W_OK | os.X_OK):
+        return ""
+    found = os.statvfs(place)
+    return place if found.f_bavail * found.f_frsize >= least and not found.f_flag & os.ST_NOEXEC else ""
+
+
 def enter(base: Path) -> None:
     """Let this process and its children find a home, caches and settings below `base`, and none of the user's."""
     found = environment(os.environ, base)
@@ -64,6 +75,7 @@ class Watch:
     repo: Path
     home: Path
     free: tuple[str, ...] = ()  # folders that may lie in the home: Python, packages, temporary files, the sources
+    common: str = ""  # a folder that all tests read
     notes: list[str] = field(default_factory=list)
     testing: bool = False  # before that pytest itself starts processes where it was called
 
@@ -91,6 +103,8 @@ class Watch:
         """Why a test must not touch this; empty where it may."""
         if _below(path, str(self.repo)):
             return self._of_repo(Path(path).relative_to(self.repo).parts, changes)
+        if changes and self.common and path.startswith(self.common + "/"):
+            return "other tests read it; copy what you change"
         if _below(path, str(self.home)) and not any(_below(path, place) for place in self.free):
             return "it is in the user's home"
         return ""
@@ -108,10 +122,10 @@ class Watch:
         return found
 
 
-def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]]) -> Watch:
+def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]], common: Path) -> Watch:
     """Begin to take notes; Python has no way to end it."""
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isabs, sys.path)]
-    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)))
+    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), str(common))
     sys.addaudithook(found)
     return found
 

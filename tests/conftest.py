@@ -12,10 +12,11 @@ import pytest
 
 import apart
 import kernels
-from where import ROOT
+from where import ROOT, SHARED
 
 REPO = ROOT
 BASE, WATCH, BEFORE = pytest.StashKey[Path](), pytest.StashKey[apart.Watch](), pytest.StashKey[set[str]]()
+COMMON = pytest.StashKey[Path]()
 
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
@@ -26,19 +27,24 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
 def pytest_configure(config: pytest.Config) -> None:
     called = not hasattr(config, "workerinput")  # by the user; a variable would reach sessions inside of tests too
     if called:
+        if place := apart.memory():
+            os.environ["TMPDIR"] = tempfile.tempdir = place
         config.stash[BEFORE] = apart.files(REPO)
+        config.stash[COMMON] = Path(tempfile.mkdtemp(prefix="relab-tests-"))
+        os.environ[SHARED] = str(config.stash[COMMON])  # where.py; processes that run tests find it
     if called and config.getoption("dist", "no") != "no":
         return  # other processes run the tests, and must start as this one did
     home, temporary = Path.home(), tempfile.gettempdir()
     config.stash[BASE] = Path(tempfile.mkdtemp(prefix="relab-tests-"))
     free = [temporary, REPO, os.environ.get("NUMBA_CACHE_DIR", ""), os.environ.get("PYTHONPYCACHEPREFIX", "")]
     apart.enter(config.stash[BASE])
-    config.stash[WATCH] = apart.watch(REPO, home, free)
+    config.stash[WATCH] = apart.watch(REPO, home, free, Path(os.environ[SHARED]) / "histories")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if base := config.stash.get(BASE, None):
-        shutil.rmtree(base, ignore_errors=True)
+    for key in (BASE, COMMON):
+        if folder := config.stash.get(key, None):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -135,6 +135,15 @@ def test_python_and_temporary_files_in_the_home_are_free(tmp_path):
     assert watch.objection(str(home / "code/relab/sweeps/x"), changes=False)
 
 
+def test_temporary_files_are_memory_where_there_is_room_and_nobody_chose_a_place(tmp_path, monkeypatch):
+    monkeypatch.delenv("TMPDIR", raising=False)
+    assert apart.memory(str(tmp_path), least=1) == str(tmp_path)
+    assert apart.memory(str(tmp_path), least=2**62) == ""
+    assert apart.memory(str(tmp_path / "none"), least=1) == ""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    assert apart.memory(str(tmp_path), least=1) == ""
+
+
 def test_the_demo_before_the_tests_changes_no_test(tmp_path, user):
     """Tests that ask what was tried before, called in a folder where all of it was."""
     made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])

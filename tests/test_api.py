@@ -12,9 +12,9 @@ import pytest
 
 import relab
 from relab.config.base import ConfigError
+from where import histories
 
-ROOT = Path(__file__).resolve().parent / "health" / "histories"
-HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"
+HEALTHY, FAULTY = histories() / "healthy", histories() / "faulty"
 
 
 @pytest.fixture

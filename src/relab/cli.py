@@ -60,7 +60,7 @@ Examples
   relab eval brave-otter --checkpoint best       100 fresh episodes, with an interval
 """
 USAGE, UNREADABLE, INTERRUPTED = 64, 2, 130  # exit codes
-TRAIN = ("torch", "numba", "gymnasium", "safetensors", "imageio")  # what the extra `train` brings
+TRAIN = ("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmpeg")  # what the extra `train` brings
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -119,8 +119,12 @@ def dispatch(words: list[str]) -> int:
 
 
 def call(name: str, words: list[str]) -> int:
-    """Run one command; errors that a user can mend are told in one line, with the exit code that says what kind."""
-    from relab.config.base import ConfigError
+    """Run one command. What a user can mend is told in one line, with the exit code that says what kind it is.
+
+    Whatever else is raised is a fault of relab or of a plug-in: a traceback, and whom to send it to.
+    """
+    from relab.base import faults
+    from relab.base.errors import UserError
     from relab.config.registry import UntrustedError, load
 
     try:
@@ -129,27 +133,23 @@ def call(name: str, words: list[str]) -> int:
         return exit_code(name, stop)
     except UntrustedError as error:
         again = shlex.join(["relab", name, *words, "--trust"])
-        return fail(f"{error}; look at it first, then: {again}", USAGE)
-    except ConfigError as error:
-        return fail(str(error), USAGE)
+        return fail(f"{error}; look at it first, then: {again}", error.exit_code)
+    except UserError as error:
+        return fail(str(error), error.exit_code)
     except terminal.OutputError:
         raise
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in TRAIN:
-            raise
+            return faults.tell(error)
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
     except OSError as error:
         return fail(why(error), UNREADABLE)
     except MemoryError as error:
         return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
                     " `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
-    except LookupError as error:
-        return fail(str(error), UNREADABLE)
     except Exception as error:
-        if type(error).__name__ in ("RecordError", "CheckpointError", "YamlError", "EnvError"):
-            return fail(str(error), UNREADABLE)
-        raise
+        return faults.tell(error)
 
 
 def exit_code(name: str, stop: SystemExit) -> int:

@@ -15,10 +15,10 @@ from relab.advise import foreign, propose, render
 from relab.advise.predict import compare, predict
 from relab.advise.proposal import Nothing, Proposal
 from relab.advise.propose import Search, improving, neighbours
-from relab.advise.recipes import RECIPES
 from relab.base.jsonl import encode
 from relab.comparison import answer
-from relab.config import layers
+from relab.config import layers, registry
+from relab.health import mend
 from relab.health.examine import Report, examine
 from relab.health.rule import all_rules
 from relab.health.view import View
@@ -26,14 +26,14 @@ from relab.record import history
 from relab.record.history import Column
 from relab.train import loop
 from small_runs import resolve, run
-from where import HISTORIES
+from where import histories
 
 LONG = {"total_steps": "8192", "eval__episodes": "20"}
 
 
 def alone(tmp_path: Path, name: str, kind: str = "faulty") -> Path:
     """A copy of a committed history without the others beside it."""
-    return Path(shutil.copytree(HISTORIES / kind / name, tmp_path / name))
+    return Path(shutil.copytree(histories() / kind / name, tmp_path / name))
 
 
 def proposed(folder: Path) -> Proposal | Nothing:
@@ -68,13 +68,22 @@ def test_the_spoiled_setting_is_set_back(tmp_path, name, key, old, new):
     assert change(proposed(alone(tmp_path, name))) == {key: (old, new)}
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in (HISTORIES / "healthy").iterdir()))
+@pytest.mark.parametrize("name", sorted(path.name for path in (histories() / "healthy").iterdir()))
 def test_a_healthy_run_calls_for_nothing(tmp_path, name):
     assert isinstance(proposed(alone(tmp_path, name, "healthy")), Nothing)
 
 
-def test_recipes_belong_to_rules():
-    assert set(RECIPES) <= set(all_rules())
+def test_what_a_rule_would_change_is_a_setting():
+    rules = all_rules(plugins=False).values()
+    known = {key for algo in registry.algo_names() for key in layers.schema(algo, None)}
+    assert {key for rule in rules for key in (*rule.mends, *(change.key for change in rule.fallback))} <= known
+    assert {way for rule in rules for way in rule.mends.values()} <= {mend.DOWN, mend.UP, mend.ANY}
+
+
+def test_advice_names_no_rule():
+    wing = Path(foreign.__file__).parent
+    for path in wing.glob("*.py"):
+        assert not [slug for slug in all_rules(plugins=False) if f'"{slug}"' in path.read_text()], path
 
 
 def test_an_interrupted_run_is_to_be_resumed_first(tmp_path):
@@ -90,7 +99,7 @@ def test_illegal_numbers_speak_against_a_good_end(tmp_path):
 
 
 def test_a_childs_change_is_set_back_to_the_parents_value_on_a_new_seed():
-    found = proposed(HISTORIES / "faulty" / "unmentioned-config-change" / "child")
+    found = proposed(histories() / "faulty" / "unmentioned-config-change" / "child")
     assert change(found) == {"algo.ent_coef": (0.12, 0.0)}
     assert "its parent" in found.rationale
     assert found.seeds[0] == 1, "seed 0 of that config is the parent itself"

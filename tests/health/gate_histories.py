@@ -1,4 +1,4 @@
-"""Where do the histories with gates come from? python tests/health/gate_histories.py makes them, make_histories.py too.
+"""Where do the histories with gates come from? make_histories.py makes them when the tests start.
 
 A made run: 40 iterations, an evaluation of 20 episodes with 32 animals each every five of them, a gate on when the
 animals die, a curriculum, a queue of starts and an alert on what is left of it. Death steps are drawn, all metrics
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +18,6 @@ import numpy as np
 
 from relab.schedules import parse_command, replay
 
-ROOT = Path(__file__).resolve().parent / "histories"
 ITERATIONS, EVERY, EPISODES, ANIMALS, LONGEST = 40, 5, 20, 32, 500
 FLAGS = {
     "total_iterations": "40", "curriculum": "10:20,20:20", "multi_eval_interval": "5",
@@ -136,13 +134,9 @@ FAULTS: dict[str, Callable[[Made], None]] = {
 }  # fmt: skip
 
 
-def make(root: Path = ROOT) -> None:
+def make(root: Path) -> None:
     write(Made(), root / "healthy" / "gated")
     for slug, fault in FAULTS.items():
         made = Made()
         fault(made)
         write(made, root / "faulty" / slug)
-
-
-if __name__ == "__main__":
-    sys.exit(make())

@@ -1,11 +1,10 @@
-"""Where do the histories come from that the rules are tested on? python tests/health/make_histories.py makes them.
+"""Where do the histories come from that the rules are tested on? Real runs are in git; the others are planted in them.
 
-With slugs as arguments it makes only those of planted.py anew. thin_foreign.py makes the runs of other libraries.
-
-healthy/NAME is a real run with shipped settings; faulty/SLUG holds the fault that the rule SLUG must find: a real run
-with a bad setting where one can be made, else a real run whose rows were edited as the function here says. Runs are
-thinned to a dozen rows and five evaluations, numbers to four digits, checkpoints to best.json. Runs with gates are made
-by gate_histories.py.
+`python tests/health/make_histories.py` trains relab's own anew: healthy/NAME with shipped settings, faulty/SLUG with a
+bad setting. Runs are thinned to a dozen rows and five evaluations, numbers to four digits, checkpoints to best.json.
+thin_foreign.py makes the runs of other libraries. `complete` adds, when the tests start, all that follows from those:
+copies of a real run whose rows were edited as the function of the fault here or in planted.py says, and the runs with
+gates of gate_histories.py. So faulty/SLUG holds, for each rule, the fault that the rule SLUG must find.
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import gate_histories
+from planted import PLANTED, make
 
 ROOT = Path(__file__).resolve().parent / "histories"
 ROWS, EVALUATIONS, SAMPLED = 12, 5, 10
@@ -263,50 +265,40 @@ def thin_evals(rows: Rows) -> Rows:
     return found
 
 
-def main() -> int:
-    import gate_histories
-    from planted import PLANTED, make
-    from thin_foreign import FAULTY
-
-    if sys.argv[1:]:
-        for slug in sys.argv[1:]:
-            make(slug, ROOT)
-        return 0
-    foreign = [f"healthy/{p.name}" for p in (ROOT / "healthy").iterdir() if p.name not in HEALTHY]
-    foreign += [f"faulty/{slug}" for slug in FAULTY]
-    kept = Path(tempfile.mkdtemp())
-    for name in foreign:
-        shutil.copytree(ROOT / name, kept / name)
-    make_all()
-    for name in foreign:
-        shutil.copytree(kept / name, ROOT / name)
+def complete(root: Path) -> None:
+    """All histories below `root`: a copy of the real ones, and what follows from them."""
+    shutil.copytree(ROOT, root)
+    for slug, fault in EDITED.items():
+        edit(slug, fault, root)
     for slug in PLANTED:
-        make(slug, ROOT)
-    gate_histories.make(ROOT)
-    return 0
+        make(slug, root)
+    gate_histories.make(root)
 
 
-def make_all() -> None:
-    """relab's own runs, and what is planted into them here."""
+def edit(slug: str, fault: Callable[[Folder], None], root: Path) -> None:
+    shutil.copytree(root / "healthy" / "cartpole", root / "faulty" / slug)
+    folder = Folder(root / "faulty" / slug)
+    folder.meta["name"] = slug
+    fault(folder)
+    folder.save()
+
+
+def main() -> int:
+    """relab's own real runs anew; those of other libraries stay."""
     with tempfile.TemporaryDirectory() as scratch:
         cache: dict[str, Path] = {}
         wanted = {f"healthy/{n}": s for n, s in HEALTHY.items()} | {f"faulty/{n}": s for n, s in REAL.items()}
-        shutil.rmtree(ROOT, ignore_errors=True)
         for i, (name, settings) in enumerate(wanted.items()):
             if settings not in cache:
                 cache[settings] = Path(scratch) / str(i)
                 print(f"{name}: relab train ppo {settings}")
                 train(settings, cache[settings])
+            shutil.rmtree(ROOT / name, ignore_errors=True)
             thin(cache[settings], ROOT / name)
-    for slug, fault in EDITED.items():
-        shutil.copytree(ROOT / "healthy" / "cartpole", ROOT / "faulty" / slug)
-        folder = Folder(ROOT / "faulty" / slug)
-        folder.meta["name"] = slug
-        fault(folder)
-        folder.save()
     child = Folder(ROOT / "faulty" / "unmentioned-config-change" / "child")
     child.meta |= {"parent": "parent", "intent": "more steps for the same policy"}
     child.save()
+    return 0
 
 
 if __name__ == "__main__":

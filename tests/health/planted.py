@@ -1,7 +1,7 @@
 """Which faults are planted into numbers that relab itself does not log? Into copies of committed healthy runs.
 
 Each function edits the copy of one healthy run as its docstring says; some need several runs beside each other.
-make_histories.py calls them.
+make_histories.py calls them when the tests start.
 """
 
 from __future__ import annotations

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +13,9 @@ from test_bounds import ABSURD, changed
 from relab import cli
 from relab.config.yaml_io import format_yaml
 from relab.record.history import load
+from where import histories
 
-HEALTHY = Path(__file__).resolve().parent / "histories" / "healthy"
+HEALTHY = histories() / "healthy"
 RUNS = ("a2c-acrobot", "cartpole")
 WORDS = (["examine", "{0}"], ["examine", "{0}", "--json"], ["compare", "{0}"], ["report", "{0}", "--out", "{1}/x.html"],
          ["note", "{0}/cartpole"], ["runs", "{0}"], ["diff", "{0}/cartpole", "{0}/a2c-acrobot"], ["next", "{0}"],

@@ -12,8 +12,9 @@ from relab.health.examine import load_view
 from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record.history import History
+from where import histories
 
-ROOT = Path(__file__).resolve().parent / "histories" / "healthy"
+ROOT = histories() / "healthy"
 
 
 def counted(name: str):

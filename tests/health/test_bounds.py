@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,9 @@ from relab.health.curve import Curve
 from relab.health.rules import units
 from relab.health.view import Group, View
 from relab.record.history import History, load
+from where import histories
 
-ROOT = Path(__file__).resolve().parent / "histories" / "faulty"
+ROOT = histories() / "faulty"
 SLUGS = list(rules.all_rules(plugins=False))
 ABSURD = [10**9, 10**18, 1e308, -1, 0, math.nan, math.inf, -math.inf, "", 10**400, -(10**400), 1e-320]
 # Settings and facts that some rule reads and its planted fault does not have.

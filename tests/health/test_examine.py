@@ -18,9 +18,9 @@ from relab.formats.read.find import find
 from relab.health.examine import examine, load_view
 from relab.health.render import text
 from relab.record.state import state_of
+from where import histories
 
-ROOT = Path(__file__).resolve().parent / "histories"
-HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"
+HEALTHY, FAULTY = histories() / "healthy", histories() / "faulty"
 KEYS = {"rule", "slug", "severity", "status", "run", "message", "onset", "evidence", "reference", "meaning",
         "refuted_by", "try", "confidence", "explained_by"}  # fmt: skip
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from relab.health.examine import examine
 from relab.health.render import WIDTH, lead, text
 from relab.health.rule import Finding
-from where import FIXTURES
-
-HISTORIES = Path(__file__).resolve().parent / "histories"
+from where import FIXTURES, histories
 
 
 def csv(folder: Path, name: str, header: str, *rows: str) -> None:
@@ -20,7 +18,7 @@ def csv(folder: Path, name: str, header: str, *rows: str) -> None:
 
 def test_what_was_not_checked_is_said_once_for_all_runs(tmp_path):
     for name in ("a", "b", "c"):
-        shutil.copytree(HISTORIES / "healthy" / "cartpole", tmp_path / name)
+        shutil.copytree(histories() / "healthy" / "cartpole", tmp_path / name)
     lines = [line for line in text(examine(tmp_path), verbose=True).splitlines() if "not checked" in line]
     slugs = [line.split()[2] for line in lines]
     assert slugs
@@ -37,13 +35,13 @@ def test_verbose_cuts_no_line():
 
 def test_one_more_is_no_plural(tmp_path):
     for name in ("a", "b"):
-        shutil.copytree(HISTORIES / "faulty" / "diverged", tmp_path / name)
+        shutil.copytree(histories() / "faulty" / "diverged", tmp_path / name)
     assert re.search(r"in [ab] \(and 1 more run\)", text(examine(tmp_path)))
 
 
 def test_a_verbose_report_does_not_count_what_it_lists(tmp_path):
     for name in ("a", "b"):
-        shutil.copytree(HISTORIES / "faulty" / "diverged", tmp_path / name)
+        shutil.copytree(histories() / "faulty" / "diverged", tmp_path / name)
     assert "1 more run" not in text(examine(tmp_path), verbose=True)
 
 

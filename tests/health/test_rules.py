@@ -1,15 +1,14 @@
-"""Does each rule find its planted fault, and keep silent on healthy runs? (make_histories.py made the histories.)"""
+"""Does each rule find its planted fault, and keep silent on healthy runs? (make_histories.py makes the histories.)"""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from relab.health import rule as rules
 from relab.health.examine import examine
+from where import histories
 
-ROOT = Path(__file__).resolve().parent / "histories"
+ROOT = histories()
 SLUGS = list(rules.all_rules(plugins=False))
 HEALTHY = sorted(path.name for path in (ROOT / "healthy").iterdir())
 

@@ -15,7 +15,7 @@ from relab.health.examine import examine
 from relab.notebook.check import notes, wording
 from relab.notebook.check.claims import RULES
 from relab.notebook.check.wording import numbers, parse, plain, steps
-from where import HISTORIES, ROOT
+from where import ROOT, histories
 
 SHARED = ROOT.parent / "shared"
 needs_corpus = pytest.mark.skipif(not (SHARED / "corpus").is_dir(), reason=f"no real run records at {SHARED}")
@@ -285,14 +285,14 @@ def test_a_row_per_run_is_matched_but_never_contradicted(runs):
 
 
 def test_a_peak_of_the_evaluations_is_no_result():
-    report = examine(HISTORIES / "faulty" / "peak-then-collapse")
+    report = examine(histories() / "faulty" / "peak-then-collapse")
     found = said(report, "## peak-then-collapse\n- eval return reaches 500\n- final eval return is 50\n")
     assert [(c.status, c.slug) for c in found.checked] == [("contradicted", "peak-as-result"), ("matched", "")]
 
 
 @pytest.fixture
 def family():
-    return examine(HISTORIES / "faulty" / "unmentioned-config-change")
+    return examine(histories() / "faulty" / "unmentioned-config-change")
 
 
 def said(report, text):

@@ -13,7 +13,7 @@ from relab.report import course, scales, sections
 from relab.report.parts import local_time
 from relab.runs import grouping
 from report.made import made
-from where import HISTORIES
+from where import histories
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
@@ -63,7 +63,7 @@ def test_what_is_missing_is_not_ok(tmp_path):
 
 @pytest.mark.parametrize("name", ["cartpole", "pendulum", "herd", "ladder-both"])
 def test_healthy_runs_are_of_the_right_scale(name):
-    (group,) = grouping.load(HISTORIES / "healthy" / name)
+    (group,) = grouping.load(histories() / "healthy" / name)
     assert scales.section_of(group.runs[0])["lines"][0].startswith("all ")
 
 

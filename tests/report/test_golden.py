@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from relab.report import render, sections
+from where import histories
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "golden" / "update-too-large.md"
-RUN = HERE.parent / "health" / "histories" / "faulty" / "update-too-large"
+RUN = histories() / "faulty" / "update-too-large"
 FINDINGS = [
     {"slug": "update-too-large", "severity": "info", "status": "fired", "run": "update-too-large",
      "message": "KL is above 1.5 x target_kl in 92% of the iterations (median 0.00986, target 0.001)",

@@ -13,7 +13,7 @@ from relab.base.jsonl import RecordError, encode
 from relab.report import course, sections
 from relab.report.share import Cleaner
 from report.made import made
-from where import FIXTURES, HISTORIES
+from where import FIXTURES, histories
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
@@ -205,10 +205,9 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
 def test_a_speed_from_a_busy_machine_is_marked():
     from relab.runs import grouping
 
-    histories = HISTORIES
     said = {}
     for name in ("faulty/busy-machine", "healthy/cartpole"):
-        found = course.throughput(grouping.load(histories / name)[0].runs[0])
+        found = course.throughput(grouping.load(histories() / name)[0].runs[0])
         said[name] = " ".join(found["lines"])
     assert "the machine was busy in 75% of the rows (load 6 on 2 cores)" in said["faulty/busy-machine"]
     assert "busy" not in said["healthy/cartpole"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from relab.advise.proposal import typed
 from relab.config.layers import SYNONYMS
-from relab.health.rule import Finding
+from relab.health.rule import Finding, all_rules
 from relab.health.view import View
 
 
@@ -53,7 +53,8 @@ def flags(command: str) -> dict[str, str]:
 
 def start_again(view: View, findings: Sequence[Finding]) -> str | None:
     """The checkpoint a run had loaded, where it began well and lost that: the change is to be tried from there."""
-    lost = any(f.slug == "resumed-run-lost-its-start" and f.run == view.name and f.status == "fired" for f in findings)
+    fired = [all_rules().get(f.slug) for f in findings if f.run == view.name and f.status == "fired"]
+    lost = any(rule is not None and rule.from_start for rule in fired)
     loaded = view.meta.get("resumed")
     files = [str(value) for value in loaded.values() if isinstance(value, str)] if isinstance(loaded, dict) else []
     return PurePosixPath(files[0]).name if lost and files else None

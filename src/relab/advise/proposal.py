@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from relab.base.enclosed import is_path
+from relab.base.errors import NotFoundError
 from relab.base.jsonl import write_atomic
 from relab.config import layers as config
 from relab.config.base import require
@@ -186,7 +187,7 @@ def find_parent(word: Any, path: Path, runs: Path) -> Path:
     try:
         require(len(parts) == 1, f"the parent {word} of {path} is not there")
         return names.find(word, runs)
-    except LookupError as error:
+    except NotFoundError as error:
         raise config.ConfigError(f"the parent of {path} is not beside it, and {error}; give --runs") from None
 
 

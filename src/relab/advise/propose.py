@@ -16,7 +16,7 @@ from relab.advise import foreign, question, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, new_values, told
-from relab.advise.recipes import EVIDENCE, Suggestion, evidence, suggest, worse
+from relab.advise.recipes import Suggestion, suggest, worse
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.text import number
@@ -110,7 +110,7 @@ class Search:
         by_name = {view.name: view for view in open_}
         for found in self.report.main:
             view = by_name.get(found.run or "")
-            if view is None or found.slug in EVIDENCE:
+            if view is None or found.about == "evidence":
                 continue
             wanted = suggest(found, view, self.better(view), self.report.findings)
             if wanted is None or wanted.known != known:
@@ -148,9 +148,10 @@ class Search:
         return None
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
-        for found in self.report.main:
+        """What limits the conclusion and not the learning is asked last."""
+        for found in (f for f in self.report.main if f.about == "evidence"):
             view = next((v for v in open_ if v.name == found.run), None)
-            wanted = evidence(found, view) if view is not None else None
+            wanted = suggest(found, view, [], self.report.findings) if view is not None else None
             made = self.make(view, wanted, found.slug, self.because(found, view)) if view and wanted else None
             if made is not None:
                 return made

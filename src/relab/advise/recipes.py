@@ -1,8 +1,8 @@
-"""Which setting would mend what a rule found? Per rule the keys that can cause it, and a fallback.
+"""Which setting would mend what a rule found? What its declaration says, turned into a change of this run.
 
 A key is set back first: to the value of the reference (the parent, or a run on the same task that does better), else to
 what relab ships for this algorithm and environment, if the run's own value lies on the wrong side of it by more than a
-factor of 1.5. Only where nothing stands out does the rule's own suggestion count, or the fallback here.
+factor of 1.5. Only where nothing stands out does the finding's own suggestion count, or the rule's fallback.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, TypeGuard
 
 from relab.config import layers, registry
 from relab.config.presets import PRESETS
 from relab.config.views import change_size, diff
-from relab.health.rule import Finding
+from relab.health.chain import symptoms_of
+from relab.health.mend import ANY, Change
+from relab.health.rule import Finding, Rule, all_rules
 from relab.health.view import View, clear
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
-TRUSTED_N = 20
-DOWN, UP, ANY = -1, 1, 0
 
 
 @dataclass(frozen=True)
@@ -32,63 +32,17 @@ class Suggestion:
     known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
 
 
-class Recipe(NamedTuple):
-    """Keys that can cause a finding, each with the direction in which it is mended, and changes to fall back on."""
-
-    keys: dict[str, int]
-    fallback: tuple[tuple[str, str, float], ...] = ()  # (key, "scale" | "set", number), the first that changes anything
-
-
-LESS = {"algo.lr": DOWN, "algo.epochs": DOWN, "algo.max_grad_norm": DOWN, "algo.clip": DOWN}
-BONUS = {"algo.ent_coef": DOWN}
-SCHEDULE = {"algo.lr_schedule": ANY}
-MORE = {"algo.lr": UP, "algo.max_grad_norm": UP, "algo.adam_eps": DOWN, "algo.ent_coef": DOWN}
-SCALE_REWARDS = ("algo.norm_return", "set", True)
-
-RECIPES: dict[str, Recipe] = {
-    "non-finite": Recipe(LESS, (("algo.lr", "scale", 0.1),)),
-    "diverged": Recipe(LESS, (("algo.lr", "scale", 0.1),)),
-    "update-too-large": Recipe(LESS, (("algo.lr", "scale", 1 / 3),)),
-    "clip-share-high": Recipe(LESS, (("algo.epochs", "scale", 0.5), ("algo.lr", "scale", 1 / 3))),
-    "frozen-parameters": Recipe(MORE),
-    "policy-not-moving": Recipe(MORE, (("algo.lr", "scale", 10),)),
-    "entropy-collapse": Recipe({"algo.ent_coef": UP, "algo.lr": DOWN}, (("algo.lr", "scale", 1 / 3),)),
-    "no-policy-signal": Recipe({"algo.ent_coef": DOWN, "algo.lr": UP}, (("algo.ent_coef", "scale", 0.1),)),
-    "std-exceeds-action-range": Recipe(BONUS | {"algo.log_std_max": DOWN}, (("algo.ent_coef", "scale", 0.1),)),
-    "entropy-runaway": Recipe(BONUS, (("algo.ent_coef", "scale", 0.1),)),
-    "gradient-always-clipped": Recipe({"algo.max_grad_norm": UP}, (SCALE_REWARDS, ("algo.max_grad_norm", "scale", 10))),
-    "weights-grow-gradients-fade": Recipe(LESS, (("algo.lr", "scale", 1 / 3),)),
-    "critic-not-learning": Recipe({"algo.value_coef": UP}, (SCALE_REWARDS,)),
-    "advantage-off-centre": Recipe({"algo.value_coef": UP}),
-    "value-loss-blow-up": Recipe(LESS, (SCALE_REWARDS, ("algo.lr", "scale", 1 / 3))),
-    "value-up-return-down": Recipe(LESS | SCHEDULE, (("algo.lr", "scale", 1 / 3),)),
-    "peak-then-collapse": Recipe(LESS | SCHEDULE, (("algo.lr_schedule", "set", "linear"), ("algo.lr", "scale", 1 / 3))),  # type: ignore[arg-type]
-    "worse-than-random": Recipe({"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY}),
-    "plateau": Recipe({"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}),
-    "resumed-run-lost-its-start": Recipe({"algo.ent_coef": DOWN, "algo.lr": DOWN}),
-}
-EVIDENCE = ("untrusted-best",)  # what limits the conclusion, not the learning: asked last
-
-
 def suggest(found: Finding, view: View, better: Sequence[View], findings: Sequence[Finding]) -> Suggestion | None:
     """The change of settings that a finding calls for; None where it calls for none that can be named.
 
     `better` are runs on the same task that end higher, best first; `findings` say what explains what.
     """
-    if found.slug == "unmentioned-config-change":
-        return _set_back(found, view, findings)
-    recipe = RECIPES.get(found.slug)
-    if recipe is None:
+    rule = all_rules().get(found.slug)
+    if rule is None:
         return _own(found, view)
-    return _towards(view, recipe, better) or _own(found, view) or _fallback(view, recipe)
-
-
-def evidence(found: Finding, view: View) -> Suggestion | None:
-    """More episodes per evaluation where a choice rested on too few."""
-    n = view.config.get("eval.episodes")
-    if found.slug != "untrusted-best" or type(n) is not int or n >= TRUSTED_N:
-        return None
-    return Suggestion({"eval.episodes": (n, TRUSTED_N)}, "the least that a best checkpoint should be chosen on")
+    if rule.sets_back:
+        return _set_back(found, view, findings)
+    return _towards(view, rule, better) or _own(found, view) or _fallback(view, rule)
 
 
 # ---- Back to a known value
@@ -101,8 +55,8 @@ def _set_back(found: Finding, view: View, findings: Sequence[Finding]) -> Sugges
         return None
     changed = {c.key: (c.b, c.a) for c in diff(parent.history.config, view.history.config)
                if c.key in {str(e.metric) for e in found.evidence} and layers.MISSING not in (c.a, c.b)}  # fmt: skip
-    symptoms = [f for f in findings if f.run == found.run and f.explained_by == found.slug]
-    named = {key for f in symptoms for key in RECIPES.get(f.slug, Recipe({})).keys}
+    rules = [all_rules().get(f.slug) for f in symptoms_of(found, findings)]
+    named = {key for rule in rules if rule is not None for key in rule.mends}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
     return Suggestion(some, f"the value of its parent {parent.name}") if some else None
 
@@ -113,11 +67,11 @@ def worse(a: View, b: View) -> bool:
     return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
 
 
-def _towards(view: View, recipe: Recipe, better: Sequence[View]) -> Suggestion | None:
-    """The recipe's key that deviates most from a known value, in the direction that explains the finding."""
+def _towards(view: View, rule: Rule, better: Sequence[View]) -> Suggestion | None:
+    """The rule's setting that deviates most from a known value, in the direction that explains the finding."""
     for who, values in known_values(view, better):
         found: list[tuple[float, str, Any, Any]] = []
-        for key, direction in recipe.keys.items():
+        for key, direction in rule.mends.items():
             now, then = view.config.get(key), values.get(key)
             if is_number(now) and is_number(then) and _wrong_side(now, then, direction):
                 found.append((change_size(key, now, then), key, now, then))
@@ -174,13 +128,21 @@ def _own(found: Finding, view: View) -> Suggestion | None:
     )
 
 
-def _fallback(view: View, recipe: Recipe) -> Suggestion | None:
-    for key, how, number in recipe.fallback:
-        now = view.config.get(key)
-        then = number if how == "set" else _scaled(now, number)
+def _fallback(view: View, rule: Rule) -> Suggestion | None:
+    for change in rule.fallback:
+        now = view.config.get(change.key)
+        then = _changed(now, change)
         if now is not None and then is not None and then != now:
-            return Suggestion({key: (now, then)}, "a cautious step: no run here and no preset says more", known=False)
+            return Suggestion({change.key: (now, then)}, change.why, known=False)
     return None
+
+
+def _changed(now: Any, change: Change) -> Any:
+    if change.how == "scale":
+        return _scaled(now, change.to)
+    if change.how == "raise":
+        return change.to if is_number(now) and now < change.to else None
+    return change.to
 
 
 def _scaled(now: Any, factor: float) -> Any:

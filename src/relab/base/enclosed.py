@@ -11,12 +11,14 @@ import stat
 from pathlib import Path, PurePath
 from typing import IO, Any
 
+from relab.base.errors import UserError
+
 LONGEST_PART, LONGEST_PATH = 255, 4_000  # bytes, of a name and of a whole path: systems take hardly more
 NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a pipe would wait for a writer that never comes
 
 
-class RecordError(Exception):
+class RecordError(UserError):
     """A run folder that cannot be written or read as asked; the message says which file, what was found, what to do."""
 
 

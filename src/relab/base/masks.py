@@ -20,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 MASK = "***"
+SHORT = 200  # characters of a text whose masking is remembered
 MACHINE = ("packages", "machine", "spec")  # of meta.json: what relab says itself, with names like google-auth
 LONGEST_KEY = 200  # lines of a private key
 STRONG, WEAK, MAYBE, NO = "strong", "weak", "maybe", ""  # how much a name says of its value
@@ -267,6 +268,10 @@ def names_secret(name: str) -> bool:
 
 def mask(text: str) -> str:
     """The text with every secret as ***."""
+    return _mask_short(text) if len(text) < SHORT else _mask(text)
+
+
+def _mask(text: str) -> str:
     for words, pattern in SHAPES.items():
         text = pattern.sub(MASK, text) if any(word in text for word in words) else text
     low = text.lower()
@@ -276,6 +281,9 @@ def mask(text: str) -> str:
     text = _BASIC.sub(_basic, text) if "basic" in low else text
     low = low if text.isascii() else fold(text).lower()
     return _by_name(text) if any(word in low for word in _HINTS) else text
+
+
+_mask_short = functools.lru_cache(8192)(_mask)  # the words of tables and settings, which come again and again
 
 
 def _user(match: re.Match[str]) -> str:

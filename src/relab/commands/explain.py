@@ -10,6 +10,7 @@ from typing import Any
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.base.near import hint
 from relab.commands.parsing import parse
 from relab.config import registry
@@ -39,7 +40,7 @@ def main(words: Sequence[str]) -> int:
     found = [text() for name, text in known if name == args.word.lower()]
     if not found:
         close = hint(args.word.lower(), sorted({name for name, _ in known}), "; the nearest word is {!r}")
-        raise LookupError(f"relab knows no {args.word!r}{close}")
+        raise NotFoundError(f"relab knows no {args.word!r}{close}")
     print("\n\n".join(dict.fromkeys(found)))
     return 0
 
@@ -60,9 +61,15 @@ def rule_words() -> Words:
 
 
 def about_rule(rule: Any) -> str:
-    told = [f"{name}: {text}" for name, text in rule.parts.items()]
+    from relab.health.chain import PLACES
+    from relab.health.mend import told
+
+    parts = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
-    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *told, *([needs] if needs else [])])
+    mended = told(rule.mends, rule.fallback)
+    more = [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
+    place = f"Place: {rule.about} ({PLACES[rule.about]})"
+    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *parts, place, *more])
 
 
 def glossary_words() -> Words:

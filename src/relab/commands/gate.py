@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from relab.base import limits
+from relab.base.errors import NotFoundError
 from relab.base.places import printable
 from relab.commands.parsing import parse
 from relab.config import layers as config
@@ -272,7 +273,7 @@ def replay_main(args: Gate) -> int:
         rows = gate_replay.rows_of(view, gate, changed)
         near = gate_replay.near_bars(view, schedule, [row.changed for row in rows])
     except Missing as error:
-        raise LookupError(f"{path} cannot be replayed: its log lacks {error}") from None
+        raise NotFoundError(f"{path} cannot be replayed: its log lacks {error}") from None
     if args.json:
         from relab.base.jsonl import encode
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.base.jsonl import RecordError
 from relab.commands.parsing import parse
 from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
@@ -224,7 +225,7 @@ def in_trash(names: Sequence[str], root: Path) -> list[Any]:
     missing = [name for name, found in picked.items() if not found]
     if missing:
         have = ", ".join(dict.fromkeys(gone.name for gone in every[-5:])) or "nothing"
-        raise LookupError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
+        raise NotFoundError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
     return [found[-1] for found in picked.values()]
 
 

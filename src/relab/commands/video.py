@@ -9,6 +9,7 @@ from pathlib import Path
 import tyro
 
 from relab.commands.parsing import parse
+from relab.config.base import require_range
 from relab.record import names
 
 EXAMPLES = """
@@ -51,6 +52,7 @@ class Video:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Video, "video", words, EXAMPLES)
+    require_range("--fps", args.fps, 1)
     folder = names.find(args.run, args.runs)
     if args.curve:
         return film_curve(folder, args.out)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import near
+from relab.base.errors import NotFoundError
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of, names
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
@@ -62,7 +63,7 @@ def _check_metric(groups: Sequence[Group], metric: str | None) -> None:
     close = near.nearest(metric, known, most=3)
     some = sorted(known, key=lambda name: name not in RETURNS)[:5]
     said = f"the nearest: {', '.join(close)}" if close else f"they have {', '.join(some) or 'none'}"
-    raise LookupError(f"`--metric {metric}`: none of the {len(runs)} runs has this metric; {said}")
+    raise NotFoundError(f"`--metric {metric}`: none of the {len(runs)} runs has this metric; {said}")
 
 
 def _tasks(

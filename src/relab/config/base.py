@@ -6,9 +6,13 @@ import dataclasses
 import functools
 from typing import Any, get_type_hints
 
+from relab.base.errors import UserError
 
-class ConfigError(ValueError):
+
+class ConfigError(UserError, ValueError):
     """A setting that cannot be used: the message states the condition, the values found and what to do."""
+
+    exit_code = 64
 
 
 def require(condition: bool, message: str) -> None:

@@ -36,7 +36,7 @@ class PPO:
     value_coef: float = 0.5  # weight of the value loss
     max_grad_norm: float = 0.5  # the gradient's global norm is clipped to this
     target_kl: float | None = None  # the epochs of an iteration end once the KL exceeds 1.5 times this; null: never
-    norm_adv: bool = True  # advantages of a minibatch get mean 0 and standard deviation 1
+    norm_adv: bool = True  # advantages of a whole batch get mean 0 and standard deviation 1
     norm_obs: bool = False  # observations are divided by running statistics, which checkpoints hold
     norm_return: bool = False  # rewards are divided by the running standard deviation of the discounted return
     obs_clip: float = 10.0  # normalised observations are clipped to +- this
@@ -117,7 +117,7 @@ class PPO:
             f"`envs * steps` must divide by `minibatches`, but got {self.envs} * {self.steps} = {self.batch}"
             f" and minibatches = {self.minibatches}",
         )
-        require(self.minibatch > 1 or not self.norm_adv, "`norm_adv` needs minibatches of at least 2 rows, but got 1")
+        require(self.batch > 1 or not self.norm_adv, "`norm_adv` needs a batch of at least 2 rows, but got 1")
         if self.rnn != "none":
             require(
                 self.steps % self.bptt == 0,

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from relab.health.rule import CONFIDENCES, SEVERITIES, Finding, Missing, Rule
+from relab.base import faults
+from relab.health.chain import explain
+from relab.health.rule import Finding, Missing, Rule
 from relab.health.view import Group, View
 
 SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
@@ -53,14 +55,14 @@ def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
     except Missing as missing:
         return NotChecked(rule.id, rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
-        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {type(error).__name__}: {error}")
+        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {faults.reason(error)}")
     return None if found is None else _filled(rule, found)
 
 
 def _filled(rule: Rule, found: Finding) -> Finding:
     parts = rule.parts
     found.rule, found.slug, found.footer = rule.id, rule.slug, rule.footer
-    found.severity = found.severity or rule.severity
+    found.severity, found.about = found.severity or rule.severity, found.about or rule.about
     found.meaning, found.refuted_by = parts["Why"], parts["Refuted by"]
     found.suggest = found.suggest or [parts["Try"]]
     return found
@@ -106,7 +108,7 @@ def ask_groups(rules: list[Rule], groups: list[Group]) -> tuple[list[Finding], l
 def hold_against(rule: Rule, found: Finding, view: View) -> None:
     """The reference's value; where the same rule fires there with about the same value, it is not the cause."""
     reference = view.reference
-    if reference is None or found.slug in ("unmentioned-config-change", "untrusted-best"):
+    if reference is None or not rule.compared:
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):
@@ -125,46 +127,9 @@ def _level(view: View, metric: str) -> float | None:
 
 
 def _alike(a: float | None, b: float | None) -> bool:
-    if a is None or b is None or math.isnan(a) or math.isnan(b):
-        return a == b or (a is not None and b is not None)
+    """Whether two values tell nothing apart: both missing, both not a number, or within 10 % of each other."""
+    if a is None or b is None:
+        return a is b
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
     return a == b or abs(a - b) <= SAME * max(abs(a), abs(b))
-
-
-def explain(rules: list[Rule], findings: list[Finding]) -> None:
-    """Mark symptoms with their cause: the first fired rule that explains them and is itself no symptom of theirs."""
-    known = {rule.slug: rule for rule in rules}
-    fired = [f for f in sorted(findings, key=importance) if f.status == "fired"]
-    for symptom in findings:
-        for cause in fired:
-            later = cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset * 1.5 + 1
-            loop = cause.explained_by == symptom.slug
-            if symptom.slug in known[cause.slug].explains and cause is not symptom and not loop and not later:
-                symptom.explained_by = cause.slug
-                break
-
-
-def importance(found: Finding) -> tuple[Any, ...]:
-    """Sort key among findings that do not explain each other: how bad, how sure, how early."""
-    severity = SEVERITIES.index(found.severity or "info")
-    onset = math.inf if found.onset is None else found.onset
-    return (found.footer, found.status != "fired", -severity, found.explained_by is not None,
-            -CONFIDENCES.index(found.confidence), onset)  # fmt: skip
-
-
-def ordered(findings: list[Finding]) -> list[Finding]:
-    """Most important first; each cause stands right before its symptoms and counts as much as the worst of them."""
-    owner = {(f.run, f.slug): f for f in findings}
-    children: dict[int, list[Finding]] = {}
-    roots: list[Finding] = []
-    for found in findings:
-        cause = owner.get((found.run, found.explained_by or ""))
-        (roots if cause is None else children.setdefault(id(cause), [])).append(found)
-
-    def family(found: Finding) -> list[Finding]:
-        below = sorted(children.get(id(found), []), key=importance)
-        return [found, *(each for child in below for each in family(child))]
-
-    families = [family(root) for root in roots]
-    families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
-                                       len(members) == 1, importance(members[0])[4:]))  # fmt: skip
-    return [each for members in families for each in members]

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.enclosed import named
+from relab.base.errors import NotFoundError
 from relab.base.jsonl import Problem, RecordError
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
-from relab.health import engine
+from relab.health import chain, engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
@@ -102,7 +103,7 @@ def examine_loaded(
         report.not_checked += gone
     asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(asked, report.groups)
-    report.findings = engine.ordered(report.findings + fired)
+    report.findings = chain.ordered(report.findings + fired)
     report.not_checked += gone
     return report
 
@@ -123,10 +124,10 @@ def _told(problem: Problem) -> str:
 
 
 def load_view(path: Path, name: str, hints: Hints | None = None) -> View:
-    """The one run at a path; LookupError where there is none or more than one."""
+    """The one run at a path; NotFoundError where there is none or more than one."""
     sources: list[Source] = list(find.find(path))
     if len(sources) != 1:
-        raise LookupError(f"{path} must be one run, but holds {len(sources)}")
+        raise NotFoundError(f"{path} must be one run, but holds {len(sources)}")
     found = find.read(sources[0], hints)
     return View(found, name, state=state_of(found))
 
@@ -184,7 +185,7 @@ def _beside(view: View, parent: str) -> View | None:
     folder = view.history.folder.resolve().parent / name
     try:
         return load_view(folder, folder.name) if name and not folder.is_symlink() else None
-    except (RecordError, LookupError, OSError):
+    except (RecordError, NotFoundError, OSError):
         return None
 
 

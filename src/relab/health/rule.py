@@ -10,13 +10,16 @@ from __future__ import annotations
 import functools
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relab.base import faults
+from relab.health.chain import PLACES
+from relab.health.chain import SEVERITIES as SEVERITIES
+from relab.health.mend import Change
+
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
-SEVERITIES = ("info", "warning", "error")
-CONFIDENCES = ("low", "medium", "high")
 FILES = "data marks validity names policy value offpolicy replay offline model units curve design sweep gate"
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
@@ -53,6 +56,7 @@ class Finding:
     run: str | None = None
     group: str | None = None
     status: str = "fired"
+    about: str = ""  # empty: the place in the chain that the rule gives
     axis: str = "agent_steps"
     reference: dict[str, Any] | None = None
     meaning: str = ""
@@ -78,14 +82,20 @@ class Rule:
     id: str  # as in the catalogue of rules
     slug: str  # what users see
     check: Callable[[Any], Finding | None]
+    about: str  # its place in the chain from a fault to what was concluded (chain.PLACES)
     needs: tuple[str, ...] = ()  # metrics
     kind: str | None = None  # discrete or continuous actions only
     algos: tuple[str, ...] = ("ppo",)  # empty: any
-    explains: tuple[str, ...] = ()  # slugs that are symptoms of this one
     severity: str = "info"  # info until calibrated
     scope: str = "run"  # run: a view; group: views that differ in the seed; folder: all views
     footer: bool = False
     least: int = 0  # rows of the run below which it is info: its threshold was set on longer runs
+    explains: tuple[str, ...] = ()  # slugs of symptoms that the chain does not place after this one
+    mends: Mapping[str, int] = field(default_factory=dict)  # settings that can cause it -> where they should go
+    fallback: tuple[Change, ...] = ()  # the first that changes anything, where no better value is known
+    sets_back: bool = False  # mended by the parent's values of the settings that its evidence names
+    from_start: bool = False  # mended from the checkpoint that the run began with
+    compared: bool = True  # False: it is its own whether or not the reference shows it too
 
     @property
     def parts(self) -> dict[str, str]:
@@ -98,19 +108,28 @@ RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
 def rule(
     id: str,
     slug: str,
+    about: str,
     needs: Sequence[str] = (),
     kind: str | None = None,
     algos: Sequence[str] = ("ppo",),
-    explains: Sequence[str] = (),
     severity: str = "info",
     scope: str = "run",
     footer: bool = False,
     least: int = 0,
+    explains: Sequence[str] = (),
+    mends: Mapping[str, int] | None = None,
+    fallback: Sequence[Change] = (),
+    sets_back: bool = False,
+    from_start: bool = False,
+    compared: bool = True,
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its id and slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(id, slug, check, tuple(needs), kind, tuple(algos), tuple(explains), severity, scope, footer, least)
+        made = Rule(id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
+                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, compared)  # fmt: skip
+        if about not in PLACES:
+            raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]
         if gone:
             raise ValueError(f"the docstring of rule {slug} must have the parts {', '.join(PARTS)}, but lacks {gone}")
@@ -138,7 +157,7 @@ def load_plugins() -> None:
     from importlib.metadata import entry_points
 
     for point in entry_points(group=ENTRY_POINTS):
-        point.load()
+        faults.load(point)
 
 
 def all_rules(plugins: bool = True) -> dict[str, Rule]:

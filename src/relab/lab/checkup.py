@@ -18,14 +18,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relab.base import processes
+from relab.base import faults, processes
 from relab.base.places import STALE_S, cache_folder
 from relab.record.provenance import cpu_name, memory_mb, usable_cores
 from relab.runs import glance
 
 OK, WARN, BROKEN = "ok", "warn", "broken"
-USED_FOR = {"torch": "networks", "numba": "fast environments", "gymnasium": "env=gym:...", "safetensors": "checkpoints",
-            "imageio": "relab video", "imageio-ffmpeg": "relab video as mp4"}  # fmt: skip
+USED_FOR = {"torch": "networks", "numba": "fast environments", "llvmlite": "fast environments",
+            "gymnasium": "env=gym:...", "safetensors": "checkpoints", "imageio-ffmpeg": "relab video, mp4"}  # fmt: skip
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")
 LOOK_S = 0.6  # seconds spent on looking for runs
 
@@ -55,7 +55,7 @@ def checkup(path: Path, deep: bool = False) -> list[Line]:
             lines += check()
         except Exception as error:  # a strange system must not hide the other lines
             name = getattr(check, "__name__", "check").strip("<>")
-            lines.append(Line("check", name, WARN, f"could not be done: {type(error).__name__}: {error}"))
+            lines.append(Line("check", name, WARN, f"could not be done: {faults.reason(error)}"))
     return lines
 
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 from relab.base import limits
+from relab.base.errors import NotFoundError
 from relab.base.near import nearest
 
 ADJECTIVES = """
@@ -103,15 +104,15 @@ def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
             return matches[0]
         if matches:
             some = ", ".join(f.name for f in matches[:5]) + (" ..." if len(matches) > 5 else "")
-            raise LookupError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
+            raise NotFoundError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
     for folder in (path, Path(root) / word):
         if is_unborn(folder):
-            raise LookupError(f"{folder} holds no run yet: a training was killed there before it had begun, and nothing"
-                              " is lost; delete that folder and call `relab train` again")  # fmt: skip
+            raise NotFoundError(f"{folder} holds no run yet: a training was killed there before it had begun, and"
+                                " nothing is lost; delete that folder and call `relab train` again")  # fmt: skip
     if path == Path(root) and not path.exists():
-        raise LookupError(f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs")
+        raise NotFoundError(f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs")
     gone = f"{word} does not exist, and there is " if not path.exists() else ""
-    raise LookupError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}")
+    raise NotFoundError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}")
 
 
 def is_unborn(folder: Path) -> bool:

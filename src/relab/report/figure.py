@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relab.base.text import number
+from relab.config.base import ConfigError
 from relab.report import curves
 from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
 from relab.report.svg import curve as draw_svg
@@ -71,7 +72,7 @@ def figure(
 def _axis(data: dict[str, Any], x: str) -> str:
     if x not in data["xs"]:
         known = ", ".join(data["xs"])
-        raise ValueError(f"x must be an axis that all runs have ({known}), but is {x!r}; time needs time/elapsed_s,"
+        raise ConfigError(f"x must be an axis that all runs have ({known}), but is {x!r}; time needs time/elapsed_s,"
                          " updates needs data/updates")  # fmt: skip
     return x
 

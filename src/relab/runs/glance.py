@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from relab.base import masks
+from relab.base import faults, masks
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
 from relab.record.evaluations import evaluations
@@ -244,7 +244,7 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
     try:
         _add_history(found, find.read(source, hints), source.name)
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
-        found.problem = f"{type(error).__name__}: {error}"
+        found.problem = faults.reason(error)
     return found
 
 

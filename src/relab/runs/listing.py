@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
 from relab.runs.index import Index, NAMES
@@ -283,7 +284,7 @@ def find(index: Index, word: str) -> list[Row]:
     if re.search(r"[*?\[]", word) and not any(run.name == word for run in every):
         found = [run for run in every if any(fnmatch.fnmatchcase(n, word) for n in (run.name, run.last))]
         if not found:
-            raise LookupError(f"no run below {index.root} is named like {word} ({len(every)} runs there)")
+            raise NotFoundError(f"no run below {index.root} is named like {word} ({len(every)} runs there)")
     else:
         found = [_only(index, word, every)]
     return _by_rowid(index, [run.rowid for run in found])
@@ -312,9 +313,9 @@ def _only(index: Index, word: str, every: list[Named]) -> Named:
             return found[0]
         if found:
             some = ", ".join(run.name for run in found[:5]) + (" ..." if len(found) > 5 else "")
-            raise LookupError(f"`{word}` means {len(found)} runs below {index.root}: {some}; write more of the name")
+            raise NotFoundError(f"`{word}` means {len(found)} runs below {index.root}: {some}; write more of the name")
     close = hint(word, [run.name for run in every[:1000]], "; the nearest is {}", marks="/")
-    raise LookupError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
+    raise NotFoundError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
 
 
 def iso(seconds: float) -> str | None:

@@ -24,6 +24,7 @@ from safetensors.numpy import load_file, save_file
 
 from relab.base import limits
 from relab.base.enclosed import RecordError, own
+from relab.base.errors import UserError
 from relab.base.jsonl import decode, encode, write_atomic, writing
 
 SCHEMA = 1
@@ -35,7 +36,7 @@ class DamagedError(ValueError):
     """A file of a checkpoint that its reader could not read."""
 
 
-class CheckpointError(Exception):
+class CheckpointError(UserError):
     """A checkpoint that is missing, incomplete or from another schema."""
 
 

@@ -19,10 +19,10 @@ from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
 from relab.record import glossary
 from relab.record.history import History
-from where import HISTORIES
+from where import histories
 
 FIXTURES = Path(__file__).parent / "fixtures"
-OWN = HISTORIES / "healthy" / "ladder-value"
+OWN = histories() / "healthy" / "ladder-value"
 DAMAGES = 24  # per format
 
 

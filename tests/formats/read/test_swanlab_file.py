@@ -132,4 +132,4 @@ def test_an_older_file_without_its_end_or_with_odd_records(tmp_path):
     run = runs(tmp_path)["ppo-7"]
     assert len(run.column("return/mean_100").steps) == 40
     assert run.meta["status"] == "running"
-    assert len(run.problems) == 4
+    assert len(run.problems) == 3, "10**400 is infinite, and costs no row"

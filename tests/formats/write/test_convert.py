@@ -21,9 +21,9 @@ from relab.formats.write.convert import TARGETS, convert
 from relab.formats.write.mlflow_files import keys_of
 from relab.record.history import Column, History
 from relab.record.state import group_key, seed_of
-from where import FIXTURES, HISTORIES
+from where import FIXTURES, histories
 
-OWN = HISTORIES / "healthy" / "ladder-value"
+OWN = histories() / "healthy" / "ladder-value"
 
 
 def place(name: str) -> Path:

@@ -18,7 +18,7 @@ from relab.lab import experiment
 from relab.lab.execute.local import Pace
 from relab.lab.experiment import watcher
 from relab.lab.experiment.watcher import Watcher
-from where import HISTORIES
+from where import histories
 
 HOT = """
 question: Does a learning rate of 1 do better?
@@ -112,7 +112,7 @@ def test_a_foreign_program_is_stopped_as_well(
 
 def test_a_finding_must_stand_in_two_looks_with_rows_between_them(tmp_path: Path) -> None:
     run = tmp_path / "x" / "runs" / "a-s0"
-    shutil.copytree(HISTORIES / "faulty" / "non-finite", run)
+    shutil.copytree(histories() / "faulty" / "non-finite", run)
     rows = (run / "metrics.jsonl").read_text().splitlines(keepends=True)
     (run / "metrics.jsonl").write_text("".join(rows[:-2]))
     (run / "timing.jsonl").unlink()
@@ -132,7 +132,7 @@ def test_a_run_that_is_not_there_yet_and_a_healthy_one_go_on(tmp_path: Path) -> 
     run = tmp_path / "x" / "runs" / "a-s0"
     here = Watcher(("error", "warning"), {"a-s0": run}, {"a-s0": {"non-finite": 0}})
     assert here.look(["a-s0"]) == []
-    shutil.copytree(HISTORIES / "healthy" / "cartpole", run)
+    shutil.copytree(histories() / "healthy" / "cartpole", run)
     assert here.look(["a-s0"]) == here.look(["a-s0"]) == []
 
 

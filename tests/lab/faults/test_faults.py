@@ -301,15 +301,15 @@ def test_healthy_folders_of_other_formats_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code", "said"),
     [
-        (["--only", "lr-times-99"], "there is no fault 'lr-times-99'"),
-        (["--envs", "chess"], "there is no environment of the suite 'chess'"),
-        (["--seeds", "1", "1"], "seeds must be given and differ"),
+        (["--only", "lr-times-99"], cli.UNREADABLE, "there is no fault 'lr-times-99'"),
+        (["--envs", "chess"], cli.UNREADABLE, "there is no environment of the suite 'chess'"),
+        (["--seeds", "1", "1"], cli.USAGE, "seeds must be given and differ"),
     ],
 )
-def test_what_is_not_there_is_said_before_anything_is_trained(tmp_path, capsys, words, said):
-    assert cli.main(["faults", "--out", str(tmp_path / "out"), *words]) == cli.UNREADABLE
+def test_what_is_not_there_is_said_before_anything_is_trained(tmp_path, capsys, words, code, said):
+    assert cli.main(["faults", "--out", str(tmp_path / "out"), *words]) == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 

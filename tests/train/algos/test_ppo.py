@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from relab.config import layers, registry
+from relab.config.base import field_docs
 from relab.config.layers import Layer
+from relab.config.ppo import PPO
 from relab.train.algos import ppo
 from relab.train.algos.ppo_learner import TorchLearner
 from relab.train.contract import Setup
@@ -85,6 +87,17 @@ def test_the_ratio_starts_at_one_on_the_first_minibatch() -> None:
                 assert row["policy/ratio_max"] == pytest.approx(1, abs=1e-4), (env, more)
                 assert row["policy/kl"] == pytest.approx(0, abs=1e-6), (env, more)
                 assert row["policy/clip_share"] == 0
+
+
+def test_advantages_are_standardised_over_the_batch_not_over_its_minibatches() -> None:
+    state = make("cartpole", **SMALL)
+    ppo.collect(state)
+    adv_TB = ppo.judge(state)[0].adv
+    assert adv_TB.mean() == pytest.approx(0, abs=1e-5)
+    assert adv_TB.std() == pytest.approx(1, abs=1e-4)
+    assert abs(adv_TB[:8].mean()) > 1e-3, "a part of the batch keeps its own mean"
+    assert "whole batch" in field_docs(PPO)["norm_adv"]
+    PPO(**SMALL | {"minibatches": 128}).check()  # minibatches of one row: nothing is divided by their spread
 
 
 @pytest.mark.parametrize("more", [{}, {"rnn": "gru", "bptt": 16}, {"activation": "relu"}, {"value_coef": 2.0}])

@@ -11,6 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
+from relab.base import faults
 from relab.base.jsonl import RecordError
 from relab.formats.read import told, unread
 from relab.formats.read.facts import add_facts
@@ -83,7 +84,7 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
         try:
             found.runs.append(Loaded(source, read(source, besides)))
         except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
-            found.broken.append((source, f"{type(error).__name__}: {error}"))
+            found.broken.append((source, faults.reason(error)))
     if not found.runs and not found.broken:
         raise nothing(root, found.unread)
     return found
@@ -151,8 +152,7 @@ def claimed(listing: Listing, root: Path, passed: list[Unread] | None = None) ->
             break  # and no further importer is loaded: a folder of relab's own needs none of them
         module = importer(name)
         if not found or getattr(module, "LOOSE", False):
-            asked = _asked(name, listing, root, passed)
-            mine = [replace(s, format=name, name=s.name or _name(s, root)) for s in asked]
+            mine = _asked(name, listing, root, passed)
             if mine:
                 deeper = deeper and getattr(module, "DEEP", False)
                 loose = getattr(module, "LOOSE", False) and all(s.path != listing.folder for s in mine)
@@ -164,9 +164,10 @@ def _asked(name: str, listing: Listing, root: Path, passed: list[Unread]) -> lis
     """What one importer finds in a folder; one that breaks on it finds nothing, and the others are still asked."""
     module = importer(name)
     try:
-        return list(module.sources(listing)) if module.sniff(listing) else []
+        mine = module.sources(listing) if module.sniff(listing) else []
+        return [replace(s, format=name, name=s.name or _name(s, root)) for s in mine]
     except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
-        why = f"the importer of {name} failed on it: {type(error).__name__}: {error}; the others were still asked"
+        why = f"the importer of {name} failed on it: {faults.reason(error)}; the others were still asked"
         unread.say(passed, unread.below(listing.folder, root), why)
         return []
 
@@ -212,7 +213,7 @@ def _formats() -> Iterator[str]:
 @cache
 def importer(name: str) -> ModuleType:
     """The module of a format, imported when it is first asked."""
-    return importlib.import_module(FORMATS[name]) if name in FORMATS else _plugins()[name].load()
+    return importlib.import_module(FORMATS[name]) if name in FORMATS else faults.load(_plugins()[name])
 
 
 @cache

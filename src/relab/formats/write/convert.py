@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab.base import faults
 from relab.base.jsonl import RecordError, encode, read_json, writing
 from relab.config.base import require
 from relab.formats.read import find
@@ -88,7 +89,7 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
         try:
             run = find.Loaded(source, find.read(source, hints))
         except Exception as error:  # whatever a stranger's folder holds
-            written.broken.append({"run": source.name, "why": f"{type(error).__name__}: {error}"})
+            written.broken.append({"run": source.name, "why": faults.reason(error)})
             continue
         folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
         with writing(written.out / folder.name):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from relab.health.foreign import named
+from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear, shown
 from relab.record.evaluations import Estimate
@@ -14,7 +15,7 @@ from relab.record.evaluations import Estimate
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
-@rule("B12", "run-incomplete", algos=(), severity="warning")
+@rule("B12", "run-incomplete", about="evidence", algos=(), severity="warning")
 def run_incomplete(view: View) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
@@ -60,7 +61,16 @@ def _stopped_short(view: View, planned: float) -> bool:
     return view.last_step + 2 * gap < 0.9 * planned
 
 
-@rule("B1", "worse-than-random", algos=(), severity="warning", least=SHORT, explains=("plateau", "entropy-collapse"))
+@rule(
+    "B1",
+    "worse-than-random",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
+)
 def worse_than_random(view: View) -> Finding | None:
     """
     What: the last two evaluations lie below the random policy's return by more than two standard errors each.
@@ -80,7 +90,16 @@ def worse_than_random(view: View) -> Finding | None:
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
 
-@rule("B2", "peak-then-collapse", algos=(), explains=("peak-selection",), severity="warning", least=SHORT)
+@rule(
+    "B2",
+    "peak-then-collapse",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
+    fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
+)
 def peak_then_collapse(view: View) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
@@ -121,7 +140,13 @@ def in_a_row(means: list[float]) -> list[float]:
     return [part[(len(part) - 1) // 2] for part in parts]
 
 
-@rule("B5", "plateau", algos=())
+@rule(
+    "B5",
+    "plateau",
+    about="return",
+    algos=(),
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+)
 def plateau(view: View) -> Finding | None:
     """
     What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
@@ -148,7 +173,7 @@ def plateau(view: View) -> Finding | None:
                    level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
 
 
-@rule("B10", "start-already-solved", algos=())
+@rule("B10", "start-already-solved", about="evidence", algos=())
 def start_already_solved(view: View) -> Finding | None:
     """
     What: at step 0 the policy already earns 95 % of the way from random to the highest return.
@@ -171,10 +196,13 @@ def start_already_solved(view: View) -> Finding | None:
 @rule(
     "F29",
     "resumed-run-lost-its-start",
+    about="return",
     algos=(),
-    explains=("peak-then-collapse", "policy-not-moving"),
     severity="warning",
     least=SHORT,
+    explains=("peak-then-collapse",),
+    mends={"algo.ent_coef": DOWN, "algo.lr": DOWN},
+    from_start=True,
 )
 def lost_its_start(view: View) -> Finding | None:
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.foreign import q_estimate
+from relab.health.mend import MUCH_SLOWER, SMALLER_STEPS
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 from relab.record import glossary
@@ -14,7 +15,16 @@ NAN_IS_LEGAL = {"value/explained_variance", "policy/entropy_share"}
 OWN_RULE = {"policy/kl"}  # negative-kl says more about it
 
 
-@rule("C9", "non-finite", algos=(), severity="error", explains=("diverged", "run-incomplete", "rate-out-of-range"))
+@rule(
+    "C9",
+    "non-finite",
+    about="numbers",
+    algos=(),
+    severity="error",
+    explains=("diverged", "run-incomplete", "rate-out-of-range"),
+    mends=SMALLER_STEPS,
+    fallback=(MUCH_SLOWER,),
+)
 def non_finite(view: View) -> Finding | None:
     """
     What: a metric holds NaN or infinity where it never should.
@@ -54,7 +64,7 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     return not (stays or np.isinf(values[bad]).any())
 
 
-@rule("C1", "rate-out-of-range", algos=(), severity="error", explains=("untrusted-best",))
+@rule("C1", "rate-out-of-range", about="evidence", algos=(), severity="error", explains=("untrusted-best",))
 def rate_out_of_range(view: View) -> Finding | None:
     """
     What: a metric lies outside of its legal range in the glossary, e.g. a success rate above 1.
@@ -85,7 +95,7 @@ def rate_out_of_range(view: View) -> Finding | None:
                    int(steps[0]), [shown], confidence="high")  # fmt: skip
 
 
-@rule("C10", "steps-not-monotone", algos=(), severity="warning")
+@rule("C10", "steps-not-monotone", about="evidence", algos=(), severity="warning")
 def steps_not_monotone(view: View) -> Finding | None:
     """
     What: the step of a metric repeats or goes back; in another tool's log it may repeat (several episodes end at one
@@ -109,7 +119,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     return None
 
 
-@rule("C14", "value-above-bound", algos=(), severity="warning")
+@rule("C14", "value-above-bound", about="belief", algos=(), severity="warning")
 def value_above_bound(view: View) -> Finding | None:
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
@@ -143,7 +153,7 @@ def value_above_bound(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("D12", "uncounted-steps", needs=("data/env_steps", "data/sim_steps"), algos=())
+@rule("D12", "uncounted-steps", about="evidence", needs=("data/env_steps", "data/sim_steps"), algos=())
 def uncounted_steps(view: View) -> Finding | None:
     """
     What: fewer than half of the simulator steps that fed learning are counted as training steps.

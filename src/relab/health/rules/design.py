@@ -12,6 +12,7 @@ from relab.config.views import MISSING, Change, diff
 from relab.formats.read.common import meaning
 from relab.health.curve import Curve
 from relab.health.foreign import best_beside
+from relab.health.mend import at_least
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import Group, View, episodes, shown
 from relab.record import glossary
@@ -25,10 +26,15 @@ TRUSTED_N = 20
 UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log gives no reason for
 
 
-@rule("F5", "unmentioned-config-change", algos=(), severity="warning",
-      explains=("entropy-runaway", "std-exceeds-action-range", "update-too-large", "diverged", "policy-not-moving",
-                "frozen-parameters", "gradient-always-clipped", "resumed-run-lost-its-start",
-                "peak-then-collapse"))  # fmt: skip
+@rule(
+    "F5",
+    "unmentioned-config-change",
+    about="fault",
+    algos=(),
+    severity="warning",
+    sets_back=True,
+    compared=False,
+)
 def unmentioned_config_change(view: View) -> Finding | None:
     """
     What: settings differ from the parent's, and the run's intent does not mention them.
@@ -70,7 +76,7 @@ def _mentions(intent: str, key: str) -> bool:
     return word in words or key.lower() in intent or word.replace("_", " ") in intent
 
 
-@rule("F1", "single-seed", algos=(), scope="group", footer=True)
+@rule("F1", "single-seed", about="evidence", algos=(), scope="group", footer=True)
 def single_seed(group: Group) -> Finding | None:
     """
     What: a config was run with fewer than five seeds.
@@ -86,7 +92,7 @@ def single_seed(group: Group) -> Finding | None:
                    float(len(seeds)), confidence="high")  # fmt: skip
 
 
-@rule("F28", "not-reproducible", algos=(), footer=True)
+@rule("F28", "not-reproducible", about="evidence", algos=(), footer=True)
 def not_reproducible(view: View) -> Finding | None:
     """
     What: the record lacks the command, seed or packages of the run, wherever its format would keep them.
@@ -102,7 +108,7 @@ def not_reproducible(view: View) -> Finding | None:
     return Finding(f"the record lacks {', '.join(gone)}", float(len(gone)), confidence="high") if gone else None
 
 
-@rule("F3", "peak-selection", algos=())
+@rule("F3", "peak-selection", about="choice", algos=())
 def peak_selection(view: View) -> Finding | None:
     """
     What: the best of k evaluations lies above the mean of the last ones by more than luck in k draws explains.
@@ -125,7 +131,14 @@ def peak_selection(view: View) -> Finding | None:
                    best.mean - final, None, [shown(found, view.by)])  # fmt: skip
 
 
-@rule("F17", "untrusted-best", algos=())
+@rule(
+    "F17",
+    "untrusted-best",
+    about="evidence",
+    algos=(),
+    fallback=(at_least("eval.episodes", TRUSTED_N, "the least that a best checkpoint should be chosen on"),),
+    compared=False,
+)
 def untrusted_best(view: View) -> Finding | None:
     """
     What: the best checkpoint was chosen on fewer than 20 episodes, on a training metric, or on an illegal value.
@@ -163,7 +176,7 @@ def _illegal(metric: str, value: float) -> str:
     return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
-@rule("F25", "truncation-as-termination", algos=(), severity="warning", least=SHORT)
+@rule("F25", "truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT)
 def truncation_as_termination(view: View) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets
@@ -201,7 +214,7 @@ def _nothing_after_cut(view: View) -> Finding | None:
                    confidence="high", severity="warning")  # fmt: skip
 
 
-@rule("F18", "throughput-drop", needs=("time/collect_s", "time/update_s"), algos=())
+@rule("F18", "throughput-drop", about="operation", needs=("time/collect_s", "time/update_s"), algos=())
 def throughput_drop(view: View) -> Finding | None:
     """
     What: three of four iterations of the last quarter take more than twice as long as three of four of the first half.
@@ -224,7 +237,7 @@ def throughput_drop(view: View) -> Finding | None:
                    confidence="low")  # fmt: skip
 
 
-@rule("F20", "busy-machine", algos=(), footer=True)
+@rule("F20", "busy-machine", about="operation", algos=(), footer=True)
 def busy_machine(view: View) -> Finding | None:
     """
     What: in a quarter of the rows or more the machine had more to do than it has cores, by a quarter or more, and not
@@ -250,7 +263,7 @@ def busy_machine(view: View) -> Finding | None:
                    [load.evidence(f"> 1.25 x {cores} cores")], confidence="high")  # fmt: skip
 
 
-@rule("B11", "metric-at-ceiling", algos=(), scope="folder")
+@rule("B11", "metric-at-ceiling", about="evidence", algos=(), scope="folder")
 def metric_at_ceiling(groups: list[Group]) -> Finding | None:
     """
     What: two or more configs of one environment all end at the highest return there is.

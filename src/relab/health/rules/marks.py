@@ -21,18 +21,19 @@ OUTCOME = re.compile(r"return|reward|success|survival|score")
 CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
 MOST_WORLDS = 2**32  # beyond, a seed that was drawn elsewhere is one of them by chance
 BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
-SPOILT = ("worse-than-random", "plateau", "peak-then-collapse", "peak-selection", "critic-not-learning",
-          "advantage-off-centre", "value-up-return-down", "entropy-collapse", "policy-not-moving",
-          "no-policy-signal")  # fmt: skip
-TORN = (*SPOILT, "diverged", "update-too-large", "clip-share-high", "gradient-always-clipped", "value-loss-blow-up",
-        "weights-grow-gradients-fade", "value-above-bound", "non-finite")  # fmt: skip
 
 
 # ---- Advantages and targets
 
 
-@rule("A12", "advantage-misaligned", needs=("data/advantage_td", "data/advantage_td_next"), algos=("ppo", "a2c"),
-      severity="warning", explains=(*SPOILT, "diverged", "entropy-runaway", "std-exceeds-action-range"))  # fmt: skip
+@rule(
+    "A12",
+    "advantage-misaligned",
+    about="fault",
+    needs=("data/advantage_td", "data/advantage_td_next"),
+    algos=("ppo", "a2c"),
+    severity="warning",
+)
 def advantage_misaligned(view: View) -> Finding | None:
     """
     What: the advantages in the loss correlate negatively with their own step's TD error in nine of ten iterations, or
@@ -60,8 +61,7 @@ def advantage_misaligned(view: View) -> Finding | None:
                    [lead.evidence("> 0.2")], confidence="high")  # fmt: skip
 
 
-@rule("C14", "value-beyond-end", needs=("value/after_end",), algos=BOOTSTRAPS, severity="warning",
-      explains=("value-above-bound", "value-above-dataset", "q-overestimation", *SPOILT))  # fmt: skip
+@rule("C14", "value-beyond-end", about="fault", needs=("value/after_end",), algos=BOOTSTRAPS, severity="warning")
 def value_beyond_end(view: View) -> Finding | None:
     """
     What: the targets expect something after a terminated episode: the successor's value there is not 0.
@@ -79,8 +79,9 @@ def value_beyond_end(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("A1", "ratio-always-one", needs=("policy/kl", "optim/step_rms"), algos=("ppo",), severity="warning",
-      explains=("policy-not-moving", *SPOILT))  # fmt: skip
+@rule(
+    "A1", "ratio-always-one", about="fault", needs=("policy/kl", "optim/step_rms"), algos=("ppo",), severity="warning"
+)
 def ratio_always_one(view: View) -> Finding | None:
     """
     What: from the first three iterations on the KL between old and new policy is under a thousandth of the square of a
@@ -103,8 +104,15 @@ def ratio_always_one(view: View) -> Finding | None:
                    [kl.evidence("< 0.001 step_rms² at first"), step.evidence()], confidence="high")  # fmt: skip
 
 
-@rule("A11", "critic-frozen", needs=("value/loss", "data/advantage_mean", "data/advantage_std"), algos=("ppo",),
-      severity="warning", explains=tuple(slug for slug in SPOILT if slug != "policy-not-moving"))  # fmt: skip
+@rule(
+    "A11",
+    "critic-frozen",
+    about="critic",
+    needs=("value/loss", "data/advantage_mean", "data/advantage_std"),
+    algos=("ppo",),
+    severity="warning",
+    explains=("critic-not-learning",),  # nearer than whatever holds the policy too
+)
 def critic_frozen(view: View) -> Finding | None:
     """
     What: in nine of ten iterations of the first half the value loss after the epochs is, to a thousandth, the loss
@@ -132,8 +140,14 @@ def critic_frozen(view: View) -> Finding | None:
 # ---- Scales
 
 
-@rule("A13", "reward-out-of-scale", needs=("data/reward_max", "data/reward_min"), algos=(), severity="warning",
-      explains=TORN)  # fmt: skip
+@rule(
+    "A13",
+    "reward-out-of-scale",
+    about="fault",
+    needs=("data/reward_max", "data/reward_min"),
+    algos=(),
+    severity="warning",
+)
 def reward_out_of_scale(view: View) -> Finding | None:
     """
     What: rewards lie outside of what the environment declares, by more than 1 % of its range.
@@ -159,7 +173,7 @@ def reward_out_of_scale(view: View) -> Finding | None:
 
 
 @rule(
-    "A13", "observation-out-of-scale", needs=("data/obs_max",), algos=(), explains=TORN, severity="warning", least=SHORT
+    "A13", "observation-out-of-scale", about="fault", needs=("data/obs_max",), algos=(), severity="warning", least=SHORT
 )
 def observation_out_of_scale(view: View) -> Finding | None:
     """
@@ -179,7 +193,7 @@ def observation_out_of_scale(view: View) -> Finding | None:
 # ---- Data, resumes, seeds
 
 
-@rule("A4", "stale-data", needs=("policy/kl_start",), algos=("ppo",), severity="warning", explains=TORN)
+@rule("A4", "stale-data", about="fault", needs=("policy/kl_start",), algos=("ppo",), severity="warning")
 def stale_data(view: View) -> Finding | None:
     """
     What: before the first step of an iteration the policy already differs from the one that acted (KL above 1e-5), in
@@ -196,7 +210,7 @@ def stale_data(view: View) -> Finding | None:
                    start.first_above(1e-5), [start.evidence("> 1e-5")], confidence="high")  # fmt: skip
 
 
-@rule("F16", "resume-lost-state", algos=(), severity="warning", explains=("peak-then-collapse", "peak-selection"))
+@rule("F16", "resume-lost-state", about="fault", algos=(), severity="warning")
 def resume_lost_state(view: View) -> Finding | None:
     """
     What: a count that only grows starts anew: steps in the optimiser's memory, rows behind a running scale.
@@ -219,7 +233,7 @@ def resume_lost_state(view: View) -> Finding | None:
     return None
 
 
-@rule("F17", "evaluation-on-training-seeds", algos=(), severity="warning")
+@rule("F17", "evaluation-on-training-seeds", about="evidence", algos=(), severity="warning")
 def evaluation_on_training_seeds(view: View) -> Finding | None:
     """
     What: evaluation episodes begin with the seeds that the training worlds began with.
@@ -247,7 +261,7 @@ def _begun(row: dict[str, Any]) -> set[int]:
     return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < 2**64}
 
 
-@rule("F1", "duplicated-seeds", algos=(), scope="folder", severity="warning", explains=("single-seed",))
+@rule("F1", "duplicated-seeds", about="evidence", algos=(), severity="warning", scope="folder")
 def duplicated_seeds(groups: list[Group]) -> Finding | None:
     """
     What: runs with different seeds are the same run: every metric of training equals in every row.
@@ -270,7 +284,7 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
     return None
 
 
-@rule("F28", "same-seed-differs", algos=(), scope="folder")
+@rule("F28", "same-seed-differs", about="evidence", algos=(), scope="folder")
 def same_seed_differs(groups: list[Group]) -> Finding | None:
     """
     What: two runs of one config and one seed differ at a step that both have, by more than rounding.

@@ -8,6 +8,17 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
+from relab.health.mend import (
+    DOWN,
+    LARGER_STEPS,
+    MUCH_SLOWER,
+    SCALED_REWARDS,
+    SLOWER,
+    SMALLER_BONUS,
+    SMALLER_STEPS,
+    UP,
+    scaled,
+)
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 from relab.record.evaluations import Estimate
@@ -16,11 +27,16 @@ ON_POLICY = ("ppo", "a2c")
 BASE = ("policy/kl", "policy/clip_share")
 
 
-@rule("A6", "diverged", needs=BASE, explains=("update-too-large", "clip-share-high", "gradient-always-clipped",
-      "value-loss-blow-up", "critic-not-learning", "worse-than-random", "entropy-collapse", "peak-then-collapse",
-      "value-above-bound", "plateau", "weights-grow-gradients-fade", "policy-not-moving", "value-up-return-down",
-      "advantage-off-centre", "std-exceeds-action-range", "peak-selection", "no-policy-signal", "entropy-runaway",
-      "resumed-run-lost-its-start"), severity="warning", least=SHORT)  # fmt: skip
+@rule(
+    "A6",
+    "diverged",
+    about="numbers",
+    needs=BASE,
+    severity="warning",
+    least=SHORT,
+    mends=SMALLER_STEPS,
+    fallback=(MUCH_SLOWER,),
+)
 def diverged(view: View) -> Finding | None:
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
@@ -55,10 +71,12 @@ def _slower(view: View, factor: float) -> list[object]:
 @rule(
     "A1",
     "update-too-large",
+    about="optimiser",
     needs=("policy/kl",),
-    explains=("clip-share-high", "peak-then-collapse"),
     severity="warning",
     least=SHORT,
+    mends=SMALLER_STEPS,
+    fallback=(SLOWER,),
 )
 def update_too_large(view: View) -> Finding | None:
     """
@@ -77,7 +95,14 @@ def update_too_large(view: View) -> Finding | None:
                    [kl.evidence(f"> 1.5 * {target:g}")], _slower(view, 3))  # fmt: skip
 
 
-@rule("A5", "clip-share-high", needs=("policy/clip_share",), explains=("peak-then-collapse",))
+@rule(
+    "A5",
+    "clip-share-high",
+    about="step",
+    needs=("policy/clip_share",),
+    mends=SMALLER_STEPS,
+    fallback=(scaled("algo.epochs", 0.5), SLOWER),
+)
 def clip_share_high(view: View) -> Finding | None:
     """
     What: more than 40 % of the rows leave the clip range, over the second half of the run.
@@ -94,7 +119,7 @@ def clip_share_high(view: View) -> Finding | None:
                    [share.evidence("median of the second half > 0.4")], _slower(view, 3))  # fmt: skip
 
 
-@rule("A4", "negative-kl", needs=("policy/kl",), severity="warning")
+@rule("A4", "negative-kl", about="fault", needs=("policy/kl",), severity="warning")
 def negative_kl(view: View) -> Finding | None:
     """
     What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
@@ -111,9 +136,16 @@ def negative_kl(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("A15", "frozen-parameters", needs=("optim/step_rms", "optim/lr"), algos=(),
-      explains=("policy-not-moving", "critic-not-learning", "critic-frozen", "no-policy-signal", "plateau",
-                "advantage-off-centre", "worse-than-random"), severity="warning", least=SHORT)  # fmt: skip
+@rule(
+    "A15",
+    "frozen-parameters",
+    about="optimiser",
+    needs=("optim/step_rms", "optim/lr"),
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends=LARGER_STEPS,
+)
 def frozen_parameters(view: View) -> Finding | None:
     """
     What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
@@ -130,9 +162,16 @@ def frozen_parameters(view: View) -> Finding | None:
                    step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
 
 
-@rule("A3", "policy-not-moving", needs=BASE, severity="warning", least=SHORT,
-      explains=("plateau", "no-policy-signal", "peak-then-collapse", "peak-selection", "value-up-return-down",
-                "critic-not-learning", "critic-frozen"))  # fmt: skip
+@rule(
+    "A3",
+    "policy-not-moving",
+    about="step",
+    needs=BASE,
+    severity="warning",
+    least=SHORT,
+    mends=LARGER_STEPS,
+    fallback=(scaled("algo.lr", 10),),
+)
 def policy_not_moving(view: View) -> Finding | None:
     """
     What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
@@ -161,7 +200,8 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
     other = view.reference
     shared = other is not None and _still_at_end(other)
     found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
-                    kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4")], confidence="low")  # fmt: skip
+                    kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4")], confidence="low",
+                    about="return")  # fmt: skip
     found.status = "also-in-reference" if shared else "fired"
     return found
 
@@ -186,7 +226,15 @@ def _fell(view: View) -> bool:
 
 
 @rule(
-    "A7", "entropy-collapse", algos=ON_POLICY, kind="discrete", explains=("plateau",), severity="warning", least=SHORT
+    "A7",
+    "entropy-collapse",
+    about="policy",
+    kind="discrete",
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    mends={"algo.ent_coef": UP, "algo.lr": DOWN},
+    fallback=(SLOWER,),
 )
 def entropy_collapse(view: View) -> Finding | None:
     """
@@ -215,7 +263,17 @@ def _kept(view: View, best: Estimate, last: Estimate) -> bool:
         return clear(best.mean - last.mean, best, last) < 3
 
 
-@rule("A7", "no-policy-signal", algos=ON_POLICY, kind="discrete", severity="warning", least=SHORT)
+@rule(
+    "A7",
+    "no-policy-signal",
+    about="policy",
+    kind="discrete",
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    mends={"algo.ent_coef": DOWN, "algo.lr": UP},
+    fallback=(SMALLER_BONUS,),
+)
 def no_policy_signal(view: View) -> Finding | None:
     """
     What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
@@ -237,9 +295,17 @@ def no_policy_signal(view: View) -> Finding | None:
                    int(rest.steps[0]), [share.evidence("> 0.98 after 20 % of the rows")])  # fmt: skip
 
 
-@rule("A8", "std-exceeds-action-range", algos=ON_POLICY, kind="continuous",
-      explains=("policy-not-moving", "resumed-run-lost-its-start", "worse-than-random", "plateau",
-                "peak-then-collapse"), severity="warning", least=SHORT)  # fmt: skip
+@rule(
+    "A8",
+    "std-exceeds-action-range",
+    about="policy",
+    kind="continuous",
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    mends={"algo.ent_coef": DOWN, "algo.log_std_max": DOWN},
+    fallback=(SMALLER_BONUS,),
+)
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
@@ -260,9 +326,18 @@ def std_exceeds_action_range(view: View) -> Finding | None:
                    [std.evidence("last > 2")], suggest, "high" if std.last > 10 else "medium")  # fmt: skip
 
 
-@rule("A9", "entropy-runaway", needs=("policy/entropy",), algos=ON_POLICY, severity="warning", least=SHORT,
-      explains=("std-exceeds-action-range", "policy-not-moving", "resumed-run-lost-its-start", "worse-than-random",
-                "peak-then-collapse", "plateau", "gradient-always-clipped"))  # fmt: skip
+@rule(
+    "A9",
+    "entropy-runaway",
+    about="policy",
+    needs=("policy/entropy",),
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    explains=("std-exceeds-action-range",),
+    mends={"algo.ent_coef": DOWN},
+    fallback=(SMALLER_BONUS,),
+)
 def entropy_runaway(view: View) -> Finding | None:
     """
     What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where
@@ -288,9 +363,16 @@ def entropy_runaway(view: View) -> Finding | None:
                    [entropy.evidence(f"slope / SE = {entropy.slope().significance:.3g}")], suggest, "high")  # fmt: skip
 
 
-@rule("A14", "gradient-always-clipped", needs=("optim/grad_clipped_share", "optim/grad_norm"), algos=(),
-      explains=("policy-not-moving", "no-policy-signal", "critic-not-learning", "critic-frozen", "peak-selection",
-                "peak-then-collapse", "frozen-parameters"))  # fmt: skip
+@rule(
+    "A14",
+    "gradient-always-clipped",
+    about="optimiser",
+    needs=("optim/grad_clipped_share", "optim/grad_norm"),
+    algos=(),
+    explains=("frozen-parameters",),
+    mends={"algo.max_grad_norm": UP},
+    fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
+)
 def gradient_always_clipped(view: View) -> Finding | None:
     """
     What: in the second half nearly every step is clipped, and the gradient is over 30 times `max_grad_norm`.
@@ -311,7 +393,15 @@ def gradient_always_clipped(view: View) -> Finding | None:
                    confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
 
 
-@rule("E9", "weights-grow-gradients-fade", needs=("optim/param_norm", "optim/grad_norm"), algos=())
+@rule(
+    "E9",
+    "weights-grow-gradients-fade",
+    about="optimiser",
+    needs=("optim/param_norm", "optim/grad_norm"),
+    algos=(),
+    mends=SMALLER_STEPS,
+    fallback=(SLOWER,),
+)
 def weights_grow(view: View) -> Finding | None:
     """
     What: the norm of the parameters grew more than fivefold while the gradient fell below 1 % of its early size.

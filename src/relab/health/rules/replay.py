@@ -13,7 +13,6 @@ from relab.health.view import View
 
 OFF_POLICY = ("sac", "td3", "dqn")
 OFFLINE = ("awr", "iql")
-LOST = ("plateau", "worse-than-random", "peak-selection", "peak-then-collapse", "critic-expects-nothing")
 RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
          "actor_learning_rate")  # fmt: skip
 
@@ -31,8 +30,14 @@ def _rates(view: View) -> dict[str, float]:
 # ---- Size of the steps
 
 
-@rule("A15", "steps-too-small", needs=("data/updates",), algos=(*OFF_POLICY, *OFFLINE), severity="warning",
-      explains=LOST)  # fmt: skip
+@rule(
+    "A15",
+    "steps-too-small",
+    about="optimiser",
+    needs=("data/updates",),
+    algos=(*OFF_POLICY, *OFFLINE),
+    severity="warning",
+)
 def steps_too_small(view: View) -> Finding | None:
     """
     What: after 1,000 updates or more, the largest learning rate times their number is under 0.1.
@@ -51,8 +56,7 @@ def steps_too_small(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("A2", "steps-too-large", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
-      explains=(*LOST, "critic-loss-blow-up", "q-overestimation", "temperature-runaway"))  # fmt: skip
+@rule("A2", "steps-too-large", about="optimiser", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
 def steps_too_large(view: View) -> Finding | None:
     """
     What: a learning rate of 0.02 or more.
@@ -84,7 +88,7 @@ def _copied(view: View) -> tuple[float, float, float]:
     return (1.0 if tau is None else tau), every, counted / every
 
 
-@rule("D1", "target-network-frozen", algos=(*OFF_POLICY, "iql"), severity="warning", explains=LOST)
+@rule("D1", "target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
 def target_network_frozen(view: View) -> Finding | None:
     """
     What: all updates of the target network together replace less than 5 % of it: 1 - (1 - tau)^n < 0.05.
@@ -104,8 +108,7 @@ def target_network_frozen(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("D1", "no-target-network", algos=OFF_POLICY, severity="warning",
-      explains=("critic-loss-blow-up", "q-overestimation", *LOST))  # fmt: skip
+@rule("D1", "no-target-network", about="fault", algos=OFF_POLICY, severity="warning")
 def no_target_network(view: View) -> Finding | None:
     """
     What: the target network takes half or more of the critic at every update (tau of 0.5 or more, interval 1).
@@ -125,7 +128,7 @@ def no_target_network(view: View) -> Finding | None:
 # ---- Data: how much is kept, how often it is used
 
 
-@rule("E6", "replay-too-small", algos=OFF_POLICY, severity="warning", explains=LOST)
+@rule("E6", "replay-too-small", about="fault", algos=OFF_POLICY, severity="warning")
 def replay_too_small(view: View) -> Finding | None:
     """
     What: the replay buffer holds fewer than ten batches, or less than one episode.
@@ -148,8 +151,7 @@ def replay_too_small(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("E6", "rows-hardly-used", needs=("data/updates",), algos=OFF_POLICY, severity="warning",
-      explains=(*LOST, "target-network-frozen", "steps-too-small"))  # fmt: skip
+@rule("E6", "rows-hardly-used", about="fault", needs=("data/updates",), algos=OFF_POLICY, severity="warning")
 def rows_hardly_used(view: View) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
@@ -172,7 +174,7 @@ def rows_hardly_used(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("E6", "replay-ratio-jump", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
+@rule("E6", "replay-ratio-jump", about="operation", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
 def replay_ratio_jump(view: View) -> Finding | None:
     """
     What: updates per step in the last half are more than twice, or less than half, of those in the half before,
@@ -202,8 +204,7 @@ def _per_step(count: Curve) -> float:
 # ---- What counts in the return
 
 
-@rule("D1", "discount-out-of-range", algos=(*OFF_POLICY, *OFFLINE), severity="warning",
-      explains=(*LOST, "critic-loss-blow-up", "q-overestimation"))  # fmt: skip
+@rule("D1", "discount-out-of-range", about="fault", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
 def discount_out_of_range(view: View) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
@@ -226,8 +227,7 @@ def discount_out_of_range(view: View) -> Finding | None:
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 
 
-@rule("D1", "target-entropy-unreachable", algos=("sac",), kind="continuous", severity="warning",
-      explains=("temperature-runaway", "temperature-drowns-reward", *LOST))  # fmt: skip
+@rule("D1", "target-entropy-unreachable", about="fault", kind="continuous", algos=("sac",), severity="warning")
 def target_entropy_unreachable(view: View) -> Finding | None:
     """
     What: `target_entropy` is above the largest entropy that actions in [-1, 1] can have, ln 2 per dimension.
@@ -250,8 +250,14 @@ def target_entropy_unreachable(view: View) -> Finding | None:
                    severity=judged(view))  # fmt: skip
 
 
-@rule("D1", "temperature-drowns-reward", needs=("optim/temperature", "return/length"), algos=("sac",),
-      severity="warning", explains=("temperature-runaway", *LOST))  # fmt: skip
+@rule(
+    "D1",
+    "temperature-drowns-reward",
+    about="optimiser",
+    needs=("optim/temperature", "return/length"),
+    algos=("sac",),
+    severity="warning",
+)
 def temperature_drowns_reward(view: View) -> Finding | None:
     """
     What: over the last half, the temperature times the number of action dimensions is above the largest reward per

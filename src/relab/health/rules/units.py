@@ -28,7 +28,7 @@ LEAST_JUMP = 0.35  # ln of the factor from row to row: symexp(1) is 1.7, and row
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
 
-@rule("C1", "setting-out-of-range", algos=(), severity="warning")
+@rule("C1", "setting-out-of-range", about="fault", algos=(), severity="warning")
 def setting_out_of_range(view: View) -> Finding | None:
     """
     What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3.
@@ -56,9 +56,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-@rule("A9", "entropy-punished", algos=(*ON_POLICY, "dreamer"), severity="warning",
-      explains=("entropy-collapse", "plateau", "peak-then-collapse", "peak-selection", "worse-than-random",
-                "std-exceeds-action-range"))  # fmt: skip
+@rule("A9", "entropy-punished", about="fault", algos=(*ON_POLICY, "dreamer"), severity="warning")
 def entropy_punished(view: View) -> Finding | None:
     """
     What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as
@@ -97,8 +95,15 @@ def _entropy_coef(view: View) -> float:
 # ---- Targets
 
 
-@rule("A11", "targets-not-detached", needs=("value/bias_slope", "data/advantage_mean", "data/advantage_std",
-      "data/batch"), algos=("ppo",), severity="warning", least=SHORT)  # fmt: skip
+@rule(
+    "A11",
+    "targets-not-detached",
+    about="fault",
+    needs=("value/bias_slope", "data/advantage_mean", "data/advantage_std", "data/batch"),
+    algos=("ppo",),
+    severity="warning",
+    least=SHORT,
+)
 def targets_not_detached(view: View) -> Finding | None:
     """
     What: over the run, the value loss pulls the critic's output by less than three quarters of what its errors say
@@ -132,7 +137,7 @@ def targets_not_detached(view: View) -> Finding | None:
 # ---- Batches and epochs
 
 
-@rule("A17", "batch-not-divisible", algos=ON_POLICY)
+@rule("A17", "batch-not-divisible", about="operation", algos=ON_POLICY)
 def batch_not_divisible(view: View) -> Finding | None:
     """
     What: rows per iteration, environments times steps, do not divide into minibatches of the given size; or a minibatch
@@ -149,9 +154,11 @@ def batch_not_divisible(view: View) -> Finding | None:
     if rows % batch == 0 and batch > 1:
         return None
     last = rows % batch
+    lone = last == 1 or batch == 1  # NaN comes of it; a few rows more or less harm no run
     return Finding(f"{rows:g} rows an iteration in minibatches of {batch:g} leave {last:g} over", float(last), 0,
                    [Evidence("batch_size", [0], [float(batch)], f"{rows:g} % {batch:g} = {last:g}")],
-                   confidence="high", severity="warning" if last == 1 or batch == 1 else None)  # fmt: skip
+                   confidence="high", severity="warning" if lone else None,
+                   about="fault" if lone else "")  # fmt: skip
 
 
 def _setting(view: View, *words: str) -> float | None:
@@ -166,7 +173,7 @@ def _rows(view: View) -> float:
     return envs * steps
 
 
-@rule("A18", "epochs-cut-short", needs=("optim/epochs",), algos=("ppo",))
+@rule("A18", "epochs-cut-short", about="step", needs=("optim/epochs",), algos=("ppo",))
 def epochs_cut_short(view: View) -> Finding | None:
     """
     What: over the second half `target_kl` leaves, in the median, a fifth or less of the `epochs` that were asked for.
@@ -183,7 +190,7 @@ def epochs_cut_short(view: View) -> Finding | None:
                    [done.evidence(f"<= 0.2 x {asked:g}")])  # fmt: skip
 
 
-@rule("A2", "adaptive-rate-at-bound", needs=("optim/lr",), algos=("ppo",))
+@rule("A2", "adaptive-rate-at-bound", about="optimiser", needs=("optim/lr",), algos=("ppo",))
 def adaptive_rate_at_bound(view: View) -> Finding | None:
     """
     What: a learning rate that follows the KL stands at the end of its range, 1e-5 or 1e-2, in half of the iterations.
@@ -207,7 +214,7 @@ def adaptive_rate_at_bound(view: View) -> Finding | None:
 # ---- Units and horizons
 
 
-@rule("C11", "unit-change", algos=())
+@rule("C11", "unit-change", about="evidence", algos=())
 def unit_change(view: View) -> Finding | None:
     """
     What: within one row a value or return jumps by a factor of 100 or 1,000, or to its own symexp, and stays there:
@@ -260,7 +267,7 @@ def _factor(before: float, after: float) -> str:
     return ""
 
 
-@rule("B9", "horizons-differ", needs=("return/length",), algos=())
+@rule("B9", "horizons-differ", about="evidence", needs=("return/length",), algos=())
 def horizons_differ(view: View) -> Finding | None:
     """
     What: training episodes never last longer than a length that most of them reach, and evaluation episodes last a
@@ -287,7 +294,7 @@ def horizons_differ(view: View) -> Finding | None:
                    None, [train.evidence(f"= {limit:g} in {pinned:.0%} of the rows")], confidence="high")  # fmt: skip
 
 
-@rule("C4", "lost-to-rounding", algos=(), footer=True)
+@rule("C4", "lost-to-rounding", about="evidence", algos=(), footer=True)
 def lost_to_rounding(view: View) -> Finding | None:
     """
     What: all values of a metric are multiples of 0.001 or coarser, and more than half of them are exactly 0, or exactly

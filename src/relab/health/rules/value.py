@@ -6,6 +6,7 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.foreign import moved, q_estimate, value_scale
+from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 
@@ -13,8 +14,18 @@ ON_POLICY = ("ppo", "a2c")
 ALIKE = 0.01  # spread of targets over their size under which they are one number
 
 
-@rule("A11", "critic-not-learning", needs=("value/explained_variance",), algos=ON_POLICY,
-      explains=("advantage-off-centre", "plateau"), severity="warning", least=SHORT)  # fmt: skip
+@rule(
+    "A11",
+    "critic-not-learning",
+    about="belief",
+    needs=("value/explained_variance",),
+    algos=ON_POLICY,
+    severity="warning",
+    least=SHORT,
+    explains=("advantage-off-centre",),
+    mends={"algo.value_coef": UP},
+    fallback=(SCALED_REWARDS,),
+)
 def critic_not_learning(view: View) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by
@@ -51,8 +62,14 @@ def _explains_nothing(view: View, ev: Curve) -> Finding | None:
                    confidence="low")  # fmt: skip
 
 
-@rule("A12", "advantage-off-centre", needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
-      algos=ON_POLICY)  # fmt: skip
+@rule(
+    "A12",
+    "advantage-off-centre",
+    about="belief",
+    needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
+    algos=ON_POLICY,
+    mends={"algo.value_coef": UP},
+)
 def advantage_off_centre(view: View) -> Finding | None:
     """
     What: before normalisation, the mean advantage stays above one standard deviation and above a quarter of the mean
@@ -73,7 +90,15 @@ def advantage_off_centre(view: View) -> Finding | None:
                    [mean.evidence("|median| / median std > 1"), std.evidence()], confidence="low")  # fmt: skip
 
 
-@rule("A16", "value-loss-blow-up", needs=("value/loss",), algos=ON_POLICY, explains=("critic-not-learning",))
+@rule(
+    "A16",
+    "value-loss-blow-up",
+    about="critic",
+    needs=("value/loss",),
+    algos=ON_POLICY,
+    mends=SMALLER_STEPS,
+    fallback=(SCALED_REWARDS, SLOWER),
+)
 def value_loss_blow_up(view: View) -> Finding | None:
     """
     What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
@@ -114,7 +139,14 @@ def _above_all_values(view: View, loss: Curve) -> Finding | None:
                    worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")])  # fmt: skip
 
 
-@rule("D2", "value-up-return-down", algos=(), explains=("peak-then-collapse",))
+@rule(
+    "D2",
+    "value-up-return-down",
+    about="policy",
+    algos=(),
+    mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
+    fallback=(SLOWER,),
+)
 def value_up_return_down(view: View) -> Finding | None:
     """
     What: since the best evaluation the return fell by more than a quarter of what was learned, clear of noise, while

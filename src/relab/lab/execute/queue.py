@@ -23,6 +23,7 @@ from typing import Any
 
 from relab.base import processes
 from relab.base.enclosed import subfolder
+from relab.base.errors import NotFoundError
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.config.base import require
 from relab.lab.execute import entry as entries
@@ -99,7 +100,7 @@ class Queue:
                 break
         if len(found) != 1:
             what = f"{len(found)} entries: {', '.join(sorted(found)[:5])}" if found else "no entry"
-            raise LookupError(f"`{word}` means {what} of {self.folder}; `relab queue` lists them")
+            raise NotFoundError(f"`{word}` means {what} of {self.folder}; `relab queue` lists them")
         (item,) = found.values()
         allowed = tuple(states)
         require(item.state in allowed, f"{item.id[:8]} is {item.state}, but must be {' or '.join(allowed)} for that")

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.enclosed import own, subfolder
+from relab.base.errors import UserError
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.base.near import hint
-from relab.config.base import ConfigError, require
+from relab.config.base import require
 from relab.record import run_folder
 
 LEVELS = ("warning", "error")
@@ -83,7 +84,7 @@ class Watcher:
 
         try:
             report = examine(self.folders[name])
-        except (LookupError, OSError, RecordError, ConfigError):  # nothing there that could be read yet
+        except (UserError, OSError):  # nothing there that could be read yet
             return False
         step = max((run.view.last_step for run in report.runs), default=0)
         wanted = [found for found in report.main if {found.slug, found.severity} & set(self.stop_on)]

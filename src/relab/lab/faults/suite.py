@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import processes
+from relab.base.errors import NotFoundError
+from relab.config.base import ConfigError
 from relab.health.examine import Report, examine
 from relab.health.render import lead
 from relab.health.rule import SEVERITIES
@@ -91,13 +93,13 @@ def healthy_cases(envs: Sequence[str], seeds: Sequence[int]) -> list[Case]:
 
 
 def check(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> None:
-    """LookupError for a fault or an environment that is not there, before anything is trained."""
+    """An error for a fault or an environment that is not there, or seeds that repeat, before anything is trained."""
     for name, known, what in ((only, FAULTS, "fault"), (envs, BASE, "environment of the suite")):
         unknown = [each for each in name if each not in known]
         if unknown:
-            raise LookupError(f"there is no {what} {unknown[0]!r}; there are: {', '.join(known)}")
+            raise NotFoundError(f"there is no {what} {unknown[0]!r}; there are: {', '.join(known)}")
     if not seeds or len(set(seeds)) < len(seeds):
-        raise LookupError(f"seeds must be given and differ, but got {', '.join(map(str, seeds)) or 'none'}")
+        raise ConfigError(f"seeds must be given and differ, but got {', '.join(map(str, seeds)) or 'none'}")
 
 
 # ---- Making the runs

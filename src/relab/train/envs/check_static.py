@@ -6,12 +6,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from relab.base.errors import UserError
 from relab.record.spec import Spec
 from relab.train.envs.account import REDUCERS
 from relab.train.envs.base import Env
 
 
-class EnvError(AssertionError):
+class EnvError(UserError, AssertionError):
     """An environment breaks the contract: what must hold, what was found, and the probable cause."""
 
 

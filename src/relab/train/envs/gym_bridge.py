@@ -16,7 +16,9 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from relab.base import faults
 from relab.config import envs as configs
+from relab.config import registry
 from relab.config.base import ConfigError
 from relab.record.spec import Action, Spec
 from relab.train.kernels.rng import next_u64
@@ -58,7 +60,7 @@ def action_spec(space: spaces.Space, env_id: str) -> Action:
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
         low, high = (tuple(float(x) for x in bound.flat) for bound in (space.low, space.high))
         return Action("continuous", dim=len(low), low=low, high=high)
-    raise ValueError(
+    raise ConfigError(
         f"gym:{env_id} has the action space {space}, but only Discrete, MultiDiscrete, MultiBinary and a Box of"
         " floats can be used; put a gymnasium.ActionWrapper around it and register the result"
     )
@@ -77,7 +79,7 @@ def to_gym(space: spaces.Space, action: np.ndarray) -> Any:
 
 def obs_dim(space: spaces.Space, env_id: str) -> int:
     if not space.is_np_flattenable:
-        raise ValueError(
+        raise ConfigError(
             f"gym:{env_id} has the observation space {space}, which has no fixed number of floats; put a"
             " gymnasium.ObservationWrapper around it that makes a Box and register the result"
         )
@@ -92,8 +94,10 @@ class Gym:
         self.params = params = params or configs.Gym()
         self.id = params.name.removeprefix("gym:")
         if "render_mode" in params.kwargs:
-            raise ValueError("`env.kwargs` must not hold render_mode; rgb_array is used where the environment has it")
+            raise ConfigError("`env.kwargs` must not hold render_mode; rgb_array is used where the environment has it")
+        faults.note(params.name, registry.named_code("env", params.name))
         probe = self._make(render=False)
+        faults.note(params.name, type(probe.unwrapped).__module__)
         self.renders = "rgb_array" in probe.metadata.get("render_modes", [])
         self.space, self.obs_space = probe.action_space, probe.observation_space
         registered = gymnasium.spec(probe.unwrapped.spec.id).max_episode_steps  # type: ignore[union-attr]
@@ -111,6 +115,10 @@ class Gym:
         mode = {"render_mode": "rgb_array"} if render else {}
         try:
             return gymnasium.make(self.id, max_episode_steps=-1, disable_env_checker=True, **self.params.kwargs, **mode)
+        except TypeError as error:
+            if not self.params.kwargs:
+                raise
+            raise ConfigError(f"`env.kwargs` must be what the environment takes, but {error}") from error
         except (gymnasium.error.Error, ImportError) as error:
             raise ConfigError(f"`env=gym:{self.id}` must be an id that Gymnasium can make, but {error}") from error
 

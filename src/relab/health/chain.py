@@ -1,0 +1,108 @@
+"""Which finding explains which? Each stands at a place in the chain from a fault to what was concluded.
+
+A rule says with `about=` where its finding stands; what stands earlier explains what stands later in the same run,
+unless it began later. What is about the record, or about time and gates, stands apart: it explains nothing, and nothing
+in a run's learning explains it. The few cases that no order can express are declared with `explains=` and go first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relab.health.rule import Finding, Rule
+
+CHAIN = {  # place -> what is wrong there, in causal order
+    "fault": "something in the program, the data or the settings",
+    "numbers": "values that ran away",
+    "optimiser": "what moves the parameters: gradients, rates, learned coefficients",
+    "step": "how far an update goes",
+    "critic": "whether the critic or the world model is trained",
+    "belief": "what they expect",
+    "policy": "what the policy is told, and how it acts",
+    "return": "what it earns",
+    "choice": "which of its evaluations is quoted",
+}
+APART = {
+    "evidence": "the record: what can be concluded from it",
+    "operation": "time, cost, gates and schedules",
+}
+PLACES = CHAIN | APART
+ORDER = {place: number for number, place in enumerate(PLACES)}
+SEVERITIES = ("info", "warning", "error")
+CONFIDENCES = ("low", "medium", "high")
+
+
+def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
+    """Mark each symptom with its cause: a declared one, else that of a calibrated rule at the earliest place."""
+    declared = {rule.slug: rule.explains for rule in rules}
+    causes = sorted((f for f in findings if f.status == "fired" and _sure(f)), key=_first)
+    for symptom in findings:
+        fitting = [cause for cause in causes if _could_explain(cause, symptom, declared)]
+        fitting.sort(key=lambda cause: symptom.slug not in declared[cause.slug])
+        free = (cause.slug for cause in fitting if not _in_a_circle(cause, symptom, findings))
+        symptom.explained_by = symptom.explained_by or next(free, None)  # a rule may know the cause itself
+
+
+def _sure(found: Finding) -> bool:
+    """A remark of low confidence is no reason for anything."""
+    return found.severity != "info" or found.confidence != "low"
+
+
+def _first(found: Finding) -> tuple[Any, ...]:
+    return (found.severity == "info", ORDER[found.about], importance(found))
+
+
+def _could_explain(cause: Finding, symptom: Finding, declared: Mapping[str, Sequence[str]]) -> bool:
+    if cause is symptom or _began_later(cause, symptom) or cause.slug in declared[symptom.slug]:
+        return False
+    earlier = cause.about in CHAIN and symptom.about in CHAIN and ORDER[cause.about] < ORDER[symptom.about]
+    return earlier or symptom.slug in declared[cause.slug]
+
+
+def _began_later(cause: Finding, symptom: Finding) -> bool:
+    return cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset * 1.5 + 1
+
+
+def _in_a_circle(cause: Finding, symptom: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether the symptom already explains the cause, directly or through others: they must not hide each other."""
+    above = {f.slug: f.explained_by for f in findings}
+    slug: str | None = cause.slug
+    while slug is not None and slug != symptom.slug:
+        slug = above.get(slug)
+    return slug is not None
+
+
+def symptoms_of(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
+    """All that a finding explains in its run, directly or through others."""
+    mine = [f for f in findings if f.run == cause.run]
+    return [f for f in mine if f is not cause and _in_a_circle(f, cause, mine)]
+
+
+def importance(found: Finding) -> tuple[Any, ...]:
+    """Sort key among findings that do not explain each other: how bad, how sure, how early."""
+    severity = SEVERITIES.index(found.severity or "info")
+    onset = math.inf if found.onset is None else found.onset
+    return (found.footer, found.status != "fired", -severity, found.explained_by is not None,
+            -CONFIDENCES.index(found.confidence), onset)  # fmt: skip
+
+
+def ordered(findings: Sequence[Finding]) -> list[Finding]:
+    """Most important first; each cause stands right before its symptoms and counts as much as the worst of them."""
+    owner = {(f.run, f.slug): f for f in findings}
+    children: dict[int, list[Finding]] = {}
+    roots: list[Finding] = []
+    for found in findings:
+        cause = owner.get((found.run, found.explained_by or ""))
+        (roots if cause is None else children.setdefault(id(cause), [])).append(found)
+
+    def family(found: Finding) -> list[Finding]:
+        below = sorted(children.get(id(found), []), key=importance)
+        return [found, *(each for child in below for each in family(child))]
+
+    families = [family(root) for root in roots]
+    families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
+                                       len(members) == 1, importance(members[0])[4:]))  # fmt: skip
+    return [each for members in families for each in members]
