@@ -28,6 +28,7 @@ WEIGHTS = 1 << 28  # weights of an agent's networks: 1 GB, and four times as muc
 WIDTH = 1 << 16  # units of a layer; a thousand rows of them are computed at a time
 FEATURES = 1 << 20  # features of a linear agent
 BATCH = 1 << 26  # agent rows of an iteration
+REPLAY = 1 << 30  # transitions of a replay
 CHUNK = 1 << 20  # rows of one forward and backward pass
 EPISODES = 1_000_000  # episodes of an evaluation, all played side by side
 AGENTS = 1 << 16  # agents of a world

@@ -20,6 +20,7 @@ from relab.config.base import ConfigError
 
 # name -> (config class, module with init / act / update)
 ALGOS: dict[str, tuple[str, str]] = {
+    "dqn": ("relab.config.dqn:DQN", "relab.train.algos.dqn"),
     "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
     "tracking_ac": ("relab.config.tracking_ac:TrackingAC", "relab.train.algos.tracking_ac"),
 }

@@ -183,10 +183,10 @@ def one_huge(make_env: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def success_summed(episode_metrics: Callable[..., dict[str, float]]) -> Callable[..., dict[str, float]]:
     """The success of an iteration is the number of its successes, under the name of a rate."""
 
-    def summed(s: Any, traj: Any) -> dict[str, float]:
-        returns = np.concatenate([each.ret for each in traj.episodes])
-        good = returns >= LEVEL[s.agent.spec.env]
-        return episode_metrics(s, traj) | {"return/success": float(good.sum())}
+    def summed(ended: Any, spec: Any, *other: Any) -> dict[str, float]:
+        good = sum(int((each.ret >= LEVEL[spec.env]).sum()) for each in ended)
+        found = episode_metrics(ended, spec, *other)
+        return found | {"return/success": float(good)} if found else found
 
     return summed
 

@@ -20,10 +20,10 @@ from relab.config.ppo import PPO
 from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import ppo_metrics
+from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
 from relab.train.algos.ppo_metrics import Step
 from relab.train.contract import Counts, Setup, Stopwatch
-from relab.train.envs.account import TIME_LIMIT
 from relab.train.envs.base import Worlds
 from relab.train.kernels import blas
 from relab.train.kernels.crew import Crew
@@ -128,7 +128,7 @@ class State:
     total_steps: int
     lr: float
     counts: Counts = field(default_factory=Counts)
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=100))  # returns of the last 100 episodes
+    recent: deque[float] = field(default_factory=recent_returns)
 
     def to_tree(self) -> dict[str, Any]:
         """The state as a tree of arrays and plain numbers, for a checkpoint."""
@@ -253,29 +253,9 @@ def count(s: State) -> dict[str, float]:
     c.env_steps += traj.reward_TB.shape[0] * s.worlds.n
     found: dict[str, float] = {"data/env_steps": c.env_steps, "data/iteration": c.iteration}
     found |= {"data/alive": float(traj.alive_TB.mean()), "data/batch": int(traj.alive_TB.sum())}
-    if traj.episodes:
-        found |= episode_metrics(s, traj)
+    found |= episode_metrics(traj.episodes, s.agent.spec, c, s.recent)
     found["data/episodes"] = c.episodes
     return found
-
-
-def episode_metrics(s: State, traj: Trajectory) -> dict[str, float]:
-    ret, length = (np.concatenate([getattr(e, k) for e in traj.episodes]) for k in ("ret", "length"))
-    s.counts.episodes += len(ret)
-    s.recent.extend(ret.tolist())
-    found = {
-        "return/mean": ret.mean(),
-        "return/min": ret.min(),
-        "return/max": ret.max(),
-        "return/length": length.mean(),
-    }
-    found |= {"return/std": ret.std(), "return/mean_100": np.mean(s.recent), "return/episodes": len(ret)}
-    found["return/timeout"] = (np.concatenate([e.end for e in traj.episodes]) == TIME_LIMIT).mean()
-    if traj.episodes[0].success is not None:
-        found["return/success"] = np.concatenate([e.success for e in traj.episodes]).mean()
-    info = np.concatenate([e.info for e in traj.episodes], axis=1)
-    found |= {f"env/{c.name}": info[k].mean() for k, c in enumerate(s.agent.spec.channels)}
-    return {name: float(x) for name, x in found.items()}
 
 
 def judge(s: State) -> tuple[Batch, dict[str, float]]:

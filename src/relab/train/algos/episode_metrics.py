@@ -1,0 +1,37 @@
+"""What did the episodes of an iteration earn? The return/* and env/* metrics, for any algorithm."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from relab.record.spec import Spec
+from relab.train.contract import Counts
+from relab.train.envs.account import TIME_LIMIT
+from relab.train.envs.base import Episodes
+
+LAST = 100  # episodes behind return/mean_100
+
+
+def recent_returns() -> deque[float]:
+    return deque(maxlen=LAST)
+
+
+def episode_metrics(ended: Sequence[Episodes], spec: Spec, counts: Counts, recent: deque[float]) -> dict[str, float]:
+    """Of the episodes of one iteration, which are counted and join the recent ones; empty where none ended."""
+    if not ended:
+        return {}
+    ret, length = (np.concatenate([getattr(e, k) for e in ended]) for k in ("ret", "length"))
+    counts.episodes += len(ret)
+    recent.extend(ret.tolist())
+    found = {"return/mean": ret.mean(), "return/min": ret.min(), "return/max": ret.max(),
+             "return/length": length.mean(), "return/std": ret.std(), "return/mean_100": np.mean(recent),
+             "return/episodes": len(ret)}  # fmt: skip
+    found["return/timeout"] = (np.concatenate([e.end for e in ended]) == TIME_LIMIT).mean()
+    if ended[0].success is not None:
+        found["return/success"] = np.concatenate([e.success for e in ended if e.success is not None]).mean()
+    info = np.concatenate([e.info for e in ended], axis=1)
+    found |= {f"env/{channel.name}": info[k].mean() for k, channel in enumerate(spec.channels)}
+    return {name: float(x) for name, x in found.items()}

@@ -1,0 +1,102 @@
+"""How does a replay method gather its data? All worlds act one step at a time, and every step goes into the replay.
+
+The successor of a step is what the agent saw after it: where an episode ended, the observation before the reset.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from relab.base.streams import world_seeds
+from relab.train import rollout
+from relab.train.algos.episode_metrics import episode_metrics, recent_returns
+from relab.train.contract import Counts, Setup
+from relab.train.envs.base import Episodes, Worlds
+from relab.train.kernels.rng import mix
+from relab.train.replay import Fields, Replay
+from relab.train.rollout import Policy
+
+NO_MEMORY = np.zeros((0, 0), np.float32)
+
+
+def transition_fields(obs_dim: int, action: np.ndarray) -> Fields:
+    """One step of one agent; `action` is a row as the policy draws it."""
+    return {"obs": ((obs_dim,), np.float32), "action": (action.shape[1:], action.dtype), "reward": ((), np.float32),
+            "terminated": ((), bool), "truncated": ((), bool), "alive": ((), bool),
+            "next_obs": ((obs_dim,), np.float32)}  # fmt: skip
+
+
+@dataclass
+class Gathering:
+    """Worlds that act for a replay, and what they have earned."""
+
+    worlds: Worlds
+    replay: Replay
+    rng_B: np.ndarray  # a stream of actions for each row
+    recent: deque[float] = field(default_factory=recent_returns)
+    ended: list[Episodes] = field(default_factory=list)  # in this iteration
+    alive: int = 0  # agent steps of this iteration
+
+    @classmethod
+    def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray) -> Gathering:
+        spec = setup.env.spec
+        worlds = Worlds(setup.env, envs)
+        worlds.reset(world_seeds(setup.seed, "env", envs))
+        rows = envs * spec.agents
+        replay = setup.data.replay("replay", transition_fields(spec.obs_dim, action), capacity, rows)
+        return cls(worlds, replay, mix(world_seeds(setup.seed, "action", rows)))
+
+    def step(self, policy: Policy, counts: Counts) -> None:
+        """One step of all worlds."""
+        worlds, rows = self.worlds, self.rng_B.size
+        slot = self.replay.ring[self.replay.count % self.replay.slots]
+        slot["obs"], slot["alive"] = worlds.obs.reshape(rows, -1), worlds.alive.reshape(rows)
+        living = int(slot["alive"].sum())
+        acted = policy.act(slot["obs"], NO_MEMORY, self.rng_B)
+        slot["action"] = acted.action
+        step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
+        slot["reward"], slot["next_obs"] = step.reward.reshape(rows), step.obs.reshape(rows, -1)
+        slot["terminated"], slot["truncated"] = step.terminated.reshape(rows), step.truncated.reshape(rows)
+        if step.episodes is not None:
+            over = slot["terminated"] | slot["truncated"]
+            slot["next_obs"][over] = step.final_obs.reshape(rows, -1)[over]
+            self.ended.append(step.episodes)
+        self.replay.count += 1
+        self.alive += living
+        counts.agent_steps += living
+        counts.env_steps += worlds.n
+
+    def metrics(self, counts: Counts, steps: int) -> dict[str, float]:
+        """Of the last `steps` steps, which are over; EnvError for what is no number among them."""
+        replay, spec = self.replay, self.worlds.env.spec
+        last = replay.ring[np.arange(max(replay.count - steps, replay.oldest), replay.count) % replay.slots]
+        for what, values in (("observation", last["next_obs"]), ("reward", last["reward"][..., None])):
+            rollout.check_finite(spec, what, values, last["alive"])
+        counts.iteration += 1
+        found = episode_metrics(self.ended, spec, counts, self.recent)
+        rewards = last["reward"][last["alive"]]
+        if rewards.size:
+            found |= {f"data/reward_{name}": getattr(rewards, name)() for name in ("mean", "std", "min", "max")}
+        found["data/alive"] = last["alive"].mean()
+        found |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
+                  "data/episodes": counts.episodes, "data/updates": counts.updates,
+                  "data/replay_size": len(replay)}  # fmt: skip
+        self.ended, self.alive = [], 0
+        return {name: float(x) for name, x in found.items()}
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}
+
+    def load(self, tree: dict[str, Any]) -> None:
+        self.worlds.restore(tree["worlds"])
+        self.rng_B = tree["rng"].copy()
+        self.recent.extend(tree["recent"])
+
+
+def due(counts: Counts, starts: int, ratio: float) -> int:
+    """Updates that are due now: `ratio` for each agent step since learning started."""
+    return max(0, int((counts.agent_steps - starts) * ratio) - counts.updates) if counts.agent_steps >= starts else 0
