@@ -1,0 +1,101 @@
+"""What does a page say besides its runs' own numbers? What examine found, how configs compare, what may come next."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from relab.advise.tried import Tried
+from relab.base import faults
+from relab.base.jsonl import RecordError
+from relab.comparison import build, pairs
+from relab.comparison.task import Options
+from relab.formats.read.find import find
+from relab.formats.read.hints import Hints
+from relab.health.examine import Report, examine
+from relab.report import comparison_page
+from relab.runs import grouping, together
+from relab.runs.together import Together
+
+Facts = dict[str, Any]  # keywords of sections.build
+Earlier = Callable[[], Sequence[Tried]]  # what was tried before; asked only where something is proposed
+
+
+def nothing_tried() -> Sequence[Tried]:
+    return ()
+
+
+def content(
+    folders: Sequence[Path],
+    runs: Together | None = None,
+    against: Path | None = None,
+    hints: Callable[[Path], Hints | None] = lambda path: None,
+    earlier: Earlier = nothing_tried,
+) -> Facts:
+    """What examine found below each path, and, where there are several configs, how they compare."""
+    found = merged([examined(folder, against, hints(folder), earlier) for folder in folders])
+    runs = runs or together.below(folders)  # what could not be read is in what was examined
+    groups = grouping.grouped(runs.runs)
+    if len(groups) > 1:
+        compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
+        found["more"] = comparison_page.sections(compared)
+    return found | {"groups": groups}
+
+
+def merged(parts: Sequence[Facts]) -> Facts:
+    """What was found below several paths, as if it had been one; a proposal is for one path."""
+    if len(parts) == 1:
+        return parts[0]
+    if any(part["findings"] is None for part in parts):
+        return {"findings": None}
+    lists = {key: [x for part in parts for x in part[key]] for key in ("findings", "limits", "not_checked")}
+    return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
+
+
+def examined(
+    folder: Path, against: Path | None = None, hints: Hints | None = None, earlier: Earlier = nothing_tried
+) -> Facts:
+    """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
+    try:
+        found = examine(folder, against, hints=hints)
+    except Exception as error:  # a rule that fails is no reason to have no report
+        if not (isinstance(error, RecordError) and not any(find(folder))):  # else whoever makes the page says it
+            lacks("findings", error)
+        return {"findings": None}
+    return {
+        "findings": [f.to_json() for f in found.findings if not f.footer],
+        "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
+        "not_checked": [gone.to_json() for gone in found.not_checked],
+        "muted": found.muted,
+        "proposal": proposed(found, folder, earlier),
+    }
+
+
+def proposed(found: Report, folder: Path, earlier: Earlier) -> str:
+    """What `relab next` would print; empty where it has nothing, or cannot say."""
+    from relab.advise import propose, render
+
+    try:
+        return render.text(propose(found, folder, earlier()))
+    except Exception as error:  # a page without a proposal is better than none
+        lacks("proposal", error)
+        return ""
+
+
+def lacks(what: str, error: Exception) -> None:
+    print(f"relab: the page has no {what}: {faults.reason(error)}", file=sys.stderr)
+
+
+def place(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
+    """Folder and stem of the pages. Into relab's folders; beside nobody else's logs, but here, under their name."""
+    if out is not None:
+        return out.parent, out.stem
+    path = paths[0]
+    if len(paths) > 1:
+        return Path(), f"{path.resolve().stem}-and-{len(paths) - 1}-more-report"
+    ours = any((path / name).is_file() for name in ("experiment.yaml", "sweep.yaml"))
+    if ours or (path.is_dir() and all(source.format == "relab" for source in find(path))):
+        return path, "report"
+    return Path(), f"{path.resolve().stem}-report"
