@@ -9,7 +9,7 @@ from pathlib import Path
 from relab.health.examine import examine
 from relab.health.render import WIDTH, lead, text
 from relab.health.rule import Finding
-from where import FIXTURES, histories
+from where import fixtures, histories
 
 
 def csv(folder: Path, name: str, header: str, *rows: str) -> None:
@@ -27,7 +27,7 @@ def test_what_was_not_checked_is_said_once_for_all_runs(tmp_path):
 
 
 def test_verbose_cuts_no_line():
-    report = examine(FIXTURES / "optuna")
+    report = examine(fixtures() / "optuna")
     assert any(line.endswith("...") and len(line) == WIDTH for line in text(report).splitlines())
     shown = text(report, verbose=True).splitlines()
     assert not [line for line in shown if line.endswith("...")]
@@ -57,19 +57,19 @@ def test_evaluations_without_their_episodes_are_not_called_training(tmp_path):
 
 
 def test_values_without_numbers_leave_no_gap():
-    shown = text(examine(FIXTURES / "loop"))
+    shown = text(examine(fixtures() / "loop"))
     assert "algo.ent_coef: 0.01 -> 0.1" in shown
     assert "None" not in shown
 
 
 def test_settings_that_tell_groups_apart_are_short():
-    shown = text(examine(FIXTURES / "optuna"))
+    shown = text(examine(fixtures() / "optuna"))
     assert re.search(r"lr 0\.\d{4,10}[,\s]", shown)
     assert not re.search(r"lr 0\.\d{11}", shown)
 
 
 def test_trials_without_seeds_and_returns_are_counted():
-    assert "2 runs: no return logged" in text(examine(FIXTURES / "optuna"))
+    assert "2 runs: no return logged" in text(examine(fixtures() / "optuna"))
 
 
 def test_a_loud_symptom_comes_before_a_quiet_finding_and_after_its_cause():
