@@ -94,6 +94,7 @@ class Rule:
     fallback: tuple[Change, ...] = ()  # the first that changes anything, where no better value is known
     sets_back: bool = False  # mended by the parent's values of the settings that its evidence names
     from_start: bool = False  # mended from the checkpoint that the run began with
+    names: tuple[str, ...] = ()  # planted faults (`relab faults --list`) whose cause it names
     compared: bool = True  # False: it is its own whether or not the reference shows it too
 
     @property
@@ -121,12 +122,14 @@ def rule(
     sets_back: bool = False,
     from_start: bool = False,
     compared: bool = True,
+    names: Sequence[str] = (),
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
     """Declare a check under its id and slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
         made = Rule(id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
-                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, compared)  # fmt: skip
+                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, tuple(names),
+                    compared)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

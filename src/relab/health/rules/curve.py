@@ -69,6 +69,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     least=SHORT,
     explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
+    names=("advantage-sign",),
 )
 def worse_than_random(view: View) -> Finding | None:
     """

@@ -24,6 +24,7 @@ OWN_RULE = {"policy/kl"}  # negative-kl says more about it
     explains=("diverged", "run-incomplete", "rate-out-of-range"),
     mends=SMALLER_STEPS,
     fallback=(MUCH_SLOWER,),
+    names=("nan-observation",),
 )
 def non_finite(view: View) -> Finding | None:
     """
@@ -64,7 +65,15 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     return not (stays or np.isinf(values[bad]).any())
 
 
-@rule("C1", "rate-out-of-range", about="evidence", algos=(), severity="error", explains=("untrusted-best",))
+@rule(
+    "C1",
+    "rate-out-of-range",
+    about="evidence",
+    algos=(),
+    severity="error",
+    explains=("untrusted-best",),
+    names=("success-summed",),
+)
 def rate_out_of_range(view: View) -> Finding | None:
     """
     What: a metric lies outside of its legal range in the glossary, e.g. a success rate above 1.
@@ -119,7 +128,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     return None
 
 
-@rule("C14", "value-above-bound", about="belief", algos=(), severity="warning")
+@rule("C14", "value-above-bound", about="belief", algos=(), severity="warning", names=("no-termination-mask",))
 def value_above_bound(view: View) -> Finding | None:
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.

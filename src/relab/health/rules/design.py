@@ -138,6 +138,7 @@ def peak_selection(view: View) -> Finding | None:
     algos=(),
     fallback=(at_least("eval.episodes", TRUSTED_N, "the least that a best checkpoint should be chosen on"),),
     compared=False,
+    names=("best-in-training",),
 )
 def untrusted_best(view: View) -> Finding | None:
     """
@@ -176,7 +177,9 @@ def _illegal(metric: str, value: float) -> str:
     return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
-@rule("F25", "truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT)
+@rule(
+    "F25", "truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT, names=("cut-as-end",)
+)
 def truncation_as_termination(view: View) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets

@@ -33,6 +33,7 @@ BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
     needs=("data/advantage_td", "data/advantage_td_next"),
     algos=("ppo", "a2c"),
     severity="warning",
+    names=("advantage-sign", "gae-shifted"),
 )
 def advantage_misaligned(view: View) -> Finding | None:
     """
@@ -61,7 +62,15 @@ def advantage_misaligned(view: View) -> Finding | None:
                    [lead.evidence("> 0.2")], confidence="high")  # fmt: skip
 
 
-@rule("C14", "value-beyond-end", about="fault", needs=("value/after_end",), algos=BOOTSTRAPS, severity="warning")
+@rule(
+    "C14",
+    "value-beyond-end",
+    about="fault",
+    needs=("value/after_end",),
+    algos=BOOTSTRAPS,
+    severity="warning",
+    names=("no-termination-mask",),
+)
 def value_beyond_end(view: View) -> Finding | None:
     """
     What: the targets expect something after a terminated episode: the successor's value there is not 0.
@@ -80,7 +89,13 @@ def value_beyond_end(view: View) -> Finding | None:
 
 
 @rule(
-    "A1", "ratio-always-one", about="fault", needs=("policy/kl", "optim/step_rms"), algos=("ppo",), severity="warning"
+    "A1",
+    "ratio-always-one",
+    about="fault",
+    needs=("policy/kl", "optim/step_rms"),
+    algos=("ppo",),
+    severity="warning",
+    names=("ratio-always-one",),
 )
 def ratio_always_one(view: View) -> Finding | None:
     """
@@ -111,7 +126,8 @@ def ratio_always_one(view: View) -> Finding | None:
     needs=("value/loss", "data/advantage_mean", "data/advantage_std"),
     algos=("ppo",),
     severity="warning",
-    explains=("critic-not-learning",),  # nearer than whatever holds the policy too
+    explains=("critic-not-learning",),  # nearer than whatever holds the policy too,
+    names=("critic-frozen",),
 )
 def critic_frozen(view: View) -> Finding | None:
     """
@@ -147,6 +163,7 @@ def critic_frozen(view: View) -> Finding | None:
     needs=("data/reward_max", "data/reward_min"),
     algos=(),
     severity="warning",
+    names=("reward-times-1000",),
 )
 def reward_out_of_scale(view: View) -> Finding | None:
     """
@@ -173,7 +190,14 @@ def reward_out_of_scale(view: View) -> Finding | None:
 
 
 @rule(
-    "A13", "observation-out-of-scale", about="fault", needs=("data/obs_max",), algos=(), severity="warning", least=SHORT
+    "A13",
+    "observation-out-of-scale",
+    about="fault",
+    needs=("data/obs_max",),
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    names=("one-huge-observation",),
 )
 def observation_out_of_scale(view: View) -> Finding | None:
     """
@@ -193,7 +217,15 @@ def observation_out_of_scale(view: View) -> Finding | None:
 # ---- Data, resumes, seeds
 
 
-@rule("A4", "stale-data", about="fault", needs=("policy/kl_start",), algos=("ppo",), severity="warning")
+@rule(
+    "A4",
+    "stale-data",
+    about="fault",
+    needs=("policy/kl_start",),
+    algos=("ppo",),
+    severity="warning",
+    names=("stale-data",),
+)
 def stale_data(view: View) -> Finding | None:
     """
     What: before the first step of an iteration the policy already differs from the one that acted (KL above 1e-5), in
@@ -210,7 +242,14 @@ def stale_data(view: View) -> Finding | None:
                    start.first_above(1e-5), [start.evidence("> 1e-5")], confidence="high")  # fmt: skip
 
 
-@rule("F16", "resume-lost-state", about="fault", algos=(), severity="warning")
+@rule(
+    "F16",
+    "resume-lost-state",
+    about="fault",
+    algos=(),
+    severity="warning",
+    names=("resume-forgets-optimiser", "resume-forgets-scales"),
+)
 def resume_lost_state(view: View) -> Finding | None:
     """
     What: a count that only grows starts anew: steps in the optimiser's memory, rows behind a running scale.
@@ -233,7 +272,14 @@ def resume_lost_state(view: View) -> Finding | None:
     return None
 
 
-@rule("F17", "evaluation-on-training-seeds", about="evidence", algos=(), severity="warning")
+@rule(
+    "F17",
+    "evaluation-on-training-seeds",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    names=("evaluated-on-training-streams",),
+)
 def evaluation_on_training_seeds(view: View) -> Finding | None:
     """
     What: evaluation episodes begin with the seeds that the training worlds began with.
@@ -261,7 +307,15 @@ def _begun(row: dict[str, Any]) -> set[int]:
     return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < 2**64}
 
 
-@rule("F1", "duplicated-seeds", about="evidence", algos=(), severity="warning", scope="folder")
+@rule(
+    "F1",
+    "duplicated-seeds",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    scope="folder",
+    names=("seeds-duplicated",),
+)
 def duplicated_seeds(groups: list[Group]) -> Finding | None:
     """
     What: runs with different seeds are the same run: every metric of training equals in every row.

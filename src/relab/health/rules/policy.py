@@ -35,6 +35,7 @@ BASE = ("policy/kl", "policy/clip_share")
     least=SHORT,
     mends=SMALLER_STEPS,
     fallback=(MUCH_SLOWER,),
+    names=("lr-times-100",),
 )
 def diverged(view: View) -> Finding | None:
     """
@@ -76,6 +77,7 @@ def _slower(view: View, factor: float) -> list[object]:
     least=SHORT,
     mends=SMALLER_STEPS,
     fallback=(SLOWER,),
+    names=("lr-times-100",),
 )
 def update_too_large(view: View) -> Finding | None:
     """
@@ -144,6 +146,7 @@ def negative_kl(view: View) -> Finding | None:
     severity="warning",
     least=SHORT,
     mends=LARGER_STEPS,
+    names=("lr-over-1000",),
 )
 def frozen_parameters(view: View) -> Finding | None:
     """
@@ -170,6 +173,7 @@ def frozen_parameters(view: View) -> Finding | None:
     least=SHORT,
     mends=LARGER_STEPS,
     fallback=(scaled("algo.lr", 10),),
+    names=("lr-over-1000",),
 )
 def policy_not_moving(view: View) -> Finding | None:
     """
@@ -234,6 +238,7 @@ def _fell(view: View) -> bool:
     least=SHORT,
     mends={"algo.ent_coef": UP, "algo.lr": DOWN},
     fallback=(SLOWER,),
+    names=("entropy-punished",),
 )
 def entropy_collapse(view: View) -> Finding | None:
     """
@@ -304,6 +309,7 @@ def no_policy_signal(view: View) -> Finding | None:
     least=SHORT,
     mends={"algo.ent_coef": DOWN, "algo.log_std_max": DOWN},
     fallback=(SMALLER_BONUS,),
+    names=("entropy-bonus-times-12",),
 )
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
@@ -336,6 +342,7 @@ def std_exceeds_action_range(view: View) -> Finding | None:
     explains=("std-exceeds-action-range",),
     mends={"algo.ent_coef": DOWN},
     fallback=(SMALLER_BONUS,),
+    names=("entropy-bonus-times-12",),
 )
 def entropy_runaway(view: View) -> Finding | None:
     """
@@ -371,6 +378,7 @@ def entropy_runaway(view: View) -> Finding | None:
     explains=("frozen-parameters",),
     mends={"algo.max_grad_norm": UP},
     fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
+    names=("reward-times-1000", "gradient-clip-1e-6"),
 )
 def gradient_always_clipped(view: View) -> Finding | None:
     """

@@ -135,7 +135,15 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-@rule("F9", "coupled-random-streams", about="evidence", algos=(), severity="warning", scope="folder")
+@rule(
+    "F9",
+    "coupled-random-streams",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    scope="folder",
+    names=("arms-begin-apart", "draws-coupled"),
+)
 def coupled_random_streams(groups: list[Group]) -> Finding | None:
     """
     What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init;

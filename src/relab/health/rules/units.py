@@ -56,7 +56,14 @@ def _number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-@rule("A9", "entropy-punished", about="fault", algos=(*ON_POLICY, "dreamer"), severity="warning")
+@rule(
+    "A9",
+    "entropy-punished",
+    about="fault",
+    algos=(*ON_POLICY, "dreamer"),
+    severity="warning",
+    names=("entropy-punished",),
+)
 def entropy_punished(view: View) -> Finding | None:
     """
     What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as
@@ -103,6 +110,7 @@ def _entropy_coef(view: View) -> float:
     algos=("ppo",),
     severity="warning",
     least=SHORT,
+    names=("targets-not-detached",),
 )
 def targets_not_detached(view: View) -> Finding | None:
     """

@@ -29,7 +29,7 @@ COUNT_WORDS = {"n", "num", "number", "of", "no"}
 # ---- Frozen, capped, pinned
 
 
-@rule("B6", "metric-frozen-at-init", about="optimiser", algos=(), severity="warning")
+@rule("B6", "metric-frozen-at-init", about="optimiser", algos=(), severity="warning", names=("lr-over-1000",))
 def metric_frozen_at_init(view: View) -> Finding | None:
     """
     What: the size of the parameters is within 1 % of its first value after more than 10 % of the budget, and all

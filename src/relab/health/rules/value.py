@@ -25,6 +25,7 @@ ALIKE = 0.01  # spread of targets over their size under which they are one numbe
     explains=("advantage-off-centre",),
     mends={"algo.value_coef": UP},
     fallback=(SCALED_REWARDS,),
+    names=("critic-frozen", "targets-not-detached"),
 )
 def critic_not_learning(view: View) -> Finding | None:
     """
