@@ -21,7 +21,7 @@ def make(slug, answer, **options):
         return answer(view)
 
     check.__doc__ = DOC
-    return Rule("X1", slug, check, options.pop("about", "evidence"), **options)
+    return Rule(slug, check, options.pop("about", "evidence"), **options)
 
 
 def view(name="run", reference=None, **columns):
@@ -41,7 +41,7 @@ def test_parts_are_read_in_any_layout():
 def test_a_rule_without_reasons_is_refused():
     with pytest.raises(ValueError, match=r"lacks \['Known problems'"):
 
-        @rule("X9", "no-reasons", about="fault")
+        @rule("no-reasons", about="fault")
         def check(view):
             """What: a. Why: b."""
 
@@ -50,7 +50,7 @@ def test_a_rule_without_reasons_is_refused():
 
 def test_a_rule_that_stands_nowhere_in_the_chain_is_refused():
     with pytest.raises(ValueError, match=r"must say what it is about, one of fault, numbers,.* but says 'colour'"):
-        rule("X9", "nowhere", about="colour")(make("", high).check)
+        rule("nowhere", about="colour")(make("", high).check)
     assert "nowhere" not in RULES
 
 
@@ -97,7 +97,7 @@ def test_an_installed_package_adds_rules_by_an_entry_point(monkeypatch):
 
     class Point:
         def load(self):
-            rule("X8", "of-a-plug-in", about="return")(make("", high).check)
+            rule("of-a-plug-in", about="return")(make("", high).check)
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()] if group == "relab.rules" else [])
     rules.load_plugins.cache_clear()

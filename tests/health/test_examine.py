@@ -21,7 +21,7 @@ from relab.record.state import state_of
 
 ROOT = Path(__file__).resolve().parent / "histories"
 HEALTHY, FAULTY = ROOT / "healthy", ROOT / "faulty"
-KEYS = {"rule", "slug", "severity", "status", "run", "message", "onset", "evidence", "reference", "meaning",
+KEYS = {"slug", "severity", "status", "run", "message", "onset", "evidence", "reference", "meaning",
         "refuted_by", "try", "confidence", "explained_by"}  # fmt: skip
 
 
@@ -127,7 +127,9 @@ def test_a_healthy_reference_gives_its_value():
 
 
 def test_the_parent_is_the_reference_even_when_only_the_child_is_given():
-    (found,) = [f for f in examine(FAULTY / "unmentioned-config-change" / "child").main if f.rule == "F5"]
+    (found,) = [
+        f for f in examine(FAULTY / "unmentioned-config-change" / "child").main if f.slug == "unmentioned-config-change"
+    ]
     assert found.suggest == [{"key": "algo.ent_coef", "from": 0.12, "to": 0.0}]
 
 
@@ -245,7 +247,7 @@ def test_examine_loads_neither_torch_nor_numba():
     ("word", "told"),
     [
         ("update-too-large", "Refuted by:"),
-        ("a1", "update-too-large (rule A1"),
+        ("UPDATE-too-large", "update-too-large (rule, warning)"),
         ("policy/kl", "k3 estimator"),
         ("cartpole", "Balance a pole"),
         ("ent_coef", "algo.ent_coef (setting of PPO"),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import where
 from relab.health import rule as rules
 from relab.health.examine import examine
 
@@ -79,3 +81,11 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
 )
 def test_the_cause_comes_first(slug, cause):
     assert examine(ROOT / "faulty" / slug).main[0].slug == cause
+
+
+def test_what_no_rule_decides_is_decided_where_the_page_says():
+    source = Path(rules.__file__).resolve().parents[1]
+    page = (where.ROOT / "docs" / "health.md").read_text(encoding="utf-8").partition("## What no rule decides")[2]
+    places = re.findall(r"\(`([\w/]+\.py)`\)", page)
+    assert len(places) >= 5
+    assert [name for name in places if not (source / name).exists()] == []

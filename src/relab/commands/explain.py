@@ -56,7 +56,7 @@ def rule_words() -> Words:
     from relab.health.rule import all_rules
 
     rules = all_rules().values()
-    return [(key.lower(), partial(about_rule, rule)) for rule in rules for key in (rule.slug, rule.id)]
+    return [(rule.slug.lower(), partial(about_rule, rule)) for rule in rules]
 
 
 def about_rule(rule: Any) -> str:
@@ -68,7 +68,7 @@ def about_rule(rule: Any) -> str:
     mended = told(rule.mends, rule.fallback)
     more = [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
     place = f"Place: {rule.about} ({PLACES[rule.about]})"
-    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *parts, place, *more])
+    return "\n".join([f"{rule.slug} (rule, {rule.severity})", *parts, place, *more])
 
 
 def glossary_words() -> Words:

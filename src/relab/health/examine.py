@@ -19,7 +19,7 @@ from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
 from relab.record.state import group_key, state_of
 
-SCHEMA = 1
+SCHEMA = 2  # 1 named rules by an id besides the slug
 CLEARLY = 3.0  # standard errors
 
 
@@ -109,11 +109,11 @@ def examine_loaded(
 
 def _views(found: find.Found, report: Report) -> list[View]:
     for source, why in found.broken:
-        report.not_checked.append(engine.NotChecked("!", "!", source.name, why))
-    report.not_checked += [engine.NotChecked("?", "?", gone.where, gone.why) for gone in found.unread]
+        report.not_checked.append(engine.NotChecked("!", source.name, why))
+    report.not_checked += [engine.NotChecked("?", gone.where, gone.why) for gone in found.unread]
     for run in found.runs:
         said = [p for p in run.history.problems if "is missing" not in p.message]
-        report.not_checked += [engine.NotChecked("*", "*", run.name, _told(p)) for p in said]
+        report.not_checked += [engine.NotChecked("*", run.name, _told(p)) for p in said]
     return [View(run.history, run.name, state=state_of(run.history)) for run in found.runs]
 
 

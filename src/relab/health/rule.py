@@ -50,7 +50,6 @@ class Finding:
     suggest: list[Any] = field(default_factory=list)  # {key, from, to} or text; empty: the rule's Try
     confidence: str = "medium"
     severity: str | None = None  # None: the rule's own
-    rule: str = ""
     slug: str = ""
     run: str | None = None
     group: str | None = None
@@ -67,7 +66,7 @@ class Finding:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
         onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
         return {
-            "rule": self.rule, "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
+            "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
             "reference": self.reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
@@ -78,7 +77,6 @@ class Finding:
 class Rule:
     """A check and what must be there for it."""
 
-    id: str  # as in the catalogue of rules
     slug: str  # what users see
     check: Callable[[Any], Finding | None]
     about: str  # its place in the chain from a fault to what was concluded (chain.PLACES)
@@ -106,7 +104,6 @@ RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
 
 
 def rule(
-    id: str,
     slug: str,
     about: str,
     needs: Sequence[str] = (),
@@ -124,10 +121,10 @@ def rule(
     compared: bool = True,
     names: Sequence[str] = (),
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
-    """Declare a check under its id and slug; a slug can be declared once."""
+    """Declare a check under its slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
+        made = Rule(slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
                     tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, tuple(names),
                     compared)  # fmt: skip
         if about not in PLACES:

@@ -1,4 +1,4 @@
-"""Does the program do what the algorithm says? Marks that are exact in a sound run (groups A to F)."""
+"""Does the program do what the algorithm says? Marks that are exact in a sound run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
 
 
 @rule(
-    "A12",
     "advantage-misaligned",
     about="fault",
     needs=("data/advantage_td", "data/advantage_td_next"),
@@ -63,7 +62,6 @@ def advantage_misaligned(view: View) -> Finding | None:
 
 
 @rule(
-    "C14",
     "value-beyond-end",
     about="fault",
     needs=("value/after_end",),
@@ -89,7 +87,6 @@ def value_beyond_end(view: View) -> Finding | None:
 
 
 @rule(
-    "A1",
     "ratio-always-one",
     about="fault",
     needs=("policy/kl", "optim/step_rms"),
@@ -120,7 +117,6 @@ def ratio_always_one(view: View) -> Finding | None:
 
 
 @rule(
-    "A11",
     "critic-frozen",
     about="critic",
     needs=("value/loss", "data/advantage_mean", "data/advantage_std"),
@@ -157,7 +153,6 @@ def critic_frozen(view: View) -> Finding | None:
 
 
 @rule(
-    "A13",
     "reward-out-of-scale",
     about="fault",
     needs=("data/reward_max", "data/reward_min"),
@@ -190,7 +185,6 @@ def reward_out_of_scale(view: View) -> Finding | None:
 
 
 @rule(
-    "A13",
     "observation-out-of-scale",
     about="fault",
     needs=("data/obs_max",),
@@ -218,7 +212,6 @@ def observation_out_of_scale(view: View) -> Finding | None:
 
 
 @rule(
-    "A4",
     "stale-data",
     about="fault",
     needs=("policy/kl_start",),
@@ -243,7 +236,6 @@ def stale_data(view: View) -> Finding | None:
 
 
 @rule(
-    "F16",
     "resume-lost-state",
     about="fault",
     algos=(),
@@ -273,7 +265,6 @@ def resume_lost_state(view: View) -> Finding | None:
 
 
 @rule(
-    "F17",
     "evaluation-on-training-seeds",
     about="evidence",
     algos=(),
@@ -308,7 +299,6 @@ def _begun(row: dict[str, Any]) -> set[int]:
 
 
 @rule(
-    "F1",
     "duplicated-seeds",
     about="evidence",
     algos=(),
@@ -338,7 +328,7 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
     return None
 
 
-@rule("F28", "same-seed-differs", about="evidence", algos=(), scope="folder")
+@rule("same-seed-differs", about="evidence", algos=(), scope="folder")
 def same_seed_differs(groups: list[Group]) -> Finding | None:
     """
     What: two runs of one config and one seed differ at a step that both have, by more than rounding.

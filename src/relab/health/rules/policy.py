@@ -1,4 +1,4 @@
-"""Are the policy's updates healthy? Size, direction and noise of what PPO does to the policy (group A)."""
+"""Are the policy's updates healthy? Size, direction and noise of what PPO does to the policy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ BASE = ("policy/kl", "policy/clip_share")
 
 
 @rule(
-    "A6",
     "diverged",
     about="numbers",
     needs=BASE,
@@ -69,7 +68,6 @@ def _slower(view: View, factor: float) -> list[object]:
 
 
 @rule(
-    "A1",
     "update-too-large",
     about="optimiser",
     needs=("policy/kl",),
@@ -97,7 +95,6 @@ def update_too_large(view: View) -> Finding | None:
 
 
 @rule(
-    "A5",
     "clip-share-high",
     about="step",
     needs=("policy/clip_share",),
@@ -120,7 +117,7 @@ def clip_share_high(view: View) -> Finding | None:
                    [share.evidence("median of the second half > 0.4")], _slower(view, 3))  # fmt: skip
 
 
-@rule("A4", "negative-kl", about="fault", needs=("policy/kl",), severity="warning")
+@rule("negative-kl", about="fault", needs=("policy/kl",), severity="warning")
 def negative_kl(view: View) -> Finding | None:
     """
     What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
@@ -138,7 +135,6 @@ def negative_kl(view: View) -> Finding | None:
 
 
 @rule(
-    "A15",
     "frozen-parameters",
     about="optimiser",
     needs=("optim/step_rms", "optim/lr"),
@@ -165,7 +161,6 @@ def frozen_parameters(view: View) -> Finding | None:
 
 
 @rule(
-    "A3",
     "policy-not-moving",
     about="step",
     needs=BASE,
@@ -229,7 +224,6 @@ def _fell(view: View) -> bool:
 
 
 @rule(
-    "A7",
     "entropy-collapse",
     about="policy",
     kind="discrete",
@@ -268,7 +262,6 @@ def _kept(view: View, best: Evaluation, last: Evaluation) -> bool:
 
 
 @rule(
-    "A7",
     "no-policy-signal",
     about="policy",
     kind="discrete",
@@ -300,7 +293,6 @@ def no_policy_signal(view: View) -> Finding | None:
 
 
 @rule(
-    "A8",
     "std-exceeds-action-range",
     about="policy",
     kind="continuous",
@@ -332,7 +324,6 @@ def std_exceeds_action_range(view: View) -> Finding | None:
 
 
 @rule(
-    "A9",
     "entropy-runaway",
     about="policy",
     needs=("policy/entropy",),
@@ -370,7 +361,6 @@ def entropy_runaway(view: View) -> Finding | None:
 
 
 @rule(
-    "A14",
     "gradient-always-clipped",
     about="optimiser",
     needs=("optim/grad_clipped_share", "optim/grad_norm"),
@@ -401,7 +391,6 @@ def gradient_always_clipped(view: View) -> Finding | None:
 
 
 @rule(
-    "E9",
     "weights-grow-gradients-fade",
     about="optimiser",
     needs=("optim/param_norm", "optim/grad_norm"),

@@ -1,4 +1,4 @@
-"""Does the critic learn, and does it believe what the policy earns? (groups A and D)"""
+"""Does the critic learn, and does it believe what the policy earns?"""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ ALIKE = 0.01  # spread of targets over their size under which they are one numbe
 
 
 @rule(
-    "A11",
     "critic-not-learning",
     about="belief",
     needs=("value/explained_variance",),
@@ -64,7 +63,6 @@ def _explains_nothing(view: View, ev: Curve) -> Finding | None:
 
 
 @rule(
-    "A12",
     "advantage-off-centre",
     about="belief",
     needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
@@ -92,7 +90,6 @@ def advantage_off_centre(view: View) -> Finding | None:
 
 
 @rule(
-    "A16",
     "value-loss-blow-up",
     about="critic",
     needs=("value/loss",),
@@ -141,7 +138,6 @@ def _above_all_values(view: View, loss: Curve) -> Finding | None:
 
 
 @rule(
-    "D2",
     "value-up-return-down",
     about="policy",
     algos=(),
