@@ -17,6 +17,7 @@ from relab.config.base import ConfigError
 from relab.formats.read.find import find
 from relab.health.examine import examine, load_view
 from relab.health.render import text
+from relab.health.rule import all_rules
 from relab.record.state import state_of
 
 ROOT = Path(__file__).resolve().parent / "histories"
@@ -72,10 +73,10 @@ def test_broken_folders_are_reported_and_the_others_examined(tmp_path):
     report = examine(tmp_path)
     assert json.dumps(report.to_json(), default=str)
     assert report.main[0].slug == "diverged"
-    said = {gone.run for gone in report.not_checked if gone.slug in ("*", "!")}
-    assert {"bad", "rows"} <= said
+    assert {"bad", "rows"} <= {remark.run for remark in report.remarks}
+    assert {gone.slug for gone in report.not_checked} <= set(all_rules())
     assert not [gone for gone in report.not_checked if "the rule failed" in gone.missing]
-    assert any("`policy/kl` is no number in 1 rows" in gone.missing for gone in report.not_checked)
+    assert any("`policy/kl` is no number in 1 rows" in remark.text for remark in report.remarks)
     assert "read with a remark" in text(report)
 
 
@@ -162,7 +163,8 @@ def test_a_sick_run_prints_at_most_three_findings_of_four_lines(name):
 def test_json_is_the_finding_contract(capsys):
     assert relab("examine", str(FAULTY / "diverged"), "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert set(found) == {"schema", "path", "runs", "findings", "not_checked", "proposal"}
+    assert set(found) == {"schema", "path", "runs", "findings", "not_checked", "unreadable", "not_read", "remarks",
+                          "proposal"}  # fmt: skip
     assert set(found["runs"][0]) == {"run", "group", "parent", "source"}
     ours = [f for f in found["findings"] if "run" in f]
     assert all(set(f) == KEYS for f in ours)

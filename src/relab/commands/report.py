@@ -125,13 +125,16 @@ def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> di
     return found | {"groups": groups}
 
 
+LISTS = ("findings", "limits", "not_checked", "not_read", "remarks")
+
+
 def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """What was asked of several paths, as if it had been one; a proposal is for one path."""
     if len(parts) == 1:
         return parts[0]
     if any(part["findings"] is None for part in parts):
         return {"findings": None}
-    lists = {key: [x for part in parts for x in part[key]] for key in ("findings", "limits", "not_checked")}
+    lists = {key: [x for part in parts for x in part[key]] for key in LISTS}
     return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
 
 
@@ -152,6 +155,8 @@ def asked(folder: Path, against: Path | None = None, hints: Hints | None = None)
         "findings": [f.to_json() for f in found.findings if not f.footer],
         "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
         "not_checked": [gone.to_json() for gone in found.not_checked],
+        "not_read": [gone._asdict() for gone in (*found.unreadable, *found.not_read)],
+        "remarks": [remark.to_json() for remark in found.remarks],
         "muted": found.muted,
         "proposal": proposed(found, folder),
     }
