@@ -84,6 +84,15 @@ def test_a_rule_that_lacks_data_or_breaks_is_said():
     assert [g.missing for g in gone] == ["x", "a beginning", "the rule failed: ZeroDivisionError: division by zero"]
 
 
+def test_the_numbers_that_decide_are_defaults_of_the_check():
+    def check(view, *, least=0.25, rows=5):
+        """What: a. Why: b. Known problems: c. Refuted by: d. Try: e."""
+
+    made = Rule("x", check, "return")
+    assert (made.thresholds, made.limits) == ({"least": 0.25, "rows": 5}, "least = 0.25, rows = 5")
+    assert make("y", high).limits == ""
+
+
 def test_a_rule_of_another_algorithm_or_kind_of_action_does_not_apply():
     run = view(x=[9])
     run.history.config = {"algo": {"name": "sac"}}

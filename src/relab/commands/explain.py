@@ -66,7 +66,8 @@ def about_rule(rule: Any) -> str:
     parts = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
     mended = told(rule.mends, rule.fallback)
-    more = [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
+    more = [f"Thresholds: {rule.limits}"] * bool(rule.limits)
+    more += [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
     place = f"Place: {rule.about} ({PLACES[rule.about]})"
     return "\n".join([f"{rule.slug} (rule, {rule.severity})", *parts, place, *more])
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,6 +99,17 @@ class Rule:
     @property
     def parts(self) -> dict[str, str]:
         return parse_parts(self.check.__doc__ or "")
+
+    @property
+    def thresholds(self) -> dict[str, Any]:
+        """The numbers that decide: what the check takes besides the run, with its default."""
+        given = inspect.signature(self.check).parameters.values()
+        return {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
+
+    @property
+    def limits(self) -> str:
+        """The thresholds in one line; empty where the check has none."""
+        return ", ".join(f"{name} = {value:g}" for name, value in self.thresholds.items())
 
 
 RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
