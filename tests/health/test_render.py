@@ -6,7 +6,8 @@ import re
 import shutil
 from pathlib import Path
 
-from relab.health.examine import examine
+from relab.formats.read.unread import Unread
+from relab.health.examine import Remark, Report, examine
 from relab.health.render import WIDTH, lead, text
 from relab.health.rule import Finding
 from where import fixtures, histories
@@ -14,6 +15,21 @@ from where import fixtures, histories
 
 def csv(folder: Path, name: str, header: str, *rows: str) -> None:
     (folder / name).write_text("\n".join([header, *rows]) + "\n")
+
+
+def test_what_could_not_be_read_is_no_rule_that_was_not_checked():
+    report = Report("x", unreadable=[Unread("bad", "ValueError: no")], not_read=[Unread("a.csv", "empty")],
+                    remarks=[Remark("run", "line 3: no number")])  # fmt: skip
+    told = " ".join(text(report).split())
+    assert "unreadable: bad (ValueError: no); not read: a.csv (empty); read with a remark: run (line 3: no nu" in told
+    assert "  unreadable (bad): ValueError: no" in text(report, verbose=True)
+    found = report.to_json()
+    assert [found[key] for key in ("unreadable", "not_read", "remarks", "not_checked")] == [
+        [{"where": "bad", "why": "ValueError: no"}],
+        [{"where": "a.csv", "why": "empty"}],
+        [{"run": "run", "text": "line 3: no number"}],
+        [],
+    ]
 
 
 def test_what_was_not_checked_is_said_once_for_all_runs(tmp_path):

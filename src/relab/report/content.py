@@ -20,6 +20,7 @@ from relab.runs import grouping, together
 from relab.runs.together import Together
 
 Facts = dict[str, Any]  # keywords of sections.build
+LISTS = ("findings", "limits", "not_checked", "not_read", "remarks")
 Earlier = Callable[[], Sequence[Tried]]  # what was tried before; asked only where something is proposed
 
 
@@ -50,7 +51,7 @@ def merged(parts: Sequence[Facts]) -> Facts:
         return parts[0]
     if any(part["findings"] is None for part in parts):
         return {"findings": None}
-    lists = {key: [x for part in parts for x in part[key]] for key in ("findings", "limits", "not_checked")}
+    lists = {key: [x for part in parts for x in part[key]] for key in LISTS}
     return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
 
 
@@ -68,6 +69,8 @@ def examined(
         "findings": [f.to_json() for f in found.findings if not f.footer],
         "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
         "not_checked": [gone.to_json() for gone in found.not_checked],
+        "not_read": [gone._asdict() for gone in (*found.unreadable, *found.not_read)],
+        "remarks": [remark.to_json() for remark in found.remarks],
         "muted": found.muted,
         "proposal": proposed(found, folder, earlier),
     }
