@@ -9,9 +9,9 @@ from pathlib import Path
 import tyro
 
 from relab.base.places import printable
-from relab.commands.compare import load
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
+from relab.commands.progress import Progress
 from relab.config.base import require
 from relab.record import names
 
@@ -65,7 +65,9 @@ def main(words: Sequence[str]) -> int:
     if args.known.show_mapping:
         print("\n".join(args.known.shown(folder) for folder in folders))
         return 0
-    facts = content.content(folders, load(folders, args.known), against, args.known.of, making.known_here)
+    with Progress("reading run") as tell:
+        facts = content.content(folders, lambda folder: args.known.load(folder, tell), against, args.known.of,
+                                making.known_here)  # fmt: skip
     data = sections.build(folders[0], full=args.full, against=against, **facts)
     if args.json:
         from relab.base.jsonl import encode

@@ -29,7 +29,7 @@ def of_experiment(folder: Path, log: Path | None) -> Written:
         found.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
         found.pages = render.write(data, folder)
         if log is not None:
-            made = making.of_data(folder, data, str(facts.get("proposal") or ""), log)
+            made = making.of_data(folder, data, str(facts.get("proposal") or ""), log, groups=facts["groups"])
             found.log, _ = notes.write(log, made)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         found.problems.append(f"not written: {error}")
@@ -40,7 +40,7 @@ def of_sweep(folder: Path) -> Written:
     """The report; what cannot be written is said, and the result stands without it."""
     found = Written()
     try:
-        facts = content.examined(folder, earlier=making.known_here)
+        facts = content.of_folder(folder, making.known_here)
         found.pages = render.write(sections.build(folder, **facts), folder)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         found.problems.append(f"the report was not written: {error}")

@@ -10,14 +10,16 @@ from typing import Any
 from relab.notebook import entry, log
 from relab.notebook.page import Entry
 from relab.report import content, sections
+from relab.runs.grouping import Group
 
 known_here = partial(log.earlier, Path("experiments"))  # what the experiments and logs of this folder have tried
 
 
 def of_folder(folder: Path, into: Path | None = None, lang: str | None = None, roots: Sequence[Path] = ()) -> Entry:
     """The entry of a run or an experiment, from what is found in its folder."""
-    facts = content.examined(folder, earlier=known_here)
-    return of_data(folder, sections.build(folder, **facts), str(facts.get("proposal") or ""), into, lang, roots)
+    facts = content.of_folder(folder, known_here)
+    data, groups = sections.build(folder, **facts), facts["groups"]
+    return of_data(folder, data, str(facts.get("proposal") or ""), into, lang, roots, groups)
 
 
 def of_data(
@@ -27,11 +29,12 @@ def of_data(
     into: Path | None = None,
     lang: str | None = None,
     roots: Sequence[Path] = (),
+    groups: list[Group] | None = None,
 ) -> Entry:
-    """The same from what a page says already."""
-    made = entry.build(folder, data, proposal, lang or "en", roots)
+    """The same from what a page says already, and from its runs where they have been read."""
+    made = entry.build(folder, data, proposal, lang or "en", roots, groups)
     if lang is None and (kept := language(into, made.id)) != made.lang:
-        return entry.build(folder, data, proposal, kept, roots)
+        return entry.build(folder, data, proposal, kept, roots, groups)
     return made
 
 

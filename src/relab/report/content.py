@@ -9,15 +9,13 @@ from typing import Any
 
 from relab.advise.tried import Tried
 from relab.base import faults
-from relab.base.jsonl import RecordError
 from relab.comparison import build, pairs
 from relab.comparison.task import Options
-from relab.formats.read.find import find
+from relab.formats.read.find import Found, find, load_all
 from relab.formats.read.hints import Hints
-from relab.health.examine import Report, examine
+from relab.health.examine import Report, examine_loaded
 from relab.report import comparison_page
 from relab.runs import grouping, together
-from relab.runs.together import Together
 
 Facts = dict[str, Any]  # keywords of sections.build
 LISTS = ("findings", "limits", "not_checked", "not_read", "remarks")
@@ -30,19 +28,30 @@ def nothing_tried() -> Sequence[Tried]:
 
 def content(
     folders: Sequence[Path],
-    runs: Together | None = None,
+    load: Callable[[Path], Found] = load_all,
     against: Path | None = None,
     hints: Callable[[Path], Hints | None] = lambda path: None,
     earlier: Earlier = nothing_tried,
 ) -> Facts:
-    """What examine found below each path, and, where there are several configs, how they compare."""
-    found = merged([examined(folder, against, hints(folder), earlier) for folder in folders])
-    runs = runs or together.below(folders)  # what could not be read is in what was examined
+    """What examine found below each path, and, where there are several configs, how they compare.
+
+    Every run is read once, by `load`.
+    """
+    read = {folder: load(folder) for folder in folders}
+    found = merged([examined(read[folder], folder, against, hints(folder), earlier) for folder in folders])
+    runs = together.below(folders, read.__getitem__)  # what could not be read is in what was examined
     groups = grouping.grouped(runs.runs)
     if len(groups) > 1:
         compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
         found["more"] = comparison_page.sections(compared)
     return found | {"groups": groups}
+
+
+def of_folder(folder: Path, earlier: Earlier = nothing_tried) -> Facts:
+    """What examine found below one path, without a comparison of its configs."""
+    read = load_all(folder)
+    runs = together.below([folder], lambda path: read)
+    return examined(read, folder, earlier=earlier) | {"groups": grouping.grouped(runs.runs)}
 
 
 def merged(parts: Sequence[Facts]) -> Facts:
@@ -56,14 +65,13 @@ def merged(parts: Sequence[Facts]) -> Facts:
 
 
 def examined(
-    folder: Path, against: Path | None = None, hints: Hints | None = None, earlier: Earlier = nothing_tried
+    read: Found, folder: Path, against: Path | None = None, hints: Hints | None = None, earlier: Earlier = nothing_tried
 ) -> Facts:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     try:
-        found = examine(folder, against, hints=hints)
+        found = examine_loaded(read, folder, against, hints=hints)
     except Exception as error:  # a rule that fails is no reason to have no report
-        if not (isinstance(error, RecordError) and not any(find(folder))):  # else whoever makes the page says it
-            lacks("findings", error)
+        lacks("findings", error)
         return {"findings": None}
     return {
         "findings": [f.to_json() for f in found.findings if not f.footer],
