@@ -18,9 +18,12 @@ PYTHON ?= python3.11 python3
 # One thread per test process: on few cores more threads make small tests slower. Numba may go up to 2, because relab
 # asks for 1 by itself, and the tests that compare 1 thread with 2 would compare 1 with 1 under a lower limit.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=2
+# Modules are compiled once, even where PYTHONDONTWRITEBYTECODE is set (as containers have it): without that each process
+# that the tests start would compile relab anew.
+BYTECODE := PYTHONDONTWRITEBYTECODE=
 # Work stealing: each process begins with tests that stand together and share what a file sets up; who is done first
 # takes over some of the others', so that none waits at the end.
-PYTEST := $(ONE_THREAD) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist worksteal) $(PYTEST_ARGS)
+PYTEST := $(ONE_THREAD) $(BYTECODE) $(PY) -m pytest $(if $(filter-out 0,$(WORKERS)),-n $(WORKERS) --dist worksteal) $(PYTEST_ARGS)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

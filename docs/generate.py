@@ -1,5 +1,5 @@
 """Do the documents list every config key, metric, event and rule? Writes docs/config.md's tables, docs/metrics.md,
-docs/health.md, docs/rules-coverage.md, docs/modules.md, and the line numbers of links into the code.
+docs/health.md, docs/modules.md, and the line numbers of links into the code.
 
 python docs/generate.py           rewrite them
 python docs/generate.py --check   exit 1 and name the pages that are not current; write nothing
@@ -23,9 +23,9 @@ from relab.config.presets import PRESETS
 from relab.config.probes import Probes
 from relab.config.run import Eval, Run, Save
 from relab.config.yaml_io import format_value
-from relab.health import coverage, mend
+from relab.health import mend
 from relab.health.chain import APART, CHAIN, PLACES
-from relab.health.rule import Rule, all_rules
+from relab.health.rule import FILES, Rule, all_rules
 from relab.record import glossary
 
 DOCS = Path(__file__).resolve().parent
@@ -142,23 +142,32 @@ def span(low: float, high: float) -> str:
 # ---- Rules
 
 
-GROUPS = {
-    "A": "updates of the policy and the critic", "B": "shape of the learning curve", "C": "validity of the numbers",
-    "D": "value, off-policy and offline learning, budget", "E": "world models, replay, plasticity",
-    "F": "design, provenance, operation",
-}  # fmt: skip
+NO_RULE = {  # what one might look for here -> where it is decided, or why data cannot
+    "which metric moved before the return fell": "`relab compare` (`comparison/leading.py`)",
+    "whether a difference is more than noise": "`relab compare` and `relab experiment`: it has an interval, or"
+    " cannot be told yet (`comparison/answer.py`)",
+    "runs that do not compare": "`relab compare` keeps runs apart that differ in more than what is compared"
+    " (`comparison/key.py`)",
+    "numbers in notes that the data does not show": "`relab examine --notes` (`notebook/check/claims.py`)",
+    "a symptom that the reference has too": "told as such for every rule (`health/engine.py`)",
+    "an entropy that swings": "found through the updates that make it swing; on its own it fired on 2 of 12"
+    " healthy runs",
+    "a return that swings": "two swings of 40 % are normal early in CartPole (5 of 6 healthy runs); they count where"
+    " data is fixed, or where what was gained is lost",
+    "a number compared with a copy of itself": "its ratio looks like a right one; only the program's source tells",
+    "noise of the advantages": "known only when the same state is rolled out again; no log holds that",
+    "one agent's action applied to all": "in the training wrapper's source, not in any number",
+    "a fix without a test": "in the repository, not in a run",
+}
 
 
 def health_page() -> str:
-    rules = sorted(all_rules(plugins=False).values(), key=lambda rule: (rule.id[0], int(rule.id[1:]), rule.slug))
-    rows = [[f"[{rule.slug}](#{rule.slug})", rule.id, rule.severity, rule.parts["What"]] for rule in rules]
-    sections = [part for rule in rules for part in rule_section(rule)]
-    about = ", ".join(f"{letter} {text}" for letter, text in GROUPS.items())
+    rules = all_rules(plugins=False)
     return "\n".join([
         "# Rules\n",
         f"{BEGIN}\n",
-        f"What `relab examine` checks: {len(rules)} rules. The letter of an id says what a rule is about: {about}.",
-        "A rule whose data is missing is reported as not checked. Plug-ins add rules by entry points `relab.rules`.",
+        f"What `relab examine` checks: {len(rules)} rules, by the file that holds them. A rule whose data is missing",
+        "is reported as not checked. Plug-ins add rules by entry points `relab.rules`.",
         "",
         "Each finding stands at a place in the chain from a fault to what was concluded. What stands earlier explains",
         "what stands later in the same run, unless it began later; calibrated rules (warning, error) are blamed before",
@@ -167,13 +176,26 @@ def health_page() -> str:
         "\nTwo places stand apart, explain nothing and are explained by nothing:\n",
         *(f"- **{place}**: {text}" for place, text in APART.items()),
         "",
-        f"Not every rule is about every algorithm: {how_many(rules)}.",
-        "`relab examine -v` says how many apply to a run and how many of those had their data. Which check of the",
-        "catalogue is made where: [coverage](rules-coverage.md).",
+        f"Not every rule is about every algorithm: {how_many(list(rules.values()))}.",
+        "`relab examine -v` says how many apply to a run and how many of those had their data.",
         "Each finds its planted fault and is silent on healthy runs (`tests/health/make_histories.py` makes both).\n",
-        table(["rule", "id", "severity", "what"], rows),
-        *sections,
+        *(part for name in FILES.split() for part in rules_of(name)),
+        "## What no rule decides\n",
+        table(["question", "where it is decided, or why data cannot"], [list(row) for row in NO_RULE.items()]),
     ])  # fmt: skip
+
+
+def rules_of(name: str) -> list[str]:
+    """The rules of one file: what they find in a table, then all that they say."""
+    mine = [rule for rule in all_rules(plugins=False).values() if rule.check.__module__ == f"relab.health.rules.{name}"]
+    rows = [[f"[{rule.slug}](#{rule.slug})", rule.severity, rule.about, rule.parts["What"]] for rule in mine]
+    about = question_of(RELAB / "health" / "rules" / f"{name}.py")
+    head = [f"## [{name}.py](../src/relab/health/rules/{name}.py)\n", f"{about}\n"]
+    return [
+        *head,
+        table(["rule", "severity", "place", "what"], rows),
+        *(p for rule in mine for p in rule_section(rule)),
+    ]
 
 
 def rule_section(rule: Rule) -> list[str]:
@@ -183,10 +205,12 @@ def rule_section(rule: Rule) -> list[str]:
     lines = [f"- **{name}:** {text}" for name, text in rule.parts.items()]
     about = f"- **About:** {', '.join(rule.algos)}" if rule.algos else "- **About:** any algorithm"
     lines += [f"- **Place:** {rule.about} ({PLACES[rule.about]})", about, f"- **Needs:** {needs}{only}"]
+    lines += [f"- **Thresholds:** {rule.limits}"] if rule.limits else []
     mended = mend.told({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
     lines += [f"- **Settings that mend it:** {mended}"] if mended else []
+    lines += [f"- **Planted faults it names:** {', '.join(rule.names)}"] if rule.names else []
     lines += [f"- **Explains besides:** {explains}"] if explains else []
-    return [f"## {rule.slug}\n", *lines, ""]
+    return [f"### {rule.slug}\n", *lines, ""]
 
 
 ALGORITHMS = ("ppo", "a2c", "dqn", "sac", "td3", "awr", "iql", "dreamer")
@@ -196,25 +220,6 @@ def how_many(rules: list[Rule]) -> str:
     runs = [rule for rule in rules if rule.scope == "run"]
     each = [(name, sum(not rule.algos or name in rule.algos for rule in runs)) for name in ALGORITHMS]
     return f"of {len(runs)} about single runs " + ", ".join(f"{n} are for {name}" for name, n in each)
-
-
-def coverage_page() -> str:
-    rows = [[c.id, rule_links(c.slugs), "; ".join(filter(None, (c.place, c.reason)))] for c in coverage.coverage()]
-    made, places, never = coverage.counted()
-    return "\n".join([
-        "# Which check is made where\n",
-        f"{BEGIN}\n",
-        f"The catalogue that relab started from has {len(rows)} checks in six groups. Rules make {made} of them,",
-        f"other parts of relab {places}, and {never} cannot be decided by data; the last column says where or why.",
-        "A rule may be stricter than its check: thresholds that fired on healthy runs were set anew, relative to the",
-        "run's own noise, to what the environment allows, or to the setting. `tests/health/test_coverage.py` keeps",
-        "the table whole.\n",
-        table(["check", "rules", "elsewhere, or why not"], rows),
-    ])  # fmt: skip
-
-
-def rule_links(slugs: tuple[str, ...]) -> str:
-    return ", ".join(f"[{slug}](health.md#{slug})" for slug in slugs)
 
 
 # ---- Links to lines
@@ -295,7 +300,6 @@ def pages() -> dict[Path, str]:
     after = rest.partition(END)[2]
     written = {path: f"{before}{BEGIN}\n\n{config_tables()}\n{END}{after}", DOCS / "metrics.md": metrics_page()}
     written[DOCS / "health.md"] = health_page()
-    written[DOCS / "rules-coverage.md"] = coverage_page()
     written[DOCS / "modules.md"] = modules_page()
     readme = DOCS.parent / "README.md"
     written[readme] = with_tree(readme.read_text(encoding="utf-8"))

@@ -23,10 +23,12 @@ FOLDERS = {"CACHE_HOME": ".cache", "CONFIG_HOME": ".config", "DATA_HOME": ".loca
 
 # Of the repository: what git keeps, and what tools keep for themselves. All else is somebody's runs.
 SOURCES = {"src", "tests", "docs", "examples", "benchmarks", ".ci", ".git", ".gitignore", "README.md", "CHANGELOG.md",
+           "CONTRIBUTING.md",
            "LICENSE", "Makefile", "pyproject.toml", "constraints.txt"}  # fmt: skip
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 READS = {"open", "os.listdir", "os.scandir", "sqlite3.connect"}
 WRITES = {"os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.link", "os.truncate", "shutil.rmtree"}
+COMMON = ("histories", "fixtures")  # made for all tests (where.py)
 CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -75,7 +77,7 @@ class Watch:
     repo: Path
     home: Path
     free: tuple[str, ...] = ()  # folders that may lie in the home: Python, packages, temporary files, the sources
-    common: str = ""  # a folder that all tests read
+    common: str = ""  # a folder of all processes that run tests
     notes: list[str] = field(default_factory=list)
     testing: bool = False  # before that pytest itself starts processes where it was called
 
@@ -103,7 +105,7 @@ class Watch:
         """Why a test must not touch this; empty where it may."""
         if _below(path, str(self.repo)):
             return self._of_repo(Path(path).relative_to(self.repo).parts, changes)
-        if changes and self.common and path.startswith(self.common + "/"):
+        if changes and self.common and path.startswith(tuple(f"{self.common}/{name}/" for name in COMMON)):
             return "other tests read it; copy what you change"
         if _below(path, str(self.home)) and not any(_below(path, place) for place in self.free):
             return "it is in the user's home"
@@ -122,10 +124,10 @@ class Watch:
         return found
 
 
-def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]], common: Path) -> Watch:
+def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]], common: str) -> Watch:
     """Begin to take notes; Python has no way to end it."""
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isabs, sys.path)]
-    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), str(common))
+    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), common)
     sys.addaudithook(found)
     return found
 

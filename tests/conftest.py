@@ -38,7 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BASE] = Path(tempfile.mkdtemp(prefix="relab-tests-"))
     free = [temporary, REPO, os.environ.get("NUMBA_CACHE_DIR", ""), os.environ.get("PYTHONPYCACHEPREFIX", "")]
     apart.enter(config.stash[BASE])
-    config.stash[WATCH] = apart.watch(REPO, home, free, Path(os.environ[SHARED]) / "histories")
+    config.stash[WATCH] = apart.watch(REPO, home, free, os.environ[SHARED])
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -18,7 +18,10 @@ from markdown_it.token import Token
 from relab.cli import COMMANDS
 from where import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 SHELL = {"", "bash", "sh", "shell", "console", "text"}  # fences that may hold command lines
 COMMAND_LINE = re.compile(r"^\s*(?:[$>] )?(?:\S*/bin/)?relab\s+(\S+)")
 
@@ -154,6 +157,17 @@ def test_every_module_says_which_question_it_answers():
     modules = [path for path in (ROOT / "src" / "relab").rglob("*.py") if path.name != "__init__.py"]
     assert [path.name for path in modules if f"{path.relative_to(ROOT / 'src' / 'relab')})" not in page] == []
     assert [line for line in page.splitlines() if line.endswith("|  |")] == [], "a file without a docstring"
+
+
+def test_the_walk_passes_files_that_hold_what_it_names_in_the_order_of_the_wings():
+    page = read(ROOT / "docs" / "design" / "walk.md")
+    rows = re.findall(r"^\| \[(\S+)\]\(\S+\) \| `([^`]+)` \|", page, re.M)
+    assert len(rows) == len({file for file, _ in rows}) > 25, "each file once"
+    texts = {file: read(ROOT / "src" / "relab" / file) for file, _ in rows}
+    assert [(file, name) for file, name in rows if name not in texts[file]] == []
+    wings = [line.split("/")[0] for line in read(ROOT / "docs" / "layout.txt").splitlines()]
+    told = re.findall(r"^\| \[(\w+)/", page.partition("## It is told")[2], re.M)
+    assert told == sorted(told, key=wings.index)
 
 
 # The helpers, on made-up pages.

@@ -235,6 +235,13 @@ def test_reading_half_is_light():
     report(heavy(SRC))
 
 
+def test_commands_compute_nothing():
+    """They parse, call one function of a wing and print: no arrays, no SQL, no caught faults."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (SRC / "commands").glob("*.py")}
+    signs = ("import numpy", ".db.execute(", "except Exception")
+    assert [(name, sign) for name, text in texts.items() for sign in signs if sign in text] == []
+
+
 def test_importing_the_command_line_loads_nothing_heavy():
     code = (
         "import sys, relab.cli, relab.record.history, relab.config.layers, relab.commands.diff, relab.commands.train\n"

@@ -12,6 +12,7 @@ import pytest
 import relab
 from relab import cli
 from relab.base.text import number
+from relab.formats.read import find
 from relab.record.evaluations import Evaluation, evaluations
 from relab.record.history import load
 from small_runs import run
@@ -96,3 +97,20 @@ def test_compare(folder: Path, said: Any) -> None:
 def test_python(folder: Path, last: Evaluation) -> None:
     (own,) = [row for row in relab.load(folder.parent).table() if row["run"] == "one"]
     assert own["final"] == last.mean
+
+
+@pytest.mark.parametrize("command", ["examine", "report", "compare", "note"])
+def test_a_command_reads_each_run_once(
+    folder: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any
+) -> None:
+    names, real = [], find.read
+
+    def read(source: Any, *hints: Any) -> Any:
+        names.append(source.name)
+        return real(source, *hints)
+
+    monkeypatch.setattr(find, "read", read)
+    both = [folder, folder.parent / "other"]
+    paths = {"note": [folder], "examine": [folder.parent]}.get(command, both)
+    said(command, *paths, *(["--out", tmp_path / "page.html"] if command == "report" else []))
+    assert sorted(names) == (["one"] if command == "note" else ["one", "other"])

@@ -59,7 +59,7 @@ def test_an_evaluation_that_is_cut_off_is_told_where_the_random_policy_had_ends(
     assert told.startswith("8 of 8 episodes of the evaluation at step 0 were not over after 5 steps")
 
 
-@pytest.mark.parametrize("horizon", ["200", "30_000"])
+@pytest.mark.parametrize("horizon", ["200", "6_000", pytest.param("30_000", marks=pytest.mark.slow)])
 def test_a_run_whose_episodes_end_is_not_warned_of(horizon: str, tmp_path: Path) -> None:
     """The random policy is not waited for beyond 5,000 steps; evaluations are."""
     run(tmp_path / "run", env="pendulum", env__horizon=horizon, total_steps="128", eval__every="0")

@@ -1,4 +1,4 @@
-"""Are the histories that follow from others made once, whole, and for all processes of a session?"""
+"""Are the logs that follow from other files made once, whole, and for all processes of a session?"""
 
 from __future__ import annotations
 
@@ -27,6 +27,22 @@ def test_every_rule_has_its_fault_and_git_holds_the_real_ones_alone(monkeypatch)
     assert made - planned == real, "what can be made from other files is not committed"
 
 
+def test_what_is_made_of_the_fixtures_is_not_in_git(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(where.TESTS / "formats" / "read")
+    import make_folder_fixtures
+
+    made, real = files(where.fixtures()), files(where.TESTS / "formats" / "read" / "fixtures")
+    for maker in make_folder_fixtures.MAKERS.values():
+        maker(tmp_path)
+    assert made == real | files(tmp_path)
+    assert not set(real) & set(files(tmp_path))
+
+
+def test_no_log_looks_as_if_it_were_still_written():
+    paths = [path for root in (where.histories(), where.fixtures()) for path in root.rglob("*")]
+    assert {path.stat().st_mtime for path in paths} == {where.WRITTEN}
+
+
 def test_processes_that_ask_at_once_share_one_copy(tmp_path):
     env = {**os.environ, where.SHARED: str(tmp_path)}
     asked = [subprocess.Popen([sys.executable, "-c", ASK, str(where.TESTS)], env=env, cwd=tmp_path, text=True,
@@ -50,7 +66,7 @@ def test_a_script_leaves_no_copy_behind(tmp_path):
 
 
 def test_a_test_that_changes_what_others_read_is_told(tmp_path):
-    watch = apart.Watch(tmp_path / "repo", tmp_path / "home", (), str(tmp_path / "histories"))
+    watch = apart.Watch(tmp_path / "repo", tmp_path / "home", (), str(tmp_path))
     inside = str(tmp_path / "histories" / "healthy" / "x")
     assert watch.objection(inside, changes=False) == ""
     assert "copy what you change" in watch.objection(inside, changes=True)

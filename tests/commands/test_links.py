@@ -20,7 +20,7 @@ from relab.runs import moves
 from relab.train import checkpoint
 from shelves import set_meta
 from small_runs import Interrupt, run
-from where import FIXTURES
+from where import fixtures
 
 STEP = "step-000000000384"
 STEPS = f"checkpoints/{STEP}"
@@ -223,7 +223,7 @@ def test_without_links_every_command_works(place: Path, capsys: pytest.CaptureFi
 
 # ---- Folders of other tools
 
-FOREIGN = FIXTURES
+FOREIGN = fixtures()
 
 
 def linked(folder: Path, canary: Path) -> Iterator[str]:

@@ -14,7 +14,7 @@ import pytest
 
 from relab import cli
 from report.made import made
-from where import FIXTURES, ROOT
+from where import ROOT, fixtures
 
 CEILING = {"spec": {"env": "made-v1", "random": {"return_mean": 20.0, "return_std": 8.0, "n": 100},
                     "reward_high": 1.0, "reward_low": 1.0, "horizon": 500}}  # fmt: skip
@@ -217,7 +217,7 @@ def test_one_environment_under_two_spellings_is_one(tmp_path, capsys):
 def test_three_formats_in_one_call(tmp_path, capsys):
     spec = {"env": "cartpole-v1", "agents": 1, "action": {"kind": "discrete", "dim": 1, "n": [2]}, "horizon": 500}
     variant(tmp_path / "mine", "mine", [100.0, 110], 0.1, meta={"spec": spec}, every=100)
-    paths = [FIXTURES / "sb3", FIXTURES / "tensorboard" / "cleanrl", tmp_path / "mine"]
+    paths = [fixtures() / "sb3", fixtures() / "tensorboard" / "cleanrl", tmp_path / "mine"]
     found = data(capsys, *paths, "--metric", "return/mean")
     sources = {s for task in found["tasks"] for row in task["variants"] for s in row["sources"]}
     assert {"relab", "sb3", "tensorboard"} <= sources
@@ -228,7 +228,7 @@ def test_three_formats_in_one_call(tmp_path, capsys):
 @pytest.mark.parametrize("form", [(), ("-v", "--leading"), ("--why",), ("--latex",), ("--json",)], ids=str)
 def test_logs_of_every_tool_can_be_compared(form, capsys):
     """Whatever the fixtures of the importers hold, all at once: no exception, no warning, and a short screen."""
-    text = told(capsys, FIXTURES, *form)
+    text = told(capsys, fixtures(), *form)
     assert text.strip()
     assert form or len(text.splitlines()) <= 18
 

@@ -12,7 +12,7 @@ RULES = all_rules(plugins=False)
 
 def explained(*findings, **declared):
     """Slug -> what explains it; findings are (slug, place, further fields)."""
-    rules = [Rule("X1", slug, lambda v: None, place, explains=declared.get(slug, ())) for slug, place, _ in findings]
+    rules = [Rule(slug, lambda v: None, place, explains=declared.get(slug, ())) for slug, place, _ in findings]
     made = [Finding("m", slug=slug, about=place, **({"severity": "warning"} | more)) for slug, place, more in findings]
     chain.explain(rules, made)
     return {found.slug: found.explained_by for found in made}

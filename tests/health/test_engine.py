@@ -21,7 +21,7 @@ def make(slug, answer, **options):
         return answer(view)
 
     check.__doc__ = DOC
-    return Rule("X1", slug, check, options.pop("about", "evidence"), **options)
+    return Rule(slug, check, options.pop("about", "evidence"), **options)
 
 
 def view(name="run", reference=None, **columns):
@@ -41,7 +41,7 @@ def test_parts_are_read_in_any_layout():
 def test_a_rule_without_reasons_is_refused():
     with pytest.raises(ValueError, match=r"lacks \['Known problems'"):
 
-        @rule("X9", "no-reasons", about="fault")
+        @rule("no-reasons", about="fault")
         def check(view):
             """What: a. Why: b."""
 
@@ -50,7 +50,7 @@ def test_a_rule_without_reasons_is_refused():
 
 def test_a_rule_that_stands_nowhere_in_the_chain_is_refused():
     with pytest.raises(ValueError, match=r"must say what it is about, one of fault, numbers,.* but says 'colour'"):
-        rule("X9", "nowhere", about="colour")(make("", high).check)
+        rule("nowhere", about="colour")(make("", high).check)
     assert "nowhere" not in RULES
 
 
@@ -86,6 +86,15 @@ def test_a_rule_that_lacks_data_or_breaks_is_said():
     assert failed.startswith("the rule failed: ZeroDivisionError: division by zero (a fault of relab (relab/health/")
 
 
+def test_the_numbers_that_decide_are_defaults_of_the_check():
+    def check(view, *, least=0.25, rows=5):
+        """What: a. Why: b. Known problems: c. Refuted by: d. Try: e."""
+
+    made = Rule("x", check, "return")
+    assert (made.thresholds, made.limits) == ({"least": 0.25, "rows": 5}, "least = 0.25, rows = 5")
+    assert make("y", high).limits == ""
+
+
 def test_a_rule_of_another_algorithm_or_kind_of_action_does_not_apply():
     run = view(x=[9])
     run.history.config = {"algo": {"name": "sac"}}
@@ -101,7 +110,7 @@ def test_an_installed_package_adds_rules_by_an_entry_point(monkeypatch):
         name, value = "mine", "test_engine"
 
         def load(self):
-            rule("X8", "of-a-plug-in", about="return")(make("", high).check)
+            rule("of-a-plug-in", about="return")(make("", high).check)
 
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point()] if group == "relab.rules" else [])
     rules.load_plugins.cache_clear()

@@ -6,14 +6,30 @@ import re
 import shutil
 from pathlib import Path
 
-from relab.health.examine import examine
+from relab.formats.read.unread import Unread
+from relab.health.examine import Remark, Report, examine
 from relab.health.render import WIDTH, lead, text
 from relab.health.rule import Finding
-from where import FIXTURES, histories
+from where import fixtures, histories
 
 
 def csv(folder: Path, name: str, header: str, *rows: str) -> None:
     (folder / name).write_text("\n".join([header, *rows]) + "\n")
+
+
+def test_what_could_not_be_read_is_no_rule_that_was_not_checked():
+    report = Report("x", unreadable=[Unread("bad", "ValueError: no")], not_read=[Unread("a.csv", "empty")],
+                    remarks=[Remark("run", "line 3: no number")])  # fmt: skip
+    told = " ".join(text(report).split())
+    assert "unreadable: bad (ValueError: no); not read: a.csv (empty); read with a remark: run (line 3: no nu" in told
+    assert "  unreadable (bad): ValueError: no" in text(report, verbose=True)
+    found = report.to_json()
+    assert [found[key] for key in ("unreadable", "not_read", "remarks", "not_checked")] == [
+        [{"where": "bad", "why": "ValueError: no"}],
+        [{"where": "a.csv", "why": "empty"}],
+        [{"run": "run", "text": "line 3: no number"}],
+        [],
+    ]
 
 
 def test_what_was_not_checked_is_said_once_for_all_runs(tmp_path):
@@ -27,7 +43,7 @@ def test_what_was_not_checked_is_said_once_for_all_runs(tmp_path):
 
 
 def test_verbose_cuts_no_line():
-    report = examine(FIXTURES / "optuna")
+    report = examine(fixtures() / "optuna")
     assert any(line.endswith("...") and len(line) == WIDTH for line in text(report).splitlines())
     shown = text(report, verbose=True).splitlines()
     assert not [line for line in shown if line.endswith("...")]
@@ -57,19 +73,19 @@ def test_evaluations_without_their_episodes_are_not_called_training(tmp_path):
 
 
 def test_values_without_numbers_leave_no_gap():
-    shown = text(examine(FIXTURES / "loop"))
+    shown = text(examine(fixtures() / "loop"))
     assert "algo.ent_coef: 0.01 -> 0.1" in shown
     assert "None" not in shown
 
 
 def test_settings_that_tell_groups_apart_are_short():
-    shown = text(examine(FIXTURES / "optuna"))
+    shown = text(examine(fixtures() / "optuna"))
     assert re.search(r"lr 0\.\d{4,10}[,\s]", shown)
     assert not re.search(r"lr 0\.\d{11}", shown)
 
 
 def test_trials_without_seeds_and_returns_are_counted():
-    assert "2 runs: no return logged" in text(examine(FIXTURES / "optuna"))
+    assert "2 runs: no return logged" in text(examine(fixtures() / "optuna"))
 
 
 def test_a_loud_symptom_comes_before_a_quiet_finding_and_after_its_cause():

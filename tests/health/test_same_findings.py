@@ -19,12 +19,12 @@ import pytest
 from relab.health.examine import examine
 from relab.health.rule import Finding, all_rules
 from relab.record import state
-from where import FIXTURES, ROOT, histories
+from where import ROOT, fixtures, histories
 
 LIST = Path(__file__).with_name("findings.txt")
 MONTH_S = 30 * 86_400
 LOGS = {"health/histories/faulty": histories() / "faulty", "health/histories/healthy": histories() / "healthy",
-        "formats/read/fixtures": FIXTURES}  # fmt: skip
+        "formats/read/fixtures": fixtures()}  # fmt: skip
 CORPUS = ROOT.parent / "shared" / "corpus"
 REAL = ("drones", "fish", "torus")
 

@@ -111,7 +111,17 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
 
 def test_other_axes_keep_their_name(tmp_path):
     groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
-    examined = {"asked": False, "fired": [], "shared": [], "not_checked": [], "muted": {}, "limits": [], "proposal": ""}
+    examined = {
+        "asked": False,
+        "fired": [],
+        "shared": [],
+        "not_checked": [],
+        "not_read": [],
+        "remarks": [],
+        "muted": {},
+        "limits": [],
+        "proposal": "",
+    }
     data = sections.page(tmp_path, groups, examined, None, False)
     assert (data["curve"]["axis"], data["budget"][0]["steps"]) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4

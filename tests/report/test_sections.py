@@ -13,7 +13,7 @@ from relab.base.jsonl import RecordError, encode
 from relab.report import course, sections
 from relab.report.share import Cleaner
 from report.made import made
-from where import FIXTURES, histories
+from where import fixtures, histories
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
@@ -48,7 +48,7 @@ def test_above_random_is_required(tmp_path):
 
 def test_a_log_that_begins_after_the_start_is_held_against_random():
     """Stable-Baselines3 evaluates first when it has learned for a while: no gain since then is not nothing learned."""
-    folder = FIXTURES / "sb3" / "ppo_cartpole_seed0"
+    folder = fixtures() / "sb3" / "ppo_cartpole_seed0"
     told = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
     assert sections.build(folder)["sentence"].startswith(told)
 

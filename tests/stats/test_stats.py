@@ -409,27 +409,30 @@ def test_look_number_counts_different_sizes():
 
 # ---- What the documents promise
 
-CELLS = simulate.table(reps=4000, seed=1)
+
+@pytest.fixture(scope="module")
+def cells() -> list[simulate.Cell]:
+    return simulate.table(reps=4000, seed=1)
 
 
-def test_the_answers_intervals_cover():
+def test_the_answers_intervals_cover(cells):
     """Each cell of the table at 93 % less three standard errors; the pairs that no interval can hold are listed."""
     kinds = {"mean", "mean, n and 4n", "time", "paired", "P(B > A)", "success rate"}
-    checked = [c for c in CELLS if c.kind in kinds and c.method != "plain Welch" and (c.a, c.b) not in simulate.UNSEEN]
+    checked = [c for c in cells if c.kind in kinds and c.method != "plain Welch" and (c.a, c.b) not in simulate.UNSEEN]
     assert len(checked) == 3 * (9 + 5 + 5 + 2 + 3 + 8)
     assert [cell for cell in checked if cell.value < simulate.WANTED - 3 * cell.error] == []
 
 
-def test_looking_again_keeps_the_error_and_naive_looking_does_not():
-    spent = [c for c in CELLS if c.kind == "looks" and c.method == "spent"]
-    naive = [c for c in CELLS if c.kind == "looks" and c.method != "spent" and c.n == 4 and c.a == "normal"]
+def test_looking_again_keeps_the_error_and_naive_looking_does_not(cells):
+    spent = [c for c in cells if c.kind == "looks" and c.method == "spent"]
+    naive = [c for c in cells if c.kind == "looks" and c.method != "spent" and c.n == 4 and c.a == "normal"]
     assert [cell for cell in spent if cell.value > 0.05 + 3 * cell.error] == []
     assert naive[0].value > 0.08
 
 
-def test_several_variants_keep_the_error_and_uncorrected_ones_do_not():
-    shared = [c for c in CELLS if c.kind == "family" and c.method == "5 % shared"]
-    naive = [c for c in CELLS if c.kind == "family" and c.method != "5 % shared" and c.b == "4 alike" and c.n == 20]
+def test_several_variants_keep_the_error_and_uncorrected_ones_do_not(cells):
+    shared = [c for c in cells if c.kind == "family" and c.method == "5 % shared"]
+    naive = [c for c in cells if c.kind == "family" and c.method != "5 % shared" and c.b == "4 alike" and c.n == 20]
     assert len(shared) == 3 * 2 * 3
     assert [cell for cell in shared if cell.value > 0.05 + 3 * cell.error] == []
     assert min(cell.value for cell in naive) > 0.08

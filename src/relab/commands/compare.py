@@ -17,8 +17,7 @@ from relab.record import names
 
 if TYPE_CHECKING:
     from relab.comparison.build import Result
-    from relab.comparison.pairs import Plan
-    from relab.runs.grouping import Run
+    from relab.runs.together import Together
 
 EXAMPLES = """
   relab compare runs/                              every config against the best, seeds as dots
@@ -105,37 +104,20 @@ def told(args: Compare, paths: Sequence[Path]) -> str:
 
 def result(args: Compare, paths: Sequence[Path]) -> Result:
     from relab.comparison.build import compare
+    from relab.comparison.pairs import declared
     from relab.comparison.task import Options
 
-    loaded, origins, gone = load(paths, args.known)
+    loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
                       args.declare, args.leading, args.per)  # fmt: skip
-    found = compare(loaded, options, declared(paths), origins)
-    found.unread = gone
+    found = compare(loaded.runs, options, declared(paths), loaded.origins)
+    found.unread = loaded.gone
     return found
 
 
-def declared(paths: Sequence[Path]) -> Plan | None:
-    """What the experiment declared, where the runs of one are compared."""
-    from relab.comparison.pairs import of_experiment
+def load(paths: Sequence[Path], known: Hinting) -> Together:
+    """All runs below all paths, read with what the user knows besides, while a line says how far it is."""
+    from relab.runs import together
 
-    return of_experiment(paths[0]) if len(paths) == 1 else None
-
-
-def load(paths: Sequence[Path], known: Hinting) -> tuple[list[Run], dict[int, str], list[str]]:
-    """All runs below all paths, which path each came from, and what could not be read, with the reason."""
-    from relab.base.jsonl import RecordError
-    from relab.runs.grouping import of_loaded
-
-    runs, origins, gone = [], {}, list[str]()
     with Progress("reading run") as tell:
-        for path in paths:
-            found = known.load(path, tell)
-            gone += [f"{source.name}: {why}" for source, why in found.broken] + [str(each) for each in found.unread]
-            for each in found.runs:
-                name = f"{path.name}/{each.name}" if len(paths) > 1 and each.name != path.name else each.name
-                runs.append(of_loaded(each, name))
-                origins[id(runs[-1])] = str(path)
-    if not runs:
-        raise RecordError(f"no run at or below {', '.join(map(str, paths))} could be read: {gone[0]}")
-    return runs, origins, gone
+        return together.below(paths, lambda path: known.load(path, tell))

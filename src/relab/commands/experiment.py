@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tyro
 
@@ -22,6 +22,9 @@ from relab.lab import experiment
 from relab.lab.execute.local import Result
 from relab.lab.execute.slots import cores
 
+if TYPE_CHECKING:
+    from relab.lab.ending import Written
+
 EXAMPLES = """
   relab experiment question.yaml                 forecasts the cost, then asks
   relab experiment question.yaml --yes           runs what is missing, ends in an answer
@@ -29,7 +32,6 @@ EXAMPLES = """
   relab experiment question.yaml --log LOG.md    the entry goes into this log
   relab experiment question.yaml --queue         adds its runs to the queue; `relab queue work` runs them
 """
-LOG = "LOG.md"
 INTERRUPTED = 130
 
 
@@ -62,17 +64,9 @@ class Experiment:
     """print the answers as JSON; asks nothing (a file with a `command` then needs --yes)"""
 
 
-@dataclass
-class Written:
-    """What the end of an experiment leaves behind, and what could not be written."""
-
-    pages: list[Path] = field(default_factory=list)
-    log: Path | None = None
-    problems: list[str] = field(default_factory=list)
-    findings: list[str] = field(default_factory=list)  # what went wrong in the runs, a line each
-
-
 def main(words: Sequence[str]) -> int:
+    from relab.lab.ending import of_experiment
+
     args = parse(Experiment, "experiment", words, EXAMPLES)
     asked = experiment.load(args.file)
     keep_going()
@@ -86,8 +80,8 @@ def main(words: Sequence[str]) -> int:
         return enqueue(args, folder, cells)
     if args.only is not None:
         return run_one(args, asked, folder, cells)
-    log = None if args.no_log else args.log or Path(asked.log or args.root / LOG)
-    again = tried_before(asked, folder, args.root, log)
+    log = None if args.no_log else args.log or Path(asked.log or args.root / experiment.LOG)
+    again = experiment.tried_before(asked, folder, args.root, log)
     try:
         if not (args.json or agreed(args, asked, cells, folder, again)):
             return 0
@@ -99,7 +93,7 @@ def main(words: Sequence[str]) -> int:
     if done.interrupted:
         return interrupted(cells)
     answers = experiment.conclude(asked, folder, cells)
-    written = write(folder, log)
+    written = of_experiment(folder, log)
     if args.json:
         print_json(asked, answers, done, folder, written, again)
     else:
@@ -132,21 +126,12 @@ def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells:
 
 
 def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
-    """An entry for each run that is missing and not asked for yet; each continues the question as it was kept."""
     from relab.base.jsonl import encode
     from relab.commands.queue import Common
-    from relab.lab.execute import submit
     from relab.lab.execute.queue import Queue
 
     place = Common().folder
-    queue = Queue(place)
-    there, added = queue.keys(), []
-    words = ["experiment", str(folder / "experiment.yaml"), "--name", folder.name, "--root", str(args.root), "--yes"]
-    for cell in cells:
-        key = str(cell.folder.resolve())
-        if not experiment.settled(cell) and key not in there:
-            added.append(queue.add(submit.relab([*words, "--only", cell.folder.name], key=key)).id)
-    asked_before = sum(str(cell.folder.resolve()) in there for cell in cells)
+    added, asked_before = experiment.enqueue(Queue(place), folder, args.root, cells)
     if args.json:
         print(encode({"queue": str(place), "added": added, "there": asked_before}).decode(), end="")
     else:
@@ -159,39 +144,12 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
 # ---- Before
 
 
-@dataclass(frozen=True)
-class Again:
-    """A variant whose change against the control was tried before."""
-
-    variant: str
-    change: dict[str, dict[str, Any]]
-    found: list[tried.Tried]
-    settings: dict[str, Any]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.found]}
-
-
-def tried_before(asked: experiment.Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
-    """The variants that another experiment or an entry of a log has told the outcome of."""
-    from relab.config import lineage
-    from relab.notebook.log import default_logs, earlier
-
-    logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
-    known = earlier(root, logs, without=folder)
-    settings = {name: tried.variant(folder, asked.asked(), name) for name in asked.variants}
-    control, *others = settings
-    of = tried.subject(settings[control], str(asked.asked().get("command") or ""))
-    found = []
-    for name in others:
-        change = lineage.changes(settings[control], settings[name])
-        hits = tried.matching(change, of, known) if change else []
-        found += [Again(name, change, hits, settings[name])] if hits else []
-    return found
-
-
 def agreed(
-    args: Experiment, asked: experiment.Experiment, cells: list[experiment.Cell], folder: Path, again: list[Again]
+    args: Experiment,
+    asked: experiment.Experiment,
+    cells: list[experiment.Cell],
+    folder: Path,
+    again: list[experiment.Again],
 ) -> bool:
     """Say what was tried before and what it costs; ask unless --yes."""
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
@@ -268,31 +226,6 @@ class Progress:
 # ---- After
 
 
-def write(folder: Path, log: Path | None) -> Written:
-    """The report and the entry; what cannot be written is said, and the answer stands without it."""
-    from relab.commands.hinting import Hinting
-    from relab.commands.note_common import language
-    from relab.commands.report import content
-    from relab.notebook import entry
-    from relab.notebook import folder as notes
-    from relab.report import render, sections
-
-    found = Written()
-    try:
-        facts = content([folder], None, Hinting())
-        data = sections.build(folder, **facts)
-        found.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
-        found.pages = render.write(data, folder)
-        if log is not None:
-            made = entry.build(folder, data, str(facts.get("proposal") or ""))
-            kept = language(log, made.id)
-            made = made if kept == made.lang else entry.build(folder, data, str(facts.get("proposal") or ""), kept)
-            found.log, _ = notes.write(log, made)
-    except Exception as error:  # hours of runs must not end in a traceback because of a page about them
-        found.problems.append(f"not written: {error}")
-    return found
-
-
 def failures(cells: list[experiment.Cell], done: Result) -> list[str]:
     """Each run that failed, and why."""
     gone = [cell for cell in cells if cell.folder.name in done.failed]
@@ -328,7 +261,12 @@ def one(outcome: Any) -> str:
 
 
 def print_json(
-    asked: experiment.Experiment, answers: list[Any], done: Result, folder: Path, written: Written, again: list[Again]
+    asked: experiment.Experiment,
+    answers: list[Any],
+    done: Result,
+    folder: Path,
+    written: Written,
+    again: list[experiment.Again],
 ) -> None:
     from relab.base.jsonl import encode
 

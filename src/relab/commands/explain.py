@@ -57,7 +57,7 @@ def rule_words() -> Words:
     from relab.health.rule import all_rules
 
     rules = all_rules().values()
-    return [(key.lower(), partial(about_rule, rule)) for rule in rules for key in (rule.slug, rule.id)]
+    return [(rule.slug.lower(), partial(about_rule, rule)) for rule in rules]
 
 
 def about_rule(rule: Any) -> str:
@@ -67,9 +67,10 @@ def about_rule(rule: Any) -> str:
     parts = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
     mended = told(rule.mends, rule.fallback)
-    more = [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
+    more = [f"Thresholds: {rule.limits}"] * bool(rule.limits)
+    more += [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
     place = f"Place: {rule.about} ({PLACES[rule.about]})"
-    return "\n".join([f"{rule.slug} (rule {rule.id}, {rule.severity})", *parts, place, *more])
+    return "\n".join([f"{rule.slug} (rule, {rule.severity})", *parts, place, *more])
 
 
 def glossary_words() -> Words:

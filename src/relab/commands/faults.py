@@ -96,7 +96,8 @@ def listed(only: Sequence[str]) -> str:
 
     chosen = [FAULTS[name] for name in only] if only else FAULTS.values()
     return "\n".join(
-        f"{f.name} ({', '.join(f.envs)})\n  counts: {', '.join(sorted(f.causes))}\n  {f.why}" for f in chosen
+        f"{f.name} ({', '.join(f.envs)})\n  counts: {', '.join(sorted(f.causes))}{f'{chr(10)}  {f.why}' * bool(f.why)}"
+        for f in chosen
     )
 
 

@@ -34,11 +34,6 @@ EXAMPLES = """
 """
 SHOWN = ("slug", "owner", "message", "note", "exact", "blocks", "numbers")
 FEW = 2  # lines of evidence that are shown unasked
-LOG_SLUGS = ("gate-never-advances", "gate-contradiction", "redundant-threshold", "bar-under-floor", "alert-unreachable",
-             "schedule-overrun", "implied-sample-size")  # fmt: skip
-ORDER = ("gate-contradiction", "bar-under-floor", "redundant-threshold", "alert-unreachable", "schedule-overrun",
-         "freeze-without-effect", "sample-size-unclear", "implied-sample-size", "gate-never-advances",
-         "sample-size")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,10 +79,12 @@ class Target:
 
 
 def lint_main(args: Gate) -> int:
+    from relab.health.gate_lint import linted, with_floors
+
     target = target_of(args)
     require(bool(target.schedule), f"{target.name} declares no schedule: no gate, stage, queue or alert was found")
     schedule = with_floors(with_floors(target.schedule, target.floors), floors_given(args.floor, target.schedule))
-    found = sorted(linted(target, schedule), key=lambda each: (not each.blocks, ORDER.index(each.slug)))
+    found = linted(schedule, target.view)
     if args.json:
         from relab.base.jsonl import encode
 
@@ -156,6 +153,7 @@ def from_yaml(path: Path) -> Schedule:
 
 def from_run(path: Path) -> Target:
     from relab.health.gate_data import schedule_of
+    from relab.health.gate_lint import view_of
     from relab.health.rule import Missing
 
     view = view_of(path)
@@ -163,19 +161,6 @@ def from_run(path: Path) -> Target:
         return Target(view.name, schedule_of(view), view)
     except Missing as error:
         raise config.ConfigError(f"{path}: {error}") from None
-
-
-def view_of(path: Path) -> View:
-    """The run at a path; of several tries in one folder the last."""
-    from relab.formats.read import find
-    from relab.health.view import View as Seen
-    from relab.record.state import state_of
-
-    found = find.load_all(path).runs
-    require(bool(found), f"{path} holds no run that can be read")
-    last = [run for run in found if not run.source.key] or found
-    require(len(last) == 1, f"{path} must be one run, but holds {len(last)}: {', '.join(r.name for r in last[:5])}")
-    return Seen(last[0].history, last[0].name, state=state_of(last[0].history))
 
 
 def from_settings(words: Sequence[str]) -> Target:
@@ -211,55 +196,13 @@ def floors_given(words: Sequence[str], schedule: Schedule) -> dict[str, float]:
         raise config.ConfigError(str(error)) from None
 
 
-def with_floors(schedule: Schedule, floors: dict[str, float]) -> Schedule:
-    """The same with what is expected under any policy."""
-
-    def known(gate: Any) -> Any:
-        bars = [replace(c, floor=floors.get(c.metric.rpartition("/")[2], c.floor)) for c in gate.success]
-        return replace(gate, success=tuple(bars))
-
-    return replace(schedule, gates=[known(gate) for gate in schedule.gates])
-
-
-def linted(target: Target, schedule: Schedule) -> list[Lint]:
-    """What the declaration alone shows; of a run, what its log adds takes the place of estimates."""
-    from relab.schedules.lint import lint, samples
-
-    if target.view is None:
-        n = schedule.claims[0].n if schedule.claims else None
-        return [*lint(schedule, n), *samples(schedule, n)]
-    from relab.health.gate_data import trials_of
-
-    logged = from_log(target.view)
-    known = {each.slug for each in logged}
-    n = trials_of(target.view, schedule)
-    return [*logged, *(each for each in lint(schedule, n) if each.slug not in known), *samples(schedule, n)]
-
-
-def from_log(view: View) -> list[Lint]:
-    """The examiner's rules about schedules, asked about one run."""
-    from relab.health import engine
-    from relab.health.rule import Finding, all_rules
-    from relab.schedules.lint import Lint
-
-    found = []
-    for slug in LOG_SLUGS:
-        answer = engine.ask(all_rules()[slug], view)
-        if isinstance(answer, Finding):
-            rows = [f"{e.metric}: {e.formula}" for e in answer.evidence if e.formula]
-            owner, _, message = answer.message.partition(": ")
-            parts = (owner, message) if message else ("schedule", answer.message)
-            found.append(Lint(slug, *parts, answer.severity != "info", answer.severity == "error",
-                              note="\n      ".join(rows)))  # fmt: skip
-    return found
-
-
 # ---- replay
 
 
 def replay_main(args: Gate) -> int:
     from relab.health import gate_replay
     from relab.health.gate_data import schedule_of
+    from relab.health.gate_lint import view_of
     from relab.health.rule import Missing
 
     require(bool(args.words), "`relab gate replay` needs a run, and changes as key=value")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from relab.commands.note_common import Note, entry_of, find, logs_of, show
+from relab.commands.note_common import Note, find, logs_of, show
 from relab.commands.parsing import parse
 from relab.config.base import require
 
@@ -58,8 +58,10 @@ def check(args: Note) -> None:
 
 
 def write(args: Note) -> int:
+    from relab.notebook import making
+
     folder = find(str(args.run), args.runs, args.root)
-    entry = entry_of(folder, args.into, args.lang, (args.runs, args.root))
+    entry = making.of_folder(folder, args.into, args.lang, (args.runs, args.root))
     where: dict[str, Any] = {}
     if args.into is not None:
         from relab.notebook.folder import write as put

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import tyro
 
 from relab.config.base import require
 from relab.record import names
-
-if TYPE_CHECKING:
-    from relab.notebook.page import Entry
 
 
 @dataclass(frozen=True)
@@ -60,29 +56,6 @@ def find(word: str, runs: Path, root: Path) -> Path:
     if word and Path(word).exists():
         return Path(word)
     return root / word if word and (root / word).is_dir() else names.find(word, runs)
-
-
-def entry_of(folder: Path, into: Path | None = None, lang: str | None = None, roots: Sequence[Path] = ()) -> Entry:
-    """The entry in the language asked for, else the one it has in the log, else the log's."""
-    from relab.commands.report import asked
-    from relab.notebook import entry
-    from relab.report import sections
-
-    facts = asked(folder)
-    data, proposal = sections.build(folder, **facts), str(facts.get("proposal") or "")
-    made = entry.build(folder, data, proposal, lang or "en", roots)
-    if lang is None and (kept := language(into, made.id)) != made.lang:
-        return entry.build(folder, data, proposal, kept, roots)
-    return made
-
-
-def language(into: Path | None, id_: str) -> str:
-    from relab.notebook import log
-
-    if into is None or not into.exists():
-        return "en"
-    known = {one.id: one.lang for one in log.entries([into])}
-    return known.get(id_) or log.language([into])
 
 
 def logs_of(args: Note, named: str | None = None) -> list[Path]:

@@ -9,8 +9,8 @@ from typing import Any
 
 from relab.base.jsonl import RecordError
 from relab.base.places import printable
-from relab.commands.note_common import Note, entry_of, logs_of, show
-from relab.notebook import fence, log, references
+from relab.commands.note_common import Note, logs_of, show
+from relab.notebook import fence, log, making, references
 from relab.notebook.references import Change, Records
 from relab.notebook.words import Words, words
 
@@ -73,7 +73,7 @@ def write_anew(path: Path, changes: Sequence[Change], records: Records, args: No
         if one.id not in ids or one.edited or folder is None:
             continue
         try:
-            made = entry_of(folder, path, one.lang, (args.runs, args.root))
+            made = making.of_folder(folder, path, one.lang, (args.runs, args.root))
         except (RecordError, OSError):
             continue  # its numbers are renewed, and what else the entry says stays
         if made.id == one.id:

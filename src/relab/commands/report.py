@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import tyro
 
 from relab.base.places import printable
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
+from relab.commands.progress import Progress
 from relab.config.base import require
 from relab.record import names
-
-if TYPE_CHECKING:
-    from relab.formats.read.hints import Hints
 
 EXAMPLES = """
   relab report brave-otter                       report.md and report.html in the run folder
@@ -56,7 +52,8 @@ class Report:
 
 
 def main(words: Sequence[str]) -> int:
-    from relab.report import render, sections
+    from relab.notebook import making
+    from relab.report import content, render, sections
 
     args = parse(Report, "report", words, EXAMPLES)
     require(
@@ -68,13 +65,16 @@ def main(words: Sequence[str]) -> int:
     if args.known.show_mapping:
         print("\n".join(args.known.shown(folder) for folder in folders))
         return 0
-    data = sections.build(folders[0], full=args.full, against=against, **content(folders, against, args.known))
+    with Progress("reading run") as tell:
+        facts = content.content(folders, lambda folder: args.known.load(folder, tell), against, args.known.of,
+                                making.known_here)  # fmt: skip
+    data = sections.build(folders[0], full=args.full, against=against, **facts)
     if args.json:
         from relab.base.jsonl import encode
 
         print(encode(data).decode(), end="")
         return 0
-    pages = render.write(data, *where(args.out, folders))
+    pages = render.write(data, *content.place(args.out, folders))
     print("\n".join([printable(data["sentence"]), *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
@@ -92,77 +92,3 @@ def passed_over(gone: list[str]) -> list[str]:
 def find(word: str, runs: Path) -> Path:
     """A folder or file as given, or a run by its name."""
     return Path(word) if Path(word).exists() else names.find(word, runs)
-
-
-def where(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:
-    """Folder and stem of the pages. Into relab's folders; beside nobody else's logs, but here, under their name."""
-    if out is not None:
-        return out.parent, out.stem
-    path = paths[0]
-    if len(paths) > 1:
-        return Path(), f"{path.resolve().stem}-and-{len(paths) - 1}-more-report"
-    from relab.formats.read.find import find as sources
-
-    ours = any((path / name).is_file() for name in ("experiment.yaml", "sweep.yaml"))
-    if ours or (path.is_dir() and all(source.format == "relab" for source in sources(path))):
-        return path, "report"
-    return Path(), f"{path.resolve().stem}-report"
-
-
-def content(folders: Sequence[Path], against: Path | None, known: Hinting) -> dict[str, Any]:
-    """What a page says besides its runs' own numbers: what examine found below each path, how the configs compare."""
-    from relab.commands.compare import declared, load
-    from relab.comparison import build
-    from relab.comparison.task import Options
-    from relab.report import comparison_page
-    from relab.runs import grouping
-
-    found = merged([asked(folder, against, known.of(folder)) for folder in folders])
-    runs, origins, _ = load(folders, known)  # what could not be read is in what was asked
-    groups = grouping.grouped(runs)
-    if len(groups) > 1:
-        found["more"] = comparison_page.sections(build.compare(runs, Options(), declared(folders), origins))
-    return found | {"groups": groups}
-
-
-def merged(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What was asked of several paths, as if it had been one; a proposal is for one path."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(part["findings"] is None for part in parts):
-        return {"findings": None}
-    lists = {key: [x for part in parts for x in part[key]] for key in ("findings", "limits", "not_checked")}
-    return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
-
-
-def asked(folder: Path, against: Path | None = None, hints: Hints | None = None) -> dict[str, Any]:
-    """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
-    from relab.base.jsonl import RecordError
-    from relab.formats.read.find import find as sources
-    from relab.health.examine import examine
-
-    try:
-        found = examine(folder, against, hints=hints)
-    except Exception as error:  # a rule that fails is no reason to have no report
-        if isinstance(error, RecordError) and not any(sources(folder)):
-            return {"findings": None}  # nothing to read: whoever makes the page says it
-        print(f"relab: the page has no findings: {type(error).__name__}: {error}", file=sys.stderr)
-        return {"findings": None}
-    return {
-        "findings": [f.to_json() for f in found.findings if not f.footer],
-        "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
-        "not_checked": [gone.to_json() for gone in found.not_checked],
-        "muted": found.muted,
-        "proposal": proposed(found, folder),
-    }
-
-
-def proposed(found: Any, folder: Path) -> str:
-    """What `relab next` would print; empty where it has nothing, or cannot say."""
-    try:
-        from relab.advise import propose, render
-        from relab.notebook.log import earlier
-
-        return render.text(propose(found, folder, earlier(Path("experiments"))))
-    except Exception:  # a page without a proposal is better than none
-        return ""

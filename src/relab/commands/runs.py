@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,7 +122,7 @@ def list_text(index: Index, query: Query, args: Runs) -> str:
     listed = select(index, query)
     lines = [runs_text.runs(listed)] if listed.rows else []
     if not listed.rows:
-        (every,) = index.db.execute("SELECT COUNT(*) FROM runs").fetchone()
+        every = index.remarks().runs
         lines.append(f"no such run: {runs_text.plural(every)} below {index.root}" if every else empty(index))
     elif listed.total > len(listed.rows):
         lines.append(f"the first {len(listed.rows)} of {runs_text.plural(listed.total)}; --top 0 shows all")
@@ -142,19 +141,15 @@ def remarks(index: Index) -> list[str]:
     """What else there is to know about the folder, a line each."""
     from relab.commands.runs_text import clean, plural
 
-    counted = "SELECT TOTAL(archived), TOTAL(renaming != ''), TOTAL(problem != '') FROM runs"
-    archived, renaming, broken = (int(number) for number in index.db.execute(counted).fetchone())
-    deleted = sum(len(os.listdir(trash)) for trash in index.trash if trash.is_dir())
-    told = [f"{plural(archived)} archived (--archived)"] if archived else []
-    told += [f"{deleted} in the trash (relab runs undo, relab runs purge)"] if deleted else []
+    found = index.remarks()
+    told = [f"{plural(found.archived)} archived (--archived)"] if found.archived else []
+    told += [f"{found.deleted} in the trash (relab runs undo, relab runs purge)"] if found.deleted else []
     lines = ["; ".join(told)] if told else []
-    if renaming:
-        for name, to in index.db.execute("SELECT name, renaming FROM runs WHERE renaming != ''"):
-            lines.append(f"{name}: a rename to {to} was cut short; the next rename, tag or move ends it")
-    if broken:
-        some = index.db.execute("SELECT name, problem FROM runs WHERE problem != '' ORDER BY name LIMIT 3").fetchall()
-        lines += [f"{name}: {problem}" for name, problem in some]
-        lines += [f"{plural(broken - 3)} more could not be read in full (--json tells why)"] if broken > 3 else []
+    for name, to in found.renaming:
+        lines.append(f"{name}: a rename to {to} was cut short; the next rename, tag or move ends it")
+    lines += [f"{name}: {problem}" for name, problem in found.broken[:3]]
+    more = len(found.broken) - 3
+    lines += [f"{plural(more)} more could not be read in full (--json tells why)"] if more > 0 else []
     if index.cut:
         lines.append("there are more than 20,000 folders, and not all were looked into; give a folder further down")
     return [clean(line) for line in lines]

@@ -90,17 +90,10 @@ def of_row(row: dict[str, Any]) -> Target:
 
 def mended(root: Path) -> Index:
     """The index of a folder, after what a kill left behind has been put right."""
-    from relab.base.jsonl import RecordError
     from relab.runs import moves
 
     index = opened(root)
-    cut = index.db.execute("SELECT path FROM runs WHERE renaming != '' AND format = 'relab'").fetchall()
-    told = []
-    for folders, trashes in [([], index.trash), *(([index.folder(path)], []) for (path,) in cut)]:
-        try:
-            told += moves.mend(trashes, folders)
-        except RecordError as error:  # it is running again: later, then
-            told.append(str(error))
+    told = moves.mend_each(index.trash, index.half_renamed())
     for line in told:
         print(clean(line))
     if told:

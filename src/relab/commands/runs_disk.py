@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from relab.base.jsonl import RecordError
 from relab.commands.runs_common import Target, Words, ask, each, mended, of_row, opened, targets
 from relab.commands.runs_text import clean, plural, size, table
 
@@ -82,25 +81,15 @@ def disk(args: Disk) -> int:
 
 
 def prune(args: Prune) -> int:
-    from relab.runs import disk, moves
+    from relab.runs import disk
 
     keep = [word for word in args.keep.split(",") if word]
     disk.check_keep(keep)
-    plan, skipped = [], []
-    for target in own_runs(args.names, args.runs):
-        if target.format != "relab":
-            continue
-        found = disk.use(target.folder, keep)
-        try:
-            moves.check_idle(target.folder)
-        except RecordError as error:
-            found.why_not = str(error)
+    uses = [(t, disk.idle_use(t.folder, keep)) for t in own_runs(args.names, args.runs) if t.format == "relab"]
+    for target, found in uses:
         if found.why_not:
-            skipped.append(f"{target.name} is left alone: {found.why_not}")
-        elif found.removable:
-            plan.append((target, found))
-    for line in skipped:
-        print(clean(line))
+            print(clean(f"{target.name} is left alone: {found.why_not}"))
+    plan = [(target, found) for target, found in uses if found.removable and not found.why_not]
     if not plan:
         print("nothing to remove")
         return 0

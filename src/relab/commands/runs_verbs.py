@@ -9,7 +9,6 @@ from typing import Any
 
 import tyro
 
-from relab.base.errors import NotFoundError
 from relab.base.jsonl import RecordError
 from relab.commands.parsing import parse
 from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
@@ -167,7 +166,7 @@ def rename(args: Rename) -> int:
     moves.check_name(args.new)
     (target, *more) = targets([args.name], args.runs)
     require(not more, f"one run at a time can be renamed, but {args.name} means {len(more) + 1}")
-    children = [] if args.force else children_of(target)
+    children = [] if args.force else opened(target.folder.parent).children(target.folder.name)
     if children:
         raise RecordError(f"{plural(len(children))} ({', '.join(children[:3])}) name {target.name} as their parent and"
                           " would no longer find it; --force renames it all the same")  # fmt: skip
@@ -177,12 +176,6 @@ def rename(args: Rename) -> int:
         return f"is now {args.new}"
 
     return each([target], "renamed", do)
-
-
-def children_of(target: Target) -> list[str]:
-    index = opened(target.folder.parent)
-    asked = "SELECT name FROM runs WHERE parent = ? AND parent != '' ORDER BY name"
-    return [name for (name,) in index.db.execute(asked, (target.folder.name,))]
 
 
 def shift(args: Archive | Unarchive) -> int:
@@ -213,26 +206,10 @@ def where(runs: Path) -> str:
     return "" if runs == Path("runs") else f" --runs {runs}"
 
 
-def in_trash(names: Sequence[str], root: Path) -> list[Any]:
-    """Deleted runs, oldest first: all, or those that are named; the newest where a name was deleted twice."""
-    from relab.runs import moves
-
-    every = [gone for trash in mended(root).trash for gone in moves.deleted(trash)]
-    every.sort(key=lambda gone: gone.at)
-    if not names:
-        return every
-    picked = {name: [g for g in every if name in (g.name, g.id, g.entry.name)] for name in names}
-    missing = [name for name, found in picked.items() if not found]
-    if missing:
-        have = ", ".join(dict.fromkeys(gone.name for gone in every[-5:])) or "nothing"
-        raise NotFoundError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
-    return [found[-1] for found in picked.values()]
-
-
 def undo(args: Undo) -> int:
     from relab.runs import moves
 
-    found = in_trash(args.names, args.runs)
+    found = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
     if not found:
         print(f"nothing was deleted below {args.runs}")
         return 0
@@ -250,7 +227,7 @@ def undo(args: Undo) -> int:
 def purge(args: Purge) -> int:
     from relab.runs import moves
 
-    found = in_trash(args.names, args.runs)
+    found = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
     if not found:
         print(f"the trash below {args.runs} is empty")
         return 0

@@ -18,6 +18,7 @@ from relab.config.base import require
 
 if TYPE_CHECKING:
     from relab.lab import sweep
+    from relab.lab.ending import Written
 
 EXAMPLES = """
   relab sweep sweep.yaml                         forecasts the cost, then asks
@@ -56,6 +57,7 @@ class Sweep:
 
 def main(words: Sequence[str]) -> int:
     from relab.lab import sweep
+    from relab.lab.ending import of_sweep
     from relab.lab.execute.slots import cores
     from relab.lab.sweep import text
 
@@ -82,11 +84,12 @@ def main(words: Sequence[str]) -> int:
         return INTERRUPTED
     progress.close()
     body = sweep.analyse(found, winner)
-    pages, problem = write(folder)
+    written = of_sweep(folder)
     if args.json:
-        print_json(body, folder, pages, problem)
+        print_json(body, folder, written)
     else:
-        print("\n".join([*text.lines(body, folder), *(f"report: {page}" for page in pages[-1:]), *problem]))
+        pages = [f"report: {page}" for page in written.pages[-1:]]
+        print("\n".join([*text.lines(body, folder), *pages, *written.problems]))
     return 0 if winner is not None else 1
 
 
@@ -94,22 +97,15 @@ def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
     """The runs that would be started, by name; optuna's are not known yet."""
     from relab.base.jsonl import encode
     from relab.lab import sweep
-    from relab.lab.sweep import names, plan, trials
 
-    plan.check_again(asked, folder)
-    found = sweep.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
-    points = [] if asked.method == "optuna" else asked.points()
-    found.ledger.points |= {names.trial(point, asked.short): point for point in points}
-    cells = found.cells(found.alive, asked.seeds)
-    todo = [cell.folder.name for cell in found.missing(cells)]
-    n = sweep.missing(found)[0]
+    found, fresh = sweep.preview(asked, folder), len(asked.fresh)
     if as_json:
-        print(encode({"cells": len(cells), "missing": todo, "runs": n, "confirm": len(asked.fresh)}).decode(), end="")
+        print(encode({**vars(found), "confirm": fresh}).decode(), end="")
         return 0
     later = f", {asked.trials} trials that optuna chooses" if asked.method == "optuna" else ""
-    print(f"{asked.question}\n  {len(cells)} cells{later}, {len(cells) - len(todo)} there; {n} runs to do,"
-          f" {len(asked.fresh)} fresh seeds for the winner included")  # fmt: skip
-    print("\n".join(f"  {name}" for name in todo))
+    print(f"{asked.question}\n  {found.cells} cells{later}, {found.cells - len(found.missing)} there; {found.runs} runs"
+          f" to do, {fresh} fresh seeds for the winner included")  # fmt: skip
+    print("\n".join(f"  {name}" for name in found.missing))
     return 0
 
 
@@ -144,7 +140,7 @@ def told(cost: sweep.Cost, asked: sweep.Sweep) -> str:
     text = f"{cost.runs:,} runs of about {each}, {cost.workers} at a time: {most}{total}"
     if cost.seconds < DAY or asked.method == "optuna":
         return text
-    a_day = int(DAY / cost.seconds_per_run * cost.workers / len(asked.seeds))
+    a_day = cost.trials_in(DAY, len(asked.seeds))
     return f"{text}; `method: sobol` with `trials: {max(2, a_day)}` takes a day" if a_day >= 2 else text
 
 
@@ -155,19 +151,9 @@ def must_ask() -> None:
 # ---- After
 
 
-def write(folder: Path) -> tuple[list[Path], list[str]]:
-    """The report; what cannot be written is said, and the result stands without it."""
-    from relab.commands.report import asked
-    from relab.report import render, sections
-
-    try:
-        return render.write(sections.build(folder, **asked(folder)), folder), []
-    except Exception as error:  # hours of runs must not end in a traceback because of a page about them
-        return [], [f"the report was not written: {error}"]
-
-
-def print_json(body: dict[str, Any], folder: Path, pages: list[Path], problems: list[str]) -> None:
+def print_json(body: dict[str, Any], folder: Path, written: Written) -> None:
     from relab.base.jsonl import encode
 
-    row = {**body, "sweep": str(folder), "report": [str(page) for page in pages], "problems": problems}
+    pages = [str(page) for page in written.pages]
+    row = {**body, "sweep": str(folder), "report": pages, "problems": written.problems}
     print(encode(row).decode(), end="")

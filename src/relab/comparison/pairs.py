@@ -69,6 +69,11 @@ def parse(declared: Sequence[str]) -> Plan:
     return Plan([(m["worse"], m["better"]) for m in found if m])
 
 
+def declared(paths: Sequence[Path]) -> Plan | None:
+    """What the experiment declared, where the runs of one are compared."""
+    return of_experiment(paths[0]) if len(paths) == 1 else None
+
+
 def of_experiment(path: Path) -> Plan | None:
     """The comparisons of an experiment's answer.json, in its folder or the one above its runs."""
     for folder in (path, path.parent):

@@ -21,7 +21,6 @@ SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the ru
 class NotChecked:
     """A rule that could not run, and what it lacks."""
 
-    rule: str
     slug: str
     run: str
     missing: str
@@ -44,7 +43,7 @@ def ask(rule: Rule, view: View) -> Finding | NotChecked | None:
     if rule.kind and view.kind is None:
         gone.append("meta.spec.action.kind")
     if gone:
-        return NotChecked(rule.id, rule.slug, view.name, ", ".join(gone))
+        return NotChecked(rule.slug, view.name, ", ".join(gone))
     return _call(rule, view, view.name)
 
 
@@ -53,15 +52,15 @@ def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
         with np.errstate(all="ignore"):
             found = rule.check(seen)
     except Missing as missing:
-        return NotChecked(rule.id, rule.slug, name, str(missing))
+        return NotChecked(rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
-        return NotChecked(rule.id, rule.slug, name, f"the rule failed: {faults.reason(error)}")
+        return NotChecked(rule.slug, name, f"the rule failed: {faults.reason(error)}")
     return None if found is None else _filled(rule, found)
 
 
 def _filled(rule: Rule, found: Finding) -> Finding:
     parts = rule.parts
-    found.rule, found.slug, found.footer = rule.id, rule.slug, rule.footer
+    found.slug, found.footer = rule.slug, rule.footer
     found.severity, found.about = found.severity or rule.severity, found.about or rule.about
     found.meaning, found.refuted_by = parts["Why"], parts["Refuted by"]
     found.suggest = found.suggest or [parts["Try"]]

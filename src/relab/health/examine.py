@@ -14,13 +14,14 @@ from relab.base.jsonl import Problem, RecordError
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
+from relab.formats.read.unread import Unread
 from relab.health import chain, engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import Group, View, clear
 from relab.record.state import group_key, state_of
 
-SCHEMA = 1
+SCHEMA = 2  # 1 named rules by an id besides the slug, and kept what could not be read in `not_checked`
 CLEARLY = 3.0  # standard errors
 
 
@@ -36,23 +37,39 @@ class Examined:
                 "source": self.view.history.source}  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Remark:
+    """Something to know about how a run was read."""
+
+    run: str
+    text: str
+
+    def to_json(self) -> dict[str, str]:
+        return vars(self).copy()
+
+
 @dataclass
 class Report:
-    """Runs, groups, findings in order of importance, and what could not be checked."""
+    """Runs, groups, findings in order of importance, what could not be checked, and what could not be read."""
 
     path: str
     runs: list[Examined] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[engine.NotChecked] = field(default_factory=list)
+    unreadable: list[Unread] = field(default_factory=list)  # runs
+    not_read: list[Unread] = field(default_factory=list)  # files and folders
+    remarks: list[Remark] = field(default_factory=list)  # about runs that were read
     muted: dict[str, str] = field(default_factory=dict)  # slug -> reason
 
     def to_json(self) -> dict[str, Any]:
-        """In not_checked the slug `!` is a run that could not be read, `?` a file or folder, `*` a remark."""
         return {
             "schema": SCHEMA, "path": self.path, "runs": [run.to_json() for run in self.runs],
             "findings": [f.to_json() for f in self.findings],
-            "not_checked": [gone.to_json() for gone in self.not_checked], "proposal": None,
+            "not_checked": [gone.to_json() for gone in self.not_checked],
+            "unreadable": [gone._asdict() for gone in self.unreadable],
+            "not_read": [gone._asdict() for gone in self.not_read],
+            "remarks": [remark.to_json() for remark in self.remarks], "proposal": None,
         }  # fmt: skip
 
     @property
@@ -109,12 +126,11 @@ def examine_loaded(
 
 
 def _views(found: find.Found, report: Report) -> list[View]:
-    for source, why in found.broken:
-        report.not_checked.append(engine.NotChecked("!", "!", source.name, why))
-    report.not_checked += [engine.NotChecked("?", "?", gone.where, gone.why) for gone in found.unread]
+    report.unreadable = [Unread(source.name, why) for source, why in found.broken]
+    report.not_read = list(found.unread)
     for run in found.runs:
         said = [p for p in run.history.problems if "is missing" not in p.message]
-        report.not_checked += [engine.NotChecked("*", "*", run.name, _told(p)) for p in said]
+        report.remarks += [Remark(run.name, _told(p)) for p in said]
     return [View(run.history, run.name, state=state_of(run.history)) for run in found.runs]
 
 

@@ -21,7 +21,6 @@ from relab.record import glossary
 from relab.record.state import seed_of
 
 FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
-MARKS = {"!": "unreadable", "?": "not read", "*": "read with a remark"}  # runs, files, runs; not rules
 
 
 def text(report: Report, verbose: bool = False) -> str:
@@ -34,16 +33,20 @@ def text(report: Report, verbose: bool = False) -> str:
 
 
 def unchecked(report: Report) -> list[str]:
-    """Why a rule was not asked, once for all runs with the same reason; what could not be read run by run."""
+    """What could not be read, one by one; why a rule was not asked, once for all runs with the same reason."""
     found: dict[tuple[str, str], list[str]] = {}
     for gone in report.not_checked:
         found.setdefault((gone.slug, gone.missing), []).append(gone.run)
-    lines = []
-    for (slug, missing), names in found.items():
-        told = MARKS.get(slug, f"not checked: {slug}")
-        each = [[name] for name in names] if slug in MARKS else [names]
-        lines += [f"  {told} ({who(some, len(report.runs))}): {missing}" for some in each]
-    return lines
+    lines = [f"  {word} ({name}): {why}" for word, some in passed_over(report) for name, why in some]
+    return lines + [
+        f"  not checked: {slug} ({who(names, len(report.runs))}): {missing}" for (slug, missing), names in found.items()
+    ]
+
+
+def passed_over(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:
+    """(what became of it, [(run, file or folder, why)])"""
+    remarks = [(remark.run, remark.text) for remark in report.remarks]
+    return [("unreadable", [*report.unreadable]), ("not read", [*report.not_read]), ("read with a remark", remarks)]
 
 
 def who(names: list[str], of: int) -> str:
@@ -266,18 +269,17 @@ def footer(report: Report) -> list[str]:
     shared = sorted({f.slug for f in report.findings if f.status == "also-in-reference"})
     if shared:
         parts.append(f"also in the reference, so not the cause: {', '.join(shared)}")
-    parts += [unread(report, *pair) for pair in MARKS.items()]
+    parts += [unread(*pair) for pair in passed_over(report)]
     parts.append(unasked(report))
     line = "; ".join(part for part in parts if part)
     columns = shutil.get_terminal_size((WIDTH, 24)).columns
     return wrap(line, max(min(columns, WIDTH), NARROW), "limits: ")
 
 
-def unread(report: Report, mark: str, word: str) -> str:
+def unread(word: str, found: list[tuple[str, str]]) -> str:
     """What could not be read at all, or was read with something to say about it."""
-    found = [gone for gone in report.not_checked if gone.slug == mark]
     more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{word}: {found[0].run} ({short(found[0].missing, 2 * WIDTH)}){more}" if found else ""
+    return f"{word}: {found[0][0]} ({short(found[0][1], 2 * WIDTH)}){more}" if found else ""
 
 
 def seeds(report: Report) -> str:

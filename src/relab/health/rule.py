@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,7 +52,6 @@ class Finding:
     suggest: list[Any] = field(default_factory=list)  # {key, from, to} or text; empty: the rule's Try
     confidence: str = "medium"
     severity: str | None = None  # None: the rule's own
-    rule: str = ""
     slug: str = ""
     run: str | None = None
     group: str | None = None
@@ -68,7 +68,7 @@ class Finding:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
         onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
         return {
-            "rule": self.rule, "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
+            "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
             "reference": self.reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
@@ -79,7 +79,6 @@ class Finding:
 class Rule:
     """A check and what must be there for it."""
 
-    id: str  # as in the catalogue of rules
     slug: str  # what users see
     check: Callable[[Any], Finding | None]
     about: str  # its place in the chain from a fault to what was concluded (chain.PLACES)
@@ -95,18 +94,29 @@ class Rule:
     fallback: tuple[Change, ...] = ()  # the first that changes anything, where no better value is known
     sets_back: bool = False  # mended by the parent's values of the settings that its evidence names
     from_start: bool = False  # mended from the checkpoint that the run began with
+    names: tuple[str, ...] = ()  # planted faults (`relab faults --list`) whose cause it names
     compared: bool = True  # False: it is its own whether or not the reference shows it too
 
     @property
     def parts(self) -> dict[str, str]:
         return parse_parts(self.check.__doc__ or "")
 
+    @property
+    def thresholds(self) -> dict[str, Any]:
+        """The numbers that decide: what the check takes besides the run, with its default."""
+        given = inspect.signature(self.check).parameters.values()
+        return {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
+
+    @property
+    def limits(self) -> str:
+        """The thresholds in one line; empty where the check has none."""
+        return ", ".join(f"{name} = {value:g}" for name, value in self.thresholds.items())
+
 
 RULES: dict[str, Rule] = {}  # slug -> rule, in order of declaration
 
 
 def rule(
-    id: str,
     slug: str,
     about: str,
     needs: Sequence[str] = (),
@@ -122,12 +132,14 @@ def rule(
     sets_back: bool = False,
     from_start: bool = False,
     compared: bool = True,
+    names: Sequence[str] = (),
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
-    """Declare a check under its id and slug; a slug can be declared once."""
+    """Declare a check under its slug; a slug can be declared once."""
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
-        made = Rule(id, slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
-                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, compared)  # fmt: skip
+        made = Rule(slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
+                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, tuple(names),
+                    compared)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

@@ -13,6 +13,7 @@ from typing import Any
 from relab.notebook import of_experiment, of_run
 from relab.notebook.page import Entry
 from relab.notebook.words import words
+from relab.runs.grouping import Group
 
 
 def is_experiment(folder: Path) -> bool:
@@ -20,12 +21,18 @@ def is_experiment(folder: Path) -> bool:
 
 
 def build(
-    folder: Path, data: dict[str, Any], proposal: str = "", lang: str = "en", roots: Sequence[Path] = ()
+    folder: Path,
+    data: dict[str, Any],
+    proposal: str = "",
+    lang: str = "en",
+    roots: Sequence[Path] = (),
+    groups: list[Group] | None = None,
 ) -> Entry:
     """The entry of a run's or an experiment's folder; `proposal` is what `relab next` prints about it.
 
     `roots` are folders of runs and of experiments in which a parent is looked for that does not lie beside its child.
+    `groups` are the runs of the folder, where they have been read already.
     """
     if is_experiment(folder):
         return of_experiment.build(folder, data, proposal, words(lang))
-    return of_run.build(folder, data, proposal, words(lang), roots)
+    return of_run.build(folder, data, proposal, words(lang), roots, groups)

@@ -35,8 +35,15 @@ UNDONE = ("running", "interrupted", "stale")
 KEPT = ("checkpoints", "media", "logs", "tb_logs", "plots")
 
 
-def build(folder: Path, data: dict[str, Any], proposal: str, w: Words, roots: Sequence[Path] = ()) -> Entry:
-    groups = grouping.load(folder)
+def build(
+    folder: Path,
+    data: dict[str, Any],
+    proposal: str,
+    w: Words,
+    roots: Sequence[Path] = (),
+    groups: list[Group] | None = None,
+) -> Entry:
+    groups = grouping.load(folder) if groups is None else groups
     run = groups[0].runs[0].history
     one = len(groups) == 1 and len(groups[0].runs) == 1
     clean, date = Cleaner([folder], set()).clean, tried.day(run.meta)

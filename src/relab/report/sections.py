@@ -40,6 +40,8 @@ def build(
     path: str | os.PathLike[str],
     findings: list[dict[str, Any]] | None = None,
     not_checked: list[dict[str, Any]] | None = None,
+    not_read: list[dict[str, Any]] | None = None,
+    remarks: list[dict[str, Any]] | None = None,
     full: bool = False,
     now: float | None = None,
     muted: dict[str, str] | None = None,
@@ -52,8 +54,9 @@ def build(
 ) -> dict[str, Any]:
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
 
-    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked. `groups`
-    spares reading the runs again, `more` are sections that somebody else has made, e.g. of a comparison.
+    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked.
+    `not_read` are runs, files and folders that were not read. `groups` spares reading the runs again, `more` are
+    sections that somebody else has made, e.g. of a comparison.
     """
     groups = grouping.load(path, now, hints) if groups is None else groups
     examined = {
@@ -61,6 +64,8 @@ def build(
         "fired": _of_status(findings or [], groups, "fired"),
         "shared": _of_status(findings or [], groups, "also-in-reference"),
         "not_checked": not_checked or [],
+        "not_read": not_read or [],
+        "remarks": remarks or [],
         "muted": muted or {},
         "limits": [_with_labels(text, groups) for text in limits or []],
         "proposal": proposal,
@@ -90,7 +95,7 @@ def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run |
         "prediction": prediction(groups),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
-        "not_read": [f"{gone.get('run')} ({gone.get('missing')})" for gone in _unread(examined)],
+        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined["not_read"]],
         "commands": commands(Path(path), groups),
         "sections": [*folded, next_steps(groups, found, examined["proposal"])],
         "full": full,
@@ -372,17 +377,13 @@ def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
     rows = sum(len(run.history.problems) for run in runs)
     if rows:
         said.append(f"{rows} files or rows could not be read")
-    if _unread(examined):
-        said.append(f"{len(_unread(examined))} runs, files or folders were not read (Health says why)")
-    missed = {str(gone.get("slug")) for gone in examined["not_checked"]} - {"*", "!", "?"}
+    if examined["not_read"]:
+        said.append(f"{len(examined['not_read'])} runs, files or folders were not read (Health says why)")
+    missed = {str(gone.get("slug")) for gone in examined["not_checked"]}
     if missed or not examined["asked"]:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
         said.append(f"not checked: {some}" if examined["asked"] else "health was not examined")
     return said
-
-
-def _unread(examined: dict[str, Any]) -> list[dict[str, Any]]:
-    return [gone for gone in examined["not_checked"] if gone.get("slug") in ("!", "?")]
 
 
 def _evaluation_limits(runs: list[Run]) -> list[str]:

@@ -81,6 +81,9 @@ def health(examined: dict[str, Any]) -> dict[str, Any]:
     gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined["not_checked"]]
     if gone:
         made.append(table(["rule", "run", "missing"], gone, "Not checked"))
+    for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
+        told = [[str(row[name]) for name in head] for row in examined[key]]
+        made += [table(head, told, title)] if told else []
     first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined["asked"] else "not examined"
     return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], made)
 

@@ -17,7 +17,7 @@ from relab.config.base import require
 from relab.base.enclosed import listed, own
 from relab.base.jsonl import RecordError
 from relab.runs import glance
-from relab.runs.moves import held
+from relab.runs.moves import check_idle, held
 
 STEP = re.compile(r"step-([0-9]{12,15})")
 POINTERS = {"best": "best.json", "last": "latest.json"}
@@ -52,6 +52,16 @@ def use(folder: Path, keep: Sequence[str] = ("best", "last")) -> Use:
         return found
     found.removable = [path for path in _checkpoints(folder) if path.name not in kept]
     found.free = sum(glance.size_of(os.fsencode(path)) for path in found.removable)
+    return found
+
+
+def idle_use(folder: Path, keep: Sequence[str]) -> Use:
+    """What of a run's checkpoints could go; of one that is running none, and it says why not."""
+    found = use(folder, keep)
+    try:
+        check_idle(folder)
+    except RecordError as error:
+        found.why_not = str(error)
     return found
 
 

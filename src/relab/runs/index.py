@@ -61,6 +61,17 @@ class Walk:
     until: float = math.inf  # when to stop, by time.monotonic()
 
 
+@dataclass(frozen=True)
+class Remarks:
+    """What there is to know about a folder besides the runs that are listed."""
+
+    runs: int  # all of them
+    archived: int
+    deleted: int
+    renaming: list[tuple[str, str]]  # names, old and new, of renames that were cut short
+    broken: list[tuple[str, str]]  # names and what is wrong with these runs
+
+
 class Index:
     """The runs at or below one folder."""
 
@@ -188,6 +199,23 @@ class Index:
         """Every set of settings that a run has, by its number."""
         used = "SELECT id, body FROM configs WHERE id IN (SELECT config FROM runs)"
         return ((number, orjson.loads(body)) for number, body in self.db.execute(used))
+
+    def remarks(self) -> Remarks:
+        (every, archived) = self.db.execute("SELECT COUNT(*), TOTAL(archived) FROM runs").fetchone()
+        deleted = sum(len(os.listdir(trash)) for trash in self.trash if trash.is_dir())
+        renaming = self.db.execute("SELECT name, renaming FROM runs WHERE renaming != ''").fetchall()
+        broken = self.db.execute("SELECT name, problem FROM runs WHERE problem != '' ORDER BY name").fetchall()
+        return Remarks(every, int(archived), deleted, renaming, broken)
+
+    def children(self, name: str) -> list[str]:
+        """Names of the runs that name this one as their parent."""
+        asked = "SELECT name FROM runs WHERE parent = ? AND parent != '' ORDER BY name"
+        return [child for (child,) in self.db.execute(asked, (name,))]
+
+    def half_renamed(self) -> list[Path]:
+        """Folders of relab's runs whose renaming a kill has cut short."""
+        cut = self.db.execute("SELECT path FROM runs WHERE renaming != '' AND format = 'relab'").fetchall()
+        return [self.folder(path) for (path,) in cut]
 
     def folder(self, path: bytes) -> Path:
         return Path(os.fsdecode(self.base + path))

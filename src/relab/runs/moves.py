@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from typing import Any
 from relab.record import names
 from relab.config.base import require
 from relab.base.enclosed import listed, subfolder
+from relab.base.errors import NotFoundError
 from relab.base.jsonl import RecordError, encode, read_json, sync_folder, write_atomic
 from relab.base.places import STALE_S
 from relab.record.run_folder import now
@@ -216,6 +217,30 @@ def mend(trashes: list[Path], renaming: list[Path]) -> list[str]:
     for folder in renaming:
         told += _mend_rename(folder)
     return told
+
+
+def mend_each(trashes: list[Path], renaming: list[Path]) -> list[str]:
+    """The same, each folder by itself: one that is running again is told, and mended later."""
+    told = []
+    for trash, folders in [(trashes, []), *(([], [folder]) for folder in renaming)]:
+        try:
+            told += mend(trash, folders)
+        except RecordError as error:
+            told.append(str(error))
+    return told
+
+
+def in_trash(trashes: Sequence[Path], names: Sequence[str], root: Path) -> list[Deleted]:
+    """Deleted runs, oldest first: all, or those that are named; the newest where a name was deleted twice."""
+    every = sorted((gone for trash in trashes for gone in deleted(trash)), key=lambda gone: gone.at)
+    if not names:
+        return every
+    picked = {name: [g for g in every if name in (g.name, g.id, g.entry.name)] for name in names}
+    missing = [name for name, found in picked.items() if not found]
+    if missing:
+        have = ", ".join(dict.fromkeys(gone.name for gone in every[-5:])) or "nothing"
+        raise NotFoundError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
+    return [found[-1] for found in picked.values()]
 
 
 def _mend_rename(folder: Path) -> list[str]:

@@ -6,8 +6,8 @@
     python -m venv /tmp/r && /tmp/r/bin/pip install 'ray[rllib]' torch pillow && /tmp/r/bin/python tests/formats/read/make_fixtures.py rllib
     python -m venv /tmp/d && /tmp/d/bin/pip install d3rlpy && /tmp/d/bin/python tests/formats/read/make_fixtures.py d3rlpy
 
-`sb3` before `zoo` and `zoo_run`, `plain` before `hydra`, which add cases to it. Weights are cut out of the model zips, and host names out of the rest. The
-fixtures of csv and jsonl are small enough to be written by hand; `plain` writes them. VERSIONS.json says what wrote them.
+`sb3` before `zoo` and `zoo_run`, which add cases to it. Weights are cut out of the model zips, and host names out of the rest. VERSIONS.json says
+what wrote them.
 """  # noqa: E501 - commands stand on one line
 
 from __future__ import annotations
@@ -248,31 +248,9 @@ def _objective(trial) -> float:
 # ---- Plain files
 
 
-def plain() -> None:
-    table = fresh("csv")
-    for seed in (0, 1):
-        _write(table / "folders" / f"a_seed{seed}" / "progress.csv", _rows(seed))
-        settings = {"algo": "PPO", "env_id": "CartPole-v1", "seed": seed, "lr": 3e-4, "logdir": f"runs/a_seed{seed}"}
-        (table / "folders" / f"a_seed{seed}" / "config.json").write_text(json.dumps(settings))
-    long = [{"algo": algo, "seed": seed} | row for algo in ("ppo", "sac") for seed in (0, 1) for row in _rows(seed)[:6]]
-    _write(table / "long" / "all.csv", long, ";")
-    _write(table / "parts" / "train.csv", _rows(2))
-    _write(
-        table / "parts" / "eval.csv", [{"step": row["global_step"], "reward": row["reward"]} for row in _rows(2)[::5]]
-    )
-    (table / "parts" / ".hydra").mkdir()
-    (table / "parts" / ".hydra" / "config.yaml").write_text("seed: 5\nenv:\n  name: Ant-v5\nagent:\n  lr: 3e-4\n")
-    lines = fresh("jsonl")
-    for seed in (0, 1):
-        path = lines / f"b_seed{seed}" / "metrics.jsonl"
-        path.parent.mkdir(parents=True)
-        nested = [{"iteration": i, "train": row, "note": "x"} for i, row in enumerate(_rows(seed))]
-        path.write_text("".join(json.dumps(row) + "\n" for row in nested))
-
-
 JOB = """import hydra, pathlib, sys
 sys.path.insert(0, {here!r})
-from make_fixtures import _rows, _write
+from make_folder_fixtures import _rows, _write
 
 @hydra.main(version_base=None, config_path="conf", config_name="config")
 def main(cfg):
@@ -299,23 +277,8 @@ def hydra() -> None:
     versions("hydra-core")
 
 
-def _rows(seed: int) -> list[dict[str, float]]:
-    """A curve that rises, one that falls, and one that is not there from the start; the NaN is Python's own."""
-    return [
-        {"global_step": 2048 * i, "reward": round(10 * i + math.sin(i + seed), 3), "entropy": round(0.69 * 0.95**i, 4),
-         "kl": math.nan if i == 7 else 0.01, "fancy": i % 3}
-        for i in range(1, 21)
-    ]  # fmt: skip
-
-
-def _write(path: Path, rows: list[dict[str, float]], mark: str = ",") -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = [mark.join(rows[0]), *(mark.join(str(cell) for cell in row.values()) for row in rows)]
-    path.write_text("".join(line + "\n" for line in lines))
-
-
 if __name__ == "__main__":
     makers = {"sb3": sb3, "zoo": zoo, "zoo_run": zoo_run, "rllib": rllib, "d3rlpy": d3rlpy, "optuna": optuna,
-              "plain": plain, "hydra": hydra}  # fmt: skip
+              "hydra": hydra}  # fmt: skip
     for name in sys.argv[1:]:
         makers[name]()

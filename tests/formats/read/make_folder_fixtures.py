@@ -1,10 +1,12 @@
-"""Where do the fixtures of folders come from? Small runs with made-up numbers, in the layouts that the importers read.
+"""Where do the fixtures come from that no tool need write? Small runs with made-up numbers, in the tools' own layouts.
 
-python tests/formats/read/make_folder_fixtures.py
+They are not in git: `complete` writes them beside a copy of the others when the tests start (fixtures() of where.py).
+Spinning Up and Acme, which need MPI or TensorFlow, are written with the columns and settings that their code logs.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import math
 import shutil
@@ -17,11 +19,9 @@ FIXTURES = Path(__file__).parent / "fixtures"
 BEGIN = 1_700_000_000
 
 
-def fresh(name: str) -> Path:
-    folder = FIXTURES / name
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    return folder
+def fresh(root: Path, name: str) -> Path:
+    (root / name).mkdir(parents=True, exist_ok=True)  # what a tool wrote may lie beside it
+    return root / name
 
 
 def write_json(path: Path, content: Any) -> None:
@@ -76,8 +76,8 @@ def puffer_log(epochs: int, batch: int = 8192) -> str:
     return text
 
 
-def pufferlib() -> None:
-    folder = fresh("pufferlib")
+def pufferlib(root: Path) -> None:
+    folder = fresh(root, "pufferlib")
     (folder / "v3").mkdir()
     (folder / "v3" / "train.log").write_text(puffer_log(70))
     logs = folder / "v4" / "puffer_toy"
@@ -156,8 +156,8 @@ def puffer_ini() -> str:
 # ---- A loop that writes its own next config
 
 
-def loop() -> None:
-    folder = fresh("loop")
+def loop(root: Path) -> None:
+    folder = fresh(root, "loop")
     base = {"learning_rate": 0.002, "ent_coef": 0.01, "clip_coef": 0.15, "seed": 4, "total_timesteps": 80_000,
             "batch_size": 8192}  # fmt: skip
     runs = [("2025-01-01T000000Z", None, {}, {}), ("2025-01-01T010000Z", "2025-01-01T000000Z", {"clip_coef": 0.12},
@@ -194,8 +194,8 @@ def _loop_run(
 # ---- A curriculum with a gate, begun twice
 
 
-def swarm() -> None:
-    folder = fresh("swarm") / "escape_v1"
+def swarm(root: Path) -> None:
+    folder = fresh(root, "swarm") / "escape_v1"
     folder.mkdir()
     (folder / "command.txt").write_text(
         "python train.py \\\n--run_name escape_v1 --total_iterations 20 --num_envs 8 --n_steps 16 \\\n"
@@ -242,8 +242,8 @@ def _swarm_board(folder: Path, begin: int, last: int, process: str) -> None:
 # ---- Curves and probes
 
 
-def probes() -> None:
-    folder = fresh("probes")
+def probes(root: Path) -> None:
+    folder = fresh(root, "probes")
     for name, last in (("tmos0_s0", 10), ("tmos1_s0", 4)):
         _probe_run(folder / name, last)
 
@@ -262,8 +262,120 @@ def _probe_run(folder: Path, last: int) -> None:
     (folder / "probes" / "fixed_point_probe.csv").write_text("\n".join(rows) + "\n")
 
 
-MAKERS = {"pufferlib": pufferlib, "loop": loop, "swarm": swarm, "probes": probes}
+# ---- Spinning Up and Acme
 
-if __name__ == "__main__":
+
+def spinup(root: Path) -> None:
+    folder = fresh(root, "spinup")
+    for seed in (0, 1):
+        settings = {"steps_per_epoch": 4000, "gamma": 0.99, "seed": seed, "exp_name": "x", "max_ep_len": 1000,
+                    "env_fn": f"<function <lambda> at 0x7f00{seed}>", "ac_kwargs": {"hidden_sizes": [64, 64]},
+                    "logger": {f"<spinup.utils.logx.EpochLogger object at 0x7f11{seed}>": {"first_row": True}},
+                    "logger_kwargs": {"output_dir": f"/tmp/data/x_s{seed}", "exp_name": "x"}}  # fmt: skip
+        ppo = {"clip_ratio": 0.2, "pi_lr": 3e-4, "vf_lr": 1e-3, "lam": 0.97, "target_kl": 0.01, "train_pi_iters": 80}
+        _spin(folder / f"ppo_s{seed}", [_ppo_row(i, seed) for i in range(12)], settings | ppo | {"epochs": 12})
+        sac = {"polyak": 0.995, "lr": 1e-3, "alpha": 0.2, "replay_size": 1_000_000, "batch_size": 100}
+        _spin(folder / f"sac_s{seed}", [_sac_row(i, seed) for i in range(12)], settings | sac | {"epochs": 12})
+
+
+def _spin(folder: Path, rows: list[dict[str, float]], settings: dict[str, object]) -> None:
+    """As logx.Logger writes them: a header, tabs, and JSON with a tab behind each colon."""
+    folder.mkdir()
+    lines = ["\t".join(rows[0]), *("\t".join(map(str, row.values())) for row in rows)]
+    (folder / "progress.txt").write_text("\n".join(lines) + "\n")
+    text = json.dumps(settings, separators=(",", ":\t"), indent=4, sort_keys=True)
+    (folder / "config.json").write_text(text)
+
+
+def acme(root: Path) -> None:
+    """As its CSVLogger writes them: a folder a label, sorted fields, lines that end as those of Python's csv."""
+    folder = fresh(root, "acme") / "20260101-000000" / "logs"
+    for label in ("train", "evaluator", "learner"):
+        (folder / label).mkdir(parents=True)
+        rows = [_acme_row(label, i) for i in range(1, 13)]
+        with open(folder / label / "logs.csv", "a") as file:
+            writer = csv.DictWriter(file, fieldnames=sorted(rows[0]), extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def _acme_row(label: str, i: int) -> dict[str, float]:
+    shared = {"actor_steps": 200 * i, "actor_episodes": i, "learner_steps": 150 * i, "learner_walltime": 3.5 * i}
+    if label == "learner":
+        return {**shared, "critic_loss": 4.0 / i, "policy_loss": -2.0 * i}
+    episode = {"episode_length": 200, "episode_return": 10.0 * i + (label == "evaluator"), "steps_per_second": 800.0}
+    return {**shared, **episode} | (
+        {"evaluator_steps": 200 * i, "evaluator_episodes": i} if label == "evaluator" else {}
+    )
+
+
+def _returns(i: int, seed: int) -> dict[str, float]:
+    mean = 20.0 * (i + 1) + math.sin(i + seed)
+    return {"AverageEpRet": mean, "StdEpRet": 5.0, "MaxEpRet": mean + 9, "MinEpRet": mean - 9}
+
+
+def _ppo_row(i: int, seed: int) -> dict[str, float]:
+    return {"Epoch": i, **_returns(i, seed), "EpLen": 200.0, "AverageVVals": 3.0 + i, "StdVVals": 1.0, "MaxVVals": 9.0,
+            "MinVVals": 0.0, "TotalEnvInteracts": (i + 1) * 4000, "LossPi": -0.01, "LossV": 40.0 / (i + 1),
+            "DeltaLossPi": -0.01, "DeltaLossV": -2.0, "Entropy": 1.4 - 0.02 * i, "KL": 0.012, "ClipFrac": 0.1,
+            "StopIter": 30.0, "Time": 4.0 * (i + 1)}  # fmt: skip
+
+
+def _sac_row(i: int, seed: int) -> dict[str, float]:
+    test = {name.replace("Ep", "TestEp"): value + 2 for name, value in _returns(i, seed).items()}
+    return {"Epoch": i + 1, **_returns(i, seed), **test, "EpLen": 200.0, "TestEpLen": 200.0,
+            "TotalEnvInteracts": (i + 1) * 4000 - 1, "AverageQ1Vals": 2.0 * i, "StdQ1Vals": 1.0, "MaxQ1Vals": 30.0,
+            "MinQ1Vals": -1.0, "AverageQ2Vals": 2.0 * i, "StdQ2Vals": 1.0, "MaxQ2Vals": 30.0, "MinQ2Vals": -1.0,
+            "AverageLogPi": -1.0, "StdLogPi": 0.5, "MaxLogPi": 2.0, "MinLogPi": -4.0, "LossPi": -2.0 * i,
+            "LossQ": 3.0 / (i + 1), "Time": 9.0 * (i + 1)}  # fmt: skip
+
+
+# ---- Tables and lines of JSON
+
+
+def plain(root: Path) -> None:
+    table = fresh(root, "csv")
+    for seed in (0, 1):
+        _write(table / "folders" / f"a_seed{seed}" / "progress.csv", _rows(seed))
+        settings = {"algo": "PPO", "env_id": "CartPole-v1", "seed": seed, "lr": 3e-4, "logdir": f"runs/a_seed{seed}"}
+        (table / "folders" / f"a_seed{seed}" / "config.json").write_text(json.dumps(settings))
+    long = [{"algo": algo, "seed": seed} | row for algo in ("ppo", "sac") for seed in (0, 1) for row in _rows(seed)[:6]]
+    _write(table / "long" / "all.csv", long, ";")
+    _write(table / "parts" / "train.csv", _rows(2))
+    _write(
+        table / "parts" / "eval.csv", [{"step": row["global_step"], "reward": row["reward"]} for row in _rows(2)[::5]]
+    )
+    (table / "parts" / ".hydra").mkdir()
+    (table / "parts" / ".hydra" / "config.yaml").write_text("seed: 5\nenv:\n  name: Ant-v5\nagent:\n  lr: 3e-4\n")
+    lines = fresh(root, "jsonl")
+    for seed in (0, 1):
+        path = lines / f"b_seed{seed}" / "metrics.jsonl"
+        path.parent.mkdir(parents=True)
+        nested = [{"iteration": i, "train": row, "note": "x"} for i, row in enumerate(_rows(seed))]
+        path.write_text("".join(json.dumps(row) + "\n" for row in nested))
+
+
+def _rows(seed: int) -> list[dict[str, float]]:
+    """A curve that rises, one that falls, and one that is not there from the start; the NaN is Python's own."""
+    return [
+        {"global_step": 2048 * i, "reward": round(10 * i + math.sin(i + seed), 3), "entropy": round(0.69 * 0.95**i, 4),
+         "kl": math.nan if i == 7 else 0.01, "fancy": i % 3}
+        for i in range(1, 21)
+    ]  # fmt: skip
+
+
+def _write(path: Path, rows: list[dict[str, float]], mark: str = ",") -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [mark.join(rows[0]), *(mark.join(str(cell) for cell in row.values()) for row in rows)]
+    path.write_text("".join(line + "\n" for line in lines))
+
+
+MAKERS = {"pufferlib": pufferlib, "loop": loop, "swarm": swarm, "probes": probes, "spinup": spinup, "acme": acme,
+          "plain": plain}  # fmt: skip
+
+
+def complete(root: Path) -> None:
+    """All fixtures below `root`."""
+    shutil.copytree(FIXTURES, root)
     for maker in MAKERS.values():
-        maker()
+        maker(root)

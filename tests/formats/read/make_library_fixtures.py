@@ -1,19 +1,16 @@
 """Where do the logs of training libraries come from? The libraries write them, in tiny runs; by hand, seldom.
 
     python -m venv /tmp/l && /tmp/l/bin/pip install rsl-rl-lib skrl tianshou torchrl tensorboardX tensorboard
-    /tmp/l/bin/python tests/formats/read/make_library_fixtures.py rsl_rl skrl tianshou torchrl sample_factory spinup \\
-        acme
+    /tmp/l/bin/python tests/formats/read/make_library_fixtures.py rsl_rl skrl tianshou torchrl sample_factory
 
-rsl_rl, skrl and Tianshou train with their own loops; TorchRL's logger is given numbers. Sample Factory, Spinning Up and
-Acme, which need processes, MPI or TensorFlow, are written with the tags, columns and settings that their code logs.
+rsl_rl, skrl and Tianshou train with their own loops; TorchRL's logger is given numbers. Sample Factory,
+which needs processes, is written with the tags and settings that its code logs.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import sys
-from pathlib import Path
 
 from make_binary_fixtures import FIXTURES, fake_world, fresh, versions
 
@@ -209,75 +206,8 @@ def sample_factory() -> None:
     versions("tensorboardX")
 
 
-def spinup() -> None:
-    folder = fresh("spinup")
-    for seed in (0, 1):
-        settings = {"steps_per_epoch": 4000, "gamma": 0.99, "seed": seed, "exp_name": "x", "max_ep_len": 1000,
-                    "env_fn": f"<function <lambda> at 0x7f00{seed}>", "ac_kwargs": {"hidden_sizes": [64, 64]},
-                    "logger": {f"<spinup.utils.logx.EpochLogger object at 0x7f11{seed}>": {"first_row": True}},
-                    "logger_kwargs": {"output_dir": f"/tmp/data/x_s{seed}", "exp_name": "x"}}  # fmt: skip
-        ppo = {"clip_ratio": 0.2, "pi_lr": 3e-4, "vf_lr": 1e-3, "lam": 0.97, "target_kl": 0.01, "train_pi_iters": 80}
-        _spin(folder / f"ppo_s{seed}", [_ppo_row(i, seed) for i in range(12)], settings | ppo | {"epochs": 12})
-        sac = {"polyak": 0.995, "lr": 1e-3, "alpha": 0.2, "replay_size": 1_000_000, "batch_size": 100}
-        _spin(folder / f"sac_s{seed}", [_sac_row(i, seed) for i in range(12)], settings | sac | {"epochs": 12})
-
-
-def _spin(folder: Path, rows: list[dict[str, float]], settings: dict[str, object]) -> None:
-    """As logx.Logger writes them: a header, tabs, and JSON with a tab behind each colon."""
-    folder.mkdir()
-    lines = ["\t".join(rows[0]), *("\t".join(map(str, row.values())) for row in rows)]
-    (folder / "progress.txt").write_text("\n".join(lines) + "\n")
-    text = json.dumps(settings, separators=(",", ":\t"), indent=4, sort_keys=True)
-    (folder / "config.json").write_text(text)
-
-
-def acme() -> None:
-    """As its CSVLogger writes them: a folder a label, sorted fields, lines that end as those of Python's csv."""
-    import csv
-
-    folder = fresh("acme") / "20260101-000000" / "logs"
-    for label in ("train", "evaluator", "learner"):
-        (folder / label).mkdir(parents=True)
-        rows = [_acme_row(label, i) for i in range(1, 13)]
-        with open(folder / label / "logs.csv", "a") as file:
-            writer = csv.DictWriter(file, fieldnames=sorted(rows[0]), extrasaction="ignore")
-            writer.writeheader()
-            writer.writerows(rows)
-
-
-def _acme_row(label: str, i: int) -> dict[str, float]:
-    shared = {"actor_steps": 200 * i, "actor_episodes": i, "learner_steps": 150 * i, "learner_walltime": 3.5 * i}
-    if label == "learner":
-        return {**shared, "critic_loss": 4.0 / i, "policy_loss": -2.0 * i}
-    episode = {"episode_length": 200, "episode_return": 10.0 * i + (label == "evaluator"), "steps_per_second": 800.0}
-    return {**shared, **episode} | (
-        {"evaluator_steps": 200 * i, "evaluator_episodes": i} if label == "evaluator" else {}
-    )
-
-
-def _returns(i: int, seed: int) -> dict[str, float]:
-    mean = 20.0 * (i + 1) + math.sin(i + seed)
-    return {"AverageEpRet": mean, "StdEpRet": 5.0, "MaxEpRet": mean + 9, "MinEpRet": mean - 9}
-
-
-def _ppo_row(i: int, seed: int) -> dict[str, float]:
-    return {"Epoch": i, **_returns(i, seed), "EpLen": 200.0, "AverageVVals": 3.0 + i, "StdVVals": 1.0, "MaxVVals": 9.0,
-            "MinVVals": 0.0, "TotalEnvInteracts": (i + 1) * 4000, "LossPi": -0.01, "LossV": 40.0 / (i + 1),
-            "DeltaLossPi": -0.01, "DeltaLossV": -2.0, "Entropy": 1.4 - 0.02 * i, "KL": 0.012, "ClipFrac": 0.1,
-            "StopIter": 30.0, "Time": 4.0 * (i + 1)}  # fmt: skip
-
-
-def _sac_row(i: int, seed: int) -> dict[str, float]:
-    test = {name.replace("Ep", "TestEp"): value + 2 for name, value in _returns(i, seed).items()}
-    return {"Epoch": i + 1, **_returns(i, seed), **test, "EpLen": 200.0, "TestEpLen": 200.0,
-            "TotalEnvInteracts": (i + 1) * 4000 - 1, "AverageQ1Vals": 2.0 * i, "StdQ1Vals": 1.0, "MaxQ1Vals": 30.0,
-            "MinQ1Vals": -1.0, "AverageQ2Vals": 2.0 * i, "StdQ2Vals": 1.0, "MaxQ2Vals": 30.0, "MinQ2Vals": -1.0,
-            "AverageLogPi": -1.0, "StdLogPi": 0.5, "MaxLogPi": 2.0, "MinLogPi": -4.0, "LossPi": -2.0 * i,
-            "LossQ": 3.0 / (i + 1), "Time": 9.0 * (i + 1)}  # fmt: skip
-
-
 if __name__ == "__main__":
     makers = {"rsl_rl": rsl_rl, "skrl": skrl, "tianshou": tianshou, "torchrl": torchrl,
-              "sample_factory": sample_factory, "spinup": spinup, "acme": acme}  # fmt: skip
+              "sample_factory": sample_factory}  # fmt: skip
     for name in sys.argv[1:]:
         makers[name]()

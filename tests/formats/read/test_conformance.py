@@ -19,9 +19,9 @@ from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
 from relab.record import glossary
 from relab.record.history import History
-from where import histories
+from where import fixtures, histories
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = fixtures()
 OWN = histories() / "healthy" / "ladder-value"
 DAMAGES = 24  # per format
 

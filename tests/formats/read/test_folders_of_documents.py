@@ -10,9 +10,9 @@ import pytest
 
 from relab.formats.read import find
 from relab.record.history import History
-from where import ROOT
+from where import ROOT, fixtures
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = fixtures()
 CORPUS = ROOT.parent / "shared" / "corpus"
 needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/corpus")
 

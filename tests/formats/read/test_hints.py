@@ -17,8 +17,9 @@ from relab.formats.read.pattern import Pattern
 from relab.formats.read.spec import merged, read_spec
 from relab.health.examine import examine
 from relab.record.state import group_key
+from where import fixtures
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = fixtures()
 CSV = "step,reward,entropy,odd\n" + "".join(f"{i * 100},{i},{0.6 - i / 100},{-i}\n" for i in range(1, 12))
 
 

@@ -17,8 +17,9 @@ from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.history import History
+from where import fixtures
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = fixtures()
 BOARDS = FIXTURES / "boards"
 
 

@@ -11,8 +11,9 @@ import pytest
 from formats.read import make_folder_fixtures as maker
 from relab.formats.read import find, pufferlib
 from relab.record.history import History
+from where import fixtures
 
-FIXTURES = Path(__file__).parent / "fixtures" / "pufferlib"
+FIXTURES = fixtures() / "pufferlib"
 
 
 def only(path: Path) -> History:

@@ -15,6 +15,7 @@ from relab import api, cli
 from relab.base.jsonl import RecordError
 from relab.formats.read import find, unread
 from relab.formats.read.unread import Unread
+from relab.health.rule import all_rules
 
 GOOD = "global_step,return\n" + "".join(f"{i * 10},{i}\n" for i in range(50))
 
@@ -184,8 +185,9 @@ def test_examine_says_it_in_its_footer_all_of_it_with_v_and_in_json(mixed, capsy
     assert cli.main(["examine", str(mixed), "-v"]) == 0
     assert "not read (odd/b.wandb): empty" in capsys.readouterr().out
     assert cli.main(["examine", str(mixed), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["not_checked"]
-    assert [row["run"] for row in told if row["slug"] == "?"] == ["odd/a.csv", "odd/b.wandb"]
+    told = json.loads(capsys.readouterr().out)
+    assert [row["where"] for row in told["not_read"]] == ["odd/a.csv", "odd/b.wandb"]
+    assert all(row["slug"] in all_rules() for row in told["not_checked"])
 
 
 def test_compare_says_it(mixed, capsys):

@@ -21,13 +21,13 @@ from relab.formats.write.convert import TARGETS, convert
 from relab.formats.write.mlflow_files import keys_of
 from relab.record.history import Column, History
 from relab.record.state import group_key, seed_of
-from where import FIXTURES, histories
+from where import fixtures, histories
 
 OWN = histories() / "healthy" / "ladder-value"
 
 
 def place(name: str) -> Path:
-    return OWN if name == "relab" else FIXTURES / name
+    return OWN if name == "relab" else fixtures() / name
 
 
 def contents(folder: Path) -> dict[str, str]:
@@ -93,7 +93,7 @@ def test_numbers_and_settings_arrive_in_other_formats(name, to, tmp_path):
 
 
 def test_original_names_have_the_signs_and_scales_of_their_tool(tmp_path):
-    for run, found in back(FIXTURES / "sb3" / "ppo_cartpole_seed0", tmp_path / "out", "tensorboard", "original"):
+    for run, found in back(fixtures() / "sb3" / "ppo_cartpole_seed0", tmp_path / "out", "tensorboard", "original"):
         assert found.mapping["train/entropy_loss"] == "policy/entropy"  # and so its sign was turned twice
         for metric in ("policy/entropy", "value/loss"):
             np.testing.assert_allclose(found.columns[metric].values, run.history.columns[metric].values, rtol=1e-6)
@@ -168,7 +168,7 @@ def test_no_file_stands_where_a_folder_must():
 @pytest.mark.parametrize("to", list(TARGETS))
 def test_the_source_is_only_read_and_the_bytes_are_the_same_twice(to, tmp_path):
     source = tmp_path / "source"
-    shutil.copytree(FIXTURES / "jsonl", source)
+    shutil.copytree(fixtures() / "jsonl", source)
     before = contents(source)
     convert(source, to, tmp_path / "a")
     for path in source.rglob("*"):
@@ -181,7 +181,7 @@ def test_the_source_is_only_read_and_the_bytes_are_the_same_twice(to, tmp_path):
 
 def test_a_target_is_new_empty_or_the_same_conversion(tmp_path):
     source, out = tmp_path / "source", tmp_path / "out"
-    shutil.copytree(FIXTURES / "jsonl", source)
+    shutil.copytree(fixtures() / "jsonl", source)
     for inside in (source, source / "out"):
         with pytest.raises(ConfigError, match="must lie outside"):
             convert(source, "csv", inside)
@@ -202,7 +202,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "thesis.tex").write_text("words")
     with pytest.raises(ConfigError, match="files of something else"):
-        convert(FIXTURES / "jsonl", "csv", tmp_path / "out")
+        convert(fixtures() / "jsonl", "csv", tmp_path / "out")
     assert contents(tmp_path / "out").keys() == {"thesis.tex"}
 
 
@@ -212,7 +212,7 @@ def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("relab.formats.write.csv_tables.write", full)
     with pytest.raises(OSError, match="no space left"):
-        convert(FIXTURES / "jsonl", "csv", tmp_path / "out")
+        convert(fixtures() / "jsonl", "csv", tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -225,7 +225,7 @@ def test_runs_that_cannot_be_read_are_named_and_the_others_written(tmp_path, mon
         return read(source, hints)
 
     monkeypatch.setattr(find, "read", some)
-    words = ["convert", str(FIXTURES / "jsonl"), "--to", "csv", "--out", str(tmp_path / "out")]
+    words = ["convert", str(fixtures() / "jsonl"), "--to", "csv", "--out", str(tmp_path / "out")]
     assert cli.main(words) == 2
     said = capsys.readouterr()
     assert "not readable: b_seed1: RecordError: torn" in said.err
@@ -235,7 +235,7 @@ def test_runs_that_cannot_be_read_are_named_and_the_others_written(tmp_path, mon
 def test_the_command_prints_json(tmp_path, capsys):
     import json
 
-    words = ["convert", str(FIXTURES / "jsonl"), "--to", "relab", "--out", str(tmp_path / "out"), "--json"]
+    words = ["convert", str(fixtures() / "jsonl"), "--to", "relab", "--out", str(tmp_path / "out"), "--json"]
     assert cli.main(words) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["to"], found["out"]) == ("relab", str(tmp_path / "out"))
@@ -246,7 +246,7 @@ def test_the_command_prints_json(tmp_path, capsys):
 def test_a_converted_run_is_still_examined_as_its_tools(tmp_path):
     from relab.health.examine import examine
 
-    source = FIXTURES / "sb3"
+    source = fixtures() / "sb3"
     convert(source, "relab", tmp_path / "out")
     before, after = examine(source), examine(tmp_path / "out")
     assert sorted(f.slug for f in after.main) == sorted(f.slug for f in before.main)

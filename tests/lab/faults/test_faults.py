@@ -74,11 +74,16 @@ def test_algorithms_and_the_loop_know_nothing_of_faults():
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
 def test_a_fault_is_complete(fault: Fault):
     assert fault.causes
-    assert fault.why
     assert fault.seams or fault.settings
     assert set(fault.seams) <= set(seams.SEAMS)
     assert set(fault.envs) <= set(catalogue.BASE)
     assert fault.kind in ("run", "resume", "seeds", "arms")
+
+
+def test_rules_name_faults_that_are_planted():
+    for rule in all_rules(plugins=False).values():
+        assert set(rule.names) <= set(FAULTS), rule.slug
+    assert FAULTS["gae-shifted"].causes == {"advantage-misaligned"}
 
 
 def test_each_config_fault_really_changes_a_setting():

@@ -1,4 +1,4 @@
-"""Did it learn, did it keep it, did it come to its end? The shape of the learning curve against its noise (group B)."""
+"""Did it learn, did it keep it, did it come to its end? The shape of the learning curve against its noise."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relab.record.evaluations import Estimate
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
-@rule("B12", "run-incomplete", about="evidence", algos=(), severity="warning")
+@rule("run-incomplete", about="evidence", algos=(), severity="warning")
 def run_incomplete(view: View) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
@@ -62,7 +62,6 @@ def _stopped_short(view: View, planned: float) -> bool:
 
 
 @rule(
-    "B1",
     "worse-than-random",
     about="return",
     algos=(),
@@ -70,6 +69,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     least=SHORT,
     explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
+    names=("advantage-sign",),
 )
 def worse_than_random(view: View) -> Finding | None:
     """
@@ -91,7 +91,6 @@ def worse_than_random(view: View) -> Finding | None:
 
 
 @rule(
-    "B2",
     "peak-then-collapse",
     about="return",
     algos=(),
@@ -141,7 +140,6 @@ def in_a_row(means: list[float]) -> list[float]:
 
 
 @rule(
-    "B5",
     "plateau",
     about="return",
     algos=(),
@@ -173,7 +171,7 @@ def plateau(view: View) -> Finding | None:
                    level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
 
 
-@rule("B10", "start-already-solved", about="evidence", algos=())
+@rule("start-already-solved", about="evidence", algos=())
 def start_already_solved(view: View) -> Finding | None:
     """
     What: at step 0 the policy already earns 95 % of the way from random to the highest return.
@@ -194,7 +192,6 @@ def start_already_solved(view: View) -> Finding | None:
 
 
 @rule(
-    "F29",
     "resumed-run-lost-its-start",
     about="return",
     algos=(),

@@ -1,4 +1,4 @@
-"""Are the numbers themselves sound? Finite, legal, in order, below what can be earned (groups C and D)."""
+"""Are the numbers themselves sound? Finite, legal, in order, below what can be earned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ OWN_RULE = {"policy/kl"}  # negative-kl says more about it
 
 
 @rule(
-    "C9",
     "non-finite",
     about="numbers",
     algos=(),
@@ -24,6 +23,7 @@ OWN_RULE = {"policy/kl"}  # negative-kl says more about it
     explains=("diverged", "run-incomplete", "rate-out-of-range"),
     mends=SMALLER_STEPS,
     fallback=(MUCH_SLOWER,),
+    names=("nan-observation",),
 )
 def non_finite(view: View) -> Finding | None:
     """
@@ -64,7 +64,14 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     return not (stays or np.isinf(values[bad]).any())
 
 
-@rule("C1", "rate-out-of-range", about="evidence", algos=(), severity="error", explains=("untrusted-best",))
+@rule(
+    "rate-out-of-range",
+    about="evidence",
+    algos=(),
+    severity="error",
+    explains=("untrusted-best",),
+    names=("success-summed",),
+)
 def rate_out_of_range(view: View) -> Finding | None:
     """
     What: a metric lies outside of its legal range in the glossary, e.g. a success rate above 1.
@@ -95,7 +102,7 @@ def rate_out_of_range(view: View) -> Finding | None:
                    int(steps[0]), [shown], confidence="high")  # fmt: skip
 
 
-@rule("C10", "steps-not-monotone", about="evidence", algos=(), severity="warning")
+@rule("steps-not-monotone", about="evidence", algos=(), severity="warning")
 def steps_not_monotone(view: View) -> Finding | None:
     """
     What: the step of a metric repeats or goes back; in another tool's log it may repeat (several episodes end at one
@@ -119,7 +126,7 @@ def steps_not_monotone(view: View) -> Finding | None:
     return None
 
 
-@rule("C14", "value-above-bound", about="belief", algos=(), severity="warning")
+@rule("value-above-bound", about="belief", algos=(), severity="warning", names=("no-termination-mask",))
 def value_above_bound(view: View) -> Finding | None:
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
@@ -153,7 +160,7 @@ def value_above_bound(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("D12", "uncounted-steps", about="evidence", needs=("data/env_steps", "data/sim_steps"), algos=())
+@rule("uncounted-steps", about="evidence", needs=("data/env_steps", "data/sim_steps"), algos=())
 def uncounted_steps(view: View) -> Finding | None:
     """
     What: fewer than half of the simulator steps that fed learning are counted as training steps.

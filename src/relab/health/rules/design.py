@@ -1,4 +1,4 @@
-"""Can one conclude anything from it? Seeds, selection, settings that changed unsaid, provenance, speed (group F)."""
+"""Can one conclude anything from it? Seeds, selection, settings that changed unsaid, provenance, speed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log
 
 
 @rule(
-    "F5",
     "unmentioned-config-change",
     about="fault",
     algos=(),
@@ -76,7 +75,7 @@ def _mentions(intent: str, key: str) -> bool:
     return word in words or key.lower() in intent or word.replace("_", " ") in intent
 
 
-@rule("F1", "single-seed", about="evidence", algos=(), scope="group", footer=True)
+@rule("single-seed", about="evidence", algos=(), scope="group", footer=True)
 def single_seed(group: Group) -> Finding | None:
     """
     What: a config was run with fewer than five seeds.
@@ -92,7 +91,7 @@ def single_seed(group: Group) -> Finding | None:
                    float(len(seeds)), confidence="high")  # fmt: skip
 
 
-@rule("F28", "not-reproducible", about="evidence", algos=(), footer=True)
+@rule("not-reproducible", about="evidence", algos=(), footer=True)
 def not_reproducible(view: View) -> Finding | None:
     """
     What: the record lacks the command, seed or packages of the run, wherever its format would keep them.
@@ -108,7 +107,7 @@ def not_reproducible(view: View) -> Finding | None:
     return Finding(f"the record lacks {', '.join(gone)}", float(len(gone)), confidence="high") if gone else None
 
 
-@rule("F3", "peak-selection", about="choice", algos=())
+@rule("peak-selection", about="choice", algos=())
 def peak_selection(view: View) -> Finding | None:
     """
     What: the best of k evaluations lies above the mean of the last ones by more than luck in k draws explains.
@@ -132,12 +131,12 @@ def peak_selection(view: View) -> Finding | None:
 
 
 @rule(
-    "F17",
     "untrusted-best",
     about="evidence",
     algos=(),
     fallback=(at_least("eval.episodes", TRUSTED_N, "the least that a best checkpoint should be chosen on"),),
     compared=False,
+    names=("best-in-training",),
 )
 def untrusted_best(view: View) -> Finding | None:
     """
@@ -176,7 +175,7 @@ def _illegal(metric: str, value: float) -> str:
     return f"{metric} = {value:.4g}, which can only be {legal.low:g} to {legal.high:g}"
 
 
-@rule("F25", "truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT)
+@rule("truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT, names=("cut-as-end",))
 def truncation_as_termination(view: View) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets
@@ -214,7 +213,7 @@ def _nothing_after_cut(view: View) -> Finding | None:
                    confidence="high", severity="warning")  # fmt: skip
 
 
-@rule("F18", "throughput-drop", about="operation", needs=("time/collect_s", "time/update_s"), algos=())
+@rule("throughput-drop", about="operation", needs=("time/collect_s", "time/update_s"), algos=())
 def throughput_drop(view: View) -> Finding | None:
     """
     What: three of four iterations of the last quarter take more than twice as long as three of four of the first half.
@@ -237,7 +236,7 @@ def throughput_drop(view: View) -> Finding | None:
                    confidence="low")  # fmt: skip
 
 
-@rule("F20", "busy-machine", about="operation", algos=(), footer=True)
+@rule("busy-machine", about="operation", algos=(), footer=True)
 def busy_machine(view: View) -> Finding | None:
     """
     What: in a quarter of the rows or more the machine had more to do than it has cores, by a quarter or more, and not
@@ -263,7 +262,7 @@ def busy_machine(view: View) -> Finding | None:
                    [load.evidence(f"> 1.25 x {cores} cores")], confidence="high")  # fmt: skip
 
 
-@rule("B11", "metric-at-ceiling", about="evidence", algos=(), scope="folder")
+@rule("metric-at-ceiling", about="evidence", algos=(), scope="folder")
 def metric_at_ceiling(groups: list[Group]) -> Finding | None:
     """
     What: two or more configs of one environment all end at the highest return there is.

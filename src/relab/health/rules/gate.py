@@ -65,7 +65,7 @@ def bars(found: list[Lint]) -> list[Evidence]:
 # ---- Rules about bars
 
 
-@rule("F11", "gate-contradiction", about="operation", algos=(), severity="warning")
+@rule("gate-contradiction", about="operation", algos=(), severity="warning")
 def gate_contradiction(view: View) -> Finding | None:
     """
     What: no value can succeed without failing (error), or a success bar is laxer than the failure bar of the same
@@ -85,7 +85,7 @@ def gate_contradiction(view: View) -> Finding | None:
     return Finding(head + joined(found), float(len(found)), None, bars(found), severity=severity, confidence="high")
 
 
-@rule("F12", "redundant-threshold", about="operation", algos=(), severity="warning")
+@rule("redundant-threshold", about="operation", algos=(), severity="warning")
 def redundant_threshold(view: View) -> Finding | None:
     """
     What: a success bar is implied by another one of the same gate: P(T < t) <= q is the same as Q_q >= t, and a count
@@ -104,7 +104,7 @@ def redundant_threshold(view: View) -> Finding | None:
     return Finding(message, float(len(found)), None, bars(found), severity=severity, confidence="high")
 
 
-@rule("F14", "bar-under-floor", about="operation", algos=(), explains=("gate-never-advances",))
+@rule("bar-under-floor", about="operation", algos=(), explains=("gate-never-advances",))
 def bar_under_floor(view: View) -> Finding | None:
     """
     What: a success bar lies below what is expected whatever the policy does: a floor given with the bar, or a count
@@ -173,7 +173,7 @@ def _moving(view: View, like: Curve, n: int) -> tuple[Curve, float] | None:
 # ---- Rules about what the gate did
 
 
-@rule("F10", "gate-never-advances", about="operation", algos=(), severity="warning")
+@rule("gate-never-advances", about="operation", algos=(), severity="warning")
 def gate_never_advances(view: View) -> Finding | None:
     """
     What: none of three or more checks of a gate passed.
@@ -253,7 +253,7 @@ def _axis(view: View, gate: Gate | None) -> str:
 # ---- Rules about alerts, stages and samples
 
 
-@rule("F13", "alert-unreachable", about="operation", algos=(), severity="warning")
+@rule("alert-unreachable", about="operation", algos=(), severity="warning")
 def alert_unreachable(view: View) -> Finding | None:
     """
     What: an alert cannot fire before the run ends: its patience times its cadence exceeds the run, or the quantity it
@@ -307,7 +307,7 @@ def _reaches(curve: Curve, bar: float) -> int:
     return math.ceil(curve.steps[-1] + (bar - curve.values[-1]) / slope)
 
 
-@rule("F15", "schedule-overrun", about="operation", algos=(), severity="warning")
+@rule("schedule-overrun", about="operation", algos=(), severity="warning")
 def schedule_overrun(view: View) -> Finding | None:
     """
     What: the stages of a curriculum or queue add up to more iterations than the run has.
@@ -341,7 +341,7 @@ def _reached(view: View, plan: Plan) -> tuple[int, Evidence] | None:
     return int(curve.values.max()), curve.evidence("stage, from 1")
 
 
-@rule("C12", "implied-sample-size", about="evidence", algos=(), severity="warning")
+@rule("implied-sample-size", about="evidence", algos=(), severity="warning")
 def implied_sample_size(view: View) -> Finding | None:
     """
     What: the rates of the gate's evaluations are fractions of another number of trials than the command says.

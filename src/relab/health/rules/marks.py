@@ -1,4 +1,4 @@
-"""Does the program do what the algorithm says? Marks that are exact in a sound run (groups A to F)."""
+"""Does the program do what the algorithm says? Marks that are exact in a sound run."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
 
 
 @rule(
-    "A12",
     "advantage-misaligned",
     about="fault",
     needs=("data/advantage_td", "data/advantage_td_next"),
     algos=("ppo", "a2c"),
     severity="warning",
+    names=("advantage-sign", "gae-shifted"),
 )
 def advantage_misaligned(view: View) -> Finding | None:
     """
@@ -61,7 +61,14 @@ def advantage_misaligned(view: View) -> Finding | None:
                    [lead.evidence("> 0.2")], confidence="high")  # fmt: skip
 
 
-@rule("C14", "value-beyond-end", about="fault", needs=("value/after_end",), algos=BOOTSTRAPS, severity="warning")
+@rule(
+    "value-beyond-end",
+    about="fault",
+    needs=("value/after_end",),
+    algos=BOOTSTRAPS,
+    severity="warning",
+    names=("no-termination-mask",),
+)
 def value_beyond_end(view: View) -> Finding | None:
     """
     What: the targets expect something after a terminated episode: the successor's value there is not 0.
@@ -80,7 +87,12 @@ def value_beyond_end(view: View) -> Finding | None:
 
 
 @rule(
-    "A1", "ratio-always-one", about="fault", needs=("policy/kl", "optim/step_rms"), algos=("ppo",), severity="warning"
+    "ratio-always-one",
+    about="fault",
+    needs=("policy/kl", "optim/step_rms"),
+    algos=("ppo",),
+    severity="warning",
+    names=("ratio-always-one",),
 )
 def ratio_always_one(view: View) -> Finding | None:
     """
@@ -105,13 +117,13 @@ def ratio_always_one(view: View) -> Finding | None:
 
 
 @rule(
-    "A11",
     "critic-frozen",
     about="critic",
     needs=("value/loss", "data/advantage_mean", "data/advantage_std"),
     algos=("ppo",),
     severity="warning",
-    explains=("critic-not-learning",),  # nearer than whatever holds the policy too
+    explains=("critic-not-learning",),  # nearer than whatever holds the policy too,
+    names=("critic-frozen",),
 )
 def critic_frozen(view: View) -> Finding | None:
     """
@@ -141,12 +153,12 @@ def critic_frozen(view: View) -> Finding | None:
 
 
 @rule(
-    "A13",
     "reward-out-of-scale",
     about="fault",
     needs=("data/reward_max", "data/reward_min"),
     algos=(),
     severity="warning",
+    names=("reward-times-1000",),
 )
 def reward_out_of_scale(view: View) -> Finding | None:
     """
@@ -173,7 +185,13 @@ def reward_out_of_scale(view: View) -> Finding | None:
 
 
 @rule(
-    "A13", "observation-out-of-scale", about="fault", needs=("data/obs_max",), algos=(), severity="warning", least=SHORT
+    "observation-out-of-scale",
+    about="fault",
+    needs=("data/obs_max",),
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    names=("one-huge-observation",),
 )
 def observation_out_of_scale(view: View) -> Finding | None:
     """
@@ -193,7 +211,14 @@ def observation_out_of_scale(view: View) -> Finding | None:
 # ---- Data, resumes, seeds
 
 
-@rule("A4", "stale-data", about="fault", needs=("policy/kl_start",), algos=("ppo",), severity="warning")
+@rule(
+    "stale-data",
+    about="fault",
+    needs=("policy/kl_start",),
+    algos=("ppo",),
+    severity="warning",
+    names=("stale-data",),
+)
 def stale_data(view: View) -> Finding | None:
     """
     What: before the first step of an iteration the policy already differs from the one that acted (KL above 1e-5), in
@@ -210,7 +235,13 @@ def stale_data(view: View) -> Finding | None:
                    start.first_above(1e-5), [start.evidence("> 1e-5")], confidence="high")  # fmt: skip
 
 
-@rule("F16", "resume-lost-state", about="fault", algos=(), severity="warning")
+@rule(
+    "resume-lost-state",
+    about="fault",
+    algos=(),
+    severity="warning",
+    names=("resume-forgets-optimiser", "resume-forgets-scales"),
+)
 def resume_lost_state(view: View) -> Finding | None:
     """
     What: a count that only grows starts anew: steps in the optimiser's memory, rows behind a running scale.
@@ -233,7 +264,13 @@ def resume_lost_state(view: View) -> Finding | None:
     return None
 
 
-@rule("F17", "evaluation-on-training-seeds", about="evidence", algos=(), severity="warning")
+@rule(
+    "evaluation-on-training-seeds",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    names=("evaluated-on-training-streams",),
+)
 def evaluation_on_training_seeds(view: View) -> Finding | None:
     """
     What: evaluation episodes begin with the seeds that the training worlds began with.
@@ -261,7 +298,14 @@ def _begun(row: dict[str, Any]) -> set[int]:
     return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < 2**64}
 
 
-@rule("F1", "duplicated-seeds", about="evidence", algos=(), severity="warning", scope="folder")
+@rule(
+    "duplicated-seeds",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    scope="folder",
+    names=("seeds-duplicated",),
+)
 def duplicated_seeds(groups: list[Group]) -> Finding | None:
     """
     What: runs with different seeds are the same run: every metric of training equals in every row.
@@ -284,7 +328,7 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
     return None
 
 
-@rule("F28", "same-seed-differs", about="evidence", algos=(), scope="folder")
+@rule("same-seed-differs", about="evidence", algos=(), scope="folder")
 def same_seed_differs(groups: list[Group]) -> Finding | None:
     """
     What: two runs of one config and one seed differ at a step that both have, by more than rounding.

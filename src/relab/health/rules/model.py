@@ -1,4 +1,4 @@
-"""Does a world model learn, and does the policy exploit it? Latent KL, dreams against the world, capacity (group E)."""
+"""Does a world model learn, and does the policy exploit it? Latent KL, dreams against the world, capacity."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def free_bits(view: View) -> float:
 # ---- The latent state
 
 
-@rule("E2", "dynamics-never-trained", about="critic", algos=MODEL)
+@rule("dynamics-never-trained", about="critic", algos=MODEL)
 def dynamics_never_trained(view: View) -> Finding | None:
     """
     What: the KL between posterior and prior is below the free bits in every row, the first one included.
@@ -55,7 +55,7 @@ def dynamics_never_trained(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("E3", "posterior-collapsed", about="critic", algos=MODEL)
+@rule("posterior-collapsed", about="critic", algos=MODEL)
 def posterior_collapsed(view: View) -> Finding | None:
     """
     What: over the last quarter the KL between posterior and prior is under 2 % of the prior's entropy, and the
@@ -82,7 +82,7 @@ def posterior_collapsed(view: View) -> Finding | None:
 # ---- Losses of the model
 
 
-@rule("E5", "model-drifts", about="critic", needs=("model/loss",), algos=MODEL)
+@rule("model-drifts", about="critic", needs=("model/loss",), algos=MODEL)
 def model_drifts(view: View) -> Finding | None:
     """
     What: over the last fifth the model's loss is above its median of the fifth before by 20 %, and by three times the
@@ -110,7 +110,7 @@ def model_drifts(view: View) -> Finding | None:
                    int(loss.steps[-fifth]), [loss.evidence("last fifth against the one before")])  # fmt: skip
 
 
-@rule("B8", "reward-loss-at-floor", about="evidence", needs=("model/reward_loss",), algos=MODEL, footer=True)
+@rule("reward-loss-at-floor", about="evidence", needs=("model/reward_loss",), algos=MODEL, footer=True)
 def reward_loss_at_floor(view: View) -> Finding | None:
     """
     What: the loss of the predicted reward is within 0.05 nats of the entropy of its two-hot targets, where every step
@@ -162,7 +162,7 @@ def reward_bins(view: View) -> list[float] | None:
 # ---- Dreams against the world
 
 
-@rule("E1", "dream-up-return-down", about="belief", algos=MODEL)
+@rule("dream-up-return-down", about="belief", algos=MODEL)
 def dream_up_return_down(view: View) -> Finding | None:
     """
     What: what the policy earns in dreams rises over the last half, clear of noise, while what it earns in the world
@@ -193,7 +193,7 @@ def dream_up_return_down(view: View) -> Finding | None:
     return None
 
 
-@rule("E4", "dreams-end-at-once", about="belief", needs=("model/imag_continue", "return/length"), algos=MODEL)
+@rule("dreams-end-at-once", about="belief", needs=("model/imag_continue", "return/length"), algos=MODEL)
 def dreams_end_at_once(view: View) -> Finding | None:
     """
     What: over the last half a dream of three steps survives with a probability under 5 %, while episodes last 20 steps
@@ -214,7 +214,7 @@ def dreams_end_at_once(view: View) -> Finding | None:
 # ---- Capacity, switches, waste
 
 
-@rule("E7", "dormant-units", about="critic", needs=("optim/dormant_share",), algos=())
+@rule("dormant-units", about="critic", needs=("optim/dormant_share",), algos=())
 def dormant_units(view: View) -> Finding | None:
     """
     What: over the last quarter more than a fifth of the units are dormant, and more than twice as many as at first.
@@ -231,7 +231,7 @@ def dormant_units(view: View) -> Finding | None:
                    share.onset(share.values > 0.2), [share.evidence("> 0.2")])  # fmt: skip
 
 
-@rule("E8", "rank-falls", about="critic", needs=("optim/effective_rank",), algos=())
+@rule("rank-falls", about="critic", needs=("optim/effective_rank",), algos=())
 def rank_falls(view: View) -> Finding | None:
     """
     What: over the last quarter the effective rank of the features is under half of its median in the first fifth, and
@@ -249,7 +249,7 @@ def rank_falls(view: View) -> Finding | None:
                    rank.first_below(0.5 * early), [rank.evidence("late / early < 0.5")])  # fmt: skip
 
 
-@rule("E10", "padding-waste", about="operation", needs=("data/padding",), algos=())
+@rule("padding-waste", about="operation", needs=("data/padding",), algos=())
 def padding_waste(view: View) -> Finding | None:
     """
     What: more than two fifths of the rows in a batch are padding.
@@ -268,7 +268,7 @@ def padding_waste(view: View) -> Finding | None:
 SWITCHES = r"(.*_)?(wm_focus|focus_mode|gated?|ac_paused|paused|ac_frozen|skipped)(_active|_on|_fired|_share)?"
 
 
-@rule("F10", "switch-stuck", about="operation", algos=MODEL)
+@rule("switch-stuck", about="operation", algos=MODEL)
 def switch_stuck(view: View) -> Finding | None:
     """
     What: a logged switch (a focus mode, a gate, a pause) is on, or off, in more than 95 % of at least 20 rows.
@@ -289,7 +289,7 @@ def switch_stuck(view: View) -> Finding | None:
     return None
 
 
-@rule("F16", "resumed-with-new-actor", about="fault", algos=(), severity="info")
+@rule("resumed-with-new-actor", about="fault", algos=(), severity="info")
 def resumed_with_new_actor(view: View) -> Finding | None:
     """
     What: the run goes on from a checkpoint, and a setting says that actor or critic are made anew (`reset_ac`,

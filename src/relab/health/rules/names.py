@@ -1,4 +1,4 @@
-"""Do the names of things say what they are? Factors, aliases, quoted speeds, axes, labels (groups C and F)."""
+"""Do the names of things say what they are? Factors, aliases, quoted speeds, axes, labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SHORT = {"s": "seed", "learning_rate": "lr", "ent": "ent_coef", "entropy": "ent_
          "lambda": "lam", "gae_lambda": "lam", "update_epochs": "epochs", "n_epochs": "epochs"}  # fmt: skip
 
 
-@rule("C5", "constant-ratio", about="evidence", algos=())
+@rule("constant-ratio", about="evidence", algos=())
 def constant_ratio(view: View) -> Finding | None:
     """
     What: two metrics whose names say the same (`td_loss`, `td_loss_from_Q`) differ by a constant simple factor: 2, 1/2,
@@ -75,7 +75,7 @@ def _simple(view: View) -> list[tuple[float, str]]:
     return found
 
 
-@rule("C3", "name-is-not-definition", about="evidence", algos=())
+@rule("name-is-not-definition", about="evidence", algos=())
 def name_is_not_definition(view: View) -> Finding | None:
     """
     What: two metrics that both call themselves the episode's return or reward differ in sign, or by more than five
@@ -129,7 +129,7 @@ def _disagree(a: Curve, b: Curve) -> bool:
     return x * y < 0 or max(abs(x), abs(y)) > 5 * min(abs(x), abs(y))
 
 
-@rule("F18", "throughput-misquoted", about="operation", algos=())
+@rule("throughput-misquoted", about="operation", algos=())
 def throughput_misquoted(view: View) -> Finding | None:
     """
     What: the speed that a summary (or the log's mean) gives is more than 1.5 times the steps over the time they took
@@ -176,7 +176,7 @@ def _end_to_end(view: View) -> float:
     return float(whole / time)
 
 
-@rule("C10", "mixed-step-axes", about="evidence", algos=())
+@rule("mixed-step-axes", about="evidence", algos=())
 def mixed_step_axes(view: View) -> Finding | None:
     """
     What: metrics of one run count different things as their step: environment steps here, iterations there.
@@ -205,7 +205,7 @@ def mixed_step_axes(view: View) -> Finding | None:
                    f" {view.last_step:,}", float(len(short)), confidence="low")  # fmt: skip
 
 
-@rule("F4", "label-mismatch", about="evidence", algos=(), footer=True)
+@rule("label-mismatch", about="evidence", algos=(), footer=True)
 def label_mismatch(view: View) -> Finding | None:
     """
     What: the run's name holds a setting and a number (`lr0.001`, `seed3`) and the config says another number.

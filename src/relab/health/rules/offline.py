@@ -30,7 +30,7 @@ def weight_ess(view: View, rows: int = 5) -> Curve:
 # ---- Weights
 
 
-@rule("D6", "weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE)
+@rule("weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE)
 def weights_at_cap(view: View) -> Finding | None:
     """
     What: over the last half more than a tenth of the rows have the largest weight there is.
@@ -46,7 +46,7 @@ def weights_at_cap(view: View) -> Finding | None:
                    share.onset(share.values > 0.1), [share.evidence("> 0.1")], confidence="high")  # fmt: skip
 
 
-@rule("D6", "few-rows-decide", about="policy", algos=OFFLINE)
+@rule("few-rows-decide", about="policy", algos=OFFLINE)
 def few_rows_decide(view: View) -> Finding | None:
     """
     What: over the last half the effective share of the rows, (sum w)² / (n sum w²), is under a tenth.
@@ -62,7 +62,7 @@ def few_rows_decide(view: View) -> Finding | None:
                    ess.onset(ess.values < 0.1), [ess.evidence("< 0.1")], confidence="high")  # fmt: skip
 
 
-@rule("D6", "weights-uniform", about="policy", algos=OFFLINE)
+@rule("weights-uniform", about="policy", algos=OFFLINE)
 def weights_uniform(view: View) -> Finding | None:
     """
     What: over the last half the effective share of the rows is above 99 %: all weights are alike.
@@ -81,7 +81,7 @@ def weights_uniform(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("D7", "weights-say-nothing", about="evidence", needs=("policy/weight_mean",), algos=OFFLINE, footer=True)
+@rule("weights-say-nothing", about="evidence", needs=("policy/weight_mean",), algos=OFFLINE, footer=True)
 def weights_say_nothing(view: View) -> Finding | None:
     """
     What: advantages are standardised before they are weighed, and the mean weight is within a tenth of what a standard
@@ -130,7 +130,7 @@ def _below(z: float) -> float:
 # ---- Advantages and values
 
 
-@rule("D9", "advantage-one-sided", about="belief", needs=("data/advantage_positive",), algos=OFFLINE)
+@rule("advantage-one-sided", about="belief", needs=("data/advantage_positive",), algos=OFFLINE)
 def advantage_one_sided(view: View) -> Finding | None:
     """
     What: over the last half fewer than a tenth, or more than nine tenths, of the advantages are above 0.
@@ -146,7 +146,7 @@ def advantage_one_sided(view: View) -> Finding | None:
     return Finding(f"{level:.0%} of the advantages are above 0", level, None, [share.evidence("outside 0.1 to 0.9")])
 
 
-@rule("D1", "value-above-q", about="belief", needs=("data/advantage_mean", "data/advantage_std"), algos=("iql",))
+@rule("value-above-q", about="belief", needs=("data/advantage_mean", "data/advantage_std"), algos=("iql",))
 def value_above_q(view: View) -> Finding | None:
     """
     What: over the last half V lies above Q by more than two standard deviations of their difference, on average.
@@ -163,7 +163,7 @@ def value_above_q(view: View) -> Finding | None:
                    [mean.evidence("- mean / std > 2"), std.evidence()])  # fmt: skip
 
 
-@rule("D1", "value-above-dataset", about="belief", needs=("data/dataset_return_max",), algos=OFFLINE)
+@rule("value-above-dataset", about="belief", needs=("data/dataset_return_max",), algos=OFFLINE)
 def value_above_dataset(view: View) -> Finding | None:
     """
     What: over the last quarter the mean value of the data's states and actions is above the best episode of the
@@ -187,7 +187,7 @@ def value_above_dataset(view: View) -> Finding | None:
 # ---- The data and its support
 
 
-@rule("D10", "reward-hardly-there", about="fault", needs=("data/reward_nonzero",), algos=OFFLINE)
+@rule("reward-hardly-there", about="fault", needs=("data/reward_nonzero",), algos=OFFLINE)
 def reward_hardly_there(view: View) -> Finding | None:
     """
     What: fewer than one row in a hundred that was learned from has a reward.
@@ -202,7 +202,7 @@ def reward_hardly_there(view: View) -> Finding | None:
     return Finding(f"{share.median():.2%} of the rows have a reward", share.median(), None, [share.evidence("< 0.01")])
 
 
-@rule("D11", "policy-left-the-data", about="policy", needs=("policy/data_logprob",), algos=OFFLINE)
+@rule("policy-left-the-data", about="policy", needs=("policy/data_logprob",), algos=OFFLINE)
 def policy_left_the_data(view: View) -> Finding | None:
     """
     What: the policy gives the dataset's actions a log-probability lower by more than 1 nat than at the start, falling
@@ -221,7 +221,7 @@ def policy_left_the_data(view: View) -> Finding | None:
                    logp.first_below(float(logp.values[0]) - 1), [logp.evidence("falls by > 1 nat")])  # fmt: skip
 
 
-@rule("D11", "evaluations-swing", about="return", algos=OFFLINE)
+@rule("evaluations-swing", about="return", algos=OFFLINE)
 def evaluations_swing(view: View) -> Finding | None:
     """
     What: over the second half, evaluations of a policy learned from a fixed dataset both rise and fall, from one to the
@@ -251,7 +251,7 @@ def _errors(view: View) -> float:
     return std.median(0.5) / math.sqrt(max(n.last, 1.0))
 
 
-@rule("F23", "evaluation-length-biased", about="evidence", algos=())
+@rule("evaluation-length-biased", about="evidence", algos=())
 def evaluation_length_biased(view: View) -> Finding | None:
     """
     What: evaluations count different numbers of episodes, and episodes times mean length is the same in all of them.
@@ -296,7 +296,7 @@ def _logged(view: View, pattern: str) -> Curve:
     return found[0]
 
 
-@rule("D3", "ratios-degenerate", about="step", algos=CORRECTED)
+@rule("ratios-degenerate", about="step", algos=CORRECTED)
 def ratios_degenerate(view: View) -> Finding | None:
     """
     What: over the last half the effective share of the rows under importance ratios, 1 / E[rho²], is under a half.
@@ -313,7 +313,7 @@ def ratios_degenerate(view: View) -> Finding | None:
                    [square.evidence("1 / it < 0.5")], confidence="high" if share < 0.1 else "medium")  # fmt: skip
 
 
-@rule("D4", "ratios-off-one", about="step", algos=CORRECTED)
+@rule("ratios-off-one", about="step", algos=CORRECTED)
 def ratios_off_one(view: View) -> Finding | None:
     """
     What: the mean importance ratio is away from 1 by more than a tenth and four standard errors over all rows.
@@ -332,7 +332,7 @@ def ratios_off_one(view: View) -> Finding | None:
     return Finding(f"the mean importance ratio is {mean.values.mean():.3g}, not 1", off, None, [mean.evidence("= 1")])
 
 
-@rule("D5", "ratio-clip-biases", about="step", algos=CORRECTED)
+@rule("ratio-clip-biases", about="step", algos=CORRECTED)
 def ratio_clip_biases(view: View) -> Finding | None:
     """
     What: more than a twentieth of the importance ratios are cut by their clip; where that is not logged, the largest

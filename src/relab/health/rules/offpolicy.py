@@ -1,4 +1,4 @@
-"""Does a method that learns from a replay buffer learn at all, and does its critic stay on the ground? (group D)"""
+"""Does a method that learns from a replay buffer learn at all, and does its critic stay on the ground?"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relab.health.view import View
 OFF_POLICY = ("sac", "td3", "dqn")
 
 
-@rule("E6", "learning-never-started", about="fault", algos=OFF_POLICY, severity="warning")
+@rule("learning-never-started", about="fault", algos=OFF_POLICY, severity="warning")
 def learning_never_started(view: View) -> Finding | None:
     """
     What: the run ended before `learning_starts`, or without a single update.
@@ -38,7 +38,7 @@ def learning_never_started(view: View) -> Finding | None:
     return None
 
 
-@rule("D1", "exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="info")
+@rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="info")
 def exploration_never_ends(view: View) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random.
@@ -55,7 +55,7 @@ def exploration_never_ends(view: View) -> Finding | None:
                    share.last, None, [share.evidence("last > 0.3")], confidence="high")  # fmt: skip
 
 
-@rule("D1", "temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))
+@rule("temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))
 def temperature_runaway(view: View) -> Finding | None:
     """
     What: the entropy temperature rises tenfold over its lowest value of before, still rises over the last quarter, and
@@ -80,9 +80,7 @@ def temperature_runaway(view: View) -> Finding | None:
                    [heat.evidence("last / lowest > 10, still rising")])  # fmt: skip
 
 
-@rule(
-    "D1", "temperature-stuck", about="optimiser", needs=("optim/temperature", "optim/temperature_loss"), algos=("sac",)
-)
+@rule("temperature-stuck", about="optimiser", needs=("optim/temperature", "optim/temperature_loss"), algos=("sac",))
 def temperature_stuck(view: View) -> Finding | None:
     """
     What: the temperature is tuned (its loss is logged), yet it has the same value in every row.
@@ -98,7 +96,7 @@ def temperature_stuck(view: View) -> Finding | None:
                    int(heat.steps[0]), [heat.evidence("constant"), loss.evidence()])  # fmt: skip
 
 
-@rule("D1", "q-overestimation", about="belief", algos=OFF_POLICY, severity="info")
+@rule("q-overestimation", about="belief", algos=OFF_POLICY, severity="info")
 def q_overestimation(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
@@ -128,7 +126,7 @@ def q_overestimation(view: View) -> Finding | None:
                    confidence="medium")  # fmt: skip
 
 
-@rule("A16", "critic-loss-blow-up", about="critic", needs=("value/critic_loss",), algos=OFF_POLICY, severity="warning")
+@rule("critic-loss-blow-up", about="critic", needs=("value/critic_loss",), algos=OFF_POLICY, severity="warning")
 def critic_loss_blow_up(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's squared error is above the square of the largest value that the returns
@@ -152,7 +150,7 @@ def critic_loss_blow_up(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("D1", "critic-expects-nothing", about="belief", needs=("return/length",), algos=OFF_POLICY, severity="warning")
+@rule("critic-expects-nothing", about="belief", needs=("return/length",), algos=OFF_POLICY, severity="warning")
 def critic_expects_nothing(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
@@ -173,7 +171,7 @@ def critic_expects_nothing(view: View) -> Finding | None:
                    [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip
 
 
-@rule("D1", "value-sign-turned", about="fault", needs=("return/length",), algos=OFF_POLICY, severity="warning")
+@rule("value-sign-turned", about="fault", needs=("return/length",), algos=OFF_POLICY, severity="warning")
 def value_sign_turned(view: View) -> Finding | None:
     """
     What: rewards have one sign, and so have all returns that were logged, but over the last quarter the critic's mean
@@ -197,9 +195,7 @@ def value_sign_turned(view: View) -> Finding | None:
                    severity=judged(view))  # fmt: skip
 
 
-@rule(
-    "D1", "value-in-other-units", about="fault", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning"
-)
+@rule("value-in-other-units", about="fault", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning")
 def value_in_other_units(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is more than ten times in size what the returns seen allow, and

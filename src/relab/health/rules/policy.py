@@ -1,4 +1,4 @@
-"""Are the policy's updates healthy? Size, direction and noise of what PPO does to the policy (group A)."""
+"""Are the policy's updates healthy? Size, direction and noise of what PPO does to the policy."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ BASE = ("policy/kl", "policy/clip_share")
 
 
 @rule(
-    "A6",
     "diverged",
     about="numbers",
     needs=BASE,
@@ -36,6 +35,7 @@ BASE = ("policy/kl", "policy/clip_share")
     least=SHORT,
     mends=SMALLER_STEPS,
     fallback=(MUCH_SLOWER,),
+    names=("lr-times-100",),
 )
 def diverged(view: View) -> Finding | None:
     """
@@ -69,7 +69,6 @@ def _slower(view: View, factor: float) -> list[object]:
 
 
 @rule(
-    "A1",
     "update-too-large",
     about="optimiser",
     needs=("policy/kl",),
@@ -77,6 +76,7 @@ def _slower(view: View, factor: float) -> list[object]:
     least=SHORT,
     mends=SMALLER_STEPS,
     fallback=(SLOWER,),
+    names=("lr-times-100",),
 )
 def update_too_large(view: View) -> Finding | None:
     """
@@ -96,7 +96,6 @@ def update_too_large(view: View) -> Finding | None:
 
 
 @rule(
-    "A5",
     "clip-share-high",
     about="step",
     needs=("policy/clip_share",),
@@ -119,7 +118,7 @@ def clip_share_high(view: View) -> Finding | None:
                    [share.evidence("median of the second half > 0.4")], _slower(view, 3))  # fmt: skip
 
 
-@rule("A4", "negative-kl", about="fault", needs=("policy/kl",), severity="warning")
+@rule("negative-kl", about="fault", needs=("policy/kl",), severity="warning")
 def negative_kl(view: View) -> Finding | None:
     """
     What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
@@ -137,7 +136,6 @@ def negative_kl(view: View) -> Finding | None:
 
 
 @rule(
-    "A15",
     "frozen-parameters",
     about="optimiser",
     needs=("optim/step_rms", "optim/lr"),
@@ -145,6 +143,7 @@ def negative_kl(view: View) -> Finding | None:
     severity="warning",
     least=SHORT,
     mends=LARGER_STEPS,
+    names=("lr-over-1000",),
 )
 def frozen_parameters(view: View) -> Finding | None:
     """
@@ -163,7 +162,6 @@ def frozen_parameters(view: View) -> Finding | None:
 
 
 @rule(
-    "A3",
     "policy-not-moving",
     about="step",
     needs=BASE,
@@ -171,6 +169,7 @@ def frozen_parameters(view: View) -> Finding | None:
     least=SHORT,
     mends=LARGER_STEPS,
     fallback=(scaled("algo.lr", 10),),
+    names=("lr-over-1000",),
 )
 def policy_not_moving(view: View) -> Finding | None:
     """
@@ -226,7 +225,6 @@ def _fell(view: View) -> bool:
 
 
 @rule(
-    "A7",
     "entropy-collapse",
     about="policy",
     kind="discrete",
@@ -235,6 +233,7 @@ def _fell(view: View) -> bool:
     least=SHORT,
     mends={"algo.ent_coef": UP, "algo.lr": DOWN},
     fallback=(SLOWER,),
+    names=("entropy-punished",),
 )
 def entropy_collapse(view: View) -> Finding | None:
     """
@@ -264,7 +263,6 @@ def _kept(view: View, best: Estimate, last: Estimate) -> bool:
 
 
 @rule(
-    "A7",
     "no-policy-signal",
     about="policy",
     kind="discrete",
@@ -296,7 +294,6 @@ def no_policy_signal(view: View) -> Finding | None:
 
 
 @rule(
-    "A8",
     "std-exceeds-action-range",
     about="policy",
     kind="continuous",
@@ -305,6 +302,7 @@ def no_policy_signal(view: View) -> Finding | None:
     least=SHORT,
     mends={"algo.ent_coef": DOWN, "algo.log_std_max": DOWN},
     fallback=(SMALLER_BONUS,),
+    names=("entropy-bonus-times-12",),
 )
 def std_exceeds_action_range(view: View) -> Finding | None:
     """
@@ -327,7 +325,6 @@ def std_exceeds_action_range(view: View) -> Finding | None:
 
 
 @rule(
-    "A9",
     "entropy-runaway",
     about="policy",
     needs=("policy/entropy",),
@@ -337,6 +334,7 @@ def std_exceeds_action_range(view: View) -> Finding | None:
     explains=("std-exceeds-action-range",),
     mends={"algo.ent_coef": DOWN},
     fallback=(SMALLER_BONUS,),
+    names=("entropy-bonus-times-12",),
 )
 def entropy_runaway(view: View) -> Finding | None:
     """
@@ -364,7 +362,6 @@ def entropy_runaway(view: View) -> Finding | None:
 
 
 @rule(
-    "A14",
     "gradient-always-clipped",
     about="optimiser",
     needs=("optim/grad_clipped_share", "optim/grad_norm"),
@@ -372,6 +369,7 @@ def entropy_runaway(view: View) -> Finding | None:
     explains=("frozen-parameters",),
     mends={"algo.max_grad_norm": UP},
     fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
+    names=("reward-times-1000", "gradient-clip-1e-6"),
 )
 def gradient_always_clipped(view: View) -> Finding | None:
     """
@@ -394,7 +392,6 @@ def gradient_always_clipped(view: View) -> Finding | None:
 
 
 @rule(
-    "E9",
     "weights-grow-gradients-fade",
     about="optimiser",
     needs=("optim/param_norm", "optim/grad_norm"),

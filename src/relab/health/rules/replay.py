@@ -31,7 +31,6 @@ def _rates(view: View) -> dict[str, float]:
 
 
 @rule(
-    "A15",
     "steps-too-small",
     about="optimiser",
     needs=("data/updates",),
@@ -56,7 +55,7 @@ def steps_too_small(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("A2", "steps-too-large", about="optimiser", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
+@rule("steps-too-large", about="optimiser", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
 def steps_too_large(view: View) -> Finding | None:
     """
     What: a learning rate of 0.02 or more.
@@ -88,7 +87,7 @@ def _copied(view: View) -> tuple[float, float, float]:
     return (1.0 if tau is None else tau), every, counted / every
 
 
-@rule("D1", "target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
+@rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
 def target_network_frozen(view: View) -> Finding | None:
     """
     What: all updates of the target network together replace less than 5 % of it: 1 - (1 - tau)^n < 0.05.
@@ -108,7 +107,7 @@ def target_network_frozen(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("D1", "no-target-network", about="fault", algos=OFF_POLICY, severity="warning")
+@rule("no-target-network", about="fault", algos=OFF_POLICY, severity="warning")
 def no_target_network(view: View) -> Finding | None:
     """
     What: the target network takes half or more of the critic at every update (tau of 0.5 or more, interval 1).
@@ -128,7 +127,7 @@ def no_target_network(view: View) -> Finding | None:
 # ---- Data: how much is kept, how often it is used
 
 
-@rule("E6", "replay-too-small", about="fault", algos=OFF_POLICY, severity="warning")
+@rule("replay-too-small", about="fault", algos=OFF_POLICY, severity="warning")
 def replay_too_small(view: View) -> Finding | None:
     """
     What: the replay buffer holds fewer than ten batches, or less than one episode.
@@ -151,7 +150,7 @@ def replay_too_small(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("E6", "rows-hardly-used", about="fault", needs=("data/updates",), algos=OFF_POLICY, severity="warning")
+@rule("rows-hardly-used", about="fault", needs=("data/updates",), algos=OFF_POLICY, severity="warning")
 def rows_hardly_used(view: View) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
@@ -174,7 +173,7 @@ def rows_hardly_used(view: View) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("E6", "replay-ratio-jump", about="operation", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
+@rule("replay-ratio-jump", about="operation", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
 def replay_ratio_jump(view: View) -> Finding | None:
     """
     What: updates per step in the last half are more than twice, or less than half, of those in the half before,
@@ -204,7 +203,7 @@ def _per_step(count: Curve) -> float:
 # ---- What counts in the return
 
 
-@rule("D1", "discount-out-of-range", about="fault", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
+@rule("discount-out-of-range", about="fault", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
 def discount_out_of_range(view: View) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
@@ -227,7 +226,7 @@ def discount_out_of_range(view: View) -> Finding | None:
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 
 
-@rule("D1", "target-entropy-unreachable", about="fault", kind="continuous", algos=("sac",), severity="warning")
+@rule("target-entropy-unreachable", about="fault", kind="continuous", algos=("sac",), severity="warning")
 def target_entropy_unreachable(view: View) -> Finding | None:
     """
     What: `target_entropy` is above the largest entropy that actions in [-1, 1] can have, ln 2 per dimension.
@@ -251,7 +250,6 @@ def target_entropy_unreachable(view: View) -> Finding | None:
 
 
 @rule(
-    "D1",
     "temperature-drowns-reward",
     about="optimiser",
     needs=("optim/temperature", "return/length"),

@@ -1,5 +1,5 @@
 """What does a folder of a sweep's runs say? Axes without effect, starts that differ, arms that differ in several
-settings at once, cells that are missing, what the rest will cost (group F)."""
+settings at once, cells that are missing, what the rest will cost."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def slices(groups: list[Group]) -> Iterator[tuple[str, list[Arm]]]:
         yield key, [Arm(points[i][key], known[i].views) for i in found]
 
 
-@rule("F8", "inert-axis", about="evidence", algos=(), scope="folder")
+@rule("inert-axis", about="evidence", algos=(), scope="folder")
 def inert_axis(groups: list[Group]) -> Finding | None:
     """
     What: a setting was given three or more values, all else equal, and the outcome does not follow it: the arms' range
@@ -135,7 +135,14 @@ def _short(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-@rule("F9", "coupled-random-streams", about="evidence", algos=(), severity="warning", scope="folder")
+@rule(
+    "coupled-random-streams",
+    about="evidence",
+    algos=(),
+    severity="warning",
+    scope="folder",
+    names=("arms-begin-apart", "draws-coupled"),
+)
 def coupled_random_streams(groups: list[Group]) -> Finding | None:
     """
     What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init;
@@ -234,7 +241,7 @@ def _odd(key: str, seed: str, starts: list[tuple[Any, str, float]]) -> Finding |
 # ---- What the folder as a whole can tell
 
 
-@rule("F7", "confounded-arms", about="evidence", algos=(), scope="folder")
+@rule("confounded-arms", about="evidence", algos=(), scope="folder")
 def confounded_arms(groups: list[Group]) -> Finding | None:
     """
     What: configs of one task differ in up to four settings, and two of these always change together.
@@ -274,7 +281,7 @@ def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
     return " ".join(f"{plain_key(k)}={_short(point.get(k))}" for k in keys)
 
 
-@rule("B12", "incomplete-cells", about="evidence", algos=(), scope="folder")
+@rule("incomplete-cells", about="evidence", algos=(), scope="folder")
 def incomplete_cells(groups: list[Group]) -> Finding | None:
     """
     What: cells of a sweep have no run that came to its end: of the plan that lies beside the runs, else of the grid
@@ -331,7 +338,7 @@ def _of_seeds(found: Seen) -> Finding | None:
     return None
 
 
-@rule("F21", "sweep-cost", about="operation", algos=(), scope="folder")
+@rule("sweep-cost", about="operation", algos=(), scope="folder")
 def sweep_cost(groups: list[Group], least: float = 86_400.0) -> Finding | None:
     """
     What: the cells that a sweep's plan still asks for will take more than a day, at the time a cell has taken so far.

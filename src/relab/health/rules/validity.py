@@ -1,4 +1,4 @@
-"""Do the logged numbers measure anything? Frozen at the start, stopped at a cap, pinned, unread (groups B, C, F)."""
+"""Do the logged numbers measure anything? Frozen at the start, stopped at a cap, pinned, unread."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNT_WORDS = {"n", "num", "number", "of", "no"}
 # ---- Frozen, capped, pinned
 
 
-@rule("B6", "metric-frozen-at-init", about="optimiser", algos=(), severity="warning")
+@rule("metric-frozen-at-init", about="optimiser", algos=(), severity="warning", names=("lr-over-1000",))
 def metric_frozen_at_init(view: View) -> Finding | None:
     """
     What: the size of the parameters is within 1 % of its first value after more than 10 % of the budget, and all
@@ -107,7 +107,7 @@ def _share_done(view: View) -> float:
     return view.last_step / view.planned if view.planned else 1.0
 
 
-@rule("C7", "probe-hit-cap", about="evidence", algos=(), severity="warning")
+@rule("probe-hit-cap", about="evidence", algos=(), severity="warning")
 def probe_hit_cap(view: View) -> Finding | None:
     """
     What: an iterative probe or solver did not converge, or used up its largest number of iterations, in at least 90 %
@@ -165,7 +165,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (bool, int, float)) else None
 
 
-@rule("B7", "loss-pinned", about="optimiser", algos=())
+@rule("loss-pinned", about="optimiser", algos=())
 def loss_pinned(view: View) -> Finding | None:
     """
     What: a loss stands at exactly one value over its last quarter (at least 20 rows): at 0, at 1, or at a number of the
@@ -218,7 +218,7 @@ def _faded(loss: Curve, level: float) -> bool:
     return len(away) > 0 and abs(float(away[-1]) - level) < 0.01 * float(np.abs(away - level).max())
 
 
-@rule("C13", "support-ceiling", about="belief", algos=())
+@rule("support-ceiling", about="belief", algos=())
 def support_ceiling(view: View) -> Finding | None:
     """
     What: over the last quarter the critic's value lies within 1 % of the largest number that its output can represent
@@ -266,7 +266,7 @@ def _all_there_is(view: View, end: float) -> bool:
 # ---- Settings that nobody reads
 
 
-@rule("F6", "unknown-config-key", about="evidence", algos=(), severity="warning")
+@rule("unknown-config-key", about="evidence", algos=(), severity="warning")
 def unknown_config_key(view: View) -> Finding | None:
     """
     What: two settings of one section have names for the same thing (`n_power_iters`, `power_iters`) and different

@@ -1,4 +1,4 @@
-"""Does the critic learn, and does it believe what the policy earns? (groups A and D)"""
+"""Does the critic learn, and does it believe what the policy earns?"""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 
 ON_POLICY = ("ppo", "a2c")
-ALIKE = 0.01  # spread of targets over their size under which they are one number
+SIZE = 0.1  # of a target's mean: the least spread that its errors are measured in
 
 
 @rule(
-    "A11",
     "critic-not-learning",
     about="belief",
     needs=("value/explained_variance",),
@@ -25,8 +24,11 @@ ALIKE = 0.01  # spread of targets over their size under which they are one numbe
     explains=("advantage-off-centre",),
     mends={"algo.value_coef": UP},
     fallback=(SCALED_REWARDS,),
+    names=("critic-frozen", "targets-not-detached"),
 )
-def critic_not_learning(view: View) -> Finding | None:
+def critic_not_learning(
+    view: View, *, worse_than_constant: float = -0.2, nothing: float = 0.1, off_by: float = 1.0, alike: float = 0.01
+) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by
         more than its targets' standard deviation. Where the targets are not logged, the return must not rise either.
@@ -38,24 +40,24 @@ def critic_not_learning(view: View) -> Finding | None:
     """
     ev = view.curve("value/explained_variance", rows=5)
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
-        return _explains_nothing(view, ev)
+        return _explains_nothing(view, ev, worse_than_constant)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
     apart, size = view.curve("value/target_std").median(0.5), abs(target.median(0.5))
-    spread = max(apart, 0.1 * size, 1e-9)
+    spread = max(apart, SIZE * size, 1e-9)
     off = abs(mean.median(0.5) - target.median(0.5)) / spread
     level = ev.median(0.5)
-    alike = apart < ALIKE * size
-    if not ((level < -0.2 and not alike) or (level < 0.1 and off > 1)):
+    one_number = apart < alike * size
+    if not ((level < worse_than_constant and not one_number) or (level < nothing and off > off_by)):
         return None
     return Finding(f"the critic explains {level:.2f} of the variance of its targets and is off by {off:.2g} standard"
-                   " deviations", level, ev.onset(ev.values < 0.1),
+                   " deviations", level, ev.onset(ev.values < nothing),
                    [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
 
 
-def _explains_nothing(view: View, ev: Curve) -> Finding | None:
+def _explains_nothing(view: View, ev: Curve, worse_than_constant: float, rise: float = 3.0) -> Finding | None:
     """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
     level, last = ev.median(0.5), view.course(at_least=3)[-1]
-    if level >= -0.2 or moved(view) > 3 or view.well_above_random(last):
+    if level >= worse_than_constant or moved(view) > rise or view.well_above_random(last):
         return None
     return Finding(f"the critic explains {level:.2f} of the variance of its targets, and the return does not rise",
                    level, ev.onset(ev.values < 0), [ev.evidence("median of the second half")],
@@ -63,14 +65,13 @@ def _explains_nothing(view: View, ev: Curve) -> Finding | None:
 
 
 @rule(
-    "A12",
     "advantage-off-centre",
     about="belief",
     needs=("data/advantage_mean", "data/advantage_std", "value/target_mean"),
     algos=ON_POLICY,
     mends={"algo.value_coef": UP},
 )
-def advantage_off_centre(view: View) -> Finding | None:
+def advantage_off_centre(view: View, *, off_by: float = 1.0, of_target: float = 0.25) -> Finding | None:
     """
     What: before normalisation, the mean advantage stays above one standard deviation and above a quarter of the mean
         value target in size, over the second half.
@@ -84,14 +85,14 @@ def advantage_off_centre(view: View) -> Finding | None:
     mean, std = view.curve("data/advantage_mean", rows=5), view.curve("data/advantage_std", rows=5)
     ratio = abs(mean.median(0.5)) / max(std.median(0.5), 1e-9)
     size = abs(view.curve("value/target_mean", rows=5).median(0.5))
-    if ratio <= 1 or abs(mean.median(0.5)) <= 0.25 * size or std.median(0.5) < 1e-6:
+    if ratio <= off_by or abs(mean.median(0.5)) <= of_target * size or std.median(0.5) < 1e-6:
         return None
+    formula = f"|median| / median std > {off_by:g}"
     return Finding(f"the mean advantage is {ratio:.2g} standard deviations away from zero", ratio, None,
-                   [mean.evidence("|median| / median std > 1"), std.evidence()], confidence="low")  # fmt: skip
+                   [mean.evidence(formula), std.evidence()], confidence="low")  # fmt: skip
 
 
 @rule(
-    "A16",
     "value-loss-blow-up",
     about="critic",
     needs=("value/loss",),
@@ -99,7 +100,9 @@ def advantage_off_centre(view: View) -> Finding | None:
     mends=SMALLER_STEPS,
     fallback=(SCALED_REWARDS, SLOWER),
 )
-def value_loss_blow_up(view: View) -> Finding | None:
+def value_loss_blow_up(
+    view: View, *, times_variance: float = 10, iterations: int = 3, begin: float = 0.2
+) -> Finding | None:
     """
     What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
         least three iterations; where the targets are not logged, the square of the largest value that the returns
@@ -111,28 +114,28 @@ def value_loss_blow_up(view: View) -> Finding | None:
     """
     loss = view.curve("value/loss", rows=8)
     if not view.has("value/target_std"):
-        return _above_all_values(view, loss)
+        return _above_all_values(view, loss, iterations, begin)
     std = view.curve("value/target_std", rows=8)
     size = view.curve("value/target_mean") if view.has("value/target_mean") else std
     rows = min(len(loss), len(std), len(size))
-    variance = np.maximum(std.values[-rows:] ** 2, (0.1 * size.values[-rows:]) ** 2)
+    variance = np.maximum(std.values[-rows:] ** 2, (SIZE * size.values[-rows:]) ** 2)
     ratio = loss.values[-rows:] / np.maximum(variance, 1e-6)
-    late = np.arange(rows) >= 0.2 * rows
-    high = (ratio > 10) & late
-    if high.sum() < 3:
+    late = np.arange(rows) >= begin * rows
+    high = (ratio > times_variance) & late
+    if high.sum() < iterations:
         return None
     worst = float(ratio[late].max())
     return Finding(f"the value loss is up to {worst:.3g} times the variance of its targets", worst,
                    int(loss.steps[-rows:][np.flatnonzero(high)[0]]),
-                   [loss.evidence("loss / target_std² > 10"), std.evidence()])  # fmt: skip
+                   [loss.evidence(f"loss / target_std² > {times_variance:g}"), std.evidence()])  # fmt: skip
 
 
-def _above_all_values(view: View, loss: Curve) -> Finding | None:
+def _above_all_values(view: View, loss: Curve, iterations: int, begin: float) -> Finding | None:
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
     limit = max(value_scale(view), 1e-6) ** 2
-    high = (loss.values > limit) & (np.arange(len(loss)) >= 0.2 * len(loss))
-    if high.sum() < 3:
+    high = (loss.values > limit) & (np.arange(len(loss)) >= begin * len(loss))
+    if high.sum() < iterations:
         return None
     worst = float(loss.values[high].max())
     return Finding(f"the value loss reaches {worst:.3g}, more than the square of any value here ({limit:.3g})",
@@ -140,14 +143,15 @@ def _above_all_values(view: View, loss: Curve) -> Finding | None:
 
 
 @rule(
-    "D2",
     "value-up-return-down",
     about="policy",
     algos=(),
     mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
     fallback=(SLOWER,),
 )
-def value_up_return_down(view: View) -> Finding | None:
+def value_up_return_down(
+    view: View, *, least_fall: float = 0.25, errors: float = 3.0, least_rise: float = 0.1
+) -> Finding | None:
     """
     What: since the best evaluation the return fell by more than a quarter of what was learned, clear of noise, while
         the critic's mean value rose by a tenth.
@@ -164,7 +168,12 @@ def value_up_return_down(view: View) -> Finding | None:
     before = float(np.interp(peak.step, value.steps, value.values))
     scale = view.curve("value/target_std").median() if view.has("value/target_std") else 0.0
     rise = (value.median(0.1) - before) / max(abs(before), scale, 1e-9)
-    if peak.mean <= floor or fall < 0.25 or clear(peak.mean - last.mean, peak, last) < 3 or rise < 0.1:
+    if (
+        peak.mean <= floor
+        or fall < least_fall
+        or clear(peak.mean - last.mean, peak, last) < errors
+        or rise < least_rise
+    ):
         return None
     return Finding(f"the critic's value rose {before:.4g} -> {value.median(0.1):.4g} while the return fell"
                    f" {peak.mean:.4g} -> {last.mean:.4g}", rise, peak.step,

@@ -4,12 +4,14 @@ Everything here is a function of the experiment's folder: killed or called again
 no finished run is repeated. The first variant is the control; every other one is compared with it.
 """
 
+from relab.lab.experiment.again import LOG, Again, tried_before
 from relab.lab.experiment.cells import Cell, finished, histories, prepare, run, run_some, settled, status, why_failed
 from relab.lab.experiment.conclude import conclude
 from relab.lab.experiment.forecast import STARTUP_S, Forecast, Interrupted, forecast
 from relab.lab.experiment.question import Experiment, load
+from relab.lab.experiment.queued import enqueue
 
 __all__ = [
-    "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "conclude", "finished", "forecast", "histories",
-    "load", "prepare", "run", "run_some", "settled", "status", "why_failed",
+    "LOG", "STARTUP_S", "Again", "Cell", "Experiment", "Forecast", "Interrupted", "conclude", "enqueue", "finished",
+    "forecast", "histories", "load", "prepare", "run", "run_some", "settled", "status", "tried_before", "why_failed",
 ]  # fmt: skip

@@ -1,13 +1,15 @@
-"""Which faults are planted, where, and which findings name their cause? Decided from what a fault is, not from scores.
+"""Which faults are planted, and where? The rules declare which of them they name (`names=`), and nothing else counts.
 
-A finding counts when it says what is wrong, not that something is: `plateau` is true of most faults and names none.
-Where two faults leave the same marks in every number, the finding that names either counts, and `why` says so.
+Decided from what a fault is, not from scores: a finding counts when it says what is wrong, not that something is:
+`plateau` is true of most faults and names none. Where two faults leave the same marks in every number, the finding that
+names either counts, and `why` says so.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from relab.health.rule import all_rules
 from relab.lab.faults import replacements as put
 from relab.lab.faults.seams import Replace
 
@@ -29,20 +31,20 @@ class Fault:
     """One thing that is wrong on purpose."""
 
     name: str
-    causes: frozenset[str]  # slugs of findings that name it
-    why: str  # why those count
+    why: str = ""  # why the findings that name it count
     seams: dict[str, Replace] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)  # environment ("" for all) -> settings
     envs: tuple[str, ...] = ALL
     both: bool = False  # arms: planted in both, not in the second alone
     kind: str = "run"  # run: one run; resume: stopped half-way, planted when it goes on; seeds, arms: several runs
 
+    @property
+    def causes(self) -> frozenset[str]:
+        """Slugs of the findings that name it: each rule declares which faults it names."""
+        return frozenset(rule.slug for rule in all_rules(plugins=False).values() if self.name in rule.names)
+
     def settings_on(self, env: str) -> dict[str, str]:
         return BASE[env] | self.settings.get("", {}) | self.settings.get(env, {})
-
-
-def _slugs(*names: str) -> frozenset[str]:
-    return frozenset(names)
 
 
 def _lr(factor: float) -> dict[str, dict[str, str]]:
@@ -50,61 +52,59 @@ def _lr(factor: float) -> dict[str, dict[str, str]]:
 
 
 FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
-    Fault("advantage-sign", _slugs("advantage-misaligned", "worse-than-random"),
+    Fault("advantage-sign",
           "worse-than-random names a sign error first among its reasons, and says nothing else so directly",
           {"standardised": put.negated}),
-    Fault("gae-shifted", _slugs("advantage-misaligned"),
+    Fault("gae-shifted",
           "the advantage of a step does not contain that step's surprise: only an index can do that",
           {"gae": put.one_step_late}),
-    Fault("no-termination-mask", _slugs("value-beyond-end", "value-above-bound"),
+    Fault("no-termination-mask",
           "a value beyond the end, or above what rewards allow, is what a missing mask makes",
           {"successor values": put.beyond_the_end, "gae": put.never_ends}, envs=("cartpole", "acrobot")),
-    Fault("cut-as-end", _slugs("truncation-as-termination"), "its own rule", {"successor values": put.cut_is_end},
+    Fault("cut-as-end", seams={"successor values": put.cut_is_end},
           envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, which ends hardly any
-    Fault("ratio-always-one", _slugs("ratio-always-one"),
+    Fault("ratio-always-one",
           "policy-not-moving does not count: the policy moves, and only the ratio says that it does not",
           {"minibatch": put.ratio_one}),
-    Fault("lr-times-100", _slugs("diverged", "update-too-large"),
+    Fault("lr-times-100",
           "both say that steps are too large and name lr", settings=_lr(100)),
-    Fault("lr-over-1000", _slugs("policy-not-moving", "frozen-parameters", "metric-frozen-at-init"),
+    Fault("lr-over-1000",
           "steps too small to move anything: a tiny lr and a frozen optimiser are told apart by optim/lr, which both"
           " findings print", settings=_lr(1e-3)),
-    Fault("entropy-bonus-times-12", _slugs("entropy-runaway", "std-exceeds-action-range"),
+    Fault("entropy-bonus-times-12",
           "both name ent_coef as what to lower; the width is what the bonus pays for",
           settings={"": {"algo.ent_coef": "0.12"}}, envs=("pendulum",)),
-    Fault("entropy-punished", _slugs("entropy-collapse", "entropy-punished"),
+    Fault("entropy-punished",
           "a wrong sign and a policy that is sure too early leave the same numbers; both are a collapse of entropy",
           {"learner": put.entropy_punished}, {"": {"algo.ent_coef": "0.5"}}),
-    Fault("critic-frozen", _slugs("critic-not-learning", "critic-frozen"),
+    Fault("critic-frozen",
           "the critic does not learn: which of detach, optimiser group or zero gradient, no metric can tell",
           {"learner": put.critic_frozen}),
-    Fault("reward-times-1000", _slugs("reward-out-of-scale", "gradient-always-clipped"),
+    Fault("reward-times-1000",
           "gradient-always-clipped says that the loss is out of scale and to scale rewards",
           {"collect": put.rewards_scaled}, {"": {"algo.norm_return": "false"}}),
-    Fault("one-huge-observation", _slugs("observation-out-of-scale"), "only the scale of the inputs names it",
+    Fault("one-huge-observation", "only the scale of the inputs names it",
           {"environment": put.one_huge}),
-    Fault("nan-observation", _slugs("non-finite"), "its own rule, which names the metric that went first",
-          {"collect": put.one_nan}),
-    Fault("targets-not-detached", _slugs("targets-not-detached", "critic-not-learning"),
+    Fault("nan-observation", seams={"collect": put.one_nan}),
+    Fault("targets-not-detached",
           "its mark is a critic that explains less than it could; detach is among the checks of critic-not-learning",
           {"judge": put.targets_follow}),
-    Fault("gradient-clip-1e-6", _slugs("gradient-always-clipped"), "its own rule",
-          settings={"": {"algo.max_grad_norm": "1e-6"}}),
-    Fault("stale-data", _slugs("stale-data"), "the ratio is not 1 before the first step: nothing else does that",
+    Fault("gradient-clip-1e-6", settings={"": {"algo.max_grad_norm": "1e-6"}}),
+    Fault("stale-data", "the ratio is not 1 before the first step: nothing else does that",
           {"collect": put.stale}),
-    Fault("success-summed", _slugs("rate-out-of-range"), "its own rule", {"episode metrics": put.success_summed}),
-    Fault("best-in-training", _slugs("untrusted-best"), "its own rule", {"best": put.best_in_training}),
-    Fault("resume-forgets-optimiser", _slugs("resume-lost-state"), "a count that restarts at the resume",
+    Fault("success-summed", seams={"episode metrics": put.success_summed}),
+    Fault("best-in-training", seams={"best": put.best_in_training}),
+    Fault("resume-forgets-optimiser", "a count that restarts at the resume",
           {"restore": put.forget_optimiser}, kind="resume"),
-    Fault("resume-forgets-scales", _slugs("resume-lost-state"), "a count that restarts at the resume",
+    Fault("resume-forgets-scales", "a count that restarts at the resume",
           {"restore": put.forget_scales}, {"": {"algo.norm_obs": "true"}}, kind="resume"),
-    Fault("evaluated-on-training-streams", _slugs("evaluation-on-training-seeds"),
+    Fault("evaluated-on-training-streams",
           "the record holds every evaluation's seeds", {"evaluation seeds": put.training_streams}),
-    Fault("seeds-duplicated", _slugs("duplicated-seeds"), "runs of different seeds that are the same run",
+    Fault("seeds-duplicated", "runs of different seeds that are the same run",
           {"streams": put.one_seed_for_all}, kind="seeds"),
-    Fault("arms-begin-apart", _slugs("coupled-random-streams"), "its own rule: one seed, two sets of first weights",
+    Fault("arms-begin-apart", "one seed, two sets of first weights",
           {"weights": put.one_draw_more}, {"": {"algo.lam": "0.8"}}, kind="arms"),
-    Fault("draws-coupled", _slugs("coupled-random-streams"), "its own rule: an offset moved another part's draws",
+    Fault("draws-coupled", "an offset moved another part's draws",
           {"first parameters": put.one_generator}, {"torus": {"algo.theta_mu_offset_scale": "0.2778"}}, envs=("torus",),
           kind="arms", both=True),
 )}  # fmt: skip

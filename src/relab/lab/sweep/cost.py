@@ -34,6 +34,10 @@ class Cost:
     def seconds(self) -> float:
         return math.ceil(self.runs / self.workers) * self.seconds_per_run
 
+    def trials_in(self, seconds: float, seeds: int) -> int:
+        """How many trials of so many seeds fit into a time."""
+        return int(seconds / self.seconds_per_run * self.workers / seeds)
+
 
 def missing(s: Sweeping) -> tuple[int, list[Cell]]:
     """How many runs are missing, and those whose trials are known."""

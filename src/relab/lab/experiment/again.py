@@ -1,0 +1,42 @@
+"""Was a variant tried before? Another experiment, or an entry of a log, may have told the outcome of its change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relab.advise import tried
+from relab.config import lineage
+from relab.lab.experiment.question import Experiment
+from relab.notebook.log import default_logs, earlier
+
+LOG = "LOG.md"  # in the folder of the experiments
+
+
+@dataclass(frozen=True)
+class Again:
+    """A variant whose change against the control was tried before."""
+
+    variant: str
+    change: dict[str, dict[str, Any]]
+    found: list[tried.Tried]
+    settings: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.found]}
+
+
+def tried_before(asked: Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
+    """The variants that another experiment or an entry of a log has told the outcome of."""
+    logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
+    known = earlier(root, logs, without=folder)
+    settings = {name: tried.variant(folder, asked.asked(), name) for name in asked.variants}
+    control, *others = settings
+    of = tried.subject(settings[control], str(asked.asked().get("command") or ""))
+    found = []
+    for name in others:
+        change = lineage.changes(settings[control], settings[name])
+        hits = tried.matching(change, of, known) if change else []
+        found += [Again(name, change, hits, settings[name])] if hits else []
+    return found

@@ -1,0 +1,27 @@
+"""What would a sweep start? Its cells and those that are missing, without starting or writing anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from relab.lab.sweep import cost, names, plan, trials
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Cells that are known beforehand, the names of those that are missing, and all runs that are left to do."""
+
+    cells: int
+    missing: list[str]
+    runs: int
+
+
+def preview(asked: plan.Sweep, folder: Path) -> Preview:
+    """The runs that would be started; optuna's are not known yet."""
+    plan.check_again(asked, folder)
+    found = trials.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
+    points = [] if asked.method == "optuna" else asked.points()
+    found.ledger.points |= {names.trial(point, asked.short): point for point in points}
+    cells = found.cells(found.alive, asked.seeds)
+    return Preview(len(cells), [cell.folder.name for cell in found.missing(cells)], cost.missing(found)[0])

@@ -1,0 +1,46 @@
+"""Which entry does a folder get, and in which language? The one asked for, else the one it has, else the log's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from relab.notebook import entry, log
+from relab.notebook.page import Entry
+from relab.report import content, sections
+from relab.runs.grouping import Group
+
+known_here = partial(log.earlier, Path("experiments"))  # what the experiments and logs of this folder have tried
+
+
+def of_folder(folder: Path, into: Path | None = None, lang: str | None = None, roots: Sequence[Path] = ()) -> Entry:
+    """The entry of a run or an experiment, from what is found in its folder."""
+    facts = content.of_folder(folder, known_here)
+    data, groups = sections.build(folder, **facts), facts["groups"]
+    return of_data(folder, data, str(facts.get("proposal") or ""), into, lang, roots, groups)
+
+
+def of_data(
+    folder: Path,
+    data: dict[str, Any],
+    proposal: str,
+    into: Path | None = None,
+    lang: str | None = None,
+    roots: Sequence[Path] = (),
+    groups: list[Group] | None = None,
+) -> Entry:
+    """The same from what a page says already, and from its runs where they have been read."""
+    made = entry.build(folder, data, proposal, lang or "en", roots, groups)
+    if lang is None and (kept := language(into, made.id)) != made.lang:
+        return entry.build(folder, data, proposal, kept, roots, groups)
+    return made
+
+
+def language(into: Path | None, id_: str) -> str:
+    """The language that an entry has in a log, else the log's own."""
+    if into is None or not into.exists():
+        return "en"
+    known = {one.id: one.lang for one in log.entries([into])}
+    return known.get(id_) or log.language([into])
