@@ -67,13 +67,13 @@ class Run:
 
     @property
     def batch(self) -> int:
-        """Agent rows of one iteration."""
-        return self.algo.batch * self.agents
+        """Agent rows of one iteration; an algorithm that does not say how many takes one at a time."""
+        return getattr(self.algo, "batch", 1) * self.agents
 
     @property
     def minibatch(self) -> int:
         """Agent rows of one optimiser step."""
-        return self.algo.minibatch * self.agents
+        return getattr(self.algo, "minibatch", 1) * self.agents
 
     @property
     def iterations(self) -> int:
@@ -85,7 +85,7 @@ class Run:
         require_range("total_steps", self.total_steps, 1)
         require_range("threads", self.threads, 1)
         require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
-                f" {self.algo.batch:,} of its worlds times {self.agents:,} agents; use fewer of them")  # fmt: skip
+                f" {self.batch:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
         kind, _, number = self.device.partition(":")
         known = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(known, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

@@ -1,0 +1,120 @@
+"""Does an algorithm keep the contract? `check_algo(settings)` trains it a few times for a moment and raises AlgoError.
+
+    from relab.train.check_algo import check_algo
+    check_algo({"algo": "my_package.my_algo:Config", "env": "cartpole", "total_steps": 2_000})
+
+It ends on its clock, gives the same bytes twice, is not disturbed by evaluations, and goes on to the same bytes when it
+is interrupted. The error says what must hold, what was found and the probable cause.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import signal
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from relab.base.jsonl import read_jsonl
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.config.registry import algo_module
+from relab.record.run_folder import read_meta
+from relab.train import loop
+from relab.train.contract import clock_of
+from relab.train.screen import Silent
+
+COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
+ITERATIONS = 6  # of which evaluations and an interruption are made
+
+
+class AlgoError(Exception):
+    """An algorithm that does not keep its contract."""
+
+
+class Interrupter(Silent):
+    """Asks the run to stop after so many iterations, as a user's Ctrl-C would."""
+
+    def __init__(self, after: int):
+        self.left = after
+
+    def iteration(self, row: Mapping[str, Any]) -> None:
+        self.left -= 1
+        if self.left == 0:
+            signal.raise_signal(signal.SIGINT)
+
+
+def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
+    """Every check, in an order in which the first to fail is nearest to the cause."""
+    typed = {key: str(value) for key, value in settings.items()} | {"seed": str(seed)}
+    name = layers.resolve([Layer("check_algo", typed)]).config.algo.name
+    clock_of(algo_module(name), name)
+    with tempfile.TemporaryDirectory() as root:
+        first = check_ends(Path(root) / "one", typed, name)
+        check_same(Path(root) / "two", typed, first)
+        check_undisturbed(Path(root) / "apart", typed, first)
+        check_resumed(Path(root) / "parts", typed, first)
+
+
+def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Outcome:
+    found = layers.resolve([Layer("check_algo", dict(typed))])
+    return loop.start(found.config, folder, found.provenance, {"command": "check_algo"}, screen)
+
+
+def check_ends(folder: Path, typed: Mapping[str, str], name: str) -> Path:
+    """The run ends where its clock says, with rows that move on."""
+    ended = train(folder, typed)
+    total = layers.resolve([Layer("check_algo", dict(typed))]).config.total_steps
+    steps = [row["step"] for row in read_jsonl(folder / "metrics.jsonl")[0]]
+    if ended.status != "finished" or ended.step < total:
+        raise AlgoError(f"{name} must end at {total:,} on its clock, but is {ended.status} at {ended.step:,}:"
+                        f" {ended.why}")  # fmt: skip
+    if steps != sorted(set(steps)) or len(steps) < ITERATIONS:
+        raise AlgoError(f"{name} must log a row for each iteration, at steps that rise, and {ITERATIONS} of them for"
+                        f" this check, but logged steps {steps[:8]}; give check_algo a longer total_steps, or smaller"
+                        " iterations")  # fmt: skip
+    return folder
+
+
+def check_same(folder: Path, typed: Mapping[str, str], first: Path) -> None:
+    train(folder, typed)
+    require_alike(folder, first, "Two runs of one config and seed", "a draw that comes from no named stream of the seed"
+                  " (relab.base.streams), from the clock, or from the order of a set")  # fmt: skip
+
+
+def check_undisturbed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
+    """Evaluations draw from streams of their own and leave no trace in training."""
+    train(folder, {**typed, "eval.every": "0", "eval.episodes": "1", "eval.stop_at": "null"})
+    rows = [[{k: v for k, v in row.items() if k not in COUNTED} for row in read_jsonl(each / "metrics.jsonl")[0]]
+            for each in (first, folder)]  # fmt: skip
+    if rows[0] != rows[1]:
+        at = next(a["step"] for a, b in zip(*rows) if a != b) if len(rows[0]) == len(rows[1]) else "the end"
+        raise AlgoError(f"training must not depend on evaluations, but with others its rows differ from step {at} on;"
+                        " probable cause: `agent.act` changes something (counts, scales, a random stream)")  # fmt: skip
+
+
+def check_resumed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
+    """Interrupted twice, the second time before another checkpoint than that of the interruption."""
+    train(folder, typed, Interrupter(2))
+    loop.resume(folder, Interrupter(2), trust=True)  # the caller named the code
+    if read_meta(folder)["status"] == "interrupted":
+        loop.resume(folder, trust=True)
+    require_alike(folder, first, "A run that was interrupted and resumed, and one that was not,", "something that"
+                  " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale)")  # fmt: skip
+
+
+def require_alike(a: Path, b: Path, whose: str, cause: str) -> None:
+    left, right = fingerprint(a), fingerprint(b)
+    other = sorted(name for name in left.keys() | right.keys() if left.get(name) != right.get(name))
+    if other:
+        raise AlgoError(f"{whose} must have the same bytes, but {', '.join(other)} differ; probable cause: {cause}")
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Hashes of everything that must not depend on when and how often a run was interrupted."""
+    last = sorted((folder / "checkpoints").glob("step-*"))[-1]
+    files = [folder / name for name in ("config.yaml", "metrics.jsonl", "evals.jsonl", "probes.jsonl")]
+    files += [last / "weights.safetensors", last / "state.safetensors"]
+    files += sorted(path for path in (folder / "data").rglob("*") if path.is_file())
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files} | {"last": last.name}
