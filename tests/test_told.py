@@ -171,11 +171,11 @@ def test_an_environment_that_gives_no_number_is_named_before_anything_is_learned
     part: str, value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [word for word in WORDS if not word.startswith("env=")]
-    env = ["env=gym:envs.strange:Strange-v0", f"env.kwargs.part={part}", f"env.kwargs.value={value}"]
+    env = ["env=gym:train.envs.strange:Strange-v0", f"env.kwargs.part={part}", f"env.kwargs.value={value}"]
     assert cli.main([*words, *env, "--runs", str(tmp_path), "--name", "run"]) == 1
     said = capsys.readouterr()
     what = {"obs": "observation", "reward": "reward"}[part]
-    told = f"every {what} must be a finite number (of 32 bits), but gym:envs.strange:Strange-v0 gave {value} "
+    told = f"every {what} must be a finite number (of 32 bits), but gym:train.envs.strange:Strange-v0 gave {value} "
     assert f"failed: {told}" in said.out
     assert "Traceback" not in said.err
     assert "check_env" in said.out

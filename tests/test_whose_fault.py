@@ -33,7 +33,7 @@ class Broken(Original):
 RULE = '''
 from relab.health.rule import rule
 
-@rule("X1", "of-a-plug-in", algos=())
+@rule("of-a-plug-in", about="evidence", algos=())
 def check(view):
     """What: nothing. Why: nothing. Refuted by: nothing. Known problems: none. Try: nothing."""
     return {}["gone"]

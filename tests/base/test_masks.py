@@ -395,6 +395,15 @@ def test_a_word_of_a_shell_is_masked_to_its_end(flag, tail):
     assert masked(["x", flag, secret, f"{flag}={secret}"]) == ["x", flag, "***", f"{flag}=***"]
 
 
+def test_a_short_text_is_masked_once_and_a_long_one_is_not_kept():
+    before = masks._mask_short.cache_info()
+    assert mask("a cell: token=abcdef") == mask("a cell: token=abcdef") == "a cell: token=***"
+    long = "x " * masks.SHORT + "token=abcdef"
+    assert mask(long) == mask(long) == "x " * masks.SHORT + "token=***"
+    after = masks._mask_short.cache_info()
+    assert (after.hits - before.hits, after.misses - before.misses) == (1, 1)
+
+
 HOSTILE = {
     "letters": "a", "blanks": " ", "a name and blanks": "token ", "assignments": "a=", "keys": "x_key=",
     "secrets": "password=", "open quotes": 'token="', "escapes": 'token=\\"', "colons": "a:", "urls": "a://",

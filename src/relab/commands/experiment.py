@@ -65,8 +65,6 @@ class Experiment:
 
 
 def main(words: Sequence[str]) -> int:
-    from relab.lab.ending import of_experiment
-
     args = parse(Experiment, "experiment", words, EXAMPLES)
     asked = experiment.load(args.file)
     keep_going()
@@ -93,7 +91,7 @@ def main(words: Sequence[str]) -> int:
     if done.interrupted:
         return interrupted(cells)
     answers = experiment.conclude(asked, folder, cells)
-    written = of_experiment(folder, log)
+    written = ended(folder, log)
     if args.json:
         print_json(asked, answers, done, folder, written, again)
     else:
@@ -224,6 +222,12 @@ class Progress:
 
 
 # ---- After
+
+
+def ended(folder: Path, log: Path | None) -> Written:
+    from relab.lab.ending import of_experiment  # pages and logs: not before there is something to write
+
+    return of_experiment(folder, log)
 
 
 def failures(cells: list[experiment.Cell], done: Result) -> list[str]:

@@ -57,7 +57,6 @@ class Sweep:
 
 def main(words: Sequence[str]) -> int:
     from relab.lab import sweep
-    from relab.lab.ending import of_sweep
     from relab.lab.execute.slots import cores
     from relab.lab.sweep import text
 
@@ -84,7 +83,7 @@ def main(words: Sequence[str]) -> int:
         return INTERRUPTED
     progress.close()
     body = sweep.analyse(found, winner)
-    written = of_sweep(folder)
+    written = ended(folder)
     if args.json:
         print_json(body, folder, written)
     else:
@@ -149,6 +148,12 @@ def must_ask() -> None:
 
 
 # ---- After
+
+
+def ended(folder: Path) -> Written:
+    from relab.lab.ending import of_sweep  # pages and logs: not before there is something to write
+
+    return of_sweep(folder)
 
 
 def print_json(body: dict[str, Any], folder: Path, written: Written) -> None:

@@ -173,9 +173,14 @@ def load_plugins() -> None:
 
 
 def all_rules(plugins: bool = True) -> dict[str, Rule]:
-    """Every rule, imported when first asked for; built-in ones first."""
+    """Every rule, imported when first asked for; built-in ones first, in the order of their files.
+
+    The order decides between findings of equal importance, so it must not depend on who imported a file before.
+    """
     for module in MODULES:
         importlib.import_module(module)
     if plugins:
         load_plugins()
-    return RULES
+    place = {module: number for number, module in enumerate(MODULES)}
+    ordered = sorted(RULES.items(), key=lambda item: place.get(item[1].check.__module__, len(place)))
+    return dict(ordered)

@@ -58,7 +58,7 @@ def _preset(run: History) -> Base | None:
         return None
     try:
         return Base("preset", layers.to_dict(layers.resolve([layers.Layer("defaults", chosen)]).config))
-    except (layers.ConfigError, LookupError, ImportError):
+    except (layers.ConfigError, ImportError):
         return None
 
 

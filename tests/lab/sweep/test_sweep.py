@@ -323,6 +323,7 @@ confirm: 1
 """
 
 
+@pytest.mark.slow  # make test has a grid of the own trainer among the tests of the torus study
 def test_a_grid_of_the_own_trainer(tmp_path, monkeypatch, capsys):
     """Two runs and the pilot: each is a process that imports torch. What a grid does beyond is tested above."""
     monkeypatch.chdir(tmp_path)

@@ -16,7 +16,7 @@ ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
 @rule("run-incomplete", about="evidence", algos=(), severity="warning")
-def run_incomplete(view: View) -> Finding | None:
+def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 0.9) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
     Why: its last number is not its outcome; mixed with whole runs it biases every mean.
@@ -38,9 +38,9 @@ def run_incomplete(view: View) -> Finding | None:
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
                        suggest=[f"relab resume {view.name}"] if view.history.source == "relab" else [ELSEWHERE],
                        confidence="high")  # fmt: skip
-    if state == "finished" and share < 0.98 and not view.kinds & {"stop"}:
+    if state == "finished" and share < whole and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
-    if state == "ended" and planned and _stopped_short(view, planned):
+    if state == "ended" and planned and _stopped_short(view, planned, whole_elsewhere):
         return Finding(f"the log ends {done}", share, last, suggest=[ELSEWHERE])
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
@@ -54,11 +54,11 @@ def _said_why(view: View) -> bool:
     return "stop" in kinds[began + 1 :]
 
 
-def _stopped_short(view: View, planned: float) -> bool:
+def _stopped_short(view: View, planned: float, whole: float) -> bool:
     """A foreign log: its last row may come two rows before the end, and a tenth is not held against it."""
     rows = max((c.steps for c in view.history.columns.values()), key=len, default=np.zeros(0))
     gap = float(np.median(np.diff(rows))) if len(rows) > 2 else 0.0
-    return view.last_step + 2 * gap < 0.9 * planned
+    return view.last_step + 2 * gap < whole * planned
 
 
 @rule(
@@ -71,7 +71,7 @@ def _stopped_short(view: View, planned: float) -> bool:
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
     names=("advantage-sign",),
 )
-def worse_than_random(view: View) -> Finding | None:
+def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) -> Finding | None:
     """
     What: the last two evaluations lie below the random policy's return by more than two standard errors each.
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
@@ -82,8 +82,9 @@ def worse_than_random(view: View) -> Finding | None:
     mode = "sampled" if view.has_evals("sampled") else view.by
     found = view.evals(mode, at_least=3)
     level, error = view.random()
-    worse = [e for e in found[-2:] if e.mean + 2 * math.hypot(0 if math.isnan(e.se) else e.se, error) < level]
-    if len(worse) < 2:
+    noise = {e.step: math.hypot(0 if math.isnan(e.se) else e.se, error) for e in found}
+    worse = [e for e in found[-evaluations:] if e.mean + errors * noise[e.step] < level]
+    if len(worse) < evaluations:
         return None
     onset = next(e.step for e in reversed(found) if e in worse)
     return Finding(f"return {found[-1].mean:.4g} is below the random policy's {level:.4g}", found[-1].mean, onset,
@@ -99,7 +100,7 @@ def worse_than_random(view: View) -> Finding | None:
     mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
     fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
 )
-def peak_then_collapse(view: View) -> Finding | None:
+def peak_then_collapse(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
     """
     What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
         random, clear of noise.
@@ -120,9 +121,9 @@ def peak_then_collapse(view: View) -> Finding | None:
     peak = found[top]
     if top == 0 and means[0] >= smooth[0]:
         return None  # it never rose; what it lost of its start is another rule's
-    if gain <= 0 or min(lost) < 0.5 or min(clear(smooth[top] - e.mean, e, peak) for e in last) < 3:
+    if gain <= 0 or min(lost) < least_lost or min(clear(smooth[top] - e.mean, e, peak) for e in last) < errors:
         return None
-    half = floor + gain / 2
+    half = floor + (1 - least_lost) * gain
     onset = next((found[i].step for i in range(top, len(found)) if all(e.mean < half for e in found[i:])), None)
     rose = f"{smooth[top]:.4g} (median of three in a row)"
     return Finding(f"the return rose to {rose} and fell to {means[-1]:.4g}", min(lost), onset,
@@ -145,7 +146,9 @@ def in_a_row(means: list[float]) -> list[float]:
     algos=(),
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
 )
-def plateau(view: View) -> Finding | None:
+def plateau(
+    view: View, *, rises: float = 2.0, above_random: float = 3.0, behind_errors: float = 5.0, behind_share: float = 0.25
+) -> Finding | None:
     """
     What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
         policy's, or clearly below the reference's.
@@ -163,16 +166,17 @@ def plateau(view: View) -> Finding | None:
     late = [e for e in found if e.step >= half.steps[0]]
     level, (floor, noise) = half.median(), view.random()
     error = math.hypot(noise, max(0.0 if math.isnan(e.se) else e.se for e in late))
+    enough = max(behind_errors * error, behind_share * abs(level - floor))
     behind = view.reference is not None and view.reference.has_evals(view.by) and (
-        view.reference.evals(view.by)[-1].mean - level > max(5 * error, 0.25 * abs(level - floor)))  # fmt: skip
-    if half.slope().significance >= 2 or (level > floor + 3 * error and not behind):
+        view.reference.evals(view.by)[-1].mean - level > enough)  # fmt: skip
+    if half.slope().significance >= rises or (level > floor + above_random * error and not behind):
         return None
     return Finding(f"no progress since step {int(half.steps[0]):,}: return {level:.4g}, random {floor:.4g}",
                    level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
 
 
 @rule("start-already-solved", about="evidence", algos=())
-def start_already_solved(view: View) -> Finding | None:
+def start_already_solved(view: View, *, solved: float = 0.95) -> Finding | None:
     """
     What: at step 0 the policy already earns 95 % of the way from random to the highest return.
     Why: nothing is left to learn; what looks like progress is less noise in the actions.
@@ -185,7 +189,7 @@ def start_already_solved(view: View) -> Finding | None:
     first = view.evals(mode)[0]
     if first.step != 0:
         raise Missing("an evaluation at step 0")
-    if top - floor <= 1e-9 * max(1.0, abs(top)) or first.mean < floor + 0.95 * (top - floor):
+    if top - floor <= 1e-9 * max(1.0, abs(top)) or first.mean < floor + solved * (top - floor):
         return None
     return Finding(f"the start already earns {first.mean:.4g} of {top:.4g}", first.mean, 0,
                    [shown(view.evals(mode), mode)])  # fmt: skip
@@ -201,7 +205,7 @@ def start_already_solved(view: View) -> Finding | None:
     mends={"algo.ent_coef": DOWN, "algo.lr": DOWN},
     from_start=True,
 )
-def lost_its_start(view: View) -> Finding | None:
+def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
     """
     What: a run that began well above random ends with less than half of what it began with, clear of noise. Where the
         random level is not known, this is asked of runs that say they went on from a checkpoint.
@@ -218,7 +222,7 @@ def lost_its_start(view: View) -> Finding | None:
     if first.mean - floor < enough or first.mean <= floor:
         return None
     lost = (first.mean - last.mean) / (first.mean - floor)
-    if lost < 0.5 or clear(first.mean - last.mean, first, last) < 3:
+    if lost < least_lost or clear(first.mean - last.mean, first, last) < errors:
         return None
     half = (first.mean + floor) / 2
     onset = next((e.step for i, e in enumerate(found) if all(x.mean < half for x in found[i:])), None)
@@ -228,12 +232,12 @@ def lost_its_start(view: View) -> Finding | None:
                    [view.evidence(found), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
 
 
-def _nothing(view: View, first: Estimate) -> tuple[float, float]:
+def _nothing(view: View, first: Estimate, errors: float = 5.0, share: float = 0.1) -> tuple[float, float]:
     """The level of a policy that can do nothing, and how far above it a start counts as good."""
     try:
         floor, error = view.random()
     except Missing:
         if not view.resumed:
             raise
-        return (0.0 if first.mean > 0 else 3 * first.mean), 5 * (0.0 if math.isnan(first.se) else first.se)
-    return floor, max(5 * error, 0.1 * abs(floor))
+        return (0.0 if first.mean > 0 else 3 * first.mean), errors * (0.0 if math.isnan(first.se) else first.se)
+    return floor, max(errors * error, share * abs(floor))

@@ -25,6 +25,7 @@ from relab.record.evaluations import Estimate
 
 ON_POLICY = ("ppo", "a2c")
 BASE = ("policy/kl", "policy/clip_share")
+STILL_KL, STILL_CLIP = 1e-4, 1e-3  # under which an update did not move the policy
 
 
 @rule(
@@ -37,7 +38,7 @@ BASE = ("policy/kl", "policy/clip_share")
     fallback=(MUCH_SLOWER,),
     names=("lr-times-100",),
 )
-def diverged(view: View) -> Finding | None:
+def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survived: int = 2) -> Finding | None:
     """
     What: an update moved the policy by a KL above 1, or took more than 90 % of the rows out of the clip range.
     Why: the new policy has nothing to do with the one that collected the data; what it learned is noise.
@@ -48,19 +49,24 @@ def diverged(view: View) -> Finding | None:
     kl, clipped = view.curve("policy/kl", rows=3), view.curve("policy/clip_share", rows=3)
     if len(kl) != len(clipped):
         raise Missing("policy/kl and policy/clip_share in the same rows")
-    wild = kl.values > 1
+    wild = kl.values > torn
     if not _clip_falls(view):
-        wild |= clipped.values > 0.9
-    if not wild.any() or (wild.sum() < 3 and view.has_evals(view.by) and view.above_random()):
+        wild |= clipped.values > clipped_share
+    if not wild.any() or (wild.sum() <= survived and view.has_evals(view.by) and view.above_random()):
         return None
-    return Finding(f"{int(wild.sum())} of {len(wild)} updates tore the policy apart (KL up to {kl.values.max():.3g})",
-                   float(kl.values.max()), kl.first(wild),
-                   [kl.evidence("> 1"), clipped.evidence("> 0.9")], _slower(view, 10), "high")  # fmt: skip
+    return Finding(
+        f"{int(wild.sum())} of {len(wild)} updates tore the policy apart (KL up to {kl.values.max():.3g})",
+        float(kl.values.max()),
+        kl.first(wild),
+        [kl.evidence(f"> {torn:g}"), clipped.evidence(f"> {clipped_share:g}")],
+        _slower(view, 10),
+        "high",
+    )
 
 
-def _clip_falls(view: View) -> bool:
+def _clip_falls(view: View, share: float = 0.5) -> bool:
     """Whether the clip range shrinks on the way: then more rows leave it in every healthy run."""
-    return any(c.last < 0.5 * c.values[0] for c in named(view, "clip_range", rows=2))
+    return any(c.last < share * c.values[0] for c in named(view, "clip_range", rows=2))
 
 
 def _slower(view: View, factor: float) -> list[object]:
@@ -78,7 +84,7 @@ def _slower(view: View, factor: float) -> list[object]:
     fallback=(SLOWER,),
     names=("lr-times-100",),
 )
-def update_too_large(view: View) -> Finding | None:
+def update_too_large(view: View, *, times_target: float = 1.5, iterations: float = 0.5) -> Finding | None:
     """
     What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`.
     Why: the step is larger than the one asked for; the data no longer describes the policy that is updated.
@@ -87,12 +93,17 @@ def update_too_large(view: View) -> Finding | None:
     Try: lower `lr` or `epochs`; `lr_schedule=adaptive_kl` does it by itself.
     """
     kl, target = view.curve("policy/kl", rows=5), view.number("algo.target_kl")
-    share = kl.share_above(1.5 * target)
-    if share <= 0.5:
+    share = kl.share_above(times_target * target)
+    if share <= iterations:
         return None
-    return Finding(f"KL is above 1.5 x target_kl in {share:.0%} of the iterations (median {kl.median():.3g}, target"
-                   f" {target:g})", kl.median(), kl.first_above(1.5 * target),
-                   [kl.evidence(f"> 1.5 * {target:g}")], _slower(view, 3))  # fmt: skip
+    return Finding(
+        f"KL is above {times_target:g} x target_kl in {share:.0%} of the iterations (median"
+        f" {kl.median():.3g}, target {target:g})",
+        kl.median(),
+        kl.first_above(times_target * target),
+        [kl.evidence(f"> {times_target:g} * {target:g}")],
+        _slower(view, 3),
+    )
 
 
 @rule(
@@ -102,7 +113,7 @@ def update_too_large(view: View) -> Finding | None:
     mends=SMALLER_STEPS,
     fallback=(scaled("algo.epochs", 0.5), SLOWER),
 )
-def clip_share_high(view: View) -> Finding | None:
+def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
     """
     What: more than 40 % of the rows leave the clip range, over the second half of the run.
     Why: the batch is used up before its epochs are over; further passes fit noise.
@@ -112,14 +123,14 @@ def clip_share_high(view: View) -> Finding | None:
     """
     share = view.curve("policy/clip_share", rows=5)
     level = share.median(0.5)
-    if level <= 0.4 or _clip_falls(view):
+    if level <= most or _clip_falls(view):
         return None
-    return Finding(f"{level:.0%} of the rows leave the clip range", level, share.onset(share.values > 0.4),
-                   [share.evidence("median of the second half > 0.4")], _slower(view, 3))  # fmt: skip
+    return Finding(f"{level:.0%} of the rows leave the clip range", level, share.onset(share.values > most),
+                   [share.evidence(f"median of the second half > {most:g}")], _slower(view, 3))  # fmt: skip
 
 
 @rule("negative-kl", about="fault", needs=("policy/kl",), severity="warning")
-def negative_kl(view: View) -> Finding | None:
+def negative_kl(view: View, *, rounding: float = 1e-3) -> Finding | None:
     """
     What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
     Why: log-probabilities of old and new policy belong to different actions or masks.
@@ -129,10 +140,15 @@ def negative_kl(view: View) -> Finding | None:
     """
     kl = view.curve("policy/kl")
     low = float(kl.values.min())
-    if low >= -1e-3:
+    if low >= -rounding:
         return None
-    return Finding(f"KL falls to {low:.3g}, which k3 cannot", low, kl.first_below(-1e-3), [kl.evidence("< -0.001")],
-                   confidence="high")  # fmt: skip
+    return Finding(
+        f"KL falls to {low:.3g}, which k3 cannot",
+        low,
+        kl.first_below(-rounding),
+        [kl.evidence(f"< -{rounding:g}")],
+        confidence="high",
+    )
 
 
 @rule(
@@ -145,7 +161,7 @@ def negative_kl(view: View) -> Finding | None:
     mends=LARGER_STEPS,
     names=("lr-over-1000",),
 )
-def frozen_parameters(view: View) -> Finding | None:
+def frozen_parameters(view: View, *, step_below: float = 1e-7, iterations: float = 0.9) -> Finding | None:
     """
     What: in the first iteration, and in nine of ten, a parameter changes by less than 1e-7 per iteration.
     Why: the optimiser does nothing: learning rate zero, detached loss, gradient gone.
@@ -154,11 +170,16 @@ def frozen_parameters(view: View) -> Finding | None:
     Try: check `lr`, that the optimiser holds the parameters, and optim/grad_norm.
     """
     step = view.curve("optim/step_rms", rows=5)
-    still = step.values < 1e-7
-    if still.mean() < 0.9 or not still[0]:
+    still = step.values < step_below
+    if still.mean() < iterations or not still[0]:
         return None
-    return Finding(f"parameters move by {step.median():.1e} per iteration (lr {view.curve('optim/lr').median():.1e})",
-                   step.median(), step.onset(still), [step.evidence("< 1e-7")], confidence="high")  # fmt: skip
+    return Finding(
+        f"parameters move by {step.median():.1e} per iteration (lr {view.curve('optim/lr').median():.1e})",
+        step.median(),
+        step.onset(still),
+        [step.evidence(f"< {step_below:.0e}")],
+        confidence="high",
+    )
 
 
 @rule(
@@ -171,7 +192,9 @@ def frozen_parameters(view: View) -> Finding | None:
     fallback=(scaled("algo.lr", 10),),
     names=("lr-over-1000",),
 )
-def policy_not_moving(view: View) -> Finding | None:
+def policy_not_moving(
+    view: View, *, kl_below: float = STILL_KL, clipped_below: float = STILL_CLIP, iterations: float = 0.9
+) -> Finding | None:
     """
     What: KL under 1e-4 and clip share under 0.001 in nine of ten iterations, the first among them; or so at the very
         end of a run whose return fell.
@@ -182,13 +205,17 @@ def policy_not_moving(view: View) -> Finding | None:
     Try: raise `lr`; look at optim/step_rms and, for Gaussian policies, at policy/std_max first.
     """
     kl, clipped = view.curve("policy/kl", rows=5), view.curve("policy/clip_share", rows=5)
-    still = (kl.values < 1e-4).mean() >= 0.9 and (clipped.values < 1e-3).mean() >= 0.9
+    still = (kl.values < kl_below).mean() >= iterations and (clipped.values < clipped_below).mean() >= iterations
     if not view.has_choice:
         return None
-    if not still or kl.values[0] >= 1e-4:
+    if not still or kl.values[0] >= kl_below:
         return _ends_still(view, kl)
-    return Finding(f"the policy hardly moves: KL {kl.median():.2g}, clip share {clipped.median():.2g}", kl.median(),
-                   kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4"), clipped.evidence("< 0.001")])  # fmt: skip
+    return Finding(
+        f"the policy hardly moves: KL {kl.median():.2g}, clip share {clipped.median():.2g}",
+        kl.median(),
+        kl.onset(kl.values < kl_below),
+        [kl.evidence(f"< {kl_below:g}"), clipped.evidence(f"< {clipped_below:g}")],
+    )
 
 
 def _ends_still(view: View, kl: Curve) -> Finding | None:
@@ -199,7 +226,7 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
     other = view.reference
     shared = other is not None and _still_at_end(other)
     found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
-                    kl.onset(kl.values < 1e-4), [kl.evidence("< 1e-4")], confidence="low",
+                    kl.onset(kl.values < STILL_KL), [kl.evidence("< 1e-4")], confidence="low",
                     about="return")  # fmt: skip
     found.status = "also-in-reference" if shared else "fired"
     return found
@@ -211,17 +238,17 @@ def _still_at_end(view: View) -> bool:
         ends = [values[-max(5, len(values) // 50) :] for values in ends]
     except Missing:
         return False
-    return bool((ends[0] < 1e-4).all() and (ends[1] < 1e-3).all())
+    return bool((ends[0] < STILL_KL).all() and (ends[1] < STILL_CLIP).all())
 
 
-def _fell(view: View) -> bool:
+def _fell(view: View, share: float = 0.2, errors: float = 3.0) -> bool:
     """Whether the return ends clearly below its start, by a fifth of it at least."""
     try:
         course = view.course(at_least=3)
     except Missing:
         return False
     loss = course[0].mean - course[-1].mean
-    return loss > 0.2 * abs(course[0].mean) and clear(loss, course[0], course[-1]) > 3
+    return loss > share * abs(course[0].mean) and clear(loss, course[0], course[-1]) > errors
 
 
 @rule(
@@ -235,7 +262,7 @@ def _fell(view: View) -> bool:
     fallback=(SLOWER,),
     names=("entropy-punished",),
 )
-def entropy_collapse(view: View) -> Finding | None:
+def entropy_collapse(view: View, *, share_below: float = 0.05, solved: float = 0.75) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
         the way from random to the highest there is.
@@ -246,20 +273,24 @@ def entropy_collapse(view: View) -> Finding | None:
     """
     share, found = entropy_share(view), view.course(at_least=2)
     last, best = found[-1].mean, max(found, key=lambda e: e.mean)
-    if not view.has_choice or share.median(0.25) >= 0.05 or view.share_of_ceiling(last) > 0.75:
+    if not view.has_choice or share.median(0.25) >= share_below or view.share_of_ceiling(last) > solved:
         return None
     if not view.knows_ceiling and _kept(view, best, found[-1]):
         return None
-    return Finding(f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
-                   share.median(0.25), share.onset(share.values < 0.05), [share.evidence("< 0.05")])  # fmt: skip
+    return Finding(
+        f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
+        share.median(0.25),
+        share.onset(share.values < share_below),
+        [share.evidence(f"< {share_below:g}")],
+    )
 
 
-def _kept(view: View, best: Estimate, last: Estimate) -> bool:
+def _kept(view: View, best: Estimate, last: Estimate, errors: float = 3.0) -> bool:
     """Whether it ends above random (where that is known) and no worse than it ever was."""
     try:
-        return view.above_random() and clear(best.mean - last.mean, best, last) < 3
+        return view.above_random() and clear(best.mean - last.mean, best, last) < errors
     except Missing:
-        return clear(best.mean - last.mean, best, last) < 3
+        return clear(best.mean - last.mean, best, last) < errors
 
 
 @rule(
@@ -272,7 +303,9 @@ def _kept(view: View, best: Estimate, last: Estimate) -> bool:
     mends={"algo.ent_coef": DOWN, "algo.lr": UP},
     fallback=(SMALLER_BONUS,),
 )
-def no_policy_signal(view: View) -> Finding | None:
+def no_policy_signal(
+    view: View, *, share_above: float = 0.98, begin: float = 0.2, errors: float = 5.0
+) -> Finding | None:
     """
     What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
     Why: the advantage does not reach the policy, or an entropy bonus drowns it.
@@ -281,16 +314,20 @@ def no_policy_signal(view: View) -> Finding | None:
     Try: check the advantage's sign and policy/entropy_push; lower `ent_coef`, raise `lr`.
     """
     share = entropy_share(view)
-    rest = share.tail(0.8)
+    rest = share.tail(1 - begin)
     sampled = view.evals("sampled", at_least=2) if view.has_evals("sampled") else view.course(at_least=2)
-    if not view.has_choice or float(rest.values.min()) <= 0.98 or view.at_ceiling(sampled[-1].mean):
+    if not view.has_choice or float(rest.values.min()) <= share_above or view.at_ceiling(sampled[-1].mean):
         return None
-    if clear(sampled[-1].mean - sampled[0].mean, sampled[0], sampled[-1]) > 5:
+    if clear(sampled[-1].mean - sampled[0].mean, sampled[0], sampled[-1]) > errors:
         return None
     push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else 0.0
     why = f"; the entropy bonus pulls {push:.3g} times as hard as the surrogate" if push > 1 else ""
-    return Finding(f"the policy is still uniform: entropy {share.last:.1%} of its maximum{why}", share.last,
-                   int(rest.steps[0]), [share.evidence("> 0.98 after 20 % of the rows")])  # fmt: skip
+    return Finding(
+        f"the policy is still uniform: entropy {share.last:.1%} of its maximum{why}",
+        share.last,
+        int(rest.steps[0]),
+        [share.evidence(f"> {share_above:g} after {100 * begin:g} % of the rows")],
+    )
 
 
 @rule(
@@ -304,7 +341,7 @@ def no_policy_signal(view: View) -> Finding | None:
     fallback=(SMALLER_BONUS,),
     names=("entropy-bonus-times-12",),
 )
-def std_exceeds_action_range(view: View) -> Finding | None:
+def std_exceeds_action_range(view: View, *, half_ranges: float = 2.0, growth: float = 1.2) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
         only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)).
@@ -314,14 +351,20 @@ def std_exceeds_action_range(view: View) -> Finding | None:
     Try: cut `ent_coef` tenfold (0 is usual for continuous actions), lower `log_std_max`.
     """
     std = std_in_half_ranges(view)
-    if std.last <= 2 or std.last <= 1.2 * std.values[0]:
+    if std.last <= half_ranges or std.last <= growth * std.values[0]:
         return None
     coef = view.config.get("algo.ent_coef")
     suggest = [{"key": "algo.ent_coef", "from": coef, "to": coef / 10}] if isinstance(coef, float) and coef > 0 else []
     inside = math.erf(1 / (std.last * math.sqrt(2)))
-    return Finding(f"the action's standard deviation is {std.last:.3g} half ranges: {1 - inside:.0%} of a centred"
-                   " policy's actions are cut", std.last, std.onset(std.values > 2),
-                   [std.evidence("last > 2")], suggest, "high" if std.last > 10 else "medium")  # fmt: skip
+    return Finding(
+        f"the action's standard deviation is {std.last:.3g} half ranges: {1 - inside:.0%} of a centred"
+        " policy's actions are cut",
+        std.last,
+        std.onset(std.values > half_ranges),
+        [std.evidence(f"last > {half_ranges:g}")],
+        suggest,
+        "high" if std.last > 10 else "medium",
+    )
 
 
 @rule(
@@ -336,7 +379,9 @@ def std_exceeds_action_range(view: View) -> Finding | None:
     fallback=(SMALLER_BONUS,),
     names=("entropy-bonus-times-12",),
 )
-def entropy_runaway(view: View) -> Finding | None:
+def entropy_runaway(
+    view: View, *, least_rise: float = 0.2, least_push: float = 1.0, errors: float = 3.0
+) -> Finding | None:
     """
     What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where
         that is not logged, it rises clear of noise while the return does not.
@@ -349,15 +394,15 @@ def entropy_runaway(view: View) -> Finding | None:
     coef = view.curve("optim/ent_coef").last if view.has("optim/ent_coef") else view.number("algo.ent_coef")
     push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else math.nan
     rise = entropy.last - float(entropy.values[0])
-    if view.kind == "discrete" or coef <= 0 or rise <= 0.2 or push <= 1:
+    if view.kind == "discrete" or coef <= 0 or rise <= least_rise or push <= least_push:
         return None
-    if math.isnan(push) and (entropy.slope().significance < 3 or moved(view) > 0):
+    if math.isnan(push) and (entropy.slope().significance < errors or moved(view) > 0):
         return None
     now = view.config.get("algo.ent_coef")
     suggest = [{"key": "algo.ent_coef", "from": now, "to": now / 10}] if isinstance(now, float) else []
     pull = "" if math.isnan(push) else f"; the bonus pulls {push:.3g} times as hard as the surrogate"
     return Finding(f"entropy runs away: {entropy.values[0]:.3g} -> {entropy.last:.3g} nats{pull}", entropy.last,
-                   entropy.first_above(float(entropy.values[0]) + 0.2),
+                   entropy.first_above(float(entropy.values[0]) + least_rise),
                    [entropy.evidence(f"slope / SE = {entropy.slope().significance:.3g}")], suggest, "high")  # fmt: skip
 
 
@@ -371,7 +416,7 @@ def entropy_runaway(view: View) -> Finding | None:
     fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
     names=("reward-times-1000", "gradient-clip-1e-6"),
 )
-def gradient_always_clipped(view: View) -> Finding | None:
+def gradient_always_clipped(view: View, *, clipped: float = 0.9, times_limit: float = 30) -> Finding | None:
     """
     What: in the second half nearly every step is clipped, and the gradient is over 30 times `max_grad_norm`.
     Why: the clip, not the loss, decides about the step; the loss is out of scale or the limit a slip.
@@ -384,10 +429,11 @@ def gradient_always_clipped(view: View) -> Finding | None:
     if limit <= 0:
         raise Missing("max_grad_norm above 0")
     ratio = norm.median(0.5) / limit
-    if share.median(0.5) <= 0.9 or ratio <= 30:
+    if share.median(0.5) <= clipped or ratio <= times_limit:
         return None
     return Finding(f"every step is clipped: gradient norm {norm.median(0.5):.3g}, limit {limit:g}", ratio,
-                   share.onset(share.values > 0.9), [share.evidence("> 0.9"), norm.evidence(f"/ {limit:g} > 30")],
+                   share.onset(share.values > clipped),
+                   [share.evidence(f"> {clipped:g}"), norm.evidence(f"/ {limit:g} > {times_limit:g}")],
                    confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
 
 
@@ -399,7 +445,7 @@ def gradient_always_clipped(view: View) -> Finding | None:
     mends=SMALLER_STEPS,
     fallback=(SLOWER,),
 )
-def weights_grow(view: View) -> Finding | None:
+def weights_grow(view: View, *, times_size: float = 5, faded: float = 0.01) -> Finding | None:
     """
     What: the norm of the parameters grew more than fivefold while the gradient fell below 1 % of its early size.
     Why: large weights saturate units; the network loses the ability to learn anything new.
@@ -410,8 +456,11 @@ def weights_grow(view: View) -> Finding | None:
     size, gradient = view.curve("optim/param_norm", rows=8), view.curve("optim/grad_norm", rows=8)
     growth = size.last / max(float(size.values[0]), 1e-12)
     fade = gradient.median(0.25) / max(float(np.median(gradient.head(0.25).values)), 1e-300)
-    if growth <= 5 or fade >= 0.01:
+    if growth <= times_size or fade >= faded:
         return None
-    return Finding(f"parameters grew x{growth:.3g} while the gradient fell to {fade:.1%} of its early size", growth,
-                   size.first_above(5 * float(size.values[0])),
-                   [size.evidence("last / first > 5"), gradient.evidence("late / early < 0.01")])  # fmt: skip
+    return Finding(
+        f"parameters grew x{growth:.3g} while the gradient fell to {fade:.1%} of its early size",
+        growth,
+        size.first_above(times_size * float(size.values[0])),
+        [size.evidence(f"last / first > {times_size:g}"), gradient.evidence(f"late / early < {faded:g}")],
+    )

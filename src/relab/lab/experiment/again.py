@@ -9,7 +9,6 @@ from typing import Any
 from relab.advise import tried
 from relab.config import lineage
 from relab.lab.experiment.question import Experiment
-from relab.notebook.log import default_logs, earlier
 
 LOG = "LOG.md"  # in the folder of the experiments
 
@@ -29,6 +28,8 @@ class Again:
 
 def tried_before(asked: Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
     """The variants that another experiment or an entry of a log has told the outcome of."""
+    from relab.notebook.log import default_logs, earlier  # not for every import of an experiment
+
     logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
     known = earlier(root, logs, without=folder)
     settings = {name: tried.variant(folder, asked.asked(), name) for name in asked.variants}
