@@ -32,6 +32,8 @@ WHOLE = {
     "lab/checkup.py": "/proc and /sys",
     "base/processes.py": "/proc",
     "lab/execute/slots.py": "/sys",
+    "train/check_algo.py": "runs that this program made a moment ago",
+    "train/replay.py": "training: rows that this program wrote, as many as the config asks for",
     "train/checkpoint.py": "training: state that this program wrote, as large as it must be",
     "lab/faults": "copies of runs that this program made",
     "record/provenance.py": "the output of git, cut when it is kept",

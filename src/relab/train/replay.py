@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base import limits
 from relab.base.enclosed import own, subfolder
 from relab.base.jsonl import encode, write_atomic, writing
 from relab.config.base import ConfigError, require
@@ -251,7 +252,7 @@ class Data:
 
 def read(folder: Path) -> dict[str, np.ndarray]:
     """Every slot that is left of a stored replay, by field: [slots, columns, ...]. For other programs and data sets."""
-    described = json.loads(own(folder, FIELDS).read_bytes())
+    described = json.loads(limits.read_bytes(own(folder, FIELDS), limits.SETTINGS))
     kinds = [(f["name"], np.dtype(f["dtype"]), tuple(f["shape"])) for f in described["fields"]]
     dtype = np.dtype(kinds)
     if dtype.itemsize != described["slot_bytes"] or dtype.hasobject:

@@ -14,6 +14,7 @@ from relab.config import registry
 from relab.train.check_algo import AlgoError, check_algo
 from relab.train.contract import ContractError, Counts, Setup, Stopwatch
 from relab.train.rollout import Acted
+from where import ROOT
 
 SMALL: dict[str, dict[str, Any]] = {
     "ppo": {"env": "cartpole", "total_steps": 1024, "algo.envs": 4, "algo.steps": 32, "algo.epochs": 1,
@@ -161,3 +162,11 @@ def test_the_stopwatch_knows_two_parts() -> None:
     with pytest.raises(ContractError, match="collect and update"), watch("lunch"):
         pass
     assert Setup(env=None, cfg=None, seed=0, total=1).data.lengths() == {}  # type: ignore[arg-type]
+
+
+def test_the_page_on_an_algorithm_of_your_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its module as it stands there, in a folder of somebody's own."""
+    page = (ROOT / "docs" / "algorithms" / "your-own.md").read_text(encoding="utf-8")
+    (tmp_path / "climber.py").write_text(page.split("```python\n")[1].split("```")[0])
+    monkeypatch.syspath_prepend(tmp_path)
+    check_algo({"algo": "climber:Config", "env": "cartpole", "total_steps": 3000, "eval.episodes": 2})
