@@ -6,6 +6,7 @@ palette for all frames of a gif is 6 times faster than one per frame, and does n
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import shutil
 from collections.abc import Iterable
@@ -60,6 +61,8 @@ class Film:
 
     def _failure(self) -> RecordError:
         """Why there is no film; what there is of the file could not be played."""
+        with contextlib.suppress(OSError):  # what is left in the pipe goes nowhere
+            self._process.stdin.close()
         code = self._process.wait()
         full = code == 256 - errno.ENOSPC or shutil.disk_usage(self.path.parent).free < ROOM
         self.path.unlink(missing_ok=True)

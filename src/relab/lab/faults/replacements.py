@@ -153,12 +153,12 @@ def stale(collect: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def one_nan(collect: Callable[[Any], None]) -> Callable[[Any], None]:
-    """One observation of one world is not a number, once."""
+    """One observation of a batch is not a number, once; the environment's own would end the run at once."""
 
     def broken(s: Any) -> None:
-        if s.counts.iteration == NAN_AT:
-            s.worlds.obs[0, 0, 0] = np.nan
         collect(s)
+        if s.counts.iteration == NAN_AT:
+            s.traj.obs_TBD[0, 0, 0] = np.nan
 
     return broken
 
