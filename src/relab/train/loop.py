@@ -31,7 +31,7 @@ from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
 from relab.train import checkpoint
 from relab.train.baseline import random_baseline
-from relab.train.contract import Algorithm, ContractError, Counts, Setup, State, Stopwatch, clock_of
+from relab.train.contract import Algorithm, ContractError, Setup, State, Stopwatch, clock_of
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
 from relab.train.kernels import jit
@@ -470,7 +470,7 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
         trainer.data.restore(progress.pop("data", {}))
         for companion_name, companion in trainer.companions.items():
             companion.load(tree.pop(WITH + companion_name))
-        tree["counts"] = vars(Counts()) | tree["counts"]
+        tree["counts"] = {"updates": 0, "episodes": 0} | tree["counts"]  # which not every algorithm used to count
         checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
         trainer.state.load(tree)
         trainer.progress = read_progress(progress)
