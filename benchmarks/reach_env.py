@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relab.record.spec import Action, Spec
-from relab.train.envs.base import Outcome
+from relab.train.envs.base import Outcomes
 from relab.train.kernels.jit import njit
 from relab.train.kernels.rng import uniform
 
@@ -72,7 +72,7 @@ class Reach:
     def reset(self, state: State, worlds_N: np.ndarray) -> None:
         reset_rows(state, worlds_N)
 
-    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out: Outcome) -> None:
+    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out: Outcomes) -> None:
         step_rows(state, action, out.reward)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:

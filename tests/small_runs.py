@@ -37,7 +37,7 @@ def resolve(**settings: str) -> layers.Resolved:
     return layers.resolve([Layer("command line", small | typed)])
 
 
-def run(folder: Path, screen: Any = None, **settings: str) -> loop.Outcome:
+def run(folder: Path, screen: Any = None, **settings: str) -> loop.Ending:
     """Train a small run; keys are written env__length for env.length."""
     found = resolve(**settings)
     return loop.start(found.config, folder, found.provenance, {"command": "test"}, screen)

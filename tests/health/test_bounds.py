@@ -17,7 +17,7 @@ from relab.health import engine
 from relab.health import rule as rules
 from relab.health.curve import Curve
 from relab.health.rules import units
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record.history import History, load
 from where import histories
 
@@ -96,7 +96,7 @@ def asked(given: list[rules.Rule], found: list[tuple[str, History]]) -> list[str
     """What failed when the rules were asked."""
     views = [View(history, name) for name, history in found]
     gone = [each for view in views for each in engine.ask_run(given, view)[1]]
-    gone += engine.ask_groups(given, [Group("all", views)])[1]
+    gone += engine.ask_groups(given, [ViewGroup("all", views)])[1]
     return [f"{each.slug}: {each.missing}" for each in gone if "the rule failed" in each.missing]
 
 

@@ -11,7 +11,7 @@ import pytest
 from relab.health import engine
 from relab.health.foreign import entropy_share, std_in_half_ranges
 from relab.health.rule import Missing, all_rules
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.history import Column, History
 
@@ -62,7 +62,7 @@ def test_no_rule_breaks_on_odd_logs(seed):
              for i in range(3)]  # fmt: skip
     views[0].reference, views[0].is_parent = views[1], True
     _, gone = engine.ask_run(list(RULES.values()), views[0])
-    _, more = engine.ask_groups(list(RULES.values()), [Group(v.name, [v]) for v in views])
+    _, more = engine.ask_groups(list(RULES.values()), [ViewGroup(v.name, [v]) for v in views])
     assert [each for each in gone + more if "the rule failed" in each.missing] == []
 
 
@@ -171,7 +171,7 @@ def arms(values, returns, key="alpha", seed=0, more=None):
         noise = np.random.default_rng(int(value * 100)).normal(size=40)
         config = {"seed": seed, "algo": {"name": "x"}, "foreign": {key: value}}
         views.append(made({"return/mean": level + noise, **(more or {}).get(value, {})}, config, name=f"{key}{value}"))
-    return [Group(view.name, [view]) for view in views]
+    return [ViewGroup(view.name, [view]) for view in views]
 
 
 def test_an_axis_with_an_effect_is_not_inert():

@@ -8,7 +8,7 @@ import pytest
 from health.test_rules_foreign import asked, made
 from relab.base.streams import world_seeds
 from relab.health import engine
-from relab.health.view import Group
+from relab.health.view import ViewGroup
 
 PPO = {"algo": {"name": "ppo", "envs": 4}, "seed": 3}
 X = np.linspace(0, 1, 20)
@@ -82,7 +82,7 @@ def test_the_same_run_under_two_seeds_is_told_and_a_copy_is_not():
     def group(*seeds):
         names = ("policy/loss", "value/loss", "return/mean")
         return [
-            Group("a", [run(dict.fromkeys(names, X + 0.1), {"seed": s}, name=f"r{i}") for i, s in enumerate(seeds)])
+            ViewGroup("a", [run(dict.fromkeys(names, X + 0.1), {"seed": s}, name=f"r{i}") for i, s in enumerate(seeds)])
         ]
 
     assert "seed 1" in asked("duplicated-seeds", group(0, 1)).message
@@ -93,7 +93,7 @@ def test_arms_of_one_seed_begin_with_one_set_of_weights():
     def arms(*marks):
         views = [run({}, {"init": m, "seed": 0}, {"algo": {"lam": i / 10}, "seed": 0}, name=f"a{i}")
                  for i, m in enumerate(marks)]  # fmt: skip
-        return [Group(v.name, [v]) for v in views]
+        return [ViewGroup(v.name, [v]) for v in views]
 
     assert asked("coupled-random-streams", arms("x", "x", "x")) is None
     assert "algo.lam = 0.0 and 0.2" in asked("coupled-random-streams", arms("x", "x", "y")).message

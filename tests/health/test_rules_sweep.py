@@ -12,7 +12,7 @@ from relab.formats.read import plans
 from relab.health import engine
 from relab.health.examine import examine
 from relab.health.rule import all_rules
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record.history import Column, History
 from where import ROOT
 
@@ -28,15 +28,15 @@ def run(folder: Path, settings: dict, seed: int = 0, state: str = "finished", le
     return View(history, history.folder.name, state=state)
 
 
-def grouped(views: list[View]) -> list[Group]:
-    found: dict[str, Group] = {}
+def grouped(views: list[View]) -> list[ViewGroup]:
+    found: dict[str, ViewGroup] = {}
     for view in views:
         key = repr(sorted((k, v) for k, v in view.config.items() if k != "seed"))
-        found.setdefault(key, Group(key)).views.append(view)
+        found.setdefault(key, ViewGroup(key)).views.append(view)
     return list(found.values())
 
 
-def asked(slug: str, groups: list[Group]):
+def asked(slug: str, groups: list[ViewGroup]):
     return engine._call(all_rules()[slug], groups, "all")
 
 

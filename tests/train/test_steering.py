@@ -19,7 +19,7 @@ from relab.config.envs import Herd
 from relab.record import history
 from relab.report.schedule import schedule as section
 from relab.runs.grouping import load
-from relab.train import judge, loop, rollout, steering
+from relab.train import fresh, loop, rollout, steering
 from relab.train.envs.base import Worlds
 from relab.train.envs.herd import Herd as HerdEnv
 from small_runs import fingerprint, resolve, run
@@ -232,13 +232,13 @@ def test_the_floor_of_step_one_is_measured(fish: Path):
 
 
 def test_a_world_is_filmed_as_it_was_recorded(fish: Path):
-    found = judge.film_multi(fish, 10, "worst", "best", fish.parent / "x.gif", 30)
+    found = fresh.film_multi(fish, 10, "worst", "best", fish.parent / "x.gif", 30)
     row = rows(fish, "probes")[-1]
     assert found["recorded"]
     assert found["final"] == min(e["final"] for e in row["episodes"])
     assert found["frames"] <= 30
     with pytest.raises(config.ConfigError, match="iteration 3"):
-        judge.film_multi(fish, 3, "worst", "best", None, 30)
+        fresh.film_multi(fish, 3, "worst", "best", None, 30)
 
 
 def test_the_report_tells_how_it_went(fish: Path):

@@ -47,9 +47,9 @@ class Eval:
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
-    from relab.train import judge
+    from relab.train import fresh
 
-    found = judge.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
+    found = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
     if args.json:
         from relab.base.jsonl import encode
 

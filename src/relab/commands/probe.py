@@ -54,7 +54,7 @@ def main(words: Sequence[str]) -> int:
     if not asked:
         show_list(algo, args.json)
         return 0
-    from relab.train.judge import probe
+    from relab.train.fresh import probe
 
     rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings, args.trust)
     show(rows, folder.name, args.json)

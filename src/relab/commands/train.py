@@ -26,7 +26,7 @@ from relab.record.run_folder import read_meta
 from relab.train import screen
 
 if TYPE_CHECKING:
-    from relab.train.loop import Outcome
+    from relab.train.loop import Ending
 
 EXAMPLES = """
   relab train ppo env=cartpole seed=0
@@ -84,7 +84,7 @@ def main(words: Sequence[str]) -> int:
         return EXIT[begin(found, facts, args).status]
 
 
-def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Outcome:
+def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab.train import loop
 

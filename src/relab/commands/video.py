@@ -56,16 +56,16 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     if args.curve:
         return film_curve(folder, args.out)
-    from relab.train import judge
+    from relab.train import fresh
 
     if args.multi is not None:
-        found = judge.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
+        found = fresh.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
         origin = "as recorded" if found["recorded"] else f"the policy of step {found['step']:,}, not the recorded one"
         lived = f"{found['final']:.0%} of {found['agents']} lived, {found['frames']} steps"
         which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
         print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
         return 0
-    found = judge.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes, args.trust)
+    found = fresh.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes, args.trust)
     origin = "as recorded" if found["recorded"] else "fresh seeds"
     print(
         f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
@@ -77,7 +77,7 @@ def main(words: Sequence[str]) -> int:
 def film_curve(folder: Path, out: Path | None) -> int:
     from relab.record import history
     from relab.report import growing
-    from relab.train.judge import film_place
+    from relab.train.fresh import film_place
 
     found = growing.film(history.load(folder), out or film_place(folder, "curve.gif"))
     print(f"{found['path']}: {', '.join(found['metrics'])} in {found['frames']} frames")

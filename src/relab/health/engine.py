@@ -12,7 +12,7 @@ import numpy as np
 from relab.base import faults
 from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Rule
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 
 SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
 
@@ -89,7 +89,7 @@ def ask_run(
     return findings, gone
 
 
-def ask_groups(rules: list[Rule], groups: list[Group]) -> tuple[list[Finding], list[NotChecked]]:
+def ask_groups(rules: list[Rule], groups: list[ViewGroup]) -> tuple[list[Finding], list[NotChecked]]:
     """Rules about groups, and about all groups together."""
     findings, gone = [], []
     asked = [(r, g, g.name) for r in rules if r.scope == "group" for g in groups]

@@ -18,7 +18,7 @@ from relab.formats.read.unread import Unread
 from relab.health import chain, engine
 from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
-from relab.health.view import Group, View, clear
+from relab.health.view import View, ViewGroup, clear
 from relab.record.state import group_key, state_of
 
 SCHEMA = 2  # 1 named rules by an id besides the slug, and kept what could not be read in `not_checked`
@@ -54,7 +54,7 @@ class Report:
 
     path: str
     runs: list[Examined] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    groups: list[ViewGroup] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[engine.NotChecked] = field(default_factory=list)
     unreadable: list[Unread] = field(default_factory=list)  # runs
@@ -206,9 +206,9 @@ def _beside(view: View, parent: str) -> View | None:
 
 
 def _group(views: list[View], report: Report) -> None:
-    groups: dict[str, Group] = {}
+    groups: dict[str, ViewGroup] = {}
     for view in views:
         key = group_key(view.history, view.name)
-        groups.setdefault(key, Group(key)).views.append(view)
+        groups.setdefault(key, ViewGroup(key)).views.append(view)
         report.runs.append(Examined(view, key))
     report.groups = list(groups.values())

@@ -16,7 +16,7 @@ from relab.health.applied import applied
 from relab.health.examine import Report
 from relab.health.memory import News
 from relab.health.rule import SEVERITIES, Finding, all_rules
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.state import seed_of
 
@@ -123,14 +123,14 @@ def groups(report: Report, verbose: bool) -> list[str]:
     return [line if verbose else short(line) for line in lines] + told
 
 
-def group_line(group: Group, apart: str) -> str:
+def group_line(group: ViewGroup, apart: str) -> str:
     """What was run, what sets it apart from the other groups, and every seed's outcome."""
     first = group.views[0]
     head = f"{first.name}: {kind(first)}" if len(group.views) == 1 else kind(first)
     return f"{head}{f', {apart}' if apart else ''}, {outcomes(group)}"
 
 
-def outcomes(group: Group) -> str:
+def outcomes(group: ViewGroup) -> str:
     if len(group.views) <= MANY:
         named = [(told_seed(view), outcome(view)) for view in group.views]
         if len({told for _, told in named}) == 1 < len(named) and {seed for seed, _ in named} == {"?"}:
@@ -150,7 +150,7 @@ def outcomes(group: Group) -> str:
     return f"{len(ends)} runs: {told}{beside}"
 
 
-def apart(groups: list[Group]) -> list[str]:
+def apart(groups: list[ViewGroup]) -> list[str]:
     """What tells groups of one task apart: the settings that differ; else the hash, or what their names share."""
     task = [(g.views[0].config.get("algo.name"), g.views[0].spec.get("env"), g.views[0].history.source) for g in groups]
     found = []
@@ -163,7 +163,7 @@ def apart(groups: list[Group]) -> list[str]:
     return found
 
 
-def setting(key: str, group: Group, others: list[dict[str, Any]]) -> str:
+def setting(key: str, group: ViewGroup, others: list[dict[str, Any]]) -> str:
     """A group's value of a setting: of six digits where these tell the groups apart as well."""
     values = [flat.get(key) for flat in others]
     short = [f"{value:.6g}" if isinstance(value, float) else repr(value) for value in values]

@@ -12,7 +12,7 @@ from typing import Any
 from relab.config.views import flatten
 from relab.formats.read import plans
 from relab.health.rules.design import QUIET, QUIET_WORD
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record.state import seed_of
 from relab.stats import axes as axis
 
@@ -65,7 +65,7 @@ class Filled:
         return statistics.median((end - self.plan.started) / (at + 1) for at, end in known)
 
 
-def filled(groups: list[Group]) -> list[Filled]:
+def filled(groups: list[ViewGroup]) -> list[Filled]:
     """Each plan that lies beside these runs."""
     found: dict[str, Filled] = {}
     for view in (v for group in groups for v in group.views):
@@ -94,7 +94,7 @@ def run_seconds(view: View) -> float | None:
 class Seen:
     """Configs of one task by the settings in which they differ."""
 
-    groups: list[Group]
+    groups: list[ViewGroup]
     points: list[dict[str, Any]]
     axes: dict[str, list[Any]]
 
@@ -103,9 +103,9 @@ class Seen:
         return axis.cells_of(self.points, [[] for _ in self.points])
 
 
-def seen(groups: list[Group]) -> list[Seen]:
+def seen(groups: list[ViewGroup]) -> list[Seen]:
     """Configs of one environment and algorithm that differ in a few settings; children of other runs are no arms."""
-    tasks: dict[str, list[Group]] = {}
+    tasks: dict[str, list[ViewGroup]] = {}
     for group in groups:
         view = group.views[0]
         if view.config and not any(v.meta.get("parent") for v in group.views):
@@ -114,7 +114,7 @@ def seen(groups: list[Group]) -> list[Seen]:
     return [made for mine in tasks.values() if (made := _seen(mine)) is not None]
 
 
-def _seen(groups: list[Group]) -> Seen | None:
+def _seen(groups: list[ViewGroup]) -> Seen | None:
     points = [{k: v for k, v in factors(g.views[0]).items() if not QUIET_WORD.search(k)} for g in groups]
     keys = [k for k in dict.fromkeys(k for p in points for k in p) if len({repr(p.get(k)) for p in points}) > 1]
     if not 1 <= len(keys) <= MOST_KEYS:

@@ -352,7 +352,7 @@ def episodes(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @dataclass
-class Group:
+class ViewGroup:
     """Views of runs that share everything but the seed."""
 
     name: str

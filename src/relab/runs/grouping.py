@@ -14,7 +14,7 @@ from relab.record.history import History
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.base.jsonl import RecordError
-from relab.runs.verdict import Verdict, judge
+from relab.runs.verdict import Verdict, verdict_of
 
 
 @dataclass
@@ -80,7 +80,7 @@ def grouped(runs: Iterable[Run]) -> list[Group]:
 
 def make_run(run: History, name: str, now: float | None = None) -> Run:
     """A run from its history: what a caller who has read it already puts into `grouped`."""
-    return Run(run, name, seed_of(run, name), state_of(run, now), judge(run))
+    return Run(run, name, seed_of(run, name), state_of(run, now), verdict_of(run))
 
 
 # ---- Names of groups

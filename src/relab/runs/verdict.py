@@ -47,7 +47,7 @@ class Verdict:
         return self.points[-1].mean if self.points else math.nan
 
 
-def judge(run: History) -> Verdict:
+def verdict_of(run: History) -> Verdict:
     """Look at a run's evaluations, or its training returns where it has none."""
     metric, points = curve_points(run)
     points = _ended(run, metric, points)

@@ -57,7 +57,7 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
         check_resumed(Path(root) / "parts", typed, first)
 
 
-def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Outcome:
+def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Ending:
     found = layers.resolve([Layer("check_algo", dict(typed))])
     return loop.start(found.config, folder, found.provenance, {"command": "check_algo"}, screen)
 

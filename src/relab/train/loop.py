@@ -41,7 +41,7 @@ from relab.train.screen import Screen, Silent
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Ending:
     """How a call of train() or resume() ended."""
 
     folder: Path
@@ -113,7 +113,7 @@ class Trainer:
 
     # ---- The loop
 
-    def run(self) -> Outcome:
+    def run(self) -> Ending:
         with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
@@ -300,7 +300,7 @@ class Trainer:
             self.data.forget([checkpoint.read_progress(root, each)["data"] for each in newest])
         self.record.append_event("checkpoint", self.step, folder=name)
 
-    def end(self, status: str, why: str) -> Outcome:
+    def end(self, status: str, why: str) -> Ending:
         elapsed = time.perf_counter() - self.began
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
@@ -316,7 +316,7 @@ class Trainer:
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()
-        return Outcome(run, status, why, self.step, self.progress.best)
+        return Ending(run, status, why, self.step, self.progress.best)
 
 
 # ---- Starting and going on
@@ -361,7 +361,7 @@ def start(
     meta: dict[str, Any],
     screen: Screen | None = None,
     env: Any = None,
-) -> Outcome:
+) -> Ending:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
     with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
         return begin(cfg, folder, provenance, meta, screen or Silent(), env or make_env(cfg)).run()
@@ -383,7 +383,7 @@ def begin(
     return trainer
 
 
-def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Outcome:
+def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Ending:
     """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
 
     `trust`: code that the record names may be imported, and files be opened.
@@ -393,7 +393,7 @@ def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> O
         if record.meta["status"] == "finished":
             record.close()
             step = int(record.meta.get("step", 0))
-            return Outcome(folder, "finished", "nothing to do, the run is complete", step)
+            return Ending(folder, "finished", "nothing to do, the run is complete", step)
         return go_on(record, screen or Silent(), trust).run()
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relab.record.spec import Action, Spec
-from relab.train.envs.base import Outcome
+from relab.train.envs.base import Outcomes
 from relab.train.kernels.rng import integer
 
 SIZES = (2, 3, 4)
@@ -39,7 +39,7 @@ class Dials:
         for i in np.flatnonzero(worlds_N):
             state.wanted[i] = [integer(state.rng, i, n) for n in SIZES]
 
-    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out: Outcome) -> None:
+    def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out: Outcomes) -> None:
         out.reward[:, 0] = (action[:, 0] == state.wanted).sum(1)
         out.terminated[:], out.end[:] = True, 2
 

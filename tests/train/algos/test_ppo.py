@@ -92,7 +92,7 @@ def test_the_ratio_starts_at_one_on_the_first_minibatch() -> None:
 def test_advantages_are_standardised_over_the_batch_not_over_its_minibatches() -> None:
     state = make("cartpole", **SMALL)
     ppo.collect(state)
-    adv_TB = ppo.judge(state)[0].adv
+    adv_TB = ppo.appraise(state)[0].adv
     assert adv_TB.mean() == pytest.approx(0, abs=1e-5)
     assert adv_TB.std() == pytest.approx(1, abs=1e-4)
     assert abs(adv_TB[:8].mean()) > 1e-3, "a part of the batch keeps its own mean"
@@ -112,7 +112,7 @@ def test_the_critics_bias_is_pulled_by_the_mean_error(more) -> None:
 def test_a_gradient_through_the_targets_changes_that_pull(monkeypatch) -> None:
     from relab.lab.faults.replacements import targets_follow
 
-    monkeypatch.setattr(ppo, "judge", targets_follow(ppo.judge))
+    monkeypatch.setattr(ppo, "appraise", targets_follow(ppo.appraise))
     state = make("cartpole", **(SMALL | {"minibatches": 1}))
     ppo.collect(state)
     found = ppo.update(state)
@@ -148,7 +148,7 @@ def test_time_cuts_are_bootstrapped_and_terminations_are_not() -> None:
 
 
 def ppo_successors(state: ppo.State) -> np.ndarray:
-    ppo.judge(state)
+    ppo.appraise(state)
     return ppo.successor_values(state)
 
 

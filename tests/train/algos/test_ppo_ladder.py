@@ -53,13 +53,13 @@ def test_known_values_and_actions(rung: str, kind: str) -> None:
 
 def test_a_planted_fault_fails_the_rung_that_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ladder is only worth something if it catches bugs: turn the advantage's sign and climb."""
-    honest = ppo.judge
+    honest = ppo.appraise
 
     def upside_down(s: ppo.State):
         batch, found = honest(s)
         return batch._replace(adv=-batch.adv), found
 
-    monkeypatch.setattr(ppo, "judge", upside_down)
+    monkeypatch.setattr(ppo, "appraise", upside_down)
     state = make("ladder-policy", envs=16, steps=8, epochs=8, minibatches=2, lr=3e-3, hidden=(16,))
     learn(state, 40)
     acted = state.agent.act(

@@ -122,7 +122,7 @@ def test_the_critic_sees_what_the_world_sees_when_actions_are_squashed():
     assert np.array_equal(plain.batch.action_TBA[0], squashed.batch.action_TBA[0]), "the draw is the same"
     assert not np.array_equal(plain.batch.obs_TBD[1], squashed.batch.obs_TBD[1]), "the world moved otherwise"
     want = slow_update(squashed, replace(squashed.batch, action_TBA=squashed.batch.action_TBA))
-    ac.judge(squashed, squashed.batch, squashed.agent.w)
+    ac.appraise(squashed, squashed.batch, squashed.agent.w)
     assert np.square(squashed.batch.delta_TB).mean() != pytest.approx(want["td"], rel=1e-6), "phi sees tanh(a)"
 
 
@@ -158,7 +158,7 @@ def test_sanity_modes(mode: str):
     assert moved > 0
     if mode == "no_bootstrap":
         s.batch.next_TBKA[:] = np.nan  # nothing ahead is looked at
-        ac.judge(s, s.batch, s.agent.w)
+        ac.appraise(s, s.batch, s.agent.w)
         assert np.isfinite(s.batch.delta_TB).all()
 
 
@@ -204,7 +204,7 @@ def test_a_world_does_not_depend_on_how_many_there_are():
     few, many = make(trajectories=2), make(trajectories=6)
     for s in (few, many):
         ac.collect(s)
-        ac.judge(s, s.batch, s.agent.w)
+        ac.appraise(s, s.batch, s.agent.w)
     assert np.array_equal(few.batch.obs_TBD, many.batch.obs_TBD[:, :2])
     assert few.batch.rho_TB == pytest.approx(many.batch.rho_TB[:, :2], rel=1e-12)
 

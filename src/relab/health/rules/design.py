@@ -14,7 +14,7 @@ from relab.health.curve import Curve
 from relab.health.foreign import best_beside
 from relab.health.mend import at_least
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import Group, View, episodes, shown
+from relab.health.view import View, ViewGroup, episodes, shown
 from relab.record import glossary
 from relab.record.state import seed_of
 
@@ -76,7 +76,7 @@ def _mentions(intent: str, key: str) -> bool:
 
 
 @rule("single-seed", about="evidence", algos=(), scope="group", footer=True)
-def single_seed(group: Group) -> Finding | None:
+def single_seed(group: ViewGroup) -> Finding | None:
     """
     What: a config was run with fewer than five seeds.
     Why: seeds differ by more than most changes do; under five there is no interval worth its name.
@@ -263,7 +263,7 @@ def busy_machine(view: View) -> Finding | None:
 
 
 @rule("metric-at-ceiling", about="evidence", algos=(), scope="folder")
-def metric_at_ceiling(groups: list[Group]) -> Finding | None:
+def metric_at_ceiling(groups: list[ViewGroup]) -> Finding | None:
     """
     What: two or more configs of one environment all end at the highest return there is.
     Why: a metric at its maximum cannot say which of them is better.

@@ -13,7 +13,7 @@ from relab.base.numbers import to_int
 from relab.base.streams import world_of
 from relab.health.curve import Curve
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import Group, View, episodes
+from relab.health.view import View, ViewGroup, episodes
 from relab.record.state import seed_of
 
 ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
@@ -306,7 +306,7 @@ def _begun(row: dict[str, Any]) -> set[int]:
     scope="folder",
     names=("seeds-duplicated",),
 )
-def duplicated_seeds(groups: list[Group]) -> Finding | None:
+def duplicated_seeds(groups: list[ViewGroup]) -> Finding | None:
     """
     What: runs with different seeds are the same run: every metric of training equals in every row.
     Why: the seed does not reach the program; what looks like several runs is one, and its spread is 0.
@@ -329,7 +329,7 @@ def duplicated_seeds(groups: list[Group]) -> Finding | None:
 
 
 @rule("same-seed-differs", about="evidence", algos=(), scope="folder")
-def same_seed_differs(groups: list[Group]) -> Finding | None:
+def same_seed_differs(groups: list[ViewGroup]) -> Finding | None:
     """
     What: two runs of one config and one seed differ at a step that both have, by more than rounding.
     Why: the seed does not fix the run, so what is put down to a change may be what another try gives by itself; the

@@ -15,7 +15,7 @@ from relab.health.foreign import plain_key, word
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.rules.validity import NO_PARAMETERS, SIZE_OF_PARAMETERS
 from relab.health.sweep_cells import Filled, Seen, factors, filled, seeds_missing, seen, whole
-from relab.health.view import Group, View
+from relab.health.view import View, ViewGroup
 from relab.record.state import seed_of
 from relab.stats import axes
 
@@ -30,7 +30,7 @@ class Arm(NamedTuple):
     views: list[View]
 
 
-def slices(groups: list[Group]) -> Iterator[tuple[str, list[Arm]]]:
+def slices(groups: list[ViewGroup]) -> Iterator[tuple[str, list[Arm]]]:
     """Settings by which groups differ while all others are alike, each with its arms in order."""
     known = [g for g in groups if g.views[0].config]
     points = [factors(g.views[0]) for g in known]
@@ -39,7 +39,7 @@ def slices(groups: list[Group]) -> Iterator[tuple[str, list[Arm]]]:
 
 
 @rule("inert-axis", about="evidence", algos=(), scope="folder")
-def inert_axis(groups: list[Group]) -> Finding | None:
+def inert_axis(groups: list[ViewGroup]) -> Finding | None:
     """
     What: a setting was given three or more values, all else equal, and the outcome does not follow it: the arms' range
         is under 1 %, or under two standard errors where these are small; without a return, most metrics are so.
@@ -143,7 +143,7 @@ def _short(value: Any) -> str:
     scope="folder",
     names=("arms-begin-apart", "draws-coupled"),
 )
-def coupled_random_streams(groups: list[Group]) -> Finding | None:
+def coupled_random_streams(groups: list[ViewGroup]) -> Finding | None:
     """
     What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init;
         for an offset or noise, those of more than the part it is added to), or at step 0 some arms agree in a norm of
@@ -242,7 +242,7 @@ def _odd(key: str, seed: str, starts: list[tuple[Any, str, float]]) -> Finding |
 
 
 @rule("confounded-arms", about="evidence", algos=(), scope="folder")
-def confounded_arms(groups: list[Group]) -> Finding | None:
+def confounded_arms(groups: list[ViewGroup]) -> Finding | None:
     """
     What: configs of one task differ in up to four settings, and two of these always change together.
     Why: whatever differs between the arms may be the work of either; their runs cannot say which.
@@ -282,7 +282,7 @@ def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
 
 
 @rule("incomplete-cells", about="evidence", algos=(), scope="folder")
-def incomplete_cells(groups: list[Group]) -> Finding | None:
+def incomplete_cells(groups: list[ViewGroup]) -> Finding | None:
     """
     What: cells of a sweep have no run that came to its end: of the plan that lies beside the runs, else of the grid
         that more than half of all combinations of the settings seen here form; or seeds that others have are missing.
@@ -339,7 +339,7 @@ def _of_seeds(found: Seen) -> Finding | None:
 
 
 @rule("sweep-cost", about="operation", algos=(), scope="folder")
-def sweep_cost(groups: list[Group], least: float = 86_400.0) -> Finding | None:
+def sweep_cost(groups: list[ViewGroup], least: float = 86_400.0) -> Finding | None:
     """
     What: the cells that a sweep's plan still asks for will take more than a day, at the time a cell has taken so far.
     Why: a grid grows with the product of its axes; most of it is often planned without having been added up.

@@ -88,7 +88,7 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
     Fault("nan-observation", seams={"collect": put.one_nan}),
     Fault("targets-not-detached",
           "its mark is a critic that explains less than it could; detach is among the checks of critic-not-learning",
-          {"judge": put.targets_follow}),
+          {"appraise": put.targets_follow}),
     Fault("gradient-clip-1e-6", settings={"": {"algo.max_grad_norm": "1e-6"}}),
     Fault("stale-data", "the ratio is not 1 before the first step: nothing else does that",
           {"collect": put.stale}),

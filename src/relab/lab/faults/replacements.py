@@ -108,7 +108,7 @@ def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
     return make
 
 
-def targets_follow(judge: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def targets_follow(appraise: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """The gradient also runs through the value targets: each value answers for the targets that lean on it.
 
     dL/dv_j = -A_j + sum over earlier t of the same episode of A_t gamma (1 - lam) (gamma lam)^(j-t-1); the learner gets
@@ -116,7 +116,7 @@ def targets_follow(judge: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """
 
     def live(s: Any) -> Any:
-        batch, found = judge(s)
+        batch, found = appraise(s)
         cfg, adv_TB = s.cfg, batch.target - batch.v_old
         lean_B, slope_TB = np.zeros(adv_TB.shape[1]), np.empty_like(adv_TB)
         for t in range(len(adv_TB)):

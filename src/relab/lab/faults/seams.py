@@ -17,7 +17,7 @@ Replace = Callable[[Any], Any]
 SEAMS = {
     "collect": "relab.train.algos.ppo:collect",  # (state): one batch of experience, acted by the current policy
     "environment": "relab.train.loop:make_env",  # (config): the environment of training and evaluation
-    "judge": "relab.train.algos.ppo:judge",  # (state): the batch with its advantages and value targets
+    "appraise": "relab.train.algos.ppo:appraise",  # (state): the batch with its advantages and value targets
     "successor values": "relab.train.algos.ppo:successor_values",  # (state): V(s'), 0 where the episode terminated
     "gae": "relab.train.nets.returns:gae",  # rewards, values, ends -> advantages
     "standardised": "relab.train.algos.ppo:standardised",  # the advantages that the loss uses

@@ -17,7 +17,7 @@ import numpy as np
 from relab.base.numbers import to_int
 from relab.health.curve import Curve
 from relab.health.foreign import plain_key, theirs
-from relab.health.view import Group
+from relab.health.view import ViewGroup
 from relab.notebook.check import words as w
 from relab.notebook.check.read import Claim
 from relab.notebook.check.record import Record, far, fits, reach
@@ -72,7 +72,7 @@ class Checker:
     """Holds claims against the runs; groups tell how many seeds there are."""
 
     records: Mapping[str, Record]
-    groups: Iterable[Group] = ()
+    groups: Iterable[ViewGroup] = ()
     levels: list[tuple[Estimate, str]] = field(default_factory=list)
 
     def check(self, claim: Claim) -> Checked:

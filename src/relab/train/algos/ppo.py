@@ -226,7 +226,7 @@ def update(s: State) -> dict[str, float]:
     """Judge the batch and learn from it. Returns the metrics of the iteration."""
     lr, ent_coef = scheduled(s)
     metrics = count(s)
-    batch, found = judge(s)
+    batch, found = appraise(s)
     before = s.agent.params.flat.clone()
     metrics |= found | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
     if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw
@@ -258,7 +258,7 @@ def count(s: State) -> dict[str, float]:
     return found
 
 
-def judge(s: State) -> tuple[Batch, dict[str, float]]:
+def appraise(s: State) -> tuple[Batch, dict[str, float]]:
     """Values, advantages and targets of the batch, as [T, B] arrays; and what they look like before normalisation."""
     traj, cfg, agent = s.traj, s.cfg, s.agent
     T, B, D = traj.obs_TBD.shape

@@ -205,7 +205,7 @@ def update(s: State) -> dict[str, float]:
     c.agent_steps += cfg.batch
     c.env_steps += cfg.batch
     c.updates += 1
-    judge(s, batch, agent.w)
+    appraise(s, batch, agent.w)
     before = agent.params()
     agent.w = critic_step(agent.w, batch.grad_N, cfg)
     agent.theta_PA = agent.theta_pi + cfg.alpha_pi * policy_gradient(batch, cfg) / root_steps(cfg)
@@ -214,7 +214,7 @@ def update(s: State) -> dict[str, float]:
     return metrics_of(s, batch, before)
 
 
-def judge(s: State, batch: Batch, w: np.ndarray) -> None:
+def appraise(s: State, batch: Batch, w: np.ndarray) -> None:
     """Rewards, temporal differences and the critic's sum, for the given w: all of it in one pass."""
     cfg, critic = s.cfg, s.agent.critic
     B = batch.rho_TB.shape[1]

@@ -19,7 +19,7 @@ from relab.train.kernels import rng
 FROM_SPEC = -1
 
 
-class Outcome(NamedTuple):
+class Outcomes(NamedTuple):
     """What env.step writes on. All zeros at entry: write what happened to living agents, leave the rest alone."""
 
     reward: np.ndarray  # float64[N,A]
@@ -43,7 +43,7 @@ class Env(Protocol):
     def reset(
         self, state: Any, worlds_N: np.ndarray
     ) -> None: ...  # new start for the marked worlds, all draws from state.rng
-    def step(self, state: Any, alive_NA: np.ndarray, action: np.ndarray, out: Outcome) -> None: ...  # in place
+    def step(self, state: Any, alive_NA: np.ndarray, action: np.ndarray, out: Outcomes) -> None: ...  # in place
     def observe(self, state: Any, obs_NAD: np.ndarray) -> None: ...  # float32, in place, no random draws
 
     # and, where they apply:
@@ -99,9 +99,9 @@ class Done(NamedTuple):
     info: np.ndarray
 
 
-def _outcome(n: int, agents: int, channels: int) -> Outcome:
+def _outcome(n: int, agents: int, channels: int) -> Outcomes:
     shape = (n, agents)
-    return Outcome(
+    return Outcomes(
         reward=np.zeros(shape),
         terminated=np.zeros(shape, bool),
         truncated=np.zeros(shape, bool),

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 
 from relab.record.spec import Spec
-from relab.train.envs.base import Env, Outcome, Worlds
+from relab.train.envs.base import Env, Outcomes, Worlds
 from relab.train.envs.check_static import EnvError, describe, fail
 from relab.train.kernels import jit, rng
 
@@ -109,7 +109,7 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.env, name)
 
-    def step(self, state: Any, alive_NA: np.ndarray, action: np.ndarray, out: Outcome) -> None:
+    def step(self, state: Any, alive_NA: np.ndarray, action: np.ndarray, out: Outcomes) -> None:
         alive_before, action_before = alive_NA.copy(), action.copy()
         self.env.step(state, alive_NA, action, out)
         if not same(action, action_before):
@@ -126,7 +126,7 @@ def where(mask_NA: np.ndarray) -> str:
     return f"agent {agent} of world {world}"
 
 
-def check_flags(spec: Spec, alive: np.ndarray, out: Outcome) -> None:
+def check_flags(spec: Spec, alive: np.ndarray, out: Outcomes) -> None:
     both = out.terminated & out.truncated
     if both.any():
         fail("terminated and truncated exclude each other", f"{where(both)} has both",
@@ -137,7 +137,7 @@ def check_flags(spec: Spec, alive: np.ndarray, out: Outcome) -> None:
              "a loop over agents that does not skip those whose `alive` is false")  # fmt: skip
 
 
-def check_codes(spec: Spec, alive: np.ndarray, out: Outcome) -> None:
+def check_codes(spec: Spec, alive: np.ndarray, out: Outcomes) -> None:
     codes = sorted({int(code) for code in out.end.flat})
     if codes[0] < 0 or codes[-1] >= len(spec.ends):
         fail(f"end codes must be declared (spec.ends has 0..{len(spec.ends) - 1})", f"step wrote {codes}",
@@ -153,7 +153,7 @@ def check_codes(spec: Spec, alive: np.ndarray, out: Outcome) -> None:
              "a flag that was forgotten")  # fmt: skip
 
 
-def check_numbers(spec: Spec, alive: np.ndarray, out: Outcome) -> None:
+def check_numbers(spec: Spec, alive: np.ndarray, out: Outcomes) -> None:
     if not np.isfinite(out.reward).all():
         fail("rewards must be finite", "one is not", "a division by zero or an overflow in the physics")
     if not np.isfinite(out.info).all():

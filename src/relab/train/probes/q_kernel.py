@@ -20,7 +20,7 @@ def q_kernel(at: Round) -> list[ProbeResult]:
     own = s.batch is None
     batch = at.sample("q_kernel", s.agent.behaviour, s.cfg.batch) if own else s.batch
     if own:
-        ac.judge(s, batch, s.agent.w)
+        ac.appraise(s, batch, s.agent.w)
     delta_TB = batch.delta_TB
     chosen = delta_TB[:, : at.cfg.q_kernel.trajectories or delta_TB.shape[1]]
     T, B = chosen.shape

@@ -115,7 +115,7 @@ def step_scale(at: Round, push: np.ndarray) -> float:
     batch = at.sample("step", agent.behaviour, n)
     after = []
     for w in (agent.w, agent.w + push):
-        ac.judge(s, batch, w)
+        ac.appraise(s, batch, w)
         after.append(ac.critic_step(w, batch.grad_N, s.cfg))
     moved = after[1] - after[0] - push
     summed = -n * at.system_of(batch, batch.next_TBKA, Room()).apply(push) / math.sqrt(len(push))
