@@ -71,6 +71,19 @@ def test_runs(folder: Path, last: Evaluation, said: Any) -> None:
     assert (listed["outcome"], listed["error"], listed["episodes"]) == (last.mean, last.se, last.n)
 
 
+def test_a_run_that_is_judged_by_sampled_actions(tmp_path: Path, said: Any) -> None:
+    """`eval.by` decides everywhere, in the listing and in comparisons too."""
+    for name, lr in (("one", "0.001"), ("other", "0.0001")):
+        run(tmp_path / name, total_steps="1024", eval__every="512", eval__by="sampled", seed="0", algo__lr=lr)
+    last = evaluations(load(tmp_path / "one").evals, "sampled")[-1]
+    assert last.mean != evaluations(load(tmp_path / "one").evals, "det")[-1].mean
+    (listed,) = [each for each in json.loads(said("runs", tmp_path, "--json"))["runs"] if each["name"] == "one"]
+    assert (listed["metric"], listed["outcome"]) == ("eval/return_sampled", last.mean)
+    assert f"{last.mean:.4g} ± {last.se:.2g}" in said("examine", tmp_path / "one")
+    (task,) = json.loads(said("compare", tmp_path / "one", tmp_path / "other", "--json"))["tasks"]
+    assert task["metric"] == "eval/return_sampled"
+
+
 def test_examine_and_report(folder: Path, last: Evaluation, said: Any) -> None:
     assert f"{last.mean:.4g} ± {last.se:.2g}" in said("examine", folder)
     page = json.loads(said("report", folder, "--json"))

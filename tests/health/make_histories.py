@@ -157,7 +157,8 @@ def start_already_solved(f: Folder) -> None:
 
 
 def lost_its_start(f: Folder) -> None:
-    """The evaluations in reverse: from solved to untrained."""
+    """The evaluations in reverse, in a run that went on from another's checkpoint: from solved to untrained."""
+    f.meta["parent"] = "solved-before"
     turned = [row["episodes"] for pair in zip(f.evals[::-2], f.evals[-2::-2]) for row in reversed(pair)]
     for row, episodes in zip(f.evals, turned):
         row["episodes"] = episodes
@@ -283,11 +284,16 @@ def edit(slug: str, fault: Callable[[Folder], None], root: Path) -> None:
     folder.save()
 
 
-def main() -> int:
-    """relab's own real runs anew; those of other libraries stay."""
+def main(names: list[str]) -> int:
+    """relab's own real runs anew, all (`all`) or the faulty ones named; those of other libraries stay."""
+    real = {f"healthy/{n}": s for n, s in HEALTHY.items()} | {f"faulty/{n}": s for n, s in REAL.items()}
+    strange = [name for name in names if name != "all" and f"faulty/{name}" not in real]
+    if strange or not names:
+        print(f"give `all`, or names of REAL ({', '.join(REAL)}); what is planted or edited is made when tests start")
+        return 64
+    wanted = real if "all" in names else {f"faulty/{name}": real[f"faulty/{name}"] for name in names}
     with tempfile.TemporaryDirectory() as scratch:
         cache: dict[str, Path] = {}
-        wanted = {f"healthy/{n}": s for n, s in HEALTHY.items()} | {f"faulty/{n}": s for n, s in REAL.items()}
         for i, (name, settings) in enumerate(wanted.items()):
             if settings not in cache:
                 cache[settings] = Path(scratch) / str(i)
@@ -295,6 +301,8 @@ def main() -> int:
                 train(settings, cache[settings])
             shutil.rmtree(ROOT / name, ignore_errors=True)
             thin(cache[settings], ROOT / name)
+    if "faulty/unmentioned-config-change/child" not in wanted:
+        return 0
     child = Folder(ROOT / "faulty" / "unmentioned-config-change" / "child")
     child.meta |= {"parent": "parent", "intent": "more steps for the same policy"}
     child.save()
@@ -302,4 +310,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

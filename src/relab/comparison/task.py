@@ -72,13 +72,18 @@ class Task:
 
 
 def metric_of(groups: Sequence[Group], asked: str | None) -> str:
-    """The metric asked for, by any of its names; else the first return that half of them have, evaluations first."""
+    """The metric asked for, by any of its names; else the first return that half of them have, evaluations first.
+
+    Runs that are all judged by sampled actions (`eval.by`) are compared by them.
+    """
     runs = [run for group in groups for run in group.runs]
     if asked:
         return next((name for run in runs if (name := find_column(run, asked))), asked)
-    have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in RETURNS}
-    half = [name for name in RETURNS if have[name] >= max(2, len(groups) / 2)]
-    some = half or [name for name in RETURNS if have[name] == max(have.values()) > 0]
+    sampled = {run.verdict.metric for run in runs} == {"eval/return_sampled"}
+    first = sorted(RETURNS, key=lambda name: name != "eval/return_sampled") if sampled else RETURNS
+    have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in first}
+    half = [name for name in first if have[name] >= max(2, len(groups) / 2)]
+    some = half or [name for name in first if have[name] == max(have.values()) > 0]
     return next(iter(some), next((run.verdict.metric for run in runs if run.verdict.metric), ""))
 
 

@@ -107,7 +107,8 @@ def _add_outcome(found: Glance, folder: bytes) -> None:
     rows = list(_last_rows(folder + b"/evals.jsonl", 2))
     step = rows[0].get("step") if rows else None
     same = [row for row in rows if row.get("step") == step]
-    for row in sorted(same, key=lambda row: row.get("mode") != "det"):  # of one step, the deterministic one counts
+    by = found.settings.get("eval.by", "det")  # of one step, the one that decides counts
+    for row in sorted(same, key=lambda row: row.get("mode") != by):
         for last in evaluations([row], str(row.get("mode"))):
             found.steps, found.metric = _step(step), last.metric
             found.outcome, found.error, found.episodes = last.mean, last.se if last.n > 1 else None, last.n

@@ -83,10 +83,10 @@ def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) 
     found = view.evals(mode, at_least=3)
     level, error = view.random()
     noise = {e.step: math.hypot(0 if math.isnan(e.se) else e.se, error) for e in found}
-    worse = [e for e in found[-evaluations:] if e.mean + errors * noise[e.step] < level]
-    if len(worse) < evaluations:
+    below = [e.mean + errors * noise[e.step] < level for e in found]
+    if not all(below[-evaluations:]):
         return None
-    onset = next(e.step for e in reversed(found) if e in worse)
+    onset = next(e.step for i, e in enumerate(found) if all(below[i:]))
     return Finding(f"return {found[-1].mean:.4g} is below the random policy's {level:.4g}", found[-1].mean, onset,
                    [shown(found, mode)], confidence="high")  # fmt: skip
 
@@ -207,8 +207,8 @@ def start_already_solved(view: View, *, solved: float = 0.95) -> Finding | None:
 )
 def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
     """
-    What: a run that began well above random ends with less than half of what it began with, clear of noise. Where the
-        random level is not known, this is asked of runs that say they went on from a checkpoint.
+    What: a run that went on from a checkpoint, well above random, ends with less than half of what it began with,
+        clear of noise. Logs of other tools that do not say where they began are asked if they have a value at step 0.
     Why: the training itself destroys a good policy; the settings differ from those that made it.
     Known problems: a task that was made harder on purpose looks the same.
     Refuted by: the starting checkpoint scoring as low under this run's evaluation.
@@ -216,8 +216,9 @@ def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) 
     """
     found = view.course(at_least=3)
     first, last = found[0], found[-1]
-    if not view.resumed and first.step > 0:
-        raise Missing("an evaluation at step 0, or a checkpoint that the run went on from")
+    alone = view.history.source == "relab"  # its record would say where it went on from
+    if not view.resumed and (alone or first.step > 0):
+        raise Missing("a checkpoint that the run went on from")
     floor, enough = _nothing(view, first)
     if first.mean - floor < enough or first.mean <= floor:
         return None

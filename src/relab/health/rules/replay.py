@@ -68,8 +68,15 @@ def steps_too_large(view: View) -> Finding | None:
     name, lr = max(_rates(view).items(), key=lambda item: item[1])
     if lr < 0.02:
         return None
-    return Finding(f"{name} is {lr:.3g}: a few updates replace the whole network", lr, 0,
-                   [Evidence(name, [0], [lr], ">= 0.02")], confidence="high", severity=judged(view))  # fmt: skip
+    at = _first_at(view, lr) if name == "optim/lr" else 0
+    return Finding(f"{name} is {lr:.3g}: a few updates replace the whole network", lr, at,
+                   [Evidence(name, [at], [lr], ">= 0.02")], confidence="high", severity=judged(view))  # fmt: skip
+
+
+def _first_at(view: View, lr: float) -> int:
+    """The step at which the logged rate was first so high."""
+    curve = view.curve("optim/lr")
+    return int(curve.steps[curve.values >= lr][0])
 
 
 # ---- The target network
