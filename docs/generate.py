@@ -21,7 +21,7 @@ from relab.config.base import field_docs, field_types, property_docs
 from relab.config.coerce import describe
 from relab.config.presets import PRESETS
 from relab.config.probes import Probes
-from relab.config.run import Eval, Run, Save
+from relab.config.run import Eval, RunConfig, Save
 from relab.config.yaml_io import format_value
 from relab.health import mend
 from relab.health.chain import APART, CHAIN, PLACES
@@ -44,7 +44,7 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 def config_tables() -> str:
     return "\n".join([
-        keys_of(Run, "", "The run"),
+        keys_of(RunConfig, "", "The run"),
         keys_of(Eval, "eval.", "Evaluation"),
         keys_of(Save, "save.", "Checkpoints"),
         keys_of(Probes, "probes.", "Probes"),

@@ -21,7 +21,7 @@ from relab.config.coerce import coerce, describe
 from relab.config.layers import Layer, parse_overrides, resolve
 from relab.config.ppo import PPO
 from relab.config.presets import PRESETS
-from relab.config.run import Eval, Run, Save
+from relab.config.run import Eval, RunConfig, Save
 from relab.record import names
 
 
@@ -29,7 +29,7 @@ def cli(*words: str) -> Layer:
     return Layer("command line", parse_overrides(words))
 
 
-def run(*words: str) -> Run:
+def run(*words: str) -> RunConfig:
     return resolve([cli("env=cartpole", *words)], presets=False).config
 
 
@@ -566,7 +566,7 @@ def test_diff_of_plain_values_minds_kinds_not_spelling():
 # ---- Docs and lightness
 
 
-@pytest.mark.parametrize("cls", [Run, Eval, Save, PPO], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize("cls", [RunConfig, Eval, Save, PPO], ids=lambda cls: cls.__name__)
 def test_every_field_and_derived_number_is_explained(cls):
     assert [name for name, text in (field_docs(cls) | property_docs(cls)).items() if not text] == []
 

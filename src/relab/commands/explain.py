@@ -15,7 +15,7 @@ from relab.base.near import hint
 from relab.commands.parsing import parse
 from relab.config import registry
 from relab.config.base import field_docs, field_types
-from relab.config.run import Eval, Run, Save
+from relab.config.run import Eval, RunConfig, Save
 from relab.record import glossary, levels
 
 EXAMPLES = """
@@ -116,7 +116,7 @@ def about_class(name: str, what: str, cls: type) -> str:
 
 def key_words() -> Words:
     """Config keys, in full and by their last part."""
-    sections = [("", Run), ("eval.", Eval), ("save.", Save)]
+    sections = [("", RunConfig), ("eval.", Eval), ("save.", Save)]
     sections += [("algo.", registry.algo_config_class(name)) for name in registry.algo_names()]
     sections += [("env.", registry.env_params_class(name)) for name in registry.env_names()]
     words: Words = []

@@ -20,7 +20,7 @@ from relab.commands.parsing import parse, vacant
 from relab.config import layers as config
 from relab.config import lineage
 from relab.config.layers import Layer
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.record import names, provenance
 from relab.record.run_folder import read_meta
 from relab.train import screen
@@ -198,7 +198,7 @@ def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = Fal
     return [*below, *given, Layer("command line", typed)]
 
 
-def check_files(cfg: Run, given: Sequence[Layer]) -> None:
+def check_files(cfg: RunConfig, given: Sequence[Layer]) -> None:
     """A parent, a proposal or a run's config.yaml opens no file outside of the current folder, unless it is trusted."""
     sent = [layer for layer in given if not layer.trusted and "schedule" in str(layer.values)]
     if sent and cfg.schedule is not None:

@@ -24,7 +24,7 @@ from relab.config import registry
 from relab.config.base import ConfigError, field_docs, field_types, require, require_range
 from relab.config.coerce import coerce, is_null, place_of
 from relab.config.presets import HOME, PRESETS
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.config.views import MISSING, Change, config_hash, derived, diff, flatten, to_dict
 from relab.config.yaml_io import YamlError, format_yaml, parse_yaml, read_yaml, write_yaml
 
@@ -59,7 +59,7 @@ class Layer(NamedTuple):
 class Resolved:
     """A config, the layer each of its keys came from, and what a switch of algorithm or environment left behind."""
 
-    config: Run
+    config: RunConfig
     provenance: dict[str, str]
     dropped: dict[str, str] = field(default_factory=dict)  # key -> "layer: value" of settings that no longer apply
 
@@ -117,7 +117,7 @@ def record_layer(folder: str | os.PathLike[str], name: str = "parent", trust: bo
 def schema(algo: str | None, env: str | None) -> dict[str, Leaf]:
     """Every settable key of a run with this algorithm and environment, in order; None leaves that section out."""
     names = {"algo": algo, "env": env}
-    return dict(_leaves(Run, "", names))
+    return dict(_leaves(RunConfig, "", names))
 
 
 def _leaves(cls: type, prefix: str, names: Mapping[str, str | None]) -> Iterator[tuple[str, Leaf]]:
@@ -146,7 +146,7 @@ def is_optional(type_: Any) -> bool:
 @functools.cache
 def optional_sections() -> tuple[str, ...]:
     """Sections of a run that are null until one of their keys is set."""
-    types = field_types(Run)
+    types = field_types(RunConfig)
     return tuple(name for name, type_ in types.items() if is_optional(type_) and section_class(type_))
 
 
@@ -318,7 +318,7 @@ class _Stack:
 
     def finish(self) -> Resolved:
         leaves = schema(self.final["algo"], self.final["env"])
-        config = _build(Run, "", {k: v for k, (v, _) in self.settings.items()}, self.final)
+        config = _build(RunConfig, "", {k: v for k, (v, _) in self.settings.items()}, self.final)
         check(config)
         off = [name for name in optional_sections() if getattr(config, name) is None]
         there = dict.fromkeys(next((name for name in off if key.startswith(f"{name}.")), key) for key in leaves)
@@ -385,16 +385,16 @@ def check(config: Any) -> None:
         own(config)
 
 
-def from_dict(values: Mapping[str, Any]) -> Run:
+def from_dict(values: Mapping[str, Any]) -> RunConfig:
     """The config back from `to_dict`. Imports what it names: a run folder's config is asked for by `from_record`."""
     return resolve([Layer("given", values)], presets=False).config
 
 
-def from_record(folder: str | os.PathLike[str], trust: bool = False) -> Run:
+def from_record(folder: str | os.PathLike[str], trust: bool = False) -> RunConfig:
     """The config of a run folder, which somebody may have sent; UntrustedError where it names code."""
     return resolve([record_layer(folder, os.fspath(folder), trust)], presets=False).config
 
 
-def replace(config: Run, changes: Mapping[str, Any]) -> Run:
+def replace(config: RunConfig, changes: Mapping[str, Any]) -> RunConfig:
     """A copy with some keys changed, checked again; a switched environment or algorithm starts from its defaults."""
     return resolve([Layer("parent", to_dict(config)), Layer("changes", changes)], presets=False).config

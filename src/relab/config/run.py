@@ -45,7 +45,7 @@ class Save:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class RunConfig:
     """One run: one config, one seed, trained once."""
 
     algo: Any = field(default_factory=PPO, metadata={"choice": "algo"})  # the algorithm's settings; `algo=ppo` chooses

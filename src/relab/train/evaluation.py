@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from relab.base.streams import world_seeds
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.record.evaluations import Evaluation, evaluation
 from relab.train import checkpoint, rollout
 from relab.train.envs.base import Worlds
@@ -52,7 +52,7 @@ class Played(NamedTuple):
 class Evaluator:
     """Plays the evaluations of one run."""
 
-    def __init__(self, cfg: Run, env: Any):
+    def __init__(self, cfg: RunConfig, env: Any):
         self.cfg, self.env = cfg, env  # the environment as configured, whatever a schedule does to that of training
         self.worlds: Worlds | None = None
 

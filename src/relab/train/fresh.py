@@ -15,14 +15,16 @@ from relab.base.jsonl import read_jsonl
 from relab.base.media import Film
 from relab.base.streams import world_seeds
 from relab.config import layers, registry
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.record.run_folder import append_event_to
 from relab.train import checkpoint, rollout
 from relab.train.contract import clock_of
 from relab.train.kernels import jit
 
 
-def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool = False) -> tuple[Run, Any, Any, int]:
+def load_agent(
+    folder: Path, name: str, changes: Sequence[str] = (), trust: bool = False
+) -> tuple[RunConfig, Any, Any, int]:
     """(config, environment, agent, step) of a run's checkpoint; `changes` are env.key=value words.
 
     `trust`: code that the record names may be imported.
@@ -39,7 +41,7 @@ def load_agent(folder: Path, name: str, changes: Sequence[str] = (), trust: bool
         return cfg, env, agent, int(tree["counts"][clock_of(algo, cfg.algo.name)])
 
 
-def changed(cfg: Run, words: Sequence[str]) -> Run:
+def changed(cfg: RunConfig, words: Sequence[str]) -> RunConfig:
     """The config with another environment's parameters; what the policy sees and does must stay the same."""
     wrong = [word for word in words if not word.startswith("env.")]
     layers.require(

@@ -25,7 +25,7 @@ from relab.base.enclosed import subfolder
 from relab.base.interrupts import Interrupts, stops_say
 from relab.base.jsonl import RecordError
 from relab.config import layers, registry
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
 from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
@@ -85,7 +85,7 @@ class DivergedError(Exception):
 class Trainer:
     """One run in progress."""
 
-    cfg: Run
+    cfg: RunConfig
     record: Record
     env: Any
     algo: Algorithm
@@ -350,12 +350,12 @@ def exits_are_errors() -> Iterator[None]:
                         " whole program; let it raise another error") from error  # fmt: skip
 
 
-def make_env(cfg: Run) -> Any:
+def make_env(cfg: RunConfig) -> Any:
     return registry.env_class(cfg.env.name)(cfg.env)
 
 
 def start(
-    cfg: Run,
+    cfg: RunConfig,
     folder: Path,
     provenance: dict[str, str],
     meta: dict[str, Any],
@@ -368,7 +368,7 @@ def start(
 
 
 def begin(
-    cfg: Run, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
+    cfg: RunConfig, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
 ) -> Trainer:
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
@@ -488,7 +488,7 @@ def check_device(device: str) -> None:
     layers.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
 
 
-def prepare(cfg: Run, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
+def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
     """Import the algorithm (and with it torch), lay out the state.
 
     `fresh`: no checkpoint follows.
@@ -506,16 +506,16 @@ def prepare(cfg: Run, record: Record, env: Any, screen: Screen, fresh: bool = Tr
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
 
 
-def setup_of(cfg: Run, env: Any, data: Data | None = None) -> Setup:
+def setup_of(cfg: RunConfig, env: Any, data: Data | None = None) -> Setup:
     return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, data or Data())
 
 
-def companions_of(cfg: Run, env: Any, fresh: bool = True) -> dict[str, Companion]:
+def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Companion]:
     asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
     return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
 
 
-def derived(cfg: Run) -> dict[str, Any]:
+def derived(cfg: RunConfig) -> dict[str, Any]:
     """The numbers that follow from the config, without those that say the same thing again per world."""
     numbers = layers.derived(cfg)
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
@@ -523,7 +523,7 @@ def derived(cfg: Run) -> dict[str, Any]:
     return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
 
 
-def head_facts(cfg: Run, record: Record) -> dict[str, Any]:
+def head_facts(cfg: RunConfig, record: Record) -> dict[str, Any]:
     meta = record.meta
     facts = {
         "name": record.folder.name,

@@ -18,7 +18,7 @@ from relab.base.near import hint as near_hint
 from relab.base.streams import world_seeds
 from relab.config import layers, registry
 from relab.config.base import ConfigError
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.schedules import course as courses
 from relab.schedules import evaluated
 from relab.schedules.evaluated import Episode
@@ -35,7 +35,7 @@ NOT_DEAD = ("time_limit", "cap", "unused")
 STARTS = "starts"
 
 
-def make(cfg: Run, env: Any, fresh: bool = True) -> Steering:
+def make(cfg: RunConfig, env: Any, fresh: bool = True) -> Steering:
     """The companion of a run with a schedule; ConfigError where the schedule and the environment do not fit.
 
     `fresh`: files of starts are read; else they come from a checkpoint, and no file is opened.
@@ -61,7 +61,7 @@ def make(cfg: Run, env: Any, fresh: bool = True) -> Steering:
 class Steering:
     """A schedule and where it stands; goes along with the training loop."""
 
-    def __init__(self, cfg: Run, env: Any, schedule: Schedule, sources: Mapping[str, np.ndarray]):
+    def __init__(self, cfg: RunConfig, env: Any, schedule: Schedule, sources: Mapping[str, np.ndarray]):
         self.cfg, self.env, self.schedule, self.sources = cfg, env, schedule, dict(sources)
         self.keys: tuple[str, ...] = getattr(env, "stage_keys", ())  # optional in the contract
         self.course = courses.Course(schedule, cfg.algo.envs)
@@ -223,7 +223,7 @@ class Steering:
         self.sources = {name: np.asarray(tree[f"source_{k}"]) for k, name in enumerate(tree["sources"])}
 
 
-def judge_of(cfg: Run, env: Any) -> Judge:
+def judge_of(cfg: RunConfig, env: Any) -> Judge:
     """What plays a run's multi-evaluations; ConfigError where it has none."""
     asked = from_mapping(cfg.schedule or {}).multi_eval
     layers.require(asked is not None, "the run has no `schedule.multi_eval`")
@@ -233,7 +233,7 @@ def judge_of(cfg: Run, env: Any) -> Judge:
 class Judge:
     """Plays multi-evaluations: the policy of training in an environment of their own."""
 
-    def __init__(self, cfg: Run, env: Any, asked: MultiEval):
+    def __init__(self, cfg: RunConfig, env: Any, asked: MultiEval):
         self.asked, self.cfg = asked, cfg
         changes = {f"env.{key}": value for key, value in asked.env.items()}
         changes |= {} if asked.agents is None else {"env.agents": asked.agents}

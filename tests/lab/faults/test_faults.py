@@ -11,7 +11,7 @@ import pytest
 
 from relab import cli
 from relab.base import streams
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.health.examine import examine
 from relab.health.rule import all_rules
 from relab.lab.faults import catalogue, hide, run, seams, suite
@@ -333,5 +333,5 @@ def test_causes_are_rules_that_exist():
 def test_base_settings_are_settings(tmp_path):
     for env, settings in catalogue.BASE.items():
         found = run.layers.resolve([run.Layer("command line", settings)]).config
-        assert isinstance(found, Run)
+        assert isinstance(found, RunConfig)
         assert env in found.env.name.lower()

@@ -12,7 +12,7 @@ import numpy as np
 from relab.config import registry
 from relab.config.base import require
 from relab.config.probes import Plateau
-from relab.config.run import Run
+from relab.config.run import RunConfig
 from relab.train import probes
 from relab.train.probes.result import ProbeResult
 from relab.train.probes.round import Room, Round
@@ -23,7 +23,7 @@ LOSS = "value/td_loss"
 class ProbeCompanion:
     """Goes along with the training loop (train.Companion)."""
 
-    def __init__(self, cfg: Run, env: Any):
+    def __init__(self, cfg: RunConfig, env: Any):
         known = probes.of(cfg.algo.name)
         require(bool(known), f"`probes` is set, but {cfg.algo.name} has none; set probes=null")
         assert cfg.probes is not None, "made only for runs with probes"
@@ -79,5 +79,5 @@ def stands_still(losses: list[float], cfg: Plateau) -> bool:
     return bool(np.isfinite(y).all()) and abs(slope) <= cfg.z * error
 
 
-def make(cfg: Run, env: Any, fresh: bool = True) -> ProbeCompanion:
+def make(cfg: RunConfig, env: Any, fresh: bool = True) -> ProbeCompanion:
     return ProbeCompanion(cfg, env)
