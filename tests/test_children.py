@@ -106,6 +106,15 @@ def test_the_working_folder_is_searched_last_however_relab_is_started(run, folde
     run("runs", ".", "--json", PYTHONPATH=where)
 
 
+@pytest.mark.parametrize("name", ["typing", "re", "enum", "shlex"])
+def test_a_module_of_the_standard_library_is_not_taken_from_the_working_folder(run, tmp_path, name):
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write('{name}')\n")
+    run("-c", f"import os; os.chdir({str(own)!r}); os.execv({sys.executable!r}, [{sys.executable!r}, '-m', 'relab.cli',"
+        " 'runs', '.', '--json'])", start=("-P",))  # fmt: skip
+
+
 def test_processes_of_the_fault_suite_start_safely(run, tmp_path):
     """A case that does not exist is refused by the child itself: it came as far as our code."""
     script = tmp_path / "bin" / "faults"

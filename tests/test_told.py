@@ -209,3 +209,41 @@ def test_a_step_far_too_large_is_told_in_a_few_names(env: str, tmp_path: Path) -
     assert "optim/param_norm" in outcome.why
     assert "lower `lr` (now 1e+30)" in outcome.why
     assert len(outcome.why) < 400
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("np.zeros(3), 1.0, False, False, {}", "must give an observation of Box"),
+        ("None", "must give an observation of Box"),
+        ("np.zeros(2), 'abc', False, False, {}", "a reward that is a number"),
+    ],
+)
+def test_what_an_environment_gives_wrongly_is_said_with_its_name(
+    given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"wrong_{abs(hash(given))}"
+    (tmp_path / f"{name}.py").write_text(WRONG.format(given=given, name=name))
+    words = ["train", "ppo", f"env=gym:{name}:{name}-v0", *WORDS[3:], "--runs", str(tmp_path / "runs"), "--quiet"]
+    assert cli.main(words) != 0
+    said = capsys.readouterr().err
+    assert message in said
+    assert f"gym:{name}:{name}-v0" in said
+    assert "Traceback" not in said
+
+
+WRONG = """
+import gymnasium, numpy as np
+
+class Wrong(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {{}}
+    def step(self, action):
+        return {given}
+
+gymnasium.register("{name}-v0", entry_point=Wrong, max_episode_steps=20, disable_env_checker=True)
+"""

@@ -85,6 +85,17 @@ def clear() -> None:
 # ---- Plug-ins
 
 
+def test_a_file_that_an_environment_lacks_is_told_with_its_place(
+    plugins: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An OSError of relab's own is one line; out of somebody's environment it is as much a slip as a KeyError."""
+    path = plugins / "my_env.py"
+    path.write_text(path.read_text().replace('raise KeyError("door")', 'open("/no/such/asset")'))
+    words = ["train", "ppo", "env=my_env:Broken", "total_steps=64", "algo.envs=2", "algo.steps=8", "minibatches=1"]
+    assert cli.main([*words, "--quiet"]) == 70
+    assert f"a fault of the plug-in my_env:Broken ({path}:6)" in capsys.readouterr().err
+
+
 def test_an_environment_that_fails_is_a_traceback_that_names_it(
     plugins: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,9 +143,11 @@ def call(name: str, words: list[str]) -> int:
         if missing not in TRAIN:
             return faults.tell(error)
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
-    except OSError as error:
-        return fail(why(error), UNREADABLE)
-    except MemoryError as error:
+    except (OSError, MemoryError) as error:
+        if faults.of_plugin(error):
+            return faults.tell(error)
+        if isinstance(error, OSError):
+            return fail(why(error), UNREADABLE)
         return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
                     " `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
     except Exception as error:

@@ -265,11 +265,11 @@ _STAYS = re.compile(
 _CODE = re.compile(r"[,;)\]}]|[A-Za-z_][A-Za-z_.]{0,80}\(|[\"']?[.~]{0,2}/")  # nothing, a call, a path
 _NUMBER = re.compile(r"[\"']?[-+]?[\d.,_]*\d(?:[eE][-+]?\d+)?(?=[\s,;&\"')\]}]|$)")
 _SECRET = re.compile(
-    r"(?:^|_)(?:\w*passw(?:or)?[dt]s?|passphrase|pwd|pw|secrets?|authorization|contraseñas?|senha|mot_de_passe|пароль)$"
+    r"(?:^|_)(?:\w*passw(?:or)?[dt]s?|pass_?(?:word|phrase)|kennwort|pwd|pw|secrets?|authorization|contraseñas?|senha|mot_de_passe|пароль)$"
     r"|(?:密码|密钥|口令|비밀번호|パスワード)$"
 )
 _WEAK = re.compile(
-    r"(?:^|_)(?:auth|jwt|cookies?|credentials?|(?:\w*(?:api|access|private|secret|ssh|wandb|openai|hf|huggingface|aws"
+    r"(?:^|_)(?:auth|jwt|cookies?|cred(?:ential)?s?|(?:\w*(?:api|access|private|secret|ssh|wandb|openai|hf|huggingface|aws"
     r"|azure|github|gitlab|comet|neptune|clearml|account|service|client|auth|user|db|root|admin|bot|refresh)_?)"
     r"(?:keys?|tokens?|pass))$"
     r"|^(?!.*(?:max|min|num|eos|bos|pad|unk|mask|sep|cls|special|stop|start|end)_token$)(?:\w*_)?token$"

@@ -21,6 +21,15 @@ PEM = f"-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA{S}\n{S}\n-----END RSA 
 
 # Text -> what must be gone from it
 SECRETS = {
+    f"swanlab.login('{HEX}')": HEX,
+    f'wandb.login( "{HEX}")': HEX,
+    f"curl -H 'Authorization: ApiKey {HEX}' x": HEX,
+    f"train.py --pass-word {S}": S,
+    f"pass_word={S}": S,
+    f"PassWord={S}": S,
+    f"pass-phrase={S}": S,
+    f"train.py --creds={HEX}": HEX,
+    f"Kennwort={S}": S,
     f"python train.py --wandb-key {S} --lr 3e-4": S,
     f"WANDB_KEY={S} python train.py": S,
     f"train.py --pass {S}": S,
@@ -265,7 +274,7 @@ pass​through=1
 # Forms of other programs, of code and of files, which no argument or setting of a program with our logger has
 BEYOND = (
     *("mysql -u", "sshpass", "docker", "redis-cli", "curl -u", "?key=", "X-Amz", "hooks.slack", "sent Basic", "Cookie"),
-    *('\\"api_key', "keys:\n", "password: str", "setdefault", "login(key"),
+    *('\\"api_key', "keys:\n", "password: str", "setdefault", "login(key", ".login(", "ApiKey"),
     *("machine ", "default login", "  password", "wandb login", "'login'", "login -k", "login --relogin"),
     *("--password\n", "--password \\\n", "[\n", "\u200b", "\u2060", "\u0430", "\u00ad", "n\u0303", "ｐ", "："),
 )

@@ -12,7 +12,8 @@ import numpy as np
 import orjson
 import pytest
 
-from relab.base import jsonl
+from bounds import bounded
+from relab.base import jsonl, limits
 from relab.base.jsonl import RecordError, inside, last_line, read_jsonl, write_atomic
 from relab.record import glossary
 from relab.record.run_folder import (
@@ -432,3 +433,16 @@ def test_a_number_beyond_every_double_costs_no_row(tmp_path, text, value):
 @pytest.mark.parametrize("line", [b'{"x": 1e400, "y": NaN}', b'{"x": 1e400,}', b'{"x": 1e400, "y": "\xff"}'])
 def test_what_is_no_json_stays_no_row_beside_such_a_number(line):
     assert not jsonl.is_row(line)
+
+
+def test_the_end_of_a_file_without_a_line_break_is_looked_for_within_bounds(tmp_path, monkeypatch):
+    path = tmp_path / "rows.jsonl"
+    with open(path, "wb") as file:
+        file.write(b'{"step": 1}\n')
+        file.truncate(300_000_000)  # zeros that take no room on the disk
+    with bounded(memory=100_000_000):
+        start, tail = last_line(path)
+    assert (start, len(tail)) == (12, limits.LINE)
+    path.write_bytes(b'{"a": 1}\n{"b"')
+    assert last_line(path) == (9, b'{"b"')
+    assert last_line(path, block=1) == (9, b'{"b"')

@@ -44,6 +44,12 @@ def tell(error: BaseException) -> int:
     return FAULT
 
 
+def of_plugin(error: BaseException) -> bool:
+    """Whether an error came out of a plug-in's own code: an environment that lacks a file, say."""
+    passed = frames(error)
+    return bool(passed) and any(_top(frame) in PLUGINS for frame, _ in passed)
+
+
 def culprit(error: BaseException) -> str:
     """`relab` with the last of its lines, or the plug-in with the last of its own."""
     passed = frames(error)

@@ -346,17 +346,19 @@ def is_row(line: bytes) -> bool:
 
 
 def last_line(path: Path, block: int = 1 << 12) -> tuple[int, bytes]:
-    """(offset, bytes) of what follows the last line break; empty for a file that ends as it should."""
-    end = path.stat().st_size
-    start, tail = end, b""
+    """(offset, bytes) of what follows the last line break; empty for a file that ends as it should.
+
+    Of a line that is longer than any reader takes, the bytes are its last ones.
+    """
+    start, tail = path.stat().st_size, b""
     while start > 0:
         step = min(block, start)
-        tail = read_at(path, start - step, step) + tail
-        start -= step
-        block *= 2
-        cut = tail.rfind(b"\n", 0, step)
+        piece = read_at(path, start - step, step)
+        start, block = start - step, min(2 * block, limits.BLOCK)
+        cut = piece.rfind(b"\n")
         if cut >= 0:
-            return start + cut + 1, tail[cut + 1 :]
+            return start + cut + 1, (piece[cut + 1 :] + tail)[-limits.LINE :]
+        tail = (piece + tail)[-limits.LINE :]
     return 0, tail
 
 

@@ -76,6 +76,11 @@ WITHIN = {  # the same in small letters; the first group stays
         r"(?i)([?&](?:key|sig|signature|x-amz-(?:signature|credential|security-token))=)[^\s&#\"'<>]+"
     ),
     ("bearer",): re.compile(r"(?i)(\bbearer[ \t])[ \t]{0,8}(?=[a-z_.+/=~-]{0,200}[0-9])[\w.+/=~-]{8,}"),
+    ("authorization",): re.compile(  # Authorization: ApiKey KEY, whatever the scheme is called
+        r"(?i)(\bauthorization[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[\w-]{1,30}[ \t]{1,4})"
+        r"(?=[^\s\"'0-9]{0,200}[0-9])[^\s\"']{8,}"
+    ),
+    ("login(",): re.compile(rf"(\b{_TOOLS}\.login\([ \t]{{0,4}}[\"'])[^\s\"']{{16,}}"),  # wandb.login("KEY")
     ("cookie:",): re.compile(r"(?i)((?<![\w-])(?:set-)?cookie:[ \t])[^\n\"']+"),
     ("mysql", "mariadb"): re.compile(rf"(\b(?:mysql|mysqldump|mysqladmin|mariadb)\b{_LINE}-p)[^\s-]\S*"),
     ("sshpass", " login"): re.compile(rf"(\b(?:sshpass|(?:docker|podman)[ ]login)\b{_LINE}-p[ \t]?)[^\s-]\S*"),
@@ -105,7 +110,7 @@ _BASIC = re.compile(r"(?i)(\bbasic[ \t])([A-Za-z0-9+/]{4,2000}={0,2})")
 # ---- By name
 
 _STRONG = frozenset("password passwords passwd passphrase passcode pwd pw secret secrets authorization".split())
-_WEAK = frozenset("credential credentials auth apikey apikeys jwt bearer cookie cookies token".split())
+_WEAK = frozenset("credential credentials creds auth apikey apikeys jwt bearer cookie cookies token".split())
 _LIKE = frozenset("key keys tokens pass".split())  # alone they say little: whose key?
 _OF = frozenset(  # whose, or what for: a key of these is a secret
     "api access private secret ssh encryption encrypt signing license wandb openai anthropic hf huggingface hugging aws"
@@ -219,7 +224,7 @@ def _origins(text: str) -> Sequence[int]:
 
 _SECRET_MARKS, _WEAK_MARKS = (tuple(map(fold, words)) for words in (_MARKS, _KEYS))
 _STRONG |= frozenset(fold(_ABROAD).split()) | {"motdepasse"}
-_HINTS = (*_ENGLISH, *map(fold, _ABROAD.split()), *_SECRET_MARKS, *_WEAK_MARKS)
+_HINTS = ("kennwort", "pass_", "pass-", "creds", *_ENGLISH, *map(fold, _ABROAD.split()), *_SECRET_MARKS, *_WEAK_MARKS)
 
 
 # ---- Names
@@ -238,6 +243,8 @@ def kind(name: str, flag: bool = False) -> str:
         words.pop()
     if not words:
         return NO
+    if words[-2:-1] == ["pass"] and words[-1] in ("word", "words", "phrase", "code"):  # pass_word
+        words[-2:] = ["password"]
     *front, last = [*words[:-3], "motdepasse"] if words[-3:] in _PASSE else words
     stem = _STEM.fullmatch(last)
     if stem and stem[1] in _OF:  # wandbkey

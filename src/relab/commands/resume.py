@@ -40,10 +40,10 @@ def main(words: Sequence[str]) -> int:
     args = parse(Resume, "resume", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
     with stops_say(lambda: go_on(folder)):
-        from relab.commands.train import EXIT
+        from relab.commands.train import exit_code
         from relab.train import loop
 
         outcome = loop.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
         print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
-    return EXIT[outcome.status]
+    return exit_code(outcome, args.quiet)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,14 @@ def main(words: Sequence[str]) -> int:
     facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
     facts |= {"tried": [one.to_dict() for one in again.found]} if again.found else {}
     with stops_say(lambda: NO_RUN):
-        return EXIT[begin(found, facts, args).status]
+        return exit_code(begin(found, facts, args), args.quiet)
+
+
+def exit_code(ended: Ending, quiet: bool) -> int:
+    """Of a run; one that failed unseen says why."""
+    if quiet and ended.status == "failed":
+        print(printable(f"relab: the run failed: {ended.why} ({ended.folder})"), file=sys.stderr)
+    return EXIT[ended.status]
 
 
 def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:

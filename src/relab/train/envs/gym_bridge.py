@@ -21,6 +21,7 @@ from relab.config import envs as configs
 from relab.config import registry
 from relab.config.base import ConfigError
 from relab.record.spec import Action, Spec
+from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import next_u64
 
 TERMINATED, TRUNCATED = 2, 3  # end codes
@@ -139,8 +140,13 @@ class Gym:
             self._begin(state, int(i))
 
     def _begin(self, state: State, i: int) -> None:
-        obs, _ = state.envs[i].reset(seed=int(state.seed[i]))
-        self._look(state, i, obs)
+        given = state.envs[i].reset(seed=int(state.seed[i]))
+        try:
+            obs, _ = given
+            self._look(state, i, obs)
+        except (TypeError, ValueError) as error:
+            raise EnvError(f"reset() of {self.spec.env} must give an observation of {self.obs_space} and a dict, but"
+                           f" gave {given!r:.200} ({error})") from error  # fmt: skip
         state.acted[i] = 0
 
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
@@ -155,9 +161,14 @@ class Gym:
     def _advance(self, state: State, i: int, action_K: np.ndarray) -> tuple[float, bool, bool]:
         state.trail.append(i, int(state.acted[i]), action_K)
         state.acted[i] += 1
-        obs, reward, terminated, truncated, _ = state.envs[i].step(to_gym(self.space, action_K))
-        self._look(state, i, obs)
-        return float(reward), bool(terminated), bool(truncated)
+        given = state.envs[i].step(to_gym(self.space, action_K))
+        try:
+            obs, reward, terminated, truncated, _ = given
+            self._look(state, i, obs)
+            return float(reward), bool(terminated), bool(truncated)
+        except (TypeError, ValueError) as error:
+            raise EnvError(f"step() of {self.spec.env} must give an observation of {self.obs_space}, a reward that is a"
+                           f" number, two flags and a dict, but gave {given!r:.200} ({error})") from error  # fmt: skip
 
     def _look(self, state: State, i: int, obs: Any) -> None:
         boxed = isinstance(self.obs_space, spaces.Box)  # flatten does the same for a Box, slower
