@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,16 @@ if "PYTEST_XDIST_WORKER" not in os.environ:
         index.unlink(missing_ok=True)  # compiled anew by whoever calls it
 
 
+def heed_signals() -> None:
+    """A session that was started by nohup, or in the background, ignores signals; what it tests must not."""
+    for number, heed in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            with contextlib.suppress(ValueError):  # not the main thread
+                signal.signal(number, heed)
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    heed_signals()
     called = not hasattr(config, "workerinput")  # by the user; a variable would reach sessions inside of tests too
     if called:
         if place := apart.memory():
