@@ -24,12 +24,12 @@ import pytest
 from relab.formats.read import find
 from relab.formats.write.convert import convert
 from relab.formats.write.naming import named
-from where import ROOT
+from where import ROOT, fixtures
 
 PYTHON = os.environ.get("RELAB_TOOLS_PYTHON") or str(ROOT / ".venv-sb3" / "bin" / "python")
 NEEDS = {"tensorboard": "import tensorboard", "mlflow": "import mlflow.store.tracking.file_store",
          "wandb": "import wandb.sdk.internal.datastore"}  # fmt: skip
-SOURCES = {"sb3": ROOT / "tests/formats/read/fixtures/sb3", "jsonl": ROOT / "tests/formats/read/fixtures/jsonl"}
+SOURCES = {name: fixtures() / name for name in ("sb3", "jsonl")}
 
 pytestmark = pytest.mark.slow
 
