@@ -9,9 +9,9 @@ relab.compare(runs, by="algo.lr")
 
 import sys
 
-if any(word == "relab" or word.startswith("relab.") for word in sys.orig_argv[1:3]) and "-m" in sys.orig_argv[1:2]:
+if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # `python -m relab.cli` puts the working folder first: a typing.py there would be imported in the next line
-    sys.path[:] = [*sys.path[1:], sys.path[0]] if not sys.flags.safe_path else sys.path
+    sys.path.append(sys.path.pop(0))
 
 import importlib
 from typing import Any

@@ -54,8 +54,7 @@ class DQN:
 
     def check(self) -> None:
         check_replay(self)
-        for name in ("tau",):
-            require_range(name, getattr(self, name), 0, 1, open_="low")
+        require_range("tau", self.tau, 0, 1, open_="low")
         for name in ("epsilon", "epsilon_final", "epsilon_until", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
         require_range("target_every", self.target_every, 1)

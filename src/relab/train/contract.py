@@ -85,6 +85,7 @@ class Stopwatch:
 class Algorithm(Protocol):
     """A module that learns."""
 
+    # and, where something takes long once: def first_time(self) -> str, which the screen shows before the run begins
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:

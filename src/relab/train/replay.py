@@ -12,7 +12,6 @@ another program needs to read them (docs/record.md). Checkpoints hold how many s
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -260,8 +259,3 @@ def read(folder: Path) -> dict[str, np.ndarray]:
     parts = [np.fromfile(own(folder, p.name), dtype) for p in sorted(folder.iterdir()) if SEGMENT.fullmatch(p.name)]
     whole = np.concatenate(parts) if parts else np.zeros(0, dtype)
     return {name: whole[name] for name in dtype.names or ()}
-
-
-def memory(fields: Fields, capacity: int) -> int:
-    """Bytes that so many rows take."""
-    return capacity * sum(math.prod(shape) * np.dtype(kind).itemsize for shape, kind in fields.values())

@@ -45,21 +45,22 @@ class Agent:
         self.epsilon = cfg.epsilon
 
     def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
-        rows = len(obs_BD)
-        out_BK = fastmlp.forward(self.nets.flat, self.net, np.ascontiguousarray(obs_BD, np.float32).reshape(-1), rows,
-                                 np.empty(rows * int(self.net.sizes[1:].sum()), np.float32))  # fmt: skip
+        rows, out_BK = len(obs_BD), self.outputs(obs_BD)
         action, logp = np.empty((rows, 1), np.int64), np.empty(rows, np.float32)
         explore(out_BK, self.choices, self.epsilon, rng_B, n_mode, action, logp)
         return Acted(action, logp, memory_BM)
+
+    def outputs(self, obs_BD: np.ndarray) -> np.ndarray:
+        rows, x = len(obs_BD), np.ascontiguousarray(obs_BD, np.float32).reshape(-1)
+        work = np.empty(rows * int(self.net.sizes[1:].sum()), np.float32)
+        return fastmlp.forward(self.nets.flat, self.net, x, rows, work)
 
     def to_env(self, action: np.ndarray) -> np.ndarray:
         return action
 
     def value(self, obs_BD: np.ndarray, memory_BM: np.ndarray) -> np.ndarray:
         """V(s) = max_a Q(s, a), for probes."""
-        rows = len(obs_BD)
-        out_BK = fastmlp.forward(self.nets.flat, self.net, np.ascontiguousarray(obs_BD, np.float32).reshape(-1), rows,
-                                 np.empty(rows * int(self.net.sizes[1:].sum()), np.float32))  # fmt: skip
+        out_BK = self.outputs(obs_BD)
         q = out_BK[:, : self.choices]
         mean = out_BK[:, self.choices] - q.mean(1) if self.cfg.dueling else 0.0
         return np.asarray(q.max(1) + mean)
@@ -105,8 +106,7 @@ class State:
             "params": self.agent.nets.named,
             "target": {"flat": self.target},
             "adam": self.adam.to_tree(),
-            "gathering": {"rng": self.gathering.rng_B, "recent": list(self.gathering.recent)},
-            "worlds": self.gathering.worlds.snapshot(),
+            **self.gathering.to_tree(),
             "draw": get_state(self.draw),
             "counts": vars(self.counts),
             "epsilon": self.agent.epsilon,
@@ -116,7 +116,7 @@ class State:
         load_agent(self.agent, tree)
         self.target[:] = tree["target"]["flat"]
         self.adam.load(tree["adam"])
-        self.gathering.load({"worlds": tree["worlds"], **tree["gathering"]})
+        self.gathering.load(tree)
         set_state(self.draw, tree["draw"])
         self.counts = Counts(**tree["counts"])
 

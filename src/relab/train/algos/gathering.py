@@ -39,7 +39,6 @@ class Gathering:
     rng_B: np.ndarray  # a stream of actions for each row
     recent: deque[float] = field(default_factory=recent_returns)
     ended: list[Episodes] = field(default_factory=list)  # in this iteration
-    alive: int = 0  # agent steps of this iteration
 
     @classmethod
     def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray) -> Gathering:
@@ -66,7 +65,6 @@ class Gathering:
             slot["next_obs"][over] = step.final_obs.reshape(rows, -1)[over]
             self.ended.append(step.episodes)
         self.replay.count += 1
-        self.alive += living
         counts.agent_steps += living
         counts.env_steps += worlds.n
 
@@ -85,7 +83,7 @@ class Gathering:
         found |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
                   "data/episodes": counts.episodes, "data/updates": counts.updates,
                   "data/replay_size": len(replay)}  # fmt: skip
-        self.ended, self.alive = [], 0
+        self.ended = []
         return {name: float(x) for name, x in found.items()}
 
     def to_tree(self) -> dict[str, Any]:
