@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
 from relab.train.envs.base import Env, Episodes, Worlds
@@ -18,6 +19,7 @@ from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import fill_uniform, mix
 
 Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
+BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
 
 
@@ -57,6 +59,7 @@ class Trajectory:
     memory_TBM: np.ndarray  # memory before acting at t
     final: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)  # t, rows, obs, memory
     episodes: list[Episodes] = field(default_factory=list)
+    whole: Any = None  # what fills it in one call, where that is possible (collecting.Whole)
 
     @classmethod
     def allocate(cls, steps: int, spec: Spec, worlds: int, action_row: np.ndarray, memory_dim: int) -> Trajectory:
@@ -90,10 +93,39 @@ def start(worlds: Worlds, policy: Policy, action_seeds: np.ndarray) -> Cursor:
 
 def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
     """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on."""
-    T, B = traj.reward_TB.shape
-    shape = action_shape(worlds.env.spec.action, worlds.n, worlds.env.spec.agents)
     traj.final.clear()
     traj.episodes.clear()
+    parts = compiled_parts(worlds, policy, cursor)
+    if parts is None:
+        collect_steps(worlds, policy, traj, cursor)
+    else:
+        collect_whole(worlds, parts, traj, cursor)
+    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
+        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
+
+
+def compiled_parts(worlds: Worlds, policy: Any, cursor: Cursor) -> Any:
+    """The policy as data, where env and policy can be compiled together and one block of rows holds them all."""
+    possible = getattr(worlds.env, "collect", None) and cursor.rng_B.size <= BLOCK
+    return policy.compiled() if possible and hasattr(policy, "compiled") else None
+
+
+def collect_whole(worlds: Worlds, parts: Any, traj: Trajectory, cursor: Cursor) -> None:
+    """The same as collect_steps, in one call."""
+    if traj.whole is None or traj.whole.worlds is not worlds:
+        from relab.train.collecting import Whole  # brings torch's BLAS, which not every environment needs
+
+        traj.whole = Whole(worlds, registry.load(worlds.env.collect), traj)  # type: ignore[attr-defined]
+    for episodes, cuts in traj.whole.collect(*parts, cursor.fresh_B, cursor.rng_B):
+        if episodes is not None:
+            traj.episodes.append(episodes)
+        traj.final += [(t, rows, obs, cursor.memory_BM[rows]) for t, rows, obs in cuts]
+
+
+def collect_steps(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
+    """Step by step, for any environment and any policy."""
+    T, B = traj.reward_TB.shape
+    shape = action_shape(worlds.env.spec.action, worlds.n, worlds.env.spec.agents)
     traj.terminated_TB[:], traj.truncated_TB[:] = False, False
     for t in range(T):
         cursor.memory_BM[cursor.fresh_B] = 0.0
@@ -111,8 +143,6 @@ def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) ->
             cursor.fresh_B[:] = False
             continue
         note_ends(traj, t, step, cursor)
-    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
-        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
 
 
 def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray) -> None:

@@ -12,7 +12,9 @@ from relab.config.layers import Layer
 from relab.config.ppo import PPO
 from relab.train.algos import ppo
 from relab.train.algos.ppo_learner import TorchLearner
-from relab.train.contract import Setup
+from relab.train.contract import Setup, Stopwatch
+from relab.train.envs.cartpole import CartPole
+from relab.train.envs.pendulum import Pendulum
 from train.algos.learning import judge, learn, make, until
 
 SMALL = {"envs": 8, "steps": 16, "epochs": 2, "minibatches": 2, "hidden": (16, 16)}
@@ -228,3 +230,27 @@ def test_multi_discrete_actions_train() -> None:
     assert first["policy/entropy_share"] > 0.95
     learn(state, 40)
     assert judge(state) > 2.9
+
+
+@pytest.mark.parametrize("env", [CartPole, Pendulum])
+@pytest.mark.parametrize(
+    "settings", [{}, {"target_kl": 0.001, "lr": 0.01}, {"clip_value": 0.2, "ent_coef": 0.01}], ids=str
+)
+def test_all_epochs_in_one_call_are_the_steps_one_by_one(env, settings):
+    """Weights, moments and metrics are equal to the last bit, also where KL ends the epochs early."""
+    left = []
+    for one_call in (True, False):
+        state = ppo.init(Setup(env(), PPO(envs=4, steps=33, hidden=(16, 16), **settings), 7, 10**6))
+        state.learner.one_call = one_call
+        rows = [ppo.iterate(state, Stopwatch()) for _ in range(4)]
+        left.append((state.agent.params.flat.numpy(), state.adam.m, state.adam.v, state.adam.updates, rows))
+    assert all(np.array_equal(a, b) for a, b in zip(left[0][:3], left[1][:3]))
+    assert left[0][3] == left[1][3]
+    assert left[0][4] == left[1][4]
+    assert any(row["optim/kl_stop"] for row in left[0][4]) == ("target_kl" in settings)
+
+
+@pytest.mark.parametrize(("n", "parts"), [(512, 4), (10, 4), (3, 3), (7, 1)])
+def test_minibatches_are_cut_as_numpy_cuts(n, parts):
+    theirs = [len(part) for part in np.array_split(np.arange(n), parts)]
+    assert np.diff(ppo.cut_evenly(n, parts)).tolist() == theirs

@@ -65,7 +65,7 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, which ends hardly any
     Fault("ratio-always-one",
           "policy-not-moving does not count: the policy moves, and only the ratio says that it does not",
-          {"minibatch": put.ratio_one}),
+          {"minibatch": put.ratio_one, "learner": put.step_by_step}),
     Fault("lr-times-100",
           "both say that steps are too large and name lr", settings=_lr(100)),
     Fault("lr-over-1000",

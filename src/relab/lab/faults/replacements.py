@@ -76,11 +76,22 @@ def ratio_one(take_step: Callable[..., Any]) -> Callable[..., Any]:
     return step
 
 
+def step_by_step(make_learner: Callable[..., Any]) -> Callable[..., Any]:
+    """No fault: the learner takes its steps one at a time, so that one of them can be replaced."""
+
+    def make(cfg: Any, agent: Any) -> Any:
+        learner = make_learner(cfg, agent)
+        learner.one_call = False
+        return learner
+
+    return make
+
+
 def entropy_punished(make_learner: Callable[..., Any]) -> Callable[..., Any]:
     """The entropy bonus enters the loss with the wrong sign."""
 
     def make(cfg: Any, agent: Any) -> Any:
-        learner = make_learner(cfg, agent)
+        learner = step_by_step(make_learner)(cfg, agent)
         gradient = learner.gradient
         learner.gradient = lambda rows, coefs: gradient(rows, coefs._replace(ent_coef=-coefs.ent_coef))
         return learner
@@ -92,7 +103,7 @@ def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
     """The critic's parameters get no gradient."""
 
     def make(cfg: Any, agent: Any) -> Any:
-        learner = make_learner(cfg, agent)
+        learner = step_by_step(make_learner)(cfg, agent)
         gradient = learner.gradient
 
         def without_critic(*args: Any) -> Any:

@@ -21,23 +21,21 @@ from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import ppo_metrics
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
-from relab.train.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
-from relab.train.algos.ppo_metrics import Step
+from relab.train.algos.ppo_learner import FastLearner, Pace, SequenceLearner, Steps, TorchLearner
+from relab.train.collecting import Actor
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.envs.base import Worlds
 from relab.train.kernels import blas
 from relab.train.kernels.crew import Crew
 from relab.train.kernels.jit import compiled
-from relab.train.nets import fastmlp, networks, returns
+from relab.train.nets import fastmlp, losses, mlps, networks, optim, returns
 from relab.train.nets.heads import Head
 from relab.train.nets.losses import Batch, Coefs
 from relab.train.nets.networks import Net
 from relab.train.nets.normalise import Running, discounted_sums
-from relab.train.nets.optim import Adam, clip_norm
-from relab.train.rollout import Acted, Trajectory
+from relab.train.rollout import BLOCK, Acted, Trajectory
 
 CLOCK = "agent_steps"
-BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 
 
 class Agent:
@@ -55,6 +53,7 @@ class Agent:
         self.memory_dim = self.net.memory_dim
         self.fast = device == "cpu" and cfg.rnn == "none" and blas.AVAILABLE
         self.crew = Crew(threads)
+        self.sizes, self.no_scale = np.array(self.head.sizes, np.int64), np.zeros(0, np.float32)
         if self.fast:
             self.layouts = {name: fastmlp.layout(self.net, name) for name in ("actor", "critic")}
             self.work = [fastmlp.workspace(BLOCK, *self.layouts.values()) for _ in range(threads)]
@@ -79,6 +78,16 @@ class Agent:
 
     def to_env(self, action: np.ndarray) -> np.ndarray:
         return self.head.to_env(action)
+
+    def compiled(self) -> tuple[Actor, np.ndarray | None] | None:
+        """This policy as data for collecting, and a Gaussian's log deviation; None where it is not so simple."""
+        if not self.fast:
+            return None
+        scaled = self.cfg.norm_obs and self.scale.count[0] > 0
+        mean, std = self.scale.as_float32() if scaled else (self.no_scale, self.no_scale)
+        actor = Actor(self.params.flat.numpy(), self.layouts["actor"], self.sizes, mean, std, scaled,
+                      self.cfg.obs_clip, self.head.box, self.cfg.squash, self.work[0])  # fmt: skip
+        return actor, self.log_std if self.head.gaussian else None
 
     @torch.no_grad()
     def run(self, name: str, obs: np.ndarray) -> np.ndarray:
@@ -120,7 +129,7 @@ class State:
     worlds: Worlds
     traj: Trajectory
     cursor: rollout.Cursor
-    adam: Adam
+    adam: Any  # mlps.Adam, or on other devices than the CPU torch's twin
     learner: FastLearner | TorchLearner | SequenceLearner
     shuffle: np.random.Generator
     reward_scale: Running
@@ -135,7 +144,7 @@ class State:
         cursor = {"memory": self.cursor.memory_BM, "fresh": self.cursor.fresh_B, "rng": self.cursor.rng_B}
         return {
             "params": {name: t.detach() for name, t in self.agent.params.named.items()},
-            "adam": {"m": self.adam.m, "v": self.adam.v, "updates": self.adam.updates},
+            "adam": self.adam.to_tree(),
             "worlds": self.worlds.snapshot(),
             "cursor": cursor,
             "obs_scale": self.agent.scale.to_tree(),
@@ -149,9 +158,7 @@ class State:
 
     def load(self, tree: dict[str, Any]) -> None:
         load_agent(self.agent, tree)
-        self.adam.m.copy_(torch.from_numpy(tree["adam"]["m"]))
-        self.adam.v.copy_(torch.from_numpy(tree["adam"]["v"]))
-        self.adam.updates = tree["adam"]["updates"]
+        self.adam.load(tree["adam"])
         self.worlds.restore(tree["worlds"])
         self.cursor = rollout.Cursor(*(tree["cursor"][k].copy() for k in ("memory", "fresh", "rng")))
         self.reward_scale.load(tree["reward_scale"])
@@ -196,9 +203,14 @@ def init(setup: Setup) -> State:
     cursor = rollout.start(worlds, agent, world_seeds(seed, "action", rows))
     traj = Trajectory.allocate(cfg.steps, env.spec, cfg.envs, agent.head.action_buffer(1), agent.memory_dim)
     return State(
-        cfg, agent, worlds, traj, cursor, Adam(agent.params.flat, cfg.adam_eps), make_learner(cfg, agent),
+        cfg, agent, worlds, traj, cursor, make_adam(cfg, agent), make_learner(cfg, agent),
         generator(seed, "minibatch"), Running(1), np.zeros(rows), setup.total, cfg.lr,
     )  # fmt: skip
+
+
+def make_adam(cfg: PPO, agent: Agent) -> mlps.Adam | optim.Adam:
+    flat = agent.params.flat
+    return mlps.Adam(flat.numel(), cfg.adam_eps) if agent.device == "cpu" else optim.Adam(flat, cfg.adam_eps)
 
 
 def make_learner(cfg: PPO, agent: Agent) -> FastLearner | TorchLearner | SequenceLearner:
@@ -315,22 +327,44 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
     """Epochs of minibatch steps on one batch, ended early when the policy has moved past target_kl."""
     cfg, (n, obs_max) = s.cfg, load_batch(s, batch)
     coefs = Coefs(cfg.clip, np.inf if cfg.clip_value is None else cfg.clip_value, cfg.value_coef, ent_coef, 0.0)
-    seen: list[list[Step]] = []
-    for _ in range(cfg.epochs):
-        seen.append([])
-        for rows in np.array_split(s.shuffle.permutation(n), min(cfg.minibatches, n)):
-            seen[-1].append(take_step(s, batch, rows, coefs, lr))
-            if seen[-1][-1].stopped:
-                break
-        if seen[-1][-1].stopped:
-            break
+    order_EN = np.array([s.shuffle.permutation(n) for _ in range(cfg.epochs)])
+    cuts = cut_evenly(n, min(cfg.minibatches, n))
+    if isinstance(s.learner, FastLearner) and s.learner.takes_whole(int(np.diff(cuts).max())):
+        steps = s.learner.epochs(order_EN, cuts, coefs, pace(s, lr), s.adam)
+    else:
+        steps = epochs(s, batch, order_EN, cuts, coefs, lr)
+    s.counts.updates += int((~steps.stopped).sum())
     now = {"optim/lr": lr, "optim/ent_coef": ent_coef}
     counts = {"data/updates": s.counts.updates, "optim/adam_steps": s.adam.updates}
-    metrics = ppo_metrics.learning_metrics(cfg, s.agent.head, s.agent.log_std, seen, now, counts)
+    metrics = ppo_metrics.learning_metrics(cfg, s.agent.head, s.agent.log_std, steps, now, counts)
     metrics["data/obs_max"] = obs_max
     if cfg.lr_schedule == "adaptive_kl":
         s.lr = adapted(lr, metrics["policy/kl"], cfg.target_kl or 0.01)
     return metrics
+
+
+def cut_evenly(n: int, parts: int) -> np.ndarray:
+    """Where `parts` parts of n rows begin, and where the last one ends; the first are a row longer where it must be."""
+    return np.arange(parts + 1) * (n // parts) + np.minimum(np.arange(parts + 1), n % parts)
+
+
+def pace(s: State, lr: float) -> Pace:
+    cfg, (b1, b2) = s.cfg, s.adam.betas
+    max_kl = np.inf if cfg.target_kl is None else 1.5 * cfg.target_kl
+    return Pace(lr, b1, b2, s.adam.eps, cfg.max_grad_norm, max_kl, cfg.log_std_min, cfg.log_std_max)
+
+
+def epochs(s: State, batch: Batch, order_EN: np.ndarray, cuts: np.ndarray, coefs: Coefs, lr: float) -> Steps:
+    """Step by step, for every engine: what FastLearner.epochs does in one call."""
+    steps, at = Steps.allocate(len(order_EN) * (len(cuts) - 1)), 0
+    for epoch, order in enumerate(order_EN):
+        for rows in np.split(order, cuts[1:-1]):
+            steps.epoch[at] = epoch
+            take_step(s, batch, rows, coefs, lr, steps, at)
+            at += 1
+            if steps.stopped[at - 1]:
+                return steps.first(at)
+    return steps.first(at)
 
 
 def load_batch(s: State, batch: Batch) -> tuple[int, float]:
@@ -346,21 +380,22 @@ def load_batch(s: State, batch: Batch) -> tuple[int, float]:
     return len(flat.adv), ppo_metrics.largest(obs)
 
 
-def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float) -> Step:
-    params, cfg = s.agent.params, s.cfg
-    weight = segment_rows(batch, rows, cfg.bptt) if s.agent.memory_dim else len(rows)
-    found = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
-    push = ppo_metrics.entropy_push(s.agent.head, params, found, coefs.ent_coef)
-    bias = ppo_metrics.critic_bias(s.agent.net, params, cfg.value_coef)
-    norm = clip_norm(params.grad, cfg.max_grad_norm)
-    step = Step(found, norm, push, bias, stopped=False)
-    if cfg.target_kl is not None and step.kl > 1.5 * cfg.target_kl:
-        return step._replace(stopped=True)
-    s.adam.step(params.flat, params.grad, lr)
+def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float, steps: Steps, at: int) -> None:
+    """One minibatch, into row `at` of the steps."""
+    params, limits = s.agent.params, pace(s, lr)
+    weight = segment_rows(batch, rows, s.cfg.bptt) if s.agent.memory_dim else len(rows)
+    sums, steps.ratio_max[at] = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
+    steps.sums[at] = sums
+    d_log_std = params.grads["log_std"].cpu().numpy() if s.agent.head.gaussian else np.zeros(0, np.float32)
+    steps.push[at] = losses.entropy_push(d_log_std, sums, coefs.ent_coef)
+    steps.bias[at] = ppo_metrics.critic_bias(s.agent.net, params, s.cfg.value_coef)
+    theta, grad = (x.numpy() if isinstance(s.adam, mlps.Adam) else x for x in (params.flat, params.grad))
+    if sums[3] / max(sums[7], 1) > limits.max_kl:
+        steps.norm[at], steps.stopped[at] = s.adam.norm(grad), True
+        return
+    steps.norm[at] = s.adam.step(theta, grad, lr, limits.max_norm)
     if s.agent.head.gaussian:  # projected, not clamped in the forward pass, where a gradient would die at the bound
-        params["log_std"].detach().clamp_(cfg.log_std_min, cfg.log_std_max)
-    s.counts.updates += 1
-    return step
+        params["log_std"].detach().clamp_(limits.log_std_min, limits.log_std_max)
 
 
 def segment_rows(batch: Batch, rows: np.ndarray, bptt: int) -> float:

@@ -20,6 +20,7 @@ from relab.train.kernels.jit import njit
 from relab.train.nets import fastmlp, losses, networks
 from relab.train.nets.heads import Head
 from relab.train.nets.losses import STATS, Batch, Coefs
+from relab.train.nets.mlps import Adam, adam_step, norm_of
 from relab.train.nets.networks import Net, Params
 
 
@@ -30,7 +31,43 @@ class Gradient(NamedTuple):
     ratio_max: float
 
 
+class Steps(NamedTuple):
+    """Minibatch steps of one iteration as columns, in order; a step that KL forbade is the last."""
+
+    epoch: np.ndarray  # int64[S]
+    sums: np.ndarray  # float64[S, STATS]
+    ratio_max: np.ndarray
+    norm: np.ndarray  # of the gradient before clipping
+    push: np.ndarray  # pull of the entropy bonus against the surrogate
+    bias: np.ndarray  # gradient on the critic's output bias, over value_coef
+    stopped: np.ndarray  # bool[S]: KL forbade it
+
+    @classmethod
+    def allocate(cls, size: int) -> Steps:
+        ratio_max, norm, push, bias = np.zeros((4, size))
+        sums, stopped = np.zeros((size, len(STATS))), np.zeros(size, bool)
+        return cls(np.zeros(size, np.int64), sums, ratio_max, norm, push, bias, stopped)
+
+    def first(self, count: int) -> Steps:
+        return Steps(*(column[:count] for column in self))
+
+
+class Pace(NamedTuple):
+    """How far one step may go: Adam's numbers, and where it is held back."""
+
+    lr: float
+    b1: float
+    b2: float
+    eps: float
+    max_norm: float
+    max_kl: float  # inf: never
+    log_std_min: float
+    log_std_max: float
+
+
 class FastLearner:
+    one_call = True  # all epochs of small minibatches; False lets `gradient` be called for each
+
     def __init__(self, net: Net, head: Head, params: Params, chunk: int, crew: Crew):
         self.params, self.chunk, self.crew, threads = params, chunk, crew, crew.size
         self.nets = fastmlp.layout(net, "actor"), fastmlp.layout(net, "critic")
@@ -42,6 +79,20 @@ class FastLearner:
 
     def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
         self.batch, self.obs = batch, obs
+
+    def takes_whole(self, minibatch: int) -> bool:
+        """Is a minibatch one block? Then threads have nothing to share, and an iteration can be one call."""
+        return self.one_call and minibatch <= self.chunk
+
+    def epochs(self, order_EN: np.ndarray, cuts: np.ndarray, c: Coefs, pace: Pace, adam: Adam) -> Steps:
+        """All minibatch steps of an iteration: rows order_EN[e, cuts[k]:cuts[k + 1]] in turn."""
+        steps, theta = Steps.allocate(len(order_EN) * (len(cuts) - 1)), self.params.flat.numpy()
+        taken, count = ppo_epochs(
+            theta, self.params.grad.numpy(), adam.m, adam.v, adam.updates, *self.nets, self.sizes, self.obs, order_EN,
+            cuts, self.batch, c, pace, self.work[0], self.room[0], steps,
+        )  # fmt: skip
+        adam.updates += taken
+        return steps.first(count)
 
     def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
         blocks = -(-len(rows) // self.chunk)
@@ -65,25 +116,69 @@ class FastLearner:
 @njit(cache=True, nogil=True)
 def ppo_blocks(first, stride, chunk, theta, actor, critic, sizes, obs, rows, batch, c, work, room, partial, sums, top):
     """Gradients of every `stride`-th block of `chunk` rows, beginning with block `first`, into partial[block]."""
-    D, K = actor.sizes[0], actor.sizes[actor.sizes.size - 1]
     for block in range(first, partial.shape[0], stride):
         mine = rows[block * chunk : (block + 1) * chunk]
-        n, grad = mine.size, partial[block]
-        x, d_out, d_v = room[: n * D], room[n * D : n * (D + K)], room[n * (D + K) : n * (D + K + 1)]
-        grid = x.reshape(n, D)
-        for i in range(n):
-            for j in range(D):
-                grid[i, j] = obs[mine[i], j]
-        out, d_out_NK = fastmlp.forward(theta, actor, x, n, work), d_out.reshape(n, K)
-        if sizes.size == 0:
-            at = theta.size - K  # log_std is the last of the parameters
-            top[block] = losses.ppo_gaussian_grad(out, theta[at:], mine, batch, c, d_out_NK, grad[at:], sums[block])
-        else:
-            top[block] = losses.ppo_categorical_grad(out, sizes, mine, batch, c, d_out_NK, sums[block])
-        fastmlp.backward(theta, actor, x, n, work, d_out_NK, grad)
-        v, d_v_N1 = fastmlp.forward(theta, critic, x, n, work), d_v.reshape(n, 1)
-        losses.ppo_value_grad(v, mine, batch, c, d_v_N1, sums[block])
-        fastmlp.backward(theta, critic, x, n, work, d_v_N1, grad)
+        top[block] = block_gradient(
+            theta, actor, critic, sizes, obs, mine, batch, c, work, room, partial[block], sums[block]
+        )
+
+
+@njit(cache=True, nogil=True)
+def block_gradient(theta, actor, critic, sizes, obs, rows, batch, c, work, room, grad, sums):
+    """dL/dtheta of these rows into `grad`, their statistics onto `sums`; returns the greatest ratio."""
+    D, K, n = actor.sizes[0], actor.sizes[actor.sizes.size - 1], rows.size
+    x, d_out, d_v = room[: n * D], room[n * D : n * (D + K)], room[n * (D + K) : n * (D + K + 1)]
+    grid = x.reshape(n, D)
+    for i in range(n):
+        for j in range(D):
+            grid[i, j] = obs[rows[i], j]
+    out, d_out_NK = fastmlp.forward(theta, actor, x, n, work), d_out.reshape(n, K)
+    if sizes.size == 0:
+        at = theta.size - K  # log_std is the last of the parameters
+        top = losses.ppo_gaussian_grad(out, theta[at:], rows, batch, c, d_out_NK, grad[at:], sums)
+    else:
+        top = losses.ppo_categorical_grad(out, sizes, rows, batch, c, d_out_NK, sums)
+    fastmlp.backward(theta, actor, x, n, work, d_out_NK, grad)
+    v, d_v_N1 = fastmlp.forward(theta, critic, x, n, work), d_v.reshape(n, 1)
+    losses.ppo_value_grad(v, rows, batch, c, d_v_N1, sums)
+    fastmlp.backward(theta, critic, x, n, work, d_v_N1, grad)
+    return top
+
+
+@njit(cache=True, nogil=True)
+def ppo_epochs(
+    theta, grad, m, v, updates, actor, critic, sizes, obs, order_EN, cuts, batch, c, pace, work, room, steps
+):
+    """Learn from all minibatches, into `steps`; (optimiser steps taken, minibatches looked at)."""
+    K = 0 if sizes.size else actor.sizes[actor.sizes.size - 1]
+    bias, at, taken = critic.bias[critic.bias.size - 1], 0, 0
+    for epoch in range(order_EN.shape[0]):
+        for k in range(cuts.size - 1):
+            rows = order_EN[epoch, cuts[k] : cuts[k + 1]]
+            mine = Coefs(c.clip, c.clip_value, c.value_coef, c.ent_coef, 1.0 / max(rows.size, 1))
+            steps.epoch[at] = epoch
+            steps.ratio_max[at] = block_gradient(
+                theta, actor, critic, sizes, obs, rows, batch, mine, work, room, grad, steps.sums[at]
+            )
+            steps.push[at] = losses.entropy_push(grad[theta.size - K :], steps.sums[at], c.ent_coef)
+            steps.bias[at] = grad[bias] / c.value_coef if c.value_coef else 0.0
+            if steps.sums[at, 3] / max(steps.sums[at, 7], 1.0) > pace.max_kl:
+                steps.norm[at], steps.stopped[at] = norm_of(grad), True
+                return taken, at + 1
+            taken += 1
+            steps.norm[at] = adam_step(
+                theta, grad, m, v, updates + taken, pace.lr, pace.b1, pace.b2, pace.eps, pace.max_norm
+            )
+            clamp(theta[theta.size - K :], pace.log_std_min, pace.log_std_max)
+            at += 1
+    return taken, at
+
+
+@njit(cache=True, nogil=True)
+def clamp(x, low, high):
+    """A Gaussian's log_std, projected: a clamp in the forward pass would let the gradient die at the bound."""
+    for i in range(x.size):
+        x[i] = min(max(x[i], np.float32(low)), np.float32(high))
 
 
 class TorchLearner:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from relab.config.ppo import PPO
-from relab.train.algos.ppo_learner import Gradient
+from relab.train.algos.ppo_learner import Steps
 from relab.train.nets import networks, returns
 from relab.train.nets.heads import Head
 from relab.train.nets.losses import STATS
@@ -74,31 +73,6 @@ def largest(x: np.ndarray) -> float:
 # ---- Of learning
 
 
-class Step(NamedTuple):
-    """One minibatch: sums over rows, gradient norm before clipping, pull of the entropy bonus, gradient on the critic's
-    output bias, did KL forbid it."""
-
-    found: Gradient
-    norm: float
-    push: float
-    bias: float
-    stopped: bool
-
-    @property
-    def kl(self) -> float:
-        return float(self.found.sums[3] / max(self.found.sums[7], 1))
-
-
-def entropy_push(head: Head, params: Params, found: Gradient, ent_coef: float) -> float:
-    """How hard the entropy bonus pulls against the surrogate: |ent_coef dH| / |dL_pg|, on log_std or on the logits."""
-    if not head.gaussian:
-        pg, ent = found.sums[8] ** 0.5, found.sums[9] ** 0.5
-    else:
-        pg = float((params.grads["log_std"] + ent_coef).norm())
-        ent = ent_coef * head.dim**0.5
-    return ent / pg if pg > 0 else 0.0 if ent == 0 else np.inf
-
-
 def critic_bias(net: Net, params: Params, value_coef: float) -> float:
     """What the value loss does to the critic's output as a whole: dL/db is mean(V - target) where targets are fixed."""
     return float(params.grads[last_bias(net)]) / value_coef if value_coef else 0.0
@@ -113,7 +87,7 @@ def learning_metrics(
     cfg: PPO,
     head: Head,
     log_std: np.ndarray,
-    seen: list[list[Step]],
+    steps: Steps,
     now: Mapping[str, float],
     counts: Mapping[str, float],
 ) -> dict[str, float]:
@@ -121,17 +95,16 @@ def learning_metrics(
 
     `now` are the settings that a schedule moves, `counts` the counters of updates.
     """
-    every, last = [x for epoch in seen for x in epoch], seen[-1]
-    total = np.sum([x.found.sums for x in last], 0)
+    total = steps.sums[steps.epoch == steps.epoch[-1]].sum(0)
     mean = dict(zip(STATS, total / max(total[7], 1)))
-    norms = np.array([x.norm for x in every])
+    norms, kl = steps.norm, steps.sums[:, 3] / np.maximum(steps.sums[:, 7], 1)
     found = {
         "policy/loss": mean["policy_loss"], "policy/entropy": mean["entropy"], "policy/kl": mean["kl"],
-        "policy/kl_k1": mean["kl_k1"], "policy/kl_max": max(x.kl for x in every), "policy/kl_start": every[0].kl,
-        "policy/clip_share": mean["clipped"], "policy/ratio_max": max(x.found.ratio_max for x in every),
-        "policy/entropy_push": float(np.mean([x.push for x in every])),
-        "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"], "value/bias_slope": every[0].bias,
-        **now, "optim/epochs": len(seen), "optim/kl_stop": float(last[-1].stopped),
+        "policy/kl_k1": mean["kl_k1"], "policy/kl_max": kl.max(), "policy/kl_start": kl[0],
+        "policy/clip_share": mean["clipped"], "policy/ratio_max": steps.ratio_max.max(),
+        "policy/entropy_push": steps.push.mean(),
+        "value/loss": mean["value_loss"], "value/clip_share": mean["value_clipped"], "value/bias_slope": steps.bias[0],
+        **now, "optim/epochs": steps.epoch[-1] + 1, "optim/kl_stop": steps.stopped[-1],
         "optim/grad_norm": norms.mean(), "optim/grad_norm_max": norms.max(),
         "optim/grad_clipped_share": (norms > cfg.max_grad_norm).mean(), **counts,
     }  # fmt: skip

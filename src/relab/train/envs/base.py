@@ -232,10 +232,15 @@ class Worlds:
             self._begin_worlds()
         if restarts or resets:
             self.env.observe(self.state, self.obs)
-        return self._episodes(ended) if ended else None
+        return self.episodes_of(self._done, ended) if ended else None
 
-    def _episodes(self, ended: int) -> Episodes:
-        done = self._done
+    def parts(self) -> tuple[Any, ...]:
+        """What a step writes on, for collecting.Scene, which steps these worlds without Python."""
+        return (self.book, self._out, self._done, self._reducer_C, self._limit, self._reset_N, self._restart_NA,
+                self._used_NA, self.obs)  # fmt: skip
+
+    def episodes_of(self, done: Done, ended: int) -> Episodes:
+        """The first `ended` episodes that `done` holds, copied."""
         end = done.end[:ended].copy()
         return Episodes(
             done.world[:ended].copy(),

@@ -52,34 +52,45 @@ def step_one(x, x_dot, angle, angle_dot, action):
 
 
 @njit(cache=True)
-def step_rows(body, action_NA, reward_NA, terminated_NA, end_NA):
-    for i in range(body.shape[0]):
+def step_rows(state, alive_NA, action_NAK, out):
+    body, reward_NA, terminated_NA, end_NA = state.body, out.reward, out.terminated, out.end
+    for i in range(body.shape[0]):  # the only agent of a world is always alive
         body[i, 0], body[i, 1], body[i, 2], body[i, 3], end = step_one(
-            body[i, 0], body[i, 1], body[i, 2], body[i, 3], action_NA[i, 0]
+            body[i, 0], body[i, 1], body[i, 2], body[i, 3], action_NAK[i, 0, 0]
         )
         reward_NA[i, 0], terminated_NA[i, 0], end_NA[i, 0] = 1.0, end > 0, end
 
 
 @njit(parallel=True, cache=True)
-def step_rows_wide(body, action_NA, reward_NA, terminated_NA, end_NA):
+def step_rows_wide(state, alive_NA, action_NAK, out):
+    body, reward_NA, terminated_NA, end_NA = state.body, out.reward, out.terminated, out.end
     for i in prange(body.shape[0]):
         body[i, 0], body[i, 1], body[i, 2], body[i, 3], end = step_one(
-            body[i, 0], body[i, 1], body[i, 2], body[i, 3], action_NA[i, 0]
+            body[i, 0], body[i, 1], body[i, 2], body[i, 3], action_NAK[i, 0, 0]
         )
         reward_NA[i, 0], terminated_NA[i, 0], end_NA[i, 0] = 1.0, end > 0, end
 
 
 @njit(cache=True)
-def reset_rows(body, rng, worlds_N):
+def reset_rows(state, worlds_N):
+    body, rng = state.body, state.rng
     for i in range(worlds_N.shape[0]):
         if worlds_N[i]:
             for k in range(4):
                 body[i, k] = -0.05 + 0.1 * uniform(rng, i)
 
 
+@njit(cache=True)
+def observe_rows(state, obs_NAD):
+    for i in range(state.body.shape[0]):
+        for k in range(4):
+            obs_NAD[i, 0, k] = state.body[i, k]
+
+
 class CartPole:
     name = "cartpole-v1"
     Params = configs.CartPole
+    collect = "relab.train.envs.whole:cartpole"
 
     def __init__(self, params: configs.CartPole | None = None) -> None:
         self.params = params = params or configs.CartPole()
@@ -98,14 +109,14 @@ class CartPole:
         return State(np.zeros((n, 4)), np.zeros(n, np.uint64))
 
     def reset(self, state: State, worlds_N: np.ndarray) -> None:
-        reset_rows(state.body, state.rng, worlds_N)
+        reset_rows(state, worlds_N)
 
     def step(self, state: State, alive_NA: np.ndarray, action_NA: np.ndarray, out) -> None:
         rows = step_rows_wide if wide(len(alive_NA)) else step_rows
-        rows(state.body, action_NA, out.reward, out.terminated, out.end)  # the only agent of a world is always alive
+        rows(state, alive_NA, action_NA.reshape(-1, 1, 1), out)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
-        obs_NAD[:, 0, :] = state.body
+        observe_rows(state, obs_NAD)
 
     def render(self, state: State, i: int) -> np.ndarray:
         x, _, angle, _ = (float(v) for v in state.body[i])

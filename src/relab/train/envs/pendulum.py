@@ -41,21 +41,24 @@ def step_one(angle, speed, torque):
 
 
 @njit(cache=True)
-def step_rows(body, torque, action_NAK, reward_NA):
-    for i in range(body.shape[0]):
+def step_rows(state, alive_NA, action_NAK, out):
+    body, torque, reward_NA = state.body, state.torque, out.reward
+    for i in range(body.shape[0]):  # it never ends by itself: all are alive
         torque[i] = min(max(np.float64(action_NAK[i, 0, 0]), -MAX_TORQUE), MAX_TORQUE)
         body[i, 0], body[i, 1], reward_NA[i, 0] = step_one(body[i, 0], body[i, 1], torque[i])
 
 
 @njit(parallel=True, cache=True)
-def step_rows_wide(body, torque, action_NAK, reward_NA):
+def step_rows_wide(state, alive_NA, action_NAK, out):
+    body, torque, reward_NA = state.body, state.torque, out.reward
     for i in prange(body.shape[0]):
         torque[i] = min(max(np.float64(action_NAK[i, 0, 0]), -MAX_TORQUE), MAX_TORQUE)
         body[i, 0], body[i, 1], reward_NA[i, 0] = step_one(body[i, 0], body[i, 1], torque[i])
 
 
 @njit(cache=True)
-def reset_rows(body, torque, rng, worlds_N):
+def reset_rows(state, worlds_N):
+    body, torque, rng = state.body, state.torque, state.rng
     for i in range(worlds_N.shape[0]):
         if worlds_N[i]:
             body[i, 0] = math.pi * (2.0 * uniform(rng, i) - 1.0)
@@ -64,7 +67,8 @@ def reset_rows(body, torque, rng, worlds_N):
 
 
 @njit(cache=True)
-def observe_rows(body, obs_NAD):
+def observe_rows(state, obs_NAD):
+    body = state.body
     for i in range(body.shape[0]):
         obs_NAD[i, 0, 0] = math.cos(body[i, 0])
         obs_NAD[i, 0, 1] = math.sin(body[i, 0])
@@ -74,6 +78,7 @@ def observe_rows(body, obs_NAD):
 class Pendulum:
     name = "pendulum-v1"
     Params = configs.Pendulum
+    collect = "relab.train.envs.whole:pendulum"
 
     def __init__(self, params: configs.Pendulum | None = None) -> None:
         self.params = params = params or configs.Pendulum()
@@ -91,14 +96,14 @@ class Pendulum:
         return State(np.zeros((n, 2)), np.zeros(n), np.zeros(n, np.uint64))
 
     def reset(self, state: State, worlds_N: np.ndarray) -> None:
-        reset_rows(state.body, state.torque, state.rng, worlds_N)
+        reset_rows(state, worlds_N)
 
     def step(self, state: State, alive_NA: np.ndarray, action_NAK: np.ndarray, out) -> None:
         rows = step_rows_wide if wide(len(alive_NA)) else step_rows
-        rows(state.body, state.torque, action_NAK, out.reward)  # never ends by itself: all are alive
+        rows(state, alive_NA, action_NAK, out)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
-        observe_rows(state.body, obs_NAD)
+        observe_rows(state, obs_NAD)
 
     def render(self, state: State, i: int) -> np.ndarray:
         angle, torque = float(state.body[i, 0]), float(state.torque[i])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,6 +21,16 @@ from relab.train.kernels.jit import njit
 from relab.train.kernels.rng import normal_pair, uniform
 
 LOG_2PI = math.log(2 * math.pi)
+
+
+class Box(NamedTuple):
+    """Per component of a continuous action, in float64: ends must not round outwards. Empty for choices."""
+
+    bounded: np.ndarray  # has two finite bounds
+    middle: np.ndarray
+    half: np.ndarray  # of the range
+    low: np.ndarray
+    high: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -70,17 +81,17 @@ class Head:
         """
         if not self.gaussian:
             return raw
-        bounded, mid, half = self.box
-        unit = np.where(bounded, np.tanh(raw), raw) if self.squash else raw
-        return np.clip(mid + half * unit, self.low, self.high).astype(np.float32)
+        action = np.empty(raw.shape, np.float32)
+        rows = np.ascontiguousarray(raw, np.float32).reshape(-1, self.dim)
+        unit_to_box(rows, self.box, self.squash, action.reshape(-1, self.dim))
+        return action
 
     @cached_property
-    def box(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(has two finite bounds, middle, half the range) per component, in float64: ends must not round outwards."""
-        low, high = np.array(self.low), np.array(self.high)
+    def box(self) -> Box:
+        low, high = np.array(self.low, np.float64), np.array(self.high, np.float64)
         bounded = np.isfinite(low) & np.isfinite(high)
-        low, high = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
-        return bounded, low / 2 + high / 2, high / 2 - low / 2
+        start, end = np.where(bounded, low, -1.0), np.where(bounded, high, 1.0)
+        return Box(bounded, start / 2 + end / 2, end / 2 - start / 2, low, high)
 
     def log_prob(self, out: Tensor, log_std: Tensor | None, action: Tensor) -> Tensor:
         """ln pi(a|s) of raw actions, differentiable: out [..., out_dim], action [..., dim] -> [...].
@@ -116,6 +127,19 @@ def sample_gaussian(mean_BK, log_std_K, rng_B, n_mode, action_BK, logp_B):
             action_BK[b, k] = mean_BK[b, k] + np.exp(log_std_K[k]) * z
             logp -= 0.5 * z * z + log_std_K[k]
         logp_B[b] = logp
+
+
+@njit(cache=True, nogil=True)
+def unit_to_box(raw_BK, box, squash, action_BK):
+    """Units of half the range into the box: cut at its ends, or squashed by tanh where there are two of them."""
+    for b in range(raw_BK.shape[0]):
+        for k in range(raw_BK.shape[1]):
+            unit: float = np.float64(raw_BK[b, k])
+            if squash and box.bounded[k]:
+                unit = math.tanh(unit)
+            x = box.middle[k] + box.half[k] * unit
+            x = box.low[k] if x < box.low[k] else x  # NaN stays NaN
+            action_BK[b, k] = box.high[k] if x > box.high[k] else x
 
 
 @njit(cache=True, nogil=True)

@@ -193,6 +193,23 @@ def ppo_value_grad(v, rows, batch, c, d_v, stats):
         d_v[i, 0] = c.scale * c.value_coef * _value(v[i, 0], batch.v_old[j], batch.target[j], c.clip_value, stats)
 
 
+@njit(cache=True, nogil=True)
+def entropy_push(d_log_std, stats, ent_coef):
+    """How hard the entropy bonus pulls against the surrogate: |ent_coef dH| / |dL_pg|, on log_std or on the logits.
+
+    `d_log_std` is the finished gradient of a Gaussian's log_std, and empty for choices.
+    """
+    pg, ent = math.sqrt(stats[8]), math.sqrt(stats[9])
+    if d_log_std.size:
+        pg, ent = 0.0, ent_coef * math.sqrt(d_log_std.size)
+        for k in range(d_log_std.size):
+            pg += (d_log_std[k] + ent_coef) ** 2
+        pg = math.sqrt(pg)
+    if pg > 0.0:
+        return ent / pg
+    return 0.0 if ent == 0.0 else np.inf
+
+
 @njit(cache=True, nogil=True, inline="always")
 def _log_softmax(row, log_p, at, n):
     top, total = -np.inf, 0.0

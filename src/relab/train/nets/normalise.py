@@ -27,8 +27,13 @@ class Running:
         """(rows - mean) / std, clipped to +-clip; unchanged before the first update."""
         if self.count[0] == 0:
             return rows
-        scaled = (rows - self.mean.astype(np.float32)) / np.sqrt(self.var + 1e-8).astype(np.float32)
+        mean, std = self.as_float32()
+        scaled = (rows - mean) / std
         return np.clip(scaled, -clip, clip, out=scaled)
+
+    def as_float32(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation as they are applied."""
+        return self.mean.astype(np.float32), np.sqrt(self.var + 1e-8).astype(np.float32)
 
     def to_tree(self) -> dict[str, np.ndarray]:
         return {"mean": self.mean, "var": self.var, "count": self.count}

@@ -1,9 +1,15 @@
-"""How do gradients become steps? Adam on one flat vector (Kingma & Ba 2015), and gradient clipping by norm.
+"""How do gradients become steps on any device? Adam on one flat vector (Kingma & Ba 2015), gradients clipped by norm.
+
+On the CPU mlps.Adam does the same in one kernel call.
 
 Written here because constructing any torch.optim optimiser imports torch._dynamo, which takes a second.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,7 +24,9 @@ class Adam:
         self.updates, self.eps, self.betas = 0, eps, betas
 
     @torch.no_grad()
-    def step(self, theta: Tensor, grad: Tensor, lr: float) -> None:
+    def step(self, theta: Tensor, grad: Tensor, lr: float, max_norm: float = math.inf) -> float:
+        """One step, the gradient's norm cut to `max_norm`; the norm before."""
+        norm = clip_norm(grad, max_norm)
         self.updates += 1
         b1, b2 = self.betas
         self.m.lerp_(grad, 1 - b1)
@@ -26,6 +34,18 @@ class Adam:
         torch.sqrt(self.v, out=self.scratch)
         self.scratch.div_((1 - b2**self.updates) ** 0.5).add_(self.eps)
         theta.addcdiv_(self.m, self.scratch, value=-lr / (1 - b1**self.updates))
+        return norm
+
+    def norm(self, grad: Tensor) -> float:
+        return clip_norm(grad, math.inf)
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"m": self.m, "v": self.v, "updates": self.updates}
+
+    def load(self, tree: Mapping[str, Any]) -> None:
+        self.m.copy_(torch.from_numpy(tree["m"]))
+        self.v.copy_(torch.from_numpy(tree["v"]))
+        self.updates = int(tree["updates"])
 
 
 @torch.no_grad()
