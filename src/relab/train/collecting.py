@@ -18,6 +18,7 @@ from relab.train.nets.fastmlp import Layout, forward
 from relab.train.nets.heads import Box, sample_categorical, sample_gaussian, unit_to_box
 
 f32 = np.float32
+NO_MODE = np.int64(0)  # all rows sample; a plain 0 would be compiled apart, as every literal is
 ROOM = 1024  # ended episodes that are booked before Python takes them over, at least
 
 
@@ -44,6 +45,7 @@ class Scene(NamedTuple):
     done: Done
     reducer_C: np.ndarray
     limit: int
+    alone: bool
     reset_N: np.ndarray
     restart_NA: np.ndarray
     used_NA: np.ndarray
@@ -113,10 +115,10 @@ class Whole:
         return [(int(t), row[step == t].copy(), obs[step == t]) for t in np.unique(step)]
 
 
-@njit(nogil=True)
+@njit(nogil=True, inline="always")
 def collect(step, reset, observe, state, scene, actor, log_std, steps, fresh_B, rng_B, draws_BK, rows_BD, ends, first):
     """Steps from `first` on, until all are done or `ends` may be too small for one more; returns where it stopped."""
-    book, out, done, reducer_C, limit, reset_N, restart_NA, used_NA, obs_NAD = scene
+    book, out, done, reducer_C, limit, alone, reset_N, restart_NA, used_NA, obs_NAD = scene
     T, B = steps.reward_TB.shape
     N, A, D = obs_NAD.shape
     K = draws_BK.shape[1]
@@ -130,7 +132,7 @@ def collect(step, reset, observe, state, scene, actor, log_std, steps, fresh_B, 
         act(actor, log_std, obs_BD, rows_BD, rng_B, draws_BK, steps.action_TBK[t], steps.logp_TB[t])
         begin(out, unchecked, none)
         step(state, book.alive, draws_NAK, out)
-        ended, _, resets = account(out, book, done, reducer_C, limit, False, reset_N, restart_NA)
+        ended, _, resets = account(out, book, done, reducer_C, limit, alone, reset_N, restart_NA)
         observe(state, obs_NAD)
         for b in range(B):
             steps.reward_TB[t, b] = out.reward[b // A, b % A]
@@ -171,12 +173,12 @@ def act(actor, log_std, obs_BD, rows_BD, rng_B, draws_BK, action_BK, logp_B):
             rows_BD[b, d] = x
     outputs = forward(actor.theta, actor.net, rows_BD.reshape(-1), rows_BD.shape[0], actor.work)
     if log_std is None:
-        sample_categorical(outputs, actor.sizes, rng_B, 0, action_BK, logp_B)
+        sample_categorical(outputs, actor.sizes, rng_B, NO_MODE, action_BK, logp_B)
         for b in range(action_BK.shape[0]):
             for k in range(action_BK.shape[1]):
                 draws_BK[b, k] = action_BK[b, k]
     else:
-        sample_gaussian(outputs, log_std, rng_B, 0, action_BK, logp_B)
+        sample_gaussian(outputs, log_std, rng_B, NO_MODE, action_BK, logp_B)
         unit_to_box(action_BK, actor.box, actor.squash, draws_BK)
 
 

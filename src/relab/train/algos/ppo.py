@@ -9,6 +9,7 @@ evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,16 +17,18 @@ import numpy as np
 import torch
 
 from relab.base.streams import generator, get_state, set_state, world_seeds
+from relab.config import registry
 from relab.config.ppo import PPO
 from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import ppo_metrics
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
-from relab.train.algos.ppo_learner import FastLearner, Pace, SequenceLearner, Steps, TorchLearner
+from relab.train.algos.ppo_learner import FastLearner, Pace, SequenceLearner, Steps, TorchLearner, ppo_epochs
 from relab.train.collecting import Actor
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.envs.base import Worlds
-from relab.train.kernels import blas
+from relab.train.kernels import ahead, blas
+from relab.train.kernels.ahead import Ahead
 from relab.train.kernels.crew import Crew
 from relab.train.kernels.jit import compiled
 from relab.train.nets import fastmlp, losses, mlps, networks, optim, returns
@@ -36,6 +39,7 @@ from relab.train.nets.normalise import Running, discounted_sums
 from relab.train.rollout import BLOCK, Acted, Trajectory
 
 CLOCK = "agent_steps"
+LEARNER, COLLECTOR = "learner", "collector"  # parts that are compiled ahead
 
 
 class Agent:
@@ -52,7 +56,7 @@ class Agent:
         self.scale = Running(spec.obs_dim)
         self.memory_dim = self.net.memory_dim
         self.fast = device == "cpu" and cfg.rnn == "none" and blas.AVAILABLE
-        self.crew = Crew(threads)
+        self.crew, self.in_one_call = Crew(threads), True
         self.sizes, self.no_scale = np.array(self.head.sizes, np.int64), np.zeros(0, np.float32)
         if self.fast:
             self.layouts = {name: fastmlp.layout(self.net, name) for name in ("actor", "critic")}
@@ -81,7 +85,7 @@ class Agent:
 
     def compiled(self) -> tuple[Actor, np.ndarray | None] | None:
         """This policy as data for collecting, and a Gaussian's log deviation; None where it is not so simple."""
-        if not self.fast:
+        if not (self.fast and self.in_one_call):
             return None
         scaled = self.cfg.norm_obs and self.scale.count[0] > 0
         mean, std = self.scale.as_float32() if scaled else (self.no_scale, self.no_scale)
@@ -137,6 +141,7 @@ class State:
     total_steps: int
     lr: float
     counts: Counts = field(default_factory=Counts)
+    ahead: Ahead | None = None  # what still compiles, the first time on a machine
     recent: deque[float] = field(default_factory=recent_returns)
 
     def to_tree(self) -> dict[str, Any]:
@@ -191,10 +196,36 @@ def set_torch_threads(cfg: PPO, device: str, threads: int) -> None:
 def first_time() -> str:
     """What takes long the first time on a machine; empty from then on."""
     made = compiled(fastmlp.forward_blocks)
-    return "" if made else "compiling kernels for this machine: about 15 s, the first time only"
+    return "" if made else "compiling kernels for this machine, the first time only: some seconds"
 
 
 def init(setup: Setup) -> State:
+    state = build(setup)
+    state.ahead = compile_ahead(state)
+    return state
+
+
+def compile_ahead(s: State) -> Ahead | None:
+    """On a machine without kernels: a second process for those that learn, then for the one that collects."""
+    collector = getattr(s.worlds.env, "collect", None)
+    if not s.agent.fast or (compiled(ppo_epochs) and (not collector or compiled(registry.load(collector)))):
+        return None
+    like = "pendulum-v1" if s.agent.head.gaussian else "cartpole-v1"
+    return ahead.start("relab.train.algos.ppo:compile_parts", s.worlds.env.name if collector else like)
+
+
+def compile_parts(env_name: str) -> Iterator[str]:
+    """What a run needs after its first evaluation, by learning from a batch of nothing."""
+    env = registry.env_class(env_name)()
+    s = build(Setup(env, PPO(envs=2, steps=4, epochs=1, minibatches=1, hidden=(4,)), 0, 1))
+    s.traj.alive_TB[:] = True
+    update(s)
+    yield LEARNER
+    collect(s)
+    yield COLLECTOR
+
+
+def build(setup: Setup) -> State:
     env, cfg, seed = setup.env, setup.cfg, setup.seed
     agent = make_agent(cfg, env.spec, seed, setup.device, setup.threads)
     worlds = Worlds(env, cfg.envs)
@@ -231,11 +262,14 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
 
 def collect(s: State) -> None:
     """Act for one batch."""
+    s.agent.in_one_call = s.ahead is None or s.ahead.ready(COLLECTOR)
     rollout.collect(s.worlds, s.agent, s.traj, s.cursor)
 
 
 def update(s: State) -> dict[str, float]:
     """Judge the batch and learn from it. Returns the metrics of the iteration."""
+    if s.ahead is not None:
+        s.ahead.ready(LEARNER, wait=True)
     lr, ent_coef = scheduled(s)
     metrics = count(s)
     batch, found = appraise(s)

@@ -71,7 +71,9 @@ class FastLearner:
     def __init__(self, net: Net, head: Head, params: Params, chunk: int, crew: Crew):
         self.params, self.chunk, self.crew, threads = params, chunk, crew, crew.size
         self.nets = fastmlp.layout(net, "actor"), fastmlp.layout(net, "critic")
-        self.sizes = np.array(head.sizes, np.int64)  # empty for a Gaussian
+        self.sizes = np.array(head.sizes, np.int64)
+        # None for choices: then Numba compiles nothing of the Gaussian
+        self.log_std = params["log_std"].detach().numpy() if head.gaussian else None
         width = net.obs_dim + net.out_dim + 1
         self.work = [fastmlp.workspace(chunk, *self.nets) for _ in range(threads)]
         self.room = [np.zeros(chunk * width, np.float32) for _ in range(threads)]
@@ -88,8 +90,8 @@ class FastLearner:
         """All minibatch steps of an iteration: rows order_EN[e, cuts[k]:cuts[k + 1]] in turn."""
         steps, theta = Steps.allocate(len(order_EN) * (len(cuts) - 1)), self.params.flat.numpy()
         taken, count = ppo_epochs(
-            theta, self.params.grad.numpy(), adam.m, adam.v, adam.updates, *self.nets, self.sizes, self.obs, order_EN,
-            cuts, self.batch, c, pace, self.work[0], self.room[0], steps,
+            theta, self.params.grad.numpy(), adam.m, adam.v, adam.updates, *self.nets, self.sizes, self.log_std,
+            self.obs, order_EN, cuts, self.batch, c, pace, self.work[0], self.room[0], steps,
         )  # fmt: skip
         adam.updates += taken
         return steps.first(count)
@@ -104,7 +106,7 @@ class FastLearner:
         def work(worker: int) -> None:
             first = (worker, self.crew.size, self.chunk)
             ppo_blocks(
-                *first, theta, *self.nets, self.sizes, self.obs, rows, self.batch, c,
+                *first, theta, *self.nets, self.sizes, self.log_std, self.obs, rows, self.batch, c,
                 self.work[worker], self.room[worker], partial, sums, top,
             )  # fmt: skip
 
@@ -114,17 +116,19 @@ class FastLearner:
 
 
 @njit(cache=True, nogil=True)
-def ppo_blocks(first, stride, chunk, theta, actor, critic, sizes, obs, rows, batch, c, work, room, partial, sums, top):
+def ppo_blocks(
+    first, stride, chunk, theta, actor, critic, sizes, log_std, obs, rows, batch, c, work, room, partial, sums, top
+):
     """Gradients of every `stride`-th block of `chunk` rows, beginning with block `first`, into partial[block]."""
     for block in range(first, partial.shape[0], stride):
         mine = rows[block * chunk : (block + 1) * chunk]
         top[block] = block_gradient(
-            theta, actor, critic, sizes, obs, mine, batch, c, work, room, partial[block], sums[block]
+            theta, actor, critic, sizes, log_std, obs, mine, batch, c, work, room, partial[block], sums[block]
         )
 
 
 @njit(cache=True, nogil=True)
-def block_gradient(theta, actor, critic, sizes, obs, rows, batch, c, work, room, grad, sums):
+def block_gradient(theta, actor, critic, sizes, log_std, obs, rows, batch, c, work, room, grad, sums):
     """dL/dtheta of these rows into `grad`, their statistics onto `sums`; returns the greatest ratio."""
     D, K, n = actor.sizes[0], actor.sizes[actor.sizes.size - 1], rows.size
     x, d_out, d_v = room[: n * D], room[n * D : n * (D + K)], room[n * (D + K) : n * (D + K + 1)]
@@ -133,11 +137,10 @@ def block_gradient(theta, actor, critic, sizes, obs, rows, batch, c, work, room,
         for j in range(D):
             grid[i, j] = obs[rows[i], j]
     out, d_out_NK = fastmlp.forward(theta, actor, x, n, work), d_out.reshape(n, K)
-    if sizes.size == 0:
-        at = theta.size - K  # log_std is the last of the parameters
-        top = losses.ppo_gaussian_grad(out, theta[at:], rows, batch, c, d_out_NK, grad[at:], sums)
-    else:
+    if log_std is None:
         top = losses.ppo_categorical_grad(out, sizes, rows, batch, c, d_out_NK, sums)
+    else:  # log_std is the last of the parameters
+        top = losses.ppo_gaussian_grad(out, log_std, rows, batch, c, d_out_NK, grad[theta.size - K :], sums)
     fastmlp.backward(theta, actor, x, n, work, d_out_NK, grad)
     v, d_v_N1 = fastmlp.forward(theta, critic, x, n, work), d_v.reshape(n, 1)
     losses.ppo_value_grad(v, rows, batch, c, d_v_N1, sums)
@@ -147,7 +150,7 @@ def block_gradient(theta, actor, critic, sizes, obs, rows, batch, c, work, room,
 
 @njit(cache=True, nogil=True)
 def ppo_epochs(
-    theta, grad, m, v, updates, actor, critic, sizes, obs, order_EN, cuts, batch, c, pace, work, room, steps
+    theta, grad, m, v, updates, actor, critic, sizes, log_std, obs, order_EN, cuts, batch, c, pace, work, room, steps
 ):
     """Learn from all minibatches, into `steps`; (optimiser steps taken, minibatches looked at)."""
     K = 0 if sizes.size else actor.sizes[actor.sizes.size - 1]
@@ -158,7 +161,7 @@ def ppo_epochs(
             mine = Coefs(c.clip, c.clip_value, c.value_coef, c.ent_coef, 1.0 / max(rows.size, 1))
             steps.epoch[at] = epoch
             steps.ratio_max[at] = block_gradient(
-                theta, actor, critic, sizes, obs, rows, batch, mine, work, room, grad, steps.sums[at]
+                theta, actor, critic, sizes, log_std, obs, rows, batch, mine, work, room, grad, steps.sums[at]
             )
             steps.push[at] = losses.entropy_push(grad[theta.size - K :], steps.sums[at], c.ent_coef)
             steps.bias[at] = grad[bias] / c.value_coef if c.value_coef else 0.0

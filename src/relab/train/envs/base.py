@@ -236,8 +236,8 @@ class Worlds:
 
     def parts(self) -> tuple[Any, ...]:
         """What a step writes on, for collecting.Scene, which steps these worlds without Python."""
-        return (self.book, self._out, self._done, self._reducer_C, self._limit, self._reset_N, self._restart_NA,
-                self._used_NA, self.obs)  # fmt: skip
+        return (self.book, self._out, self._done, self._reducer_C, self._limit, self._alone, self._reset_N,
+                self._restart_NA, self._used_NA, self.obs)  # fmt: skip
 
     def episodes_of(self, done: Done, ended: int) -> Episodes:
         """The first `ended` episodes that `done` holds, copied."""

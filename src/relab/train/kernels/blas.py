@@ -19,6 +19,7 @@ from relab.train.kernels.jit import njit
 
 SYMBOL = "relab_sgemm"
 NO_TRANSPOSE, TRANSPOSE = 78, 84  # "N", "T"
+AS_IS, TURNED = np.bool_(False), np.bool_(True)  # not False and True: Numba compiles a call for each literal it gets
 
 
 def _find() -> int | None:

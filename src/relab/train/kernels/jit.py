@@ -40,8 +40,10 @@ def wide(rows: int) -> bool:
 
 def compiled(kernel: Any) -> bool:
     """Has this machine compiled the kernel before (is it in Numba's disk cache)?"""
-    where = kernel.stats.cache_path  # None where nothing can be kept
-    return where is not None and any(Path(where).glob(f"*.{kernel.py_func.__name__}-*.nbi"))
+    where, module = kernel.stats.cache_path, kernel.py_func.__module__.rpartition(".")[2]
+    if where is None:  # nothing can be kept
+        return False
+    return any(Path(where).glob(f"{module}.{kernel.py_func.__name__}-*.nbi"))
 
 
 def _skip_scipy() -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.train.kernels.blas import matmul
+from relab.train.kernels.blas import AS_IS, TURNED, matmul
 from relab.train.kernels.jit import njit
 from relab.train.nets.networks import Net, shapes
 
@@ -114,7 +114,7 @@ def forward(theta, net, x_flat, n, work):
         here = work[at : at + n * rows_out]
         weight = theta[net.weight[layer] : net.weight[layer] + rows_out * rows_in]
         bias = theta[net.bias[layer] : net.bias[layer] + rows_out]
-        matmul(below, False, weight, True, here, n, rows_out, rows_in)
+        matmul(below, AS_IS, weight, TURNED, here, n, rows_out, rows_in)
         grid = here.reshape(n, rows_out)
         if layer == last:
             add_rows(grid, bias)
@@ -151,12 +151,12 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
         rows_in, rows_out = net.sizes[layer], net.sizes[layer + 1]
         below = x_flat if layer == 0 else work[ends[layer - 1] : ends[layer - 1] + n * rows_in]
         at = net.weight[layer]
-        matmul(delta, True, below, False, grad[at : at + rows_out * rows_in], rows_out, rows_in, n)
+        matmul(delta, TURNED, below, AS_IS, grad[at : at + rows_out * rows_in], rows_out, rows_in, n)
         sum_rows(delta.reshape(n, rows_out), grad[net.bias[layer] : net.bias[layer] + rows_out])
         if layer > 0:
             start = ends[last + 1] + (layer % 2) * spare
             under = work[start : start + n * rows_in]
-            matmul(delta, False, theta[at : at + rows_out * rows_in], False, under, n, rows_in, rows_out)
+            matmul(delta, AS_IS, theta[at : at + rows_out * rows_in], AS_IS, under, n, rows_in, rows_out)
             if net.relu:
                 relu_back_rows(under.reshape(n, rows_in), below.reshape(n, rows_in))
             else:

@@ -1,0 +1,58 @@
+"""How do two cores compile, when this machine has no kernels yet? A second process compiles what is needed later.
+
+Numba compiles one kernel at a time in a process, and keeps each on disk. While the run compiles what acts, the second
+process compiles what learns; the run waits for that part and finds it on disk. What only makes a run faster is never
+waited for. A process that fails or is killed leaves the run to compile by itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+
+from relab.base.processes import PYTHON
+from relab.config import registry
+from relab.record.provenance import usable_cores
+
+
+class Ahead:
+    """`target`, a generator function as "module:name", compiles part after part and yields the name of each."""
+
+    def __init__(self, target: str, *words: str):
+        command = [*PYTHON, "-m", "relab.train.kernels.ahead", target, *words]
+        quiet = {"stdin": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, **quiet)  # type: ignore[call-overload]
+        self.parts: set[str] = set()
+        self.over = False
+
+    def ready(self, part: str, wait: bool = False) -> bool:
+        """Is the part on disk, or will nobody put it there any more?"""
+        out = self.process.stdout
+        while part not in self.parts and not self.over and (wait or select.select([out], [], [], 0)[0]):
+            line = out.readline()
+            self.over = not line
+            self.parts.add(line.decode().strip())
+        return self.over or part in self.parts
+
+
+def start(target: str, *words: str) -> Ahead | None:
+    """None where there is no second core, or no second process to be had."""
+    try:
+        return Ahead(target, *words) if usable_cores() > 1 else None
+    except OSError:
+        return None
+
+
+def main(target: str, *words: str) -> None:
+    os.nice(5)  # the run goes first
+    for part in registry.load(target)(*words):
+        try:
+            print(part, flush=True)
+        except BrokenPipeError:  # the run is over; what is compiled serves the next one
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
