@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import kernels
 from relab.train.envs import cartpole, pendulum
+from relab.train.envs.base import Worlds
 from relab.train.envs.check_moving import threads
 from relab.train.kernels import jit
 
@@ -68,28 +70,26 @@ def test_parallel_kernels_are_for_large_batches_and_several_threads():
     assert not jit.wide(10**9)
 
 
-def cartpole_args(n: int) -> tuple:
-    draw = np.random.default_rng(0)
-    flags = np.zeros((n, 1)), np.zeros((n, 1), bool), np.zeros((n, 1), np.int64)
-    return (draw.uniform(-0.3, 0.3, (n, 4)), draw.integers(0, 2, (n, 1)), *flags)
-
-
-def pendulum_args(n: int) -> tuple:
-    draw = np.random.default_rng(0)
-    return draw.uniform(-4, 4, (n, 2)), np.zeros(n), draw.uniform(-3, 3, (n, 1, 1)), np.zeros((n, 1))
+def args(env: Any, n: int) -> tuple:
+    """A state, who is alive, actions and the outcome to write on."""
+    draw, worlds = np.random.default_rng(0), Worlds(env, n)
+    worlds.state.body[:] = draw.uniform(-0.3, 0.3, worlds.state.body.shape)
+    action = draw.integers(0, 2, (n, 1, 1)) if env.spec.action.n else draw.uniform(-3, 3, (n, 1, 1))
+    return worlds.state, worlds.alive, action, worlds.parts()[1]
 
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize(
-    ("module", "args"), [(cartpole, cartpole_args), (pendulum, pendulum_args)], ids=["cartpole", "pendulum"]
+    ("module", "env"), [(cartpole, cartpole.CartPole()), (pendulum, pendulum.Pendulum())], ids=["cartpole", "pendulum"]
 )
-def test_parallel_twins_give_the_same_bytes(module, args, count):
-    serial, wide = args(1001), args(1001)
+def test_parallel_twins_give_the_same_bytes(module, env, count):
+    serial, wide = args(env, 1001), args(env, 1001)
     module.step_rows(*serial)
     with threads(min(count, jit.max_threads())):
         module.step_rows_wide(*wide)
-    assert [a.tobytes() for a in serial] == [a.tobytes() for a in wide]
-    assert serial[0].tobytes() != args(1001)[0].tobytes()  # it did move
+    for one, other in zip((*serial[0], *serial[3]), (*wide[0], *wide[3])):
+        assert one.tobytes() == other.tobytes()
+    assert serial[0].body.tobytes() != args(env, 1001)[0].body.tobytes()  # it did move
 
 
 @pytest.mark.parametrize(("edited", "stale"), [("deep", ["step"]), ("step", ["step"]), ("other", [])])

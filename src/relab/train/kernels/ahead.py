@@ -7,6 +7,7 @@ waited for. A process that fails or is killed leaves the run to compile by itsel
 
 from __future__ import annotations
 
+import functools
 import os
 import select
 import subprocess
@@ -37,8 +38,9 @@ class Ahead:
         return self.over or part in self.parts
 
 
+@functools.cache
 def start(target: str, *words: str) -> Ahead | None:
-    """None where there is no second core, or no second process to be had."""
+    """Once in a process; None where there is no second core, or no second process to be had."""
     try:
         return Ahead(target, *words) if usable_cores() > 1 else None
     except OSError:
