@@ -37,9 +37,6 @@ from relab.schedules.schedule import Claim, Schedule
 from relab.schedules.stage import Plan
 
 PASSED = ("advance", "advanced", "progress", "success_progress", "success", "pass", "passed", "open", "opened")
-CHECKS = 3  # fewer checks of a gate say nothing about it
-FEW = 5  # evaluations below which constancy means little
-FALLING = -1.0  # standard errors: a count that seems to fall may not have come to its floor yet
 SHARES = ("count", "share", "below")
 
 
@@ -105,7 +102,9 @@ def redundant_threshold(view: View) -> Finding | None:
 
 
 @rule("bar-under-floor", about="operation", algos=(), explains=("gate-never-advances",))
-def bar_under_floor(view: View) -> Finding | None:
+def bar_under_floor(
+    view: View, *, evaluations: int = 5, constant_p: float = 0.05, fall_errors: float = 1.0
+) -> Finding | None:
     """
     What: a success bar lies below what is expected whatever the policy does: a floor given with the bar, or a count
         that stays the same over training (five or more evaluations, chi-square p > 0.05, no trend downwards by more
@@ -121,11 +120,14 @@ def bar_under_floor(view: View) -> Finding | None:
     if given:
         return Finding(f"{given[0].owner}: {joined(given)}", given[0].numbers["expected"], None, bars(given),
                        severity="warning", confidence="high")  # fmt: skip
-    found = [each for gate in schedule.gates for each in _floors(view, schedule, gate)]
+    limits = (evaluations, constant_p, fall_errors)
+    found = [each for gate in schedule.gates for each in _floors(view, schedule, gate, *limits)]
     return min(found, key=lambda each: each[0], default=(0.0, None))[1]
 
 
-def _floors(view: View, schedule: Schedule, gate: Gate) -> Iterator[tuple[float, Finding]]:
+def _floors(
+    view: View, schedule: Schedule, gate: Gate, evaluations: int, constant_p: float, fall_errors: float
+) -> Iterator[tuple[float, Finding]]:
     """(chance of luck, finding) of each bar under an estimated floor."""
     steps, n = [step for step, _ in checks_of(view, gate)], trials_of(view, schedule)
     bars = [c for c in gate.success if kind(c) in SHARES and c.asks_low and c.window == 1]
@@ -134,21 +136,37 @@ def _floors(view: View, schedule: Schedule, gate: Gate) -> Iterator[tuple[float,
         trials = condition.n or n
         if trials is None:
             raise Missing(f"the number of trials behind {condition.metric}")
-        if len(curve) >= FEW and (found := _floor(view, gate, condition, curve, trials)):
-            yield found
+        same = _constant(condition, curve, trials) if len(curve) >= evaluations else None
+        # a count that seems to fall may not have come to its floor yet
+        if same is None or same.p <= constant_p or same.trend < -fall_errors:
+            continue
+        moving = _moving(view, curve, trials)
+        if moving is not None:
+            yield _floor(view, gate, condition, curve, trials, same, moving)
 
 
-def _floor(view: View, gate: Gate, condition: Condition, curve: Curve, n: int) -> tuple[float, Finding] | None:
-    scale = 1 if kind(condition) == "count" else n
+def _constant(
+    condition: Condition, curve: Curve, n: int, least: float = 5, rare: float = 0.05
+) -> chance.Constancy | None:
+    """How constant a count above its bar is; None where it is too small, or its bar can be met."""
+    scale = _scale(condition, n)
     counts = (curve.values * scale).tolist()
-    if not 5 <= np.mean(counts) < n or condition.threshold * scale >= np.mean(counts):
+    if not least <= np.mean(counts) < n or condition.threshold * scale >= np.mean(counts):
         return None
-    same = chance.constancy(counts, [n] * len(counts), rare=np.mean(counts) < 0.05 * n)
-    moved = _moving(view, curve, n)
-    if same.p <= 0.05 or same.trend < FALLING or moved is None:
-        return None
-    told = floor_lint(gate, condition, same.expected, n, condition.threshold * scale, exact=False)
-    sure = "high" if told.numbers["in_a_row"] < 0.05 and same.p > 0.2 else "medium"  # close to 0.05 is no constancy
+    return chance.constancy(counts, [n] * len(counts), rare=np.mean(counts) < rare * n)
+
+
+def _scale(condition: Condition, n: int) -> int:
+    """What makes a count of a value."""
+    return 1 if kind(condition) == "count" else n
+
+
+def _floor(
+    view: View, gate: Gate, condition: Condition, curve: Curve, n: int, same: chance.Constancy,
+    moved: tuple[Curve, float], luck: float = 0.05, surely_p: float = 0.2,
+) -> tuple[float, Finding]:  # fmt: skip
+    told = floor_lint(gate, condition, same.expected, n, condition.threshold * _scale(condition, n), exact=False)
+    sure = "high" if told.numbers["in_a_row"] < luck and same.p > surely_p else "medium"
     test = f"constant, chi2 = {same.chi2:.2f}, df {same.df}, p = {same.p:.2f}; trend {same.trend:+.1f} standard errors"
     other = Evidence(moved[0].name, moved[0].steps.tolist(), moved[0].values.tolist(),
                      f"changes meanwhile: p = {moved[1]:.1g}")  # fmt: skip
@@ -157,7 +175,7 @@ def _floor(view: View, gate: Gate, condition: Condition, curve: Curve, n: int) -
                                          [shown, other], confidence=sure, axis=axis_of(view, curve.name))  # fmt: skip
 
 
-def _moving(view: View, like: Curve, n: int) -> tuple[Curve, float] | None:
+def _moving(view: View, like: Curve, n: int, surely: float = 0.01) -> tuple[Curve, float] | None:
     """A share of the same trials that changes clearly, Bonferroni over those there are: the policy did change."""
     found = []
     for name, column in view.history.columns.items():
@@ -167,14 +185,14 @@ def _moving(view: View, like: Curve, n: int) -> tuple[Curve, float] | None:
         if same_rows and 0 < curve.values.mean() < 1 and chance.common_trials(curve.values.tolist()) == n:
             found.append((curve, chance.constancy((curve.values * n).tolist(), [n] * len(curve)).p))
     best = min(found, key=lambda each: each[1], default=None)
-    return best if best and best[1] * len(found) < 0.01 else None
+    return best if best and best[1] * len(found) < surely else None
 
 
 # ---- Rules about what the gate did
 
 
 @rule("gate-never-advances", about="operation", algos=(), severity="warning")
-def gate_never_advances(view: View) -> Finding | None:
+def gate_never_advances(view: View, *, least: int = 3) -> Finding | None:
     """
     What: none of three or more checks of a gate passed.
     Why: what the gate guards never came on; the run trained something other than was planned.
@@ -189,7 +207,7 @@ def gate_never_advances(view: View) -> Finding | None:
         checks = checks or [(d.at, d.outcome) for d in decisions]
         if gate is not None and not checks:
             raise Missing(f"checks of {gate.name}: events of kind gate, or {', '.join(gate.metrics)}")
-        if len(checks) >= CHECKS and not any(outcome in PASSED for _, outcome in checks):
+        if len(checks) >= least and not any(outcome in PASSED for _, outcome in checks):
             return _shut(view, schedule, gate, checks, decisions)
     return None
 
@@ -342,7 +360,7 @@ def _reached(view: View, plan: Plan) -> tuple[int, Evidence] | None:
 
 
 @rule("implied-sample-size", about="evidence", algos=(), severity="warning")
-def implied_sample_size(view: View) -> Finding | None:
+def implied_sample_size(view: View, *, least: int = 3, by_chance: float = 0.01, warns: float = 0.001) -> Finding | None:
     """
     What: the rates of the gate's evaluations are fractions of another number of trials than the command says.
     Why: intervals, bars on counts and comparisons were made for a sample that was not drawn.
@@ -359,10 +377,10 @@ def implied_sample_size(view: View) -> Finding | None:
     if not curves:
         raise Missing("rates of the gate's evaluations")
     n = chance.common_trials(values)
-    if n is None or len(values) < 3 or all(chance.fits(v, claim.episodes) for v in values):
+    if n is None or len(values) < least or all(chance.fits(v, claim.episodes) for v in values):
         return None
     luck = 0.0 if claim.n % n else (claim.n // n) ** -float(len(values))  # multiples of a coarser fraction by chance
-    if luck > 0.01:
+    if luck > by_chance:
         return None
     counts = [
         Evidence(c.name, c.steps.tolist(), (c.values * n).round().tolist(), f"times {n:,}: whole numbers")
@@ -370,7 +388,7 @@ def implied_sample_size(view: View) -> Finding | None:
     ]
     return Finding(f"rates are k/{n}, not k/{claim.n}: {_read_as(n, claim, schedule)}", float(n),
                    int(curves[0].steps[0]), counts, axis=axis_of(view, curves[0].name),
-                   severity="warning" if luck < 0.001 else "info",
+                   severity="warning" if luck < warns else "info",
                    confidence="medium" if _said_by(n, claim, schedule) else "high")  # fmt: skip
 
 

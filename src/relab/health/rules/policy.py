@@ -226,7 +226,7 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
     other = view.reference
     shared = other is not None and _still_at_end(other)
     found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
-                    kl.onset(kl.values < STILL_KL), [kl.evidence("< 1e-4")], confidence="low",
+                    kl.onset(kl.values < STILL_KL), [kl.evidence(f"< {STILL_KL:g}")], confidence="low",
                     about="return")  # fmt: skip
     found.status = "also-in-reference" if shared else "fired"
     return found
@@ -341,7 +341,9 @@ def no_policy_signal(
     fallback=(SMALLER_BONUS,),
     names=("entropy-bonus-times-12",),
 )
-def std_exceeds_action_range(view: View, *, half_ranges: float = 2.0, growth: float = 1.2) -> Finding | None:
+def std_exceeds_action_range(
+    view: View, *, half_ranges: float = 2.0, growth: float = 1.2, surely: float = 10
+) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
         only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)).
@@ -363,7 +365,7 @@ def std_exceeds_action_range(view: View, *, half_ranges: float = 2.0, growth: fl
         std.onset(std.values > half_ranges),
         [std.evidence(f"last > {half_ranges:g}")],
         suggest,
-        "high" if std.last > 10 else "medium",
+        "high" if std.last > surely else "medium",
     )
 
 
@@ -416,7 +418,9 @@ def entropy_runaway(
     fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
     names=("reward-times-1000", "gradient-clip-1e-6"),
 )
-def gradient_always_clipped(view: View, *, clipped: float = 0.9, times_limit: float = 30) -> Finding | None:
+def gradient_always_clipped(
+    view: View, *, clipped: float = 0.9, times_limit: float = 30, likely: float = 300, surely: float = 1e4
+) -> Finding | None:
     """
     What: in the second half nearly every step is clipped, and the gradient is over 30 times `max_grad_norm`.
     Why: the clip, not the loss, decides about the step; the loss is out of scale or the limit a slip.
@@ -434,7 +438,7 @@ def gradient_always_clipped(view: View, *, clipped: float = 0.9, times_limit: fl
     return Finding(f"every step is clipped: gradient norm {norm.median(0.5):.3g}, limit {limit:g}", ratio,
                    share.onset(share.values > clipped),
                    [share.evidence(f"> {clipped:g}"), norm.evidence(f"/ {limit:g} > {times_limit:g}")],
-                   confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
+                   confidence="low" if ratio < likely else ("medium" if ratio < surely else "high"))  # fmt: skip
 
 
 @rule(

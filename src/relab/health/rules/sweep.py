@@ -39,7 +39,7 @@ def slices(groups: list[ViewGroup]) -> Iterator[tuple[str, list[Arm]]]:
 
 
 @rule("inert-axis", about="evidence", algos=(), scope="folder")
-def inert_axis(groups: list[ViewGroup]) -> Finding | None:
+def inert_axis(groups: list[ViewGroup], *, values: int = 3, known_to: float = 0.05, metrics: int = 3) -> Finding | None:
     """
     What: a setting was given three or more values, all else equal, and the outcome does not follow it: the arms' range
         is under 1 %, or under two standard errors where these are small; without a return, most metrics are so.
@@ -51,26 +51,26 @@ def inert_axis(groups: list[ViewGroup]) -> Finding | None:
     asked = False
     for key, arms in slices(groups):
         ended = [Arm(arm.value, views) for arm in arms if (views := [v for v in arm.views if whole(v)])]
-        if len(ended) < 3:
+        if len(ended) < values:
             continue
         asked = True
         scored = all(v.standing() is not None for arm in ended for v in arm.views)
-        found = _by_return(key, ended) if scored else _by_metrics(key, ended)
+        found = _by_return(key, ended, known_to) if scored else _by_metrics(key, ended, metrics)
         if found:
             return found
     if not asked:
-        raise Missing("three whole runs that differ in one setting")
+        raise Missing(f"{values} whole runs that differ in one setting")
     return None
 
 
-def _by_return(key: str, arms: list[Arm]) -> Finding | None:
+def _by_return(key: str, arms: list[Arm], known_to: float) -> Finding | None:
     levels, errors = zip(*(_level([v.standing().mean for v in arm.views], arm.views) for arm in arms))  # type: ignore[union-attr]
     views = [v for arm in arms for v in arm.views]
     error = max(errors)
     if max(levels) == min(levels) or all(v.at_ceiling(v.standing().mean) for v in views):  # type: ignore[union-attr]
         return None  # a return at its maximum, which says nothing about the setting
     floor = min((v.random()[0] for v in views if v.spec.get("random")), default=0.0)
-    small = axes.hardly_moves(levels, error, known=error < 0.05 * abs(max(levels) - floor))
+    small = axes.hardly_moves(levels, error, known=error < known_to * abs(max(levels) - floor))
     return _told(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
 
 
@@ -82,7 +82,7 @@ def _level(values: list[float], views: list[View]) -> tuple[float, float]:
     return values[0], 0.0 if last is None or math.isnan(last.se) else last.se
 
 
-def _by_metrics(key: str, arms: list[Arm]) -> Finding | None:
+def _by_metrics(key: str, arms: list[Arm], metrics: int) -> Finding | None:
     flat: dict[str, list[float]] = {}
     moves = 0
     for name in _shared(arms):
@@ -93,7 +93,7 @@ def _by_metrics(key: str, arms: list[Arm]) -> Finding | None:
             flat[name] = levels
         else:
             moves += 1
-    if len(flat) < 3 or len(flat) < moves:
+    if len(flat) < metrics or len(flat) < moves:
         return None
     name = next((n for n in sorted(flat, key=lambda n: (_rank(n), _spread(flat[n])))), "")
     found = _told(key, arms, name, flat[name], f"as are {len(flat) - 1} more of {len(flat) + moves} metrics")
@@ -143,7 +143,7 @@ def _short(value: Any) -> str:
     scope="folder",
     names=("arms-begin-apart", "draws-coupled"),
 )
-def coupled_random_streams(groups: list[ViewGroup]) -> Finding | None:
+def coupled_random_streams(groups: list[ViewGroup], *, same: float = 1e-4, odd: float = 1e-3) -> Finding | None:
     """
     What: arms of one seed that differ in one setting begin with different parameters: their hashes differ (meta.init;
         for an offset or noise, those of more than the part it is added to), or at step 0 some arms agree in a norm of
@@ -164,7 +164,7 @@ def coupled_random_streams(groups: list[ViewGroup]) -> Finding | None:
             return apart
         for seed, starts in _starts(arms).items():
             asked = asked or len(starts) > 1
-            found = _odd(key, seed, starts)
+            found = _odd(key, seed, starts, same, odd)
             if found:
                 return found
     if not asked:
@@ -224,13 +224,15 @@ def _sizes_at_zero(view: View) -> Iterator[tuple[str, float]]:
             yield name, float(values[0])
 
 
-def _odd(key: str, seed: str, starts: list[tuple[Any, str, float]]) -> Finding | None:
+def _odd(
+    key: str, seed: str, starts: list[tuple[Any, str, float]], within: float, beyond: float, arms: int = 2
+) -> Finding | None:
     for name in dict.fromkeys(name for _, name, _ in starts):
         mine = [(value, x) for value, n, x in starts if n == name]
         usual = float(np.median([x for _, x in mine]))
-        same = [v for v, x in mine if abs(x - usual) <= 1e-4 * abs(usual)]
-        odd = [(v, x) for v, x in mine if abs(x - usual) > 1e-3 * abs(usual)]
-        if len(same) >= 2 and odd:
+        same = [v for v, x in mine if abs(x - usual) <= within * abs(usual)]
+        odd = [(v, x) for v, x in mine if abs(x - usual) > beyond * abs(usual)]
+        if len(same) >= arms and odd:
             return Finding(f"seed {seed}: {name} begins at {odd[0][1]:.5g} with {plain_key(key)} = {odd[0][0]}, at"
                            f" {usual:.5g} in {len(same)} other arms", abs(odd[0][1] / usual - 1), 0,
                            [Evidence(name, [0] * len(mine), [x for _, x in mine], f"per {plain_key(key)}")],
@@ -268,13 +270,13 @@ def confounded_arms(groups: list[ViewGroup]) -> Finding | None:
     return None
 
 
-def _derived(found: Seen, a: str, b: str) -> bool:
+def _derived(found: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
     """One is computed from the other: equal, or of a constant ratio or product."""
     pairs = [(p[a], p[b]) for p in found.points if a in p and b in p]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for pair in pairs for x in pair):
         return False
     ratios, products = [x / y if y else math.nan for x, y in pairs], [x * y for x, y in pairs]
-    return any(max(each) - min(each) <= 1e-6 * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
+    return any(max(each) - min(each) <= rounding * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
 
 
 def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
@@ -282,7 +284,7 @@ def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
 
 
 @rule("incomplete-cells", about="evidence", algos=(), scope="folder")
-def incomplete_cells(groups: list[ViewGroup]) -> Finding | None:
+def incomplete_cells(groups: list[ViewGroup], *, configs: int = 3, of_grid: float = 0.5) -> Finding | None:
     """
     What: cells of a sweep have no run that came to its end: of the plan that lies beside the runs, else of the grid
         that more than half of all combinations of the settings seen here form; or seeds that others have are missing.
@@ -293,12 +295,12 @@ def incomplete_cells(groups: list[ViewGroup]) -> Finding | None:
     """
     views = [v for group in groups for v in group.views]
     planned = filled(groups)
-    grids = [] if planned else [g for g in seen(groups) if len(g.groups) >= 3]
+    grids = [] if planned else [g for g in seen(groups) if len(g.groups) >= configs]
     if not planned and not grids:
-        raise Missing("a sweep's plan, or three configs of one task that differ in a few settings")
+        raise Missing(f"a sweep's plan, or {configs} configs of one task that differ in a few settings")
     if any(v.state == "running" for v in views):
         raise Missing("a sweep that has come to its end (runs are still going)")
-    found = [_of_plan(each) for each in planned] + [_of_grid(each) for each in grids]
+    found = [_of_plan(each) for each in planned] + [_of_grid(each, of_grid) for each in grids]
     return next((each for each in found if each is not None), None)
 
 
@@ -314,22 +316,22 @@ def _of_plan(found: Filled) -> Finding | None:
                    f"whole and planned, by {found.plan.source.name}")], confidence="high")  # fmt: skip
 
 
-def _of_grid(found: Seen) -> Finding | None:
+def _of_grid(found: Seen, share: float) -> Finding | None:
     gone = axes.missing(found.axes, found.points)
     size = len(found.points) + len(gone)
-    grid = len(found.axes) >= 2 and gone and len(found.points) * 2 > size and not axes.one_at_a_time(found.cells)
+    grid = len(found.axes) >= 2 and gone and len(found.points) > share * size and not axes.one_at_a_time(found.cells)
     if grid:
         told = _told_point(gone[0], tuple(found.axes))
         keys = ", ".join(map(plain_key, found.axes))
         shown = Evidence("cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values")
         said = f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}"
         return Finding(said, len(gone) / size, None, [shown])
-    return _of_seeds(found)
+    return _of_seeds(found, share)
 
 
-def _of_seeds(found: Seen) -> Finding | None:
+def _of_seeds(found: Seen, share: float) -> Finding | None:
     missing = seeds_missing(found)
-    if missing and len(missing) * 2 < len(found.points):
+    if missing and len(missing) < share * len(found.points):
         at, seeds = next(iter(missing.items()))
         told = f"{_told_point(found.points[at], tuple(found.axes))}: seed {', '.join(seeds[:5])}"
         shown = Evidence("seeds", [], [float(len(s)) for s in missing.values()], "missing per config")
@@ -339,7 +341,7 @@ def _of_seeds(found: Seen) -> Finding | None:
 
 
 @rule("sweep-cost", about="operation", algos=(), scope="folder")
-def sweep_cost(groups: list[ViewGroup], least: float = 86_400.0) -> Finding | None:
+def sweep_cost(groups: list[ViewGroup], *, least_s: float = 86_400.0) -> Finding | None:
     """
     What: the cells that a sweep's plan still asks for will take more than a day, at the time a cell has taken so far.
     Why: a grid grows with the product of its axes; most of it is often planned without having been added up.
@@ -355,7 +357,7 @@ def sweep_cost(groups: list[ViewGroup], least: float = 86_400.0) -> Finding | No
         raise Missing("the time that finished cells took")
     for each, seconds in timed:
         left = each.plan.cells - len(each.whole)
-        if left * seconds > least:
+        if left * seconds > least_s:
             whole_cost = duration(each.plan.cells * seconds)
             said = f"{left:,} of {each.plan.cells:,} planned cells are left at {duration(seconds)} each:"
             shown = Evidence("seconds per cell", [], [seconds], f"of {len(each.whole)} whole runs")
