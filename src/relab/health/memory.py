@@ -45,8 +45,9 @@ def looks() -> Path:
 
 def snapshot(report: Report, now: str) -> dict[str, Any]:
     """What will be remembered of a look."""
-    found = {f"{_owner(f)}\n{f.slug}": f.severity for f in report.main}
-    return {"schema": SCHEMA, "at": now, "findings": found, "runs": {r.view.name: r.view.state for r in report.runs}}
+    states = {r.view.name: r.view.state for r in report.runs}
+    severities = {f"{_owner(f)}\n{f.slug}": f.severity for f in report.main}
+    return {"schema": SCHEMA, "at": now, "findings": severities, "runs": states}
 
 
 def news(report: Report, before: dict[str, Any] | None) -> News:
@@ -65,8 +66,8 @@ def news(report: Report, before: dict[str, Any] | None) -> News:
     )
 
 
-def _owner(found: Finding) -> str:
-    return found.run or f"group {found.group}"
+def _owner(finding: Finding) -> str:
+    return finding.run or f"group {finding.group}"
 
 
 def _rank(severity: str | None) -> int:
@@ -76,11 +77,11 @@ def _rank(severity: str | None) -> int:
 def recall(path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """The last look at this folder; None where there was none, or nothing readable is left of it."""
     try:
-        found = read_json(looks(), _file(path))
+        look = read_json(looks(), _file(path))
     except (RecordError, OSError):
         return None
-    fits = found.get("schema") == SCHEMA and all(isinstance(found.get(k), dict) for k in ("findings", "runs"))
-    return found if fits else None
+    fits = look.get("schema") == SCHEMA and all(isinstance(look.get(k), dict) for k in ("findings", "runs"))
+    return look if fits else None
 
 
 def remember(path: str | os.PathLike[str], look: dict[str, Any]) -> None:

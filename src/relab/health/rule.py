@@ -104,8 +104,8 @@ class Rule:
     @property
     def thresholds(self) -> dict[str, Any]:
         """The numbers that decide: what the check takes besides the run, with its default."""
-        given = inspect.signature(self.check).parameters.values()
-        return {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
+        parameters = inspect.signature(self.check).parameters.values()
+        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
 
     @property
     def limits(self) -> str:

@@ -80,7 +80,7 @@ def rate_out_of_range(view: View, *, rounding: float = 1e-6) -> Finding | None:
     Refuted by: the metric's own definition allowing such values.
     Try: recompute it from per-episode data, divided by the number of agents and steps it was summed over.
     """
-    found = None
+    worst = None
     for name, (steps, values) in view.history.columns.items():
         if name in OWN_RULE or not glossary.known(name):
             continue
@@ -88,13 +88,13 @@ def rate_out_of_range(view: View, *, rounding: float = 1e-6) -> Finding | None:
         slack = rounding * max(1.0, *(abs(x) for x in (legal.low, legal.high) if np.isfinite(x)), 1.0)
         bad = np.flatnonzero((values < legal.low - slack) | (values > legal.high + slack))
         bad = bad[np.isfinite(values[bad])]
-        if len(bad) and (found is None or len(bad) > found[1]):
-            found = (name, len(bad), steps[bad], values[bad], legal)
+        if len(bad) and (worst is None or len(bad) > worst[1]):
+            worst = (name, len(bad), steps[bad], values[bad], legal)
     if not view.history.columns:
         raise Missing("any metric")
-    if found is None:
+    if worst is None:
         return None
-    name, _, steps, values, legal = found
+    name, _, steps, values, legal = worst
     extreme = float(values[np.argmax(np.abs(values))])
     shown = Evidence(name, [int(s) for s in steps[:8]], [float(v) for v in values[:8]],
                      f"legal: {legal.low:g} to {legal.high:g}")  # fmt: skip

@@ -53,10 +53,10 @@ def unmentioned_config_change(view: View) -> Finding | None:
                if not quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
     if not changes:
         return None
-    told = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:SHOWN])
+    names = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:SHOWN])
     more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
     suggest = [{"key": c.key, "from": _plain(c.b), "to": _plain(c.a)} for c in changes[:SHOWN]]
-    return Finding(f"changed since {parent.name}, not mentioned: {told}{more}", float(len(changes)), 0,
+    return Finding(f"changed since {parent.name}, not mentioned: {names}{more}", float(len(changes)), 0,
                    [Evidence(c.key, [0], [], f"{c.a} -> {c.b}") for c in changes[:8]], suggest, "high")  # fmt: skip
 
 
@@ -117,18 +117,18 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     Refuted by: the best checkpoint scoring the same on fresh episodes (`relab eval --checkpoint best`).
     Try: quote the mean of the last evaluations, or re-evaluate the best checkpoint on fresh seeds.
     """
-    found = view.evals(at_least=5)
-    k = max(2, len(found) // 10)
-    final = float(np.mean([e.mean for e in found[-k:]]))
-    best = max(found[1:], key=lambda e: e.mean)  # not the untrained start
-    spread = max(math.sqrt(e.n) * e.se for e in found[-k:] if not math.isnan(e.se))
-    error = spread / math.sqrt(found[-1].n) * math.sqrt(1 + 1 / k)
-    luck = math.sqrt(2 * math.log(len(found))) + beyond_luck
+    course = view.evals(at_least=5)
+    k = max(2, len(course) // 10)
+    final = float(np.mean([e.mean for e in course[-k:]]))
+    best = max(course[1:], key=lambda e: e.mean)  # not the untrained start
+    spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
+    error = spread / math.sqrt(course[-1].n) * math.sqrt(1 + 1 / k)
+    luck = math.sqrt(2 * math.log(len(course))) + beyond_luck
     floor = view.random()[0]
     if best.mean - final <= luck * error or best.mean - final <= of_gain * abs(best.mean - floor):
         return None
     return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({final:.4g})",
-                   best.mean - final, None, [shown(found, view.by)])  # fmt: skip
+                   best.mean - final, None, [shown(course, view.by)])  # fmt: skip
 
 
 @rule(
@@ -159,9 +159,9 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
     why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
     step = best.get("step")
     where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
-    told = "" if n is None else f"{n} episodes"
+    formula = "" if n is None else f"{n} episodes"
     return Finding(f"{where} was chosen on {why}", float(n or 0), None,
-                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], told)],
+                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], formula)],
                    confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
 
 

@@ -45,17 +45,17 @@ def linted(view: View, schedule: Schedule, slug: str) -> list[Lint]:
     return [each for each in lint(schedule, n) if each.slug == slug]
 
 
-def joined(found: list[Lint]) -> str:
-    return "; ".join(each.message for each in found)
+def joined(lints: list[Lint]) -> str:
+    return "; ".join(each.message for each in lints)
 
 
-def bars(found: list[Lint]) -> list[Evidence]:
+def bars(lints: list[Lint]) -> list[Evidence]:
     """Each finding's bars, with where they were read and what limits it."""
     rows = []
-    for each in found:
+    for each in lints:
         origin = ", ".join(dict.fromkeys(c.source for c in each.conditions if c.source))
-        told = "; ".join(part for part in (f"from {origin}" if origin else "", each.note) if part)
-        rows.append(Evidence(each.conditions[0].metric, [], [c.threshold for c in each.conditions], told))
+        formula = "; ".join(part for part in (f"from {origin}" if origin else "", each.note) if part)
+        rows.append(Evidence(each.conditions[0].metric, [], [c.threshold for c in each.conditions], formula))
     return rows
 
 
@@ -73,13 +73,13 @@ def gate_contradiction(view: View) -> Finding | None:
     Try: raise the success bar to the failure bar, or drop the one that another metric already decides.
     """
     schedule = schedule_of(view)
-    found = sorted(linted(view, schedule, "gate-contradiction"), key=lambda each: not each.blocks)
-    if not found:
+    lints = sorted(linted(view, schedule, "gate-contradiction"), key=lambda each: not each.blocks)
+    if not lints:
         return None
-    blocks = found[0].blocks
-    head = f"{found[0].owner}: " if blocks else f"{found[0].owner} can open, but has "
+    blocks = lints[0].blocks
+    head = f"{lints[0].owner}: " if blocks else f"{lints[0].owner} can open, but has "
     severity = "error" if blocks else "warning"
-    return Finding(head + joined(found), float(len(found)), None, bars(found), severity=severity, confidence="high")
+    return Finding(head + joined(lints), float(len(lints)), None, bars(lints), severity=severity, confidence="high")
 
 
 @rule("redundant-threshold", about="operation", algos=(), severity="warning")
@@ -93,12 +93,12 @@ def redundant_threshold(view: View) -> Finding | None:
     Try: drop the laxer bar, or state one bar per quantity.
     """
     schedule = schedule_of(view)
-    found = linted(view, schedule, "redundant-threshold")
-    if not found:
+    lints = linted(view, schedule, "redundant-threshold")
+    if not lints:
         return None
-    message = f"{found[0].owner}: {joined(found)}"
-    severity = "warning" if any(each.exact for each in found) else "info"
-    return Finding(message, float(len(found)), None, bars(found), severity=severity, confidence="high")
+    message = f"{lints[0].owner}: {joined(lints)}"
+    severity = "warning" if any(each.exact for each in lints) else "info"
+    return Finding(message, float(len(lints)), None, bars(lints), severity=severity, confidence="high")
 
 
 @rule("bar-under-floor", about="operation", algos=(), explains=("gate-never-advances",))
@@ -116,13 +116,13 @@ def bar_under_floor(
     Try: change how episodes start, measure the floor with a scripted policy, or put the bar above it.
     """
     schedule = schedule_of(view)
-    given = linted(view, schedule, "bar-under-floor")
-    if given:
-        return Finding(f"{given[0].owner}: {joined(given)}", given[0].numbers["expected"], None, bars(given),
+    lints = linted(view, schedule, "bar-under-floor")
+    if lints:
+        return Finding(f"{lints[0].owner}: {joined(lints)}", lints[0].numbers["expected"], None, bars(lints),
                        severity="warning", confidence="high")  # fmt: skip
     limits = (evaluations, constant_p, fall_errors)
-    found = [each for gate in schedule.gates for each in _floors(view, schedule, gate, *limits)]
-    return min(found, key=lambda each: each[0], default=(0.0, None))[1]
+    floors = [each for gate in schedule.gates for each in _floors(view, schedule, gate, *limits)]
+    return min(floors, key=lambda each: each[0], default=(0.0, None))[1]
 
 
 def _floors(
@@ -165,27 +165,27 @@ def _floor(
     view: View, gate: Gate, condition: Condition, curve: Curve, n: int, same: chance.Constancy,
     moved: tuple[Curve, float], luck: float = 0.05, surely_p: float = 0.2,
 ) -> tuple[float, Finding]:  # fmt: skip
-    told = floor_lint(gate, condition, same.expected, n, condition.threshold * _scale(condition, n), exact=False)
-    sure = "high" if told.numbers["in_a_row"] < luck and same.p > surely_p else "medium"
+    problem = floor_lint(gate, condition, same.expected, n, condition.threshold * _scale(condition, n), exact=False)
+    sure = "high" if problem.numbers["in_a_row"] < luck and same.p > surely_p else "medium"
     test = f"constant, chi2 = {same.chi2:.2f}, df {same.df}, p = {same.p:.2f}; trend {same.trend:+.1f} standard errors"
     other = Evidence(moved[0].name, moved[0].steps.tolist(), moved[0].values.tolist(),
                      f"changes meanwhile: p = {moved[1]:.1g}")  # fmt: skip
     shown = Evidence(curve.name, curve.steps.tolist(), curve.values.tolist(), test)
-    return told.numbers["once"], Finding(f"{gate.name}: {told.message}", same.expected, int(curve.steps[0]),
+    return problem.numbers["once"], Finding(f"{gate.name}: {problem.message}", same.expected, int(curve.steps[0]),
                                          [shown, other], confidence=sure, axis=axis_of(view, curve.name))  # fmt: skip
 
 
 def _moving(view: View, like: Curve, n: int, surely: float = 0.01) -> tuple[Curve, float] | None:
     """A share of the same trials that changes clearly, Bonferroni over those there are: the policy did change."""
-    found = []
+    shares = []
     for name, column in view.history.columns.items():
         keep = np.isin(column.steps, like.steps)
         curve = Curve(name, column.steps[keep], column.values[keep])
         same_rows = name != like.name and np.array_equal(curve.steps, like.steps)
         if same_rows and 0 < curve.values.mean() < 1 and chance.common_trials(curve.values.tolist()) == n:
-            found.append((curve, chance.constancy((curve.values * n).tolist(), [n] * len(curve)).p))
-    best = min(found, key=lambda each: each[1], default=None)
-    return best if best and best[1] * len(found) < surely else None
+            shares.append((curve, chance.constancy((curve.values * n).tolist(), [n] * len(curve)).p))
+    best = min(shares, key=lambda each: each[1], default=None)
+    return best if best and best[1] * len(shares) < surely else None
 
 
 # ---- Rules about what the gate did
@@ -225,14 +225,14 @@ def _shut(view: View, schedule: Schedule, gate: Gate | None, checks: list[tuple[
     outcomes = ", ".join(f"{n} {word}" for word, n in Counter(outcome for _, outcome in checks).most_common())
     name = gate.name if gate else "the gate"
     kept = tally(decisions, "failure")
-    asked = sorted(tally(decisions), key=lambda row: (row.met / max(row.seen, 1), row.condition.window))
-    hardest = next((row for row in asked if row.seen), None)
+    wanted = sorted(tally(decisions), key=lambda row: (row.met / max(row.seen, 1), row.condition.window))
+    hardest = next((row for row in wanted if row.seen), None)
     failing = max((row for row in kept if row.met), key=lambda row: row.met, default=None)
-    told = f"; {failing.condition} in {failing.met} of {failing.seen}" if failing else ""
-    told += f"; {hardest.condition} met in {hardest.met} of {hardest.seen}" if hardest else ""
+    reasons = f"; {failing.condition} in {failing.met} of {failing.seen}" if failing else ""
+    reasons += f"; {hardest.condition} met in {hardest.met} of {hardest.seen}" if hardest else ""
     n = trials_of(view, schedule) if schedule.gates else None
-    return Finding(f"{name}: none of {len(checks)} checks passed ({outcomes}){told}", 0.0, checks[0][0],
-                   [*(_distance(view, row, "met", n) for row in asked if row.seen),
+    return Finding(f"{name}: none of {len(checks)} checks passed ({outcomes}){reasons}", 0.0, checks[0][0],
+                   [*(_distance(view, row, "met", n) for row in wanted if row.seen),
                     *(_distance(view, row, "failed", n) for row in kept if row.seen), *_agreement(checks, decisions)],
                    confidence="high", axis=_axis(view, gate),
                    explained_by="gate-contradiction" if _closed(schedule, gate, n) else None)  # fmt: skip
@@ -258,8 +258,8 @@ def _agreement(checks: list[tuple[int, str]], decisions: list[Decision]) -> list
     """How often the replay says what the log says."""
     log = dict(checks)
     both = [(d.outcome == log[d.at] or (d.passed and log[d.at] in PASSED)) for d in decisions if d.at in log]
-    told = f"replay of the gate on the log agrees in {sum(both)} of {len(both)} checks"
-    return [Evidence("gate", [d.at for d in decisions], [float(d.passed) for d in decisions], told)] if both else []
+    formula = f"replay of the gate on the log agrees in {sum(both)} of {len(both)} checks"
+    return [Evidence("gate", [d.at for d in decisions], [float(d.passed) for d in decisions], formula)] if both else []
 
 
 def _axis(view: View, gate: Gate | None) -> str:
@@ -282,9 +282,9 @@ def alert_unreachable(view: View) -> Finding | None:
     Try: lower the patience, move the bar, or count the alert's checks from an earlier quantity.
     """
     schedule = schedule_of(view)
-    found = [each for each in linted(view, schedule, "alert-unreachable") if each.blocks]  # else the log knows better
-    if found:
-        return Finding(f"{found[0].owner}: {joined(found)}", found[0].numbers["need"], None, bars(found),
+    lints = [each for each in linted(view, schedule, "alert-unreachable") if each.blocks]  # else the log knows better
+    if lints:
+        return Finding(f"{lints[0].owner}: {joined(lints)}", lints[0].numbers["need"], None, bars(lints),
                        confidence="high")  # fmt: skip
     for alert in schedule.alerts if schedule.total else []:
         late = _late(view, alert, schedule.total or 0)
@@ -313,10 +313,10 @@ def _late(view: View, alert: Alert, total: int) -> Finding | None:
     need = alert.patience * alert.cadence
     message = f"{alert.when} {when} and must hold {alert.patience} checks: {first} + {need} > {total}"
     shown = curve.evidence(f"patience {alert.patience}, {total} iterations")
-    found = Finding(f"{alert.name}: {message}", float(first + need), evidence=[shown], axis=axis_of(view, name))
+    finding = Finding(f"{alert.name}: {message}", float(first + need), evidence=[shown], axis=axis_of(view, name))
     if exact:
-        return replace(found, onset=first, severity="warning", confidence="high")
-    return replace(found, severity="info", confidence="low")
+        return replace(finding, onset=first, severity="warning", confidence="high")
+    return replace(finding, severity="info", confidence="low")
 
 
 def _reaches(curve: Curve, bar: float) -> int:
@@ -335,19 +335,19 @@ def schedule_overrun(view: View) -> Finding | None:
     Try: shorten the stages in proportion, or raise the number of iterations to their sum.
     """
     schedule = schedule_of(view)
-    found = linted(view, schedule, "schedule-overrun")
-    if not found:
+    lints = linted(view, schedule, "schedule-overrun")
+    if not lints:
         return None
-    plan = next(plan for plan in schedule.plans if plan.name == found[0].owner)
+    plan = next(plan for plan in schedule.plans if plan.name == lints[0].owner)
     reached = _reached(view, plan)
     if reached and reached[0] >= len(plan.stages):
         return None
-    told = f"; the log ends in stage {reached[0]}" if reached else ""
+    ended = f"; the log ends in stage {reached[0]}" if reached else ""
     lengths = Evidence(
         plan.name, [], [float(stage.iterations) for stage in plan.stages], f"sum {plan.length}, run {schedule.total}"
     )
-    return Finding(joined(found) + told, found[0].numbers["length"], None, [lengths, *(reached[1:] if reached else ())],
-                   confidence="high")  # fmt: skip
+    return Finding(joined(lints) + ended, lints[0].numbers["length"], None,
+                   [lengths, *(reached[1:] if reached else ())], confidence="high")  # fmt: skip
 
 
 def _reached(view: View, plan: Plan) -> tuple[int, Evidence] | None:

@@ -122,8 +122,8 @@ def ratio_always_one(
     moves = (step.values[:iterations] > least_step).all()
     if not view.has_choice or not blind or not moves:
         return None
-    told = f"the ratio is always 1: KL {kl.median():.1e} though parameters move by {step.median():.1e} an iteration"
-    return Finding(told, float(np.median(ratio)), int(kl.steps[0]),
+    message = f"the ratio is always 1: KL {kl.median():.1e} though parameters move by {step.median():.1e} an iteration"
+    return Finding(message, float(np.median(ratio)), int(kl.steps[0]),
                    [kl.evidence(f"< {at_first:g} step_rms² at first"), step.evidence()], confidence="high")  # fmt: skip
 
 
@@ -300,8 +300,8 @@ def evaluation_on_training_seeds(view: View) -> Finding | None:
     shared = [row for row, begun in rows if any(world_of(s, seed, "env") < most for s in begun)]
     if not shared:
         return None
-    told = f"{len(shared)} of {len(rows)} evaluations begin from the training worlds' seeds"
-    return Finding(told, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
+    message = f"{len(shared)} of {len(rows)} evaluations begin from the training worlds' seeds"
+    return Finding(message, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
 
 
 def _begun(row: dict[str, Any]) -> set[int]:
@@ -331,8 +331,8 @@ def duplicated_seeds(groups: list[ViewGroup]) -> Finding | None:
             mark = _fingerprint(view)
             twin = seen.setdefault(mark, view) if mark else view
             if twin is not view and _seed(twin) != _seed(view):
-                told = f"{twin.name} (seed {_seed(twin)}) and {view.name} (seed {_seed(view)}) are the same run"
-                return Finding(told, 2.0, 0, [Evidence("all metrics of training", [], [], "equal in every row")],
+                message = f"{twin.name} (seed {_seed(twin)}) and {view.name} (seed {_seed(view)}) are the same run"
+                return Finding(message, 2.0, 0, [Evidence("all metrics of training", [], [], "equal in every row")],
                                confidence="high")  # fmt: skip
     if not any(len(group.views) > 1 for group in groups):
         raise Missing("two runs of one config")
@@ -354,29 +354,29 @@ def same_seed_differs(groups: list[ViewGroup], *, rounding: float = ROUNDING) ->
              if _seed(a) is not None and _seed(a) == _seed(b)]  # fmt: skip
     if not pairs:
         raise Missing("two runs of one config and seed")
-    found = [(parting, a, b) for a, b in pairs if (parting := _parting(a, b, rounding)) is not None]
-    if not found:
+    partings = [(parting, a, b) for a, b in pairs if (parting := _parting(a, b, rounding)) is not None]
+    if not partings:
         return None
-    (step, name, x, y), a, b = max(found, key=lambda each: _apart(each[0][2], each[0][3]))
-    told = f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {name} is {x:.4g} and {y:.4g} at {step:,}"
-    shown = Evidence(name, [step, step], [x, y], f"{len(found)} of {len(pairs)} pairs of tries differ")
-    return Finding(told, _apart(x, y), step, [shown], confidence="high",
+    (step, name, x, y), a, b = max(partings, key=lambda each: _apart(each[0][2], each[0][3]))
+    message = f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {name} is {x:.4g} and {y:.4g} at {step:,}"
+    shown = Evidence(name, [step, step], [x, y], f"{len(partings)} of {len(pairs)} pairs of tries differ")
+    return Finding(message, _apart(x, y), step, [shown], confidence="high",
                    axis=a.history.axes.get(name, "agent_steps"))  # fmt: skip
 
 
 def _parting(a: View, b: View, rounding: float) -> tuple[int, str, float, float] | None:
     """(step, metric, both values) where two runs first part: outcomes before the rest, the one that parts most."""
-    found = []
+    partings = []
     for name in sorted(set(a.history.columns) & set(b.history.columns)):
         x, y = a.history.columns[name], b.history.columns[name]
         steps, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
         apart = np.flatnonzero(np.abs(x.values[i] - y.values[j]) > rounding * np.abs(x.values[i]) + rounding)
         if len(apart) and not CLOCK.search(name):
             k = apart[0]
-            found.append((int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]])))
-    found = [each for each in found if OUTCOME.search(each[1])] or found
-    first = min((step for step, *_ in found), default=0)
-    return max((each for each in found if each[0] == first), key=lambda e: _apart(e[2], e[3]), default=None)
+            partings.append((int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]])))
+    partings = [each for each in partings if OUTCOME.search(each[1])] or partings
+    first = min((step for step, *_ in partings), default=0)
+    return max((each for each in partings if each[0] == first), key=lambda e: _apart(e[2], e[3]), default=None)
 
 
 def _apart(x: float, y: float) -> float:
@@ -390,11 +390,11 @@ def _seed(view: View) -> Any:
 
 def _fingerprint(view: View, rows: int = 5, values_above: int = 3, metrics: int = 3) -> str:
     """A hash of what training measured; empty where too little varies to tell runs apart."""
-    found = hashlib.blake2b(digest_size=8)
+    digest = hashlib.blake2b(digest_size=8)
     varied = 0
     for name, (steps, values) in sorted(view.history.columns.items()):
         outcome = not name.startswith(("time/", "data/", "eval/", "optim/"))
         if outcome and len(values) >= rows and len(np.unique(values)) > values_above:
             varied += 1
-            found.update(name.encode() + steps.tobytes() + values.tobytes())
-    return found.hexdigest() if varied >= metrics else ""
+            digest.update(name.encode() + steps.tobytes() + values.tobytes())
+    return digest.hexdigest() if varied >= metrics else ""

@@ -27,10 +27,10 @@ def latent_kl(view: View, rows: int = 8) -> Curve:
 
 
 def free_bits(view: View) -> float:
-    found = first_setting(view, *FREE)
-    if found is None:
+    nats = first_setting(view, *FREE)
+    if nats is None:
         raise Missing("the free bits (kl_free_nats, free_nats, kl_free)")
-    return found
+    return nats
 
 
 # ---- The latent state
@@ -283,14 +283,14 @@ def switch_stuck(view: View, *, share_above: float = 0.95, rows: int = 20) -> Fi
     Refuted by: its bar being far from every value on purpose.
     Try: replay the bar on the logged values; set it above their usual noise.
     """
-    found = [c for c in named(view, SWITCHES, rows) if np.isin(c.values, (0, 1)).all()]
-    if not found:
+    switches = [c for c in named(view, SWITCHES, rows) if np.isin(c.values, (0, 1)).all()]
+    if not switches:
         raise Missing("a logged switch of 0 and 1")
-    for switch in found:
+    for switch in switches:
         on = float(switch.values.mean())
         if on > share_above or on == 0:
-            told = "always on" if on > share_above else "never on"
-            return Finding(f"{switch.name} is {told} ({on:.0%} of {len(switch)} rows)", on, int(switch.steps[0]),
+            position = "always on" if on > share_above else "never on"
+            return Finding(f"{switch.name} is {position} ({on:.0%} of {len(switch)} rows)", on, int(switch.steps[0]),
                            [switch.evidence()], confidence="medium" if on > share_above else "low")  # fmt: skip
     return None
 

@@ -42,9 +42,9 @@ def constant_ratio(view: View, *, rows: int = 5, off_by: float = 0.03, spread: f
     short = [n for n in words if len(words[n]) >= 2]  # `td_loss_from_q` says more about the same as `td_loss`
     for a, b in itertools.product(words, short):
         if words[b] < words[a]:
-            found = _ratio(view, a, b, rows, off_by, spread)
-            if found:
-                return found
+            finding = _ratio(view, a, b, rows, off_by, spread)
+            if finding:
+                return finding
     return None
 
 
@@ -71,11 +71,11 @@ def _ratio(
 
 def _simple(view: View) -> list[tuple[float, str]]:
     """Factors that conventions make: a half, and the counts of the config."""
-    found = [(2.0, "2"), (0.5, "1/2")]
+    factors = [(2.0, "2"), (0.5, "1/2")]
     for key, value in view.config.items():
         if COUNTED.search(key) and isinstance(value, int) and value > 2:
-            found += [(float(value), f"{value} ({plain_key(key)})"), (1 / value, f"1/{value} ({plain_key(key)})")]
-    return found
+            factors += [(float(value), f"{value} ({plain_key(key)})"), (1 / value, f"1/{value} ({plain_key(key)})")]
+    return factors
 
 
 @rule("name-is-not-definition", about="evidence", algos=())
@@ -97,9 +97,9 @@ def name_is_not_definition(
     for other in others:
         if _disagree(other, optimised, times, deviations) and not _per_step(view, other, optimised, per_step):
             twin = _twin(view, other)
-            told = f"{both_names(view, other.name)} is {other.last:.4g}{f', as {twin}' if twin else ''}"
-            told += f"; {both_names(view, optimised.name)} is {optimised.last:.4g}"
-            return Finding(told, other.last, None, [other.evidence(), optimised.evidence()],
+            message = f"{both_names(view, other.name)} is {other.last:.4g}{f', as {twin}' if twin else ''}"
+            message += f"; {both_names(view, optimised.name)} is {optimised.last:.4g}"
+            return Finding(message, other.last, None, [other.evidence(), optimised.evidence()],
                            confidence="high" if twin else "medium")  # fmt: skip
     return None
 
@@ -203,8 +203,8 @@ def mixed_step_axes(
     # one agent's steps are the environment's: the same numbers
     if len(axes) > 1 and max(ends) > ends_apart * min(ends):
         counted = {axis: f"{len(names)} metric{'s' * (len(names) > 1)}" for axis, names in axes.items()}
-        told = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
-        return Finding(f"steps count {told}", float(len(axes)), confidence="high")
+        kinds = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
+        return Finding(f"steps count {kinds}", float(len(axes)), confidence="high")
     short = [n for n, c in columns.items() if c.steps[-1] < of_others * view.last_step
              and c.steps[-1] - c.steps[0] < fewer_than and np.diff(c.steps).min() > 0]  # fmt: skip
     if not short:
@@ -233,8 +233,8 @@ def label_mismatch(view: View) -> Finding | None:
         keys = next((settings[key] for word in words if (key := SHORT.get(word, word)) in settings), [])
         value = view.config[keys[0]] if len(keys) == 1 else None  # a name that two sections have says neither
         if isinstance(value, (int, float)) and not isinstance(value, bool) and not _same(text, float(value)):
-            told = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
-            return Finding(told, float(value), confidence="high")
+            message = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
+            return Finding(message, float(value), confidence="high")
     return None
 
 

@@ -95,10 +95,10 @@ def weights_say_nothing(view: View, *, within: float = 0.1) -> Finding | None:
     Try: compare rank correlations of the advantages with true ones, or their signal against their noise.
     """
     beta, cap = view.number("algo.beta") if "algo.beta" in view.config else first_setting(view, "beta"), _cap(view)
-    told = [v for k, v in view.config.items() if k.rpartition(".")[2] in ("norm_adv", "normalize_advantage")]
-    if not told or beta is None or not SOFTEST >= beta >= SHARPEST:
+    standardised = [v for k, v in view.config.items() if k.rpartition(".")[2] in ("norm_adv", "normalize_advantage")]
+    if not standardised or beta is None or not SOFTEST >= beta >= SHARPEST:
         raise Missing("norm_adv and beta")
-    if told[0] is not True:
+    if standardised[0] is not True:
         return None
     mean, expected = view.curve("policy/weight_mean", rows=5).median(0.5), normal_weight(beta, cap)
     if abs(mean / expected - 1) > within:
@@ -108,8 +108,8 @@ def weights_say_nothing(view: View, *, within: float = 0.1) -> Finding | None:
 
 
 def _cap(view: View) -> float:
-    found = first_setting(view, "weight_cap", "w_max", "max_weight", "exp_adv_max", "weight_clip", "cap")
-    return math.inf if found is None or found <= 0 else found
+    cap = first_setting(view, "weight_cap", "w_max", "max_weight", "exp_adv_max", "weight_clip", "cap")
+    return math.inf if cap is None or cap <= 0 else cap
 
 
 def normal_weight(beta: float, cap: float) -> float:
@@ -298,10 +298,10 @@ SQUARE, MEAN, LARGEST = r"(mean_)?rho_?2(_mean)?|ratio_square", r"mean_rho|rho_m
 
 
 def _logged(view: View, pattern: str) -> Curve:
-    found = named(view, pattern, rows=5)
-    if not found:
+    curves = named(view, pattern, rows=5)
+    if not curves:
         raise Missing("importance ratios (rho_mean, rho2_mean, rho_max)")
-    return found[0]
+    return curves[0]
 
 
 @rule("ratios-degenerate", about="step", algos=CORRECTED)
@@ -354,8 +354,8 @@ def ratio_clip_biases(view: View, *, cut_above: float = 0.05, at_clip: float = 0
     cut = named(view, r"rho_clipped_share|ratio_clipped_share", rows=5)
     if cut:
         level = cut[0].median(0.5)
-        told = f"{level:.0%} of the importance ratios are cut by their clip"
-        return Finding(told, level, None, [cut[0].evidence(f"> {cut_above:g}")]) if level > cut_above else None
+        message = f"{level:.0%} of the importance ratios are cut by their clip"
+        return Finding(message, level, None, [cut[0].evidence(f"> {cut_above:g}")]) if level > cut_above else None
     top, clip = _logged(view, LARGEST), first_setting(view, "rho_clip", "ratio_clip", "rho_bar", "clip_rho")
     if clip is None:
         raise Missing("the clip of the ratio (rho_clip)")

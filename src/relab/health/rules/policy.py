@@ -225,11 +225,11 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
         return None
     other = view.reference
     shared = other is not None and _still_at_end(other)
-    found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
-                    kl.onset(kl.values < STILL_KL), [kl.evidence(f"< {STILL_KL:g}")], confidence="low",
-                    about="return")  # fmt: skip
-    found.status = "also-in-reference" if shared else "fired"
-    return found
+    finding = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
+                      kl.onset(kl.values < STILL_KL), [kl.evidence(f"< {STILL_KL:g}")], confidence="low",
+                      about="return")  # fmt: skip
+    finding.status = "also-in-reference" if shared else "fired"
+    return finding
 
 
 def _still_at_end(view: View) -> bool:
@@ -271,11 +271,11 @@ def entropy_collapse(view: View, *, share_below: float = 0.05, solved: float = 0
     Refuted by: the reference run being as low and still improving.
     Try: raise `ent_coef`, lower `lr`.
     """
-    share, found = entropy_share(view), view.course(at_least=2)
-    last, best = found[-1].mean, max(found, key=lambda e: e.mean)
+    share, course = entropy_share(view), view.course(at_least=2)
+    last, best = course[-1].mean, max(course, key=lambda e: e.mean)
     if not view.has_choice or share.median(0.25) >= share_below or view.share_of_ceiling(last) > solved:
         return None
-    if not view.knows_ceiling and _kept(view, best, found[-1]):
+    if not view.knows_ceiling and _kept(view, best, course[-1]):
         return None
     return Finding(
         f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",

@@ -20,12 +20,12 @@ RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "polic
 
 def _rates(view: View) -> dict[str, float]:
     """The learning rates that are set, else the one that is logged."""
-    found = {name: value for name in RATES if (value := setting(view, name)) is not None}
-    if not found and view.has("optim/lr"):
-        found["optim/lr"] = float(view.curve("optim/lr").values.max())
-    if not found:
+    rates = {name: value for name in RATES if (value := setting(view, name)) is not None}
+    if not rates and view.has("optim/lr"):
+        rates["optim/lr"] = float(view.curve("optim/lr").values.max())
+    if not rates:
         raise Missing("the learning rate")
-    return found
+    return rates
 
 
 # ---- Size of the steps
@@ -152,8 +152,8 @@ def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
     length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
     if size >= batches * batch and size >= length:
         return None
-    told = f"the buffer holds {size:,.0f} rows: {size / batch:.2g} batches of {batch:,.0f}"
-    return Finding(told + (f", {size / length:.2g} episodes" if length else ""), size / batch, 0,
+    message = f"the buffer holds {size:,.0f} rows: {size / batch:.2g} batches of {batch:,.0f}"
+    return Finding(message + (f", {size / length:.2g} episodes" if length else ""), size / batch, 0,
                    [Evidence("buffer_size", [0], [size], f"< {batches} x {batch:g}, or < {length:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
@@ -228,8 +228,8 @@ def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: f
     sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
     if gamma < 1 and not (sight < sight_below and length > times_longer * sight):
         return None
-    told = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
-    return Finding(f"gamma is {gamma:g}: {told}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
+    reason = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
+    return Finding(f"gamma is {gamma:g}: {reason}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
                    confidence="medium" if learned(view) else "high",
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 

@@ -34,8 +34,8 @@ def slices(groups: list[ViewGroup]) -> Iterator[tuple[str, list[Arm]]]:
     """Settings by which groups differ while all others are alike, each with its arms in order."""
     known = [g for g in groups if g.views[0].config]
     points = [factors(g.views[0]) for g in known]
-    for key, found in axes.slices(points):
-        yield key, [Arm(points[i][key], known[i].views) for i in found]
+    for key, places in axes.slices(points):
+        yield key, [Arm(points[i][key], known[i].views) for i in places]
 
 
 @rule("inert-axis", about="evidence", algos=(), scope="folder")
@@ -48,17 +48,17 @@ def inert_axis(groups: list[ViewGroup], *, values: int = 3, known_to: float = 0.
     Refuted by: a metric the setting is meant for that does follow it.
     Try: drop the axis, or widen it by a factor of ten to see whether it does anything.
     """
-    asked = False
+    comparable = False
     for key, arms in slices(groups):
         ended = [Arm(arm.value, views) for arm in arms if (views := [v for v in arm.views if whole(v)])]
         if len(ended) < values:
             continue
-        asked = True
+        comparable = True
         scored = all(v.standing() is not None for arm in ended for v in arm.views)
-        found = _by_return(key, ended, known_to) if scored else _by_metrics(key, ended, metrics)
-        if found:
-            return found
-    if not asked:
+        finding = _by_return(key, ended, known_to) if scored else _by_metrics(key, ended, metrics)
+        if finding:
+            return finding
+    if not comparable:
         raise Missing(f"{values} whole runs that differ in one setting")
     return None
 
@@ -71,7 +71,7 @@ def _by_return(key: str, arms: list[Arm], known_to: float) -> Finding | None:
         return None  # a return at its maximum, which says nothing about the setting
     floor = min((v.random()[0] for v in views if v.spec.get("random")), default=0.0)
     small = axes.hardly_moves(levels, error, known=error < known_to * abs(max(levels) - floor))
-    return _told(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
+    return _inert(key, arms, "the return", list(levels), f"error {error:.2g}") if small else None
 
 
 def _level(values: list[float], views: list[View]) -> tuple[float, float]:
@@ -96,9 +96,9 @@ def _by_metrics(key: str, arms: list[Arm], metrics: int) -> Finding | None:
     if len(flat) < metrics or len(flat) < moves:
         return None
     name = next((n for n in sorted(flat, key=lambda n: (_rank(n), _spread(flat[n])))), "")
-    found = _told(key, arms, name, flat[name], f"as are {len(flat) - 1} more of {len(flat) + moves} metrics")
-    found.confidence = "low" if moves else "medium"
-    return found
+    finding = _inert(key, arms, name, flat[name], f"as are {len(flat) - 1} more of {len(flat) + moves} metrics")
+    finding.confidence = "low" if moves else "medium"
+    return finding
 
 
 def _rank(name: str) -> bool:
@@ -124,10 +124,10 @@ def _varies(view: View, name: str) -> bool:
     return float(np.ptp(values)) > 1e-12 * max(abs(float(values[0])), 1e-300) and float(np.abs(values).max()) > 0
 
 
-def _told(key: str, arms: list[Arm], what: str, levels: list[float], formula: str) -> Finding:
+def _inert(key: str, arms: list[Arm], what: str, levels: list[float], formula: str) -> Finding:
     low, high = min(levels), max(levels)
-    told = f"{plain_key(key)} from {_short(arms[0].value)} to {_short(arms[-1].value)} hardly moves {what}"
-    return Finding(f"{told}: {low:.5g} to {high:.5g}", (high - low) / max(abs(low), abs(high), 1e-300), None,
+    message = f"{plain_key(key)} from {_short(arms[0].value)} to {_short(arms[-1].value)} hardly moves {what}"
+    return Finding(f"{message}: {low:.5g} to {high:.5g}", (high - low) / max(abs(low), abs(high), 1e-300), None,
                    [Evidence(what, [0] * len(levels), levels, f"per arm; {formula}")])  # fmt: skip
 
 
@@ -153,48 +153,48 @@ def coupled_random_streams(groups: list[ViewGroup], *, same: float = 1e-4, odd: 
     Refuted by: equal hashes of the initial parameters.
     Try: draw each part from a random stream of its own, and log a hash of the initial parameters.
     """
-    asked = False
+    comparable = False
     for key, arms in slices(groups):
         if SHAPES.search(_own_name(key)) and not _offset(key):
             continue
         hashed = _hashes(arms)
-        asked = asked or any(len(found) > 1 for found in hashed.values())
+        comparable = comparable or any(len(hashes) > 1 for hashes in hashed.values())
         apart = _apart(key, hashed)
         if apart:
             return apart
         for seed, starts in _starts(arms).items():
-            asked = asked or len(starts) > 1
-            found = _odd(key, seed, starts, same, odd)
-            if found:
-                return found
-    if not asked:
+            comparable = comparable or len(starts) > 1
+            finding = _odd(key, seed, starts, same, odd)
+            if finding:
+                return finding
+    if not comparable:
         raise Missing("runs of one seed that differ in one setting, with a norm of parameters at step 0")
     return None
 
 
 def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     """Seed -> (arm's value, hashes of its first parameters: by part, where they were kept so)."""
-    found: dict[str, list[tuple[Any, dict[str, Any]]]] = {}
+    hashes: dict[str, list[tuple[Any, dict[str, Any]]]] = {}
     for arm in arms:
         for view in arm.views:
             whole, parts = view.meta.get("init"), view.meta.get("init_parts")
             mark = {str(k): str(v) for k, v in parts.items()} if isinstance(parts, dict) else {"": whole}
             if isinstance(whole, str) and whole and not view.meta.get("parent"):
-                found.setdefault(str(seed_of(view.history, view.name)), []).append((arm.value, mark))
-    return found
+                hashes.setdefault(str(seed_of(view.history, view.name)), []).append((arm.value, mark))
+    return hashes
 
 
 def _apart(key: str, hashed: dict[str, list[tuple[Any, dict[str, Any]]]]) -> Finding | None:
-    for seed, found in hashed.items():
-        for value, mark in found[1:]:
-            names = [name for name in mark if mark[name] != found[0][1].get(name)]
+    for seed, hashes in hashed.items():
+        for value, mark in hashes[1:]:
+            names = [name for name in mark if mark[name] != hashes[0][1].get(name)]
             if not names or (_offset(key) and len(names) == 1 < len(mark)):
                 continue  # an offset changes the part that it is added to
             which = f" ({', '.join(names[:3])})" if names != [""] and len(names) < len(mark) else ""
-            told = f"{found[0][1].get(names[0])} and {mark[names[0]]}"
-            where = f"{plain_key(key)} = {found[0][0]} and {value}"
+            formula = f"{hashes[0][1].get(names[0])} and {mark[names[0]]}"
+            where = f"{plain_key(key)} = {hashes[0][0]} and {value}"
             return Finding(f"seed {seed}: the first parameters{which} differ between {where}", float(len(names)), 0,
-                           [Evidence("meta.init", [0], [], told)], confidence="high")  # fmt: skip
+                           [Evidence("meta.init", [0], [], formula)], confidence="high")  # fmt: skip
     return None
 
 
@@ -209,12 +209,12 @@ def _offset(key: str) -> bool:
 
 def _starts(arms: list[Arm]) -> dict[str, list[tuple[Any, str, float]]]:
     """Seed -> (arm's value, metric, its first value) of each norm of parameters that is logged at step 0."""
-    found: dict[str, list[tuple[Any, str, float]]] = {}
+    starts: dict[str, list[tuple[Any, str, float]]] = {}
     for arm in arms:
         for view in arm.views:
             mine = [(arm.value, name, value) for name, value in _sizes_at_zero(view)]
-            found.setdefault(f"{seed_of(view.history, view.name)}", []).extend(mine)
-    return found
+            starts.setdefault(f"{seed_of(view.history, view.name)}", []).extend(mine)
+    return starts
 
 
 def _sizes_at_zero(view: View) -> Iterator[tuple[str, float]]:
@@ -253,33 +253,33 @@ def confounded_arms(groups: list[ViewGroup]) -> Finding | None:
     Refuted by: a run in which only one of both was changed.
     Try: run the arms in which only one of both changes.
     """
-    found = [each for each in seen(groups) if len(each.axes) >= 2]
-    if not found:
+    grids = [each for each in seen(groups) if len(each.axes) >= 2]
+    if not grids:
         raise Missing("configs of one task that differ in two to four settings")
-    for each in found:
+    for each in grids:
         pairs = [pair for pair in axes.aliased(each.cells) if not _derived(each, *pair)]
         if pairs:
             a, b = (plain_key(key) for key in pairs[0])
             more = f" (and {len(pairs) - 1} more pairs)" if len(pairs) > 1 else ""
-            told = "; ".join(_told_point(point, pairs[0]) for point in each.points[:4])
+            points = "; ".join(_point(point, pairs[0]) for point in each.points[:4])
             said = (
                 f"{a} and {b} change only together in {len(each.points)} configs{more}: what either does cannot be told"
             )
-            return Finding(said, float(len(pairs)), None, [Evidence(a, [], [], told)],
+            return Finding(said, float(len(pairs)), None, [Evidence(a, [], [], points)],
                            [f"run {a} alone at a value of the other arm"])  # fmt: skip
     return None
 
 
-def _derived(found: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
+def _derived(grid: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
     """One is computed from the other: equal, or of a constant ratio or product."""
-    pairs = [(p[a], p[b]) for p in found.points if a in p and b in p]
+    pairs = [(p[a], p[b]) for p in grid.points if a in p and b in p]
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for pair in pairs for x in pair):
         return False
     ratios, products = [x / y if y else math.nan for x, y in pairs], [x * y for x, y in pairs]
     return any(max(each) - min(each) <= rounding * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
 
 
-def _told_point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
+def _point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
     return " ".join(f"{plain_key(k)}={_short(point.get(k))}" for k in keys)
 
 
@@ -300,43 +300,43 @@ def incomplete_cells(groups: list[ViewGroup], *, configs: int = 3, of_grid: floa
         raise Missing(f"a sweep's plan, or {configs} configs of one task that differ in a few settings")
     if any(v.state == "running" for v in views):
         raise Missing("a sweep that has come to its end (runs are still going)")
-    found = [_of_plan(each) for each in planned] + [_of_grid(each, of_grid) for each in grids]
-    return next((each for each in found if each is not None), None)
+    findings = [_of_plan(each) for each in planned] + [_of_grid(each, of_grid) for each in grids]
+    return next((each for each in findings if each is not None), None)
 
 
-def _of_plan(found: Filled) -> Finding | None:
-    n, done = found.plan.cells, found.whole
+def _of_plan(sweep: Filled) -> Finding | None:
+    n, done = sweep.plan.cells, sweep.whole
     if len(done) >= n:
         return None
     broken = [f"{v.name.rpartition('/')[2]} ended at step {v.last_step:,}"
-              + (f" of {v.planned:,.0f}" if v.planned is not None else "") for v in found.broken]  # fmt: skip
+              + (f" of {v.planned:,.0f}" if v.planned is not None else "") for v in sweep.broken]  # fmt: skip
     said = f"; {broken[0]}" + (f" (and {len(broken) - 1} more)" if len(broken) > 1 else "") if broken else ""
-    return Finding(f"{len(done):,} of {n:,} planned cells have a whole run, {n - len(found.there):,} have none{said}",
+    return Finding(f"{len(done):,} of {n:,} planned cells have a whole run, {n - len(sweep.there):,} have none{said}",
                    1 - len(done) / n, None, [Evidence("cells", [], [float(len(done)), float(n)],
-                   f"whole and planned, by {found.plan.source.name}")], confidence="high")  # fmt: skip
+                   f"whole and planned, by {sweep.plan.source.name}")], confidence="high")  # fmt: skip
 
 
-def _of_grid(found: Seen, share: float) -> Finding | None:
-    gone = axes.missing(found.axes, found.points)
-    size = len(found.points) + len(gone)
-    grid = len(found.axes) >= 2 and gone and len(found.points) > share * size and not axes.one_at_a_time(found.cells)
-    if grid:
-        told = _told_point(gone[0], tuple(found.axes))
-        keys = ", ".join(map(plain_key, found.axes))
-        shown = Evidence("cells", [], [float(len(found.points)), float(size)], "configs, and combinations of values")
-        said = f"{len(gone)} of {size} combinations of {keys} have no run, such as {told}"
+def _of_grid(grid: Seen, share: float) -> Finding | None:
+    gone = axes.missing(grid.axes, grid.points)
+    size = len(grid.points) + len(gone)
+    holes = len(grid.axes) >= 2 and gone and len(grid.points) > share * size and not axes.one_at_a_time(grid.cells)
+    if holes:
+        example = _point(gone[0], tuple(grid.axes))
+        keys = ", ".join(map(plain_key, grid.axes))
+        shown = Evidence("cells", [], [float(len(grid.points)), float(size)], "configs, and combinations of values")
+        said = f"{len(gone)} of {size} combinations of {keys} have no run, such as {example}"
         return Finding(said, len(gone) / size, None, [shown])
-    return _of_seeds(found, share)
+    return _of_seeds(grid, share)
 
 
-def _of_seeds(found: Seen, share: float) -> Finding | None:
-    missing = seeds_missing(found)
-    if missing and len(missing) < share * len(found.points):
+def _of_seeds(grid: Seen, share: float) -> Finding | None:
+    missing = seeds_missing(grid)
+    if missing and len(missing) < share * len(grid.points):
         at, seeds = next(iter(missing.items()))
-        told = f"{_told_point(found.points[at], tuple(found.axes))}: seed {', '.join(seeds[:5])}"
+        example = f"{_point(grid.points[at], tuple(grid.axes))}: seed {', '.join(seeds[:5])}"
         shown = Evidence("seeds", [], [float(len(s)) for s in missing.values()], "missing per config")
-        return Finding(f"{len(missing)} of {len(found.points)} configs lack seeds that the others have run to the end,"
-                       f" such as {told}", len(missing) / len(found.points), None, [shown])  # fmt: skip
+        return Finding(f"{len(missing)} of {len(grid.points)} configs lack seeds that the others have run to the end,"
+                       f" such as {example}", len(missing) / len(grid.points), None, [shown])  # fmt: skip
     return None
 
 
@@ -349,10 +349,10 @@ def sweep_cost(groups: list[ViewGroup], *, least_s: float = 86_400.0) -> Finding
     Refuted by: more workers than the finished runs had.
     Try: sweep fewer values, drop an inert axis, or draw a few points of the same box (`method: sobol`).
     """
-    found = filled(groups)
-    if not found:
+    sweeps = filled(groups)
+    if not sweeps:
         raise Missing("a sweep's plan beside the runs")
-    timed = [(each, seconds) for each in found if (seconds := each.seconds()) is not None]
+    timed = [(each, seconds) for each in sweeps if (seconds := each.seconds()) is not None]
     if not timed:
         raise Missing("the time that finished cells took")
     for each, seconds in timed:

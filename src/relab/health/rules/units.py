@@ -48,9 +48,9 @@ def setting_out_of_range(view: View) -> Finding | None:
         if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not _number(value):
             continue
         if not legal[0] <= value <= legal[1]:
-            told = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
-            return Finding(f"{where} is {value:g}, but can only be {told}", float(value), 0,
-                           [Evidence(where, [0], [float(value)], f"legal: {told}")], confidence="high")  # fmt: skip
+            span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
+            return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
+                           [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
     return None
 
 
@@ -96,10 +96,10 @@ def entropy_punished(
 def _entropy_coef(view: View) -> float:
     if view.has("optim/ent_coef"):
         return view.curve("optim/ent_coef").median()
-    found = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
-    if not found:
+    values = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
+    if not values:
         raise Missing("the entropy coefficient")
-    return float(found[0][1])
+    return float(values[0][1])
 
 
 # ---- Targets
@@ -174,8 +174,8 @@ def batch_not_divisible(view: View) -> Finding | None:
 
 
 def _setting(view: View, *words: str) -> float | None:
-    found = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
-    return next((value for word in words for key, value in found if key == word), None)
+    numbers = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
+    return next((value for word in words for key, value in numbers if key == word), None)
 
 
 def _rows(view: View) -> float:
@@ -194,12 +194,12 @@ def epochs_cut_short(view: View, *, left: float = 0.2, least_epochs: int = 5) ->
     Refuted by: the reference run being cut as much and learning.
     Try: fewer `epochs`, a lower `lr`, or a larger `target_kl`.
     """
-    done, asked, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
-    if asked < least_epochs or done.median(0.5) > left * asked:
+    done, epochs, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
+    if epochs < least_epochs or done.median(0.5) > left * epochs:
         return None
     level = done.median(0.5)
-    return Finding(f"target_kl {target:g} stops after {level:g} of {asked:g} epochs", level / asked, None,
-                   [done.evidence(f"<= {left:g} x {asked:g}")])  # fmt: skip
+    return Finding(f"target_kl {target:g} stops after {level:g} of {epochs:g} epochs", level / epochs, None,
+                   [done.evidence(f"<= {left:g} x {epochs:g}")])  # fmt: skip
 
 
 @rule("adaptive-rate-at-bound", about="optimiser", needs=("optim/lr",), algos=("ppo",))
@@ -246,9 +246,9 @@ def unit_change(view: View, *, agree: float = 0.05, rows: int = 12) -> Finding |
             curve = view.curve(name, rows)
         except Missing:
             continue
-        found = _jump(curve, agree)
-        if found:
-            at, before, after, what = found
+        jump = _jump(curve, agree)
+        if jump:
+            at, before, after, what = jump
             return Finding(f"{name} jumps from {before:.4g} to {after:.4g} in one row: {what}", after / before,
                            int(curve.steps[at]), [curve.evidence(what)], confidence="medium")  # fmt: skip
     return None

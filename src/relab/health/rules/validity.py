@@ -48,9 +48,9 @@ def metric_frozen_at_init(
     if _share_done(view) <= done:
         raise Missing(f"{100 * done:g} % of the planned steps")
     for size in sizes:
-        found = _frozen(view, size, moved_by, travelled_by)
-        if found:
-            return found
+        finding = _frozen(view, size, moved_by, travelled_by)
+        if finding:
+            return finding
     return None
 
 
@@ -61,13 +61,13 @@ def _frozen(view: View, size: Curve, moved_by: float, travelled_by: float) -> Fi
     if moved >= moved_by or (travelled is not None and travelled >= travelled_by * abs(first)) or first == 0:
         return None
     start, formula = _analytic_start(view, first), f"|x - x_start| / x_start <= {moved:.2g}"
-    told = f", drawn with {start}" if start else ""
+    origin = f", drawn with {start}" if start else ""
     steps = "" if travelled is None else f"; all its steps add up to {travelled:.2g}"
     teacher = named(view, DISTANCE_TO_TEACHER, rows=10)
     still = [c for c in teacher if abs(c.last - c.values[0]) < moved_by * abs(c.values[0])]
     sure = bool(start) or travelled is not None
     shown = [size.evidence(formula), *(c.evidence(f"within {100 * moved_by:g} % of its start") for c in still)]
-    return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{told}{steps}", moved,
+    return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{origin}{steps}", moved,
                    int(size.steps[0]), shown, confidence="high" if sure else "low",
                    severity=None if sure else "info")  # fmt: skip
 
@@ -127,15 +127,15 @@ def probe_hit_cap(view: View, *, share: float = 0.9, rows: int = 3) -> Finding |
         if not len(values):
             continue
         if re.fullmatch(FLAGS, word(name)):
-            bad, told = values == 0, "did not converge"
+            bad, failure = values == 0, "did not converge"
         elif re.fullmatch(COUNTS, word(name)) and caps:
-            bad, told = np.isin(values, list(caps)), f"took all of its {values.max():g} iterations"
+            bad, failure = np.isin(values, list(caps)), f"took all of its {values.max():g} iterations"
         else:
             continue
         seen = True
         if len(values) >= rows and bad.mean() >= share:
-            shown = Curve(name, steps, values).evidence("converged = 0" if "not" in told else "= max_iters")
-            return Finding(f"{name}: the probe {told} in {int(bad.sum())} of {len(bad)} rows", float(bad.mean()),
+            shown = Curve(name, steps, values).evidence("converged = 0" if "not" in failure else "= max_iters")
+            return Finding(f"{name}: the probe {failure} in {int(bad.sum())} of {len(bad)} rows", float(bad.mean()),
                            int(steps[np.flatnonzero(bad)[0]]), [shown], confidence="high")  # fmt: skip
     if not seen:
         raise Missing("a probe with `converged`, or a count of iterations and its cap")
@@ -144,15 +144,15 @@ def probe_hit_cap(view: View, *, share: float = 0.9, rows: int = 3) -> Finding |
 
 def _probe_columns(view: View) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Numbers and flags of the probes' rows and of the columns."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    points: dict[str, list[tuple[int, float]]] = {}
     for row in view.history.probes:
         step, kind = row.get("step"), str(row.get("probe") or row.get("kind") or row.get("name") or "probe")
         inner = row.get("values")
         for key, value in _flat(inner if isinstance(inner, dict) else row):
             number = _number(value)
             if isinstance(step, int) and number is not None and key != "step":
-                found.setdefault(f"{kind}/{key}", []).append((step, number))
-    rows = [(n, np.array([s for s, _ in p]), np.array([v for _, v in p])) for n, p in found.items()]
+                points.setdefault(f"{kind}/{key}", []).append((step, number))
+    rows = [(n, np.array([s for s, _ in p]), np.array([v for _, v in p])) for n, p in points.items()]
     return rows + [(n, c.steps, c.values) for n, c in view.history.columns.items()]
 
 
@@ -250,16 +250,16 @@ def support_ceiling(view: View, *, within: float = 0.01) -> Finding | None:
 
 
 def _support(view: View, largest_bin: float = 40) -> list[tuple[float, str]]:
-    found = []
+    ends = []
     for key, value in view.config.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
             continue
         if re.search(r"(^|[._])(v_?max|value_max|support_max|q_max)$", key):
-            found.append((float(value), key))
+            ends.append((float(value), key))
         elif re.search(r"(^|[._])(b_end|bins?_end|symlog_max)$", key) and value < largest_bin:
             # bins at symexp(k), end excluded
-            found += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
-    return found
+            ends += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
+    return ends
 
 
 def _all_there_is(view: View, end: float, within: float) -> bool:
@@ -284,10 +284,10 @@ def unknown_config_key(view: View) -> Finding | None:
     """
     if not view.config:
         raise Missing("the config")
-    told = view.meta.get("unknown_keys")
-    if isinstance(told, list) and told:
-        some = ", ".join(map(str, told[:3]))
-        return Finding(f"the program does not know {some}", float(len(told)), confidence="high")
+    unknown = view.meta.get("unknown_keys")
+    if isinstance(unknown, list) and unknown:
+        some = ", ".join(map(str, unknown[:3]))
+        return Finding(f"the program does not know {some}", float(len(unknown)), confidence="high")
     constants: dict[str, list[tuple[str, float, int]]] = {}
     for name, _, values in _probe_columns(view):
         if len(values) and np.ptp(values) == 0:
