@@ -33,6 +33,11 @@ def whole(view: View) -> bool:
     return view.state in ("finished", "ended", "unknown", "") and not short
 
 
+def short_value(value: Any) -> str:
+    """A setting's value in a message."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 # ---- A plan beside the runs
 
 
