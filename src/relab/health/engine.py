@@ -11,7 +11,7 @@ import numpy as np
 
 from relab.base import faults
 from relab.health.chain import explain
-from relab.health.rule import Finding, Missing, Rule
+from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
 
 SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
@@ -111,11 +111,11 @@ def hold_against(rule: Rule, finding: Finding, view: View) -> None:
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):
-        finding.reference = {"run": reference.name, "value": there.value}
+        finding.reference = Reference(reference.name, there.value)
         if _alike(finding.value, there.value):
             finding.status = "also-in-reference"
     elif finding.evidence and reference.has(finding.evidence[0].metric):
-        finding.reference = {"run": reference.name, "value": _level(reference, finding.evidence[0].metric)}
+        finding.reference = Reference(reference.name, _level(reference, finding.evidence[0].metric))
 
 
 def _level(view: View, metric: str) -> float | None:

@@ -253,9 +253,8 @@ def numbers(finding: Finding) -> str:
     first = finding.evidence[0]
     values = " ".join(figure(value) for value in first.values)
     reference = finding.reference
-    other = (
-        f"; {reference['run']}: {figure(reference['value'])}" if reference and reference["value"] is not None else ""
-    )
+    there = None if reference is None else reference.value
+    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
     formula = f"({first.formula})" if values and first.formula else first.formula
     return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}"
 

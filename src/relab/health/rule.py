@@ -42,6 +42,14 @@ class Evidence:
     formula: str = ""
 
 
+@dataclass(frozen=True)
+class Reference:
+    """The run that a finding is held against, and what the measured number is there."""
+
+    run: str
+    value: float | None
+
+
 @dataclass
 class Finding:
     """What a rule found in a run; the engine fills in the second half."""
@@ -59,7 +67,7 @@ class Finding:
     status: str = "fired"
     about: str = ""  # empty: the place in the chain that the rule gives
     axis: str = "agent_steps"
-    reference: dict[str, Any] | None = None
+    reference: Reference | None = None
     meaning: str = ""
     refuted_by: str = ""
     explained_by: str | None = None
@@ -68,10 +76,11 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
         onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
+        reference = None if self.reference is None else vars(self.reference).copy()
         return {
             "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
-            "reference": self.reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
+            "reference": reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
         }  # fmt: skip
 
