@@ -86,9 +86,9 @@ def death_steps(episode: Episode, horizon: int) -> np.ndarray:
 
 
 def _rate(hits: np.ndarray, agents: np.ndarray) -> tuple[float, float, float]:
-    found = stats.clustered_rate(hits, agents)
+    rate = stats.clustered_rate(hits, agents)
     noise = float((hits / agents).std(ddof=1) / np.sqrt(len(hits)))
-    return noise, float(found.low), float(found.high)
+    return noise, float(rate.low), float(rate.high)
 
 
 def _percentile(steps: Sequence[np.ndarray], q: int = 10) -> tuple[float, float, float]:
@@ -124,22 +124,22 @@ def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: flo
             starts[key] += 1
             deaths[key] += to_int(row.get("step_one")) or 0
     total = sum(deaths.values())
-    found = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
+    bins = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
               "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
               "share": n / total if total else 0.0} for (a, s), n in deaths.items()]  # fmt: skip
-    return sorted(found, key=lambda row: (-row["deaths"], row["from"], row["slow"]))
+    return sorted(bins, key=lambda row: (-row["deaths"], row["from"], row["slow"]))
 
 
 def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Starts, agents and deaths at step one in each of the eight directions."""
-    found = {name: {"sector": name, "starts": 0, "agents": 0, "deaths": 0} for name in SECTORS}
+    sectors = {name: {"sector": name, "starts": 0, "agents": 0, "deaths": 0} for name in SECTORS}
     for row in rows:
         if is_finite(row.get("heading")):
-            cell: dict[str, Any] = found[sector(row["heading"])]
+            cell: dict[str, Any] = sectors[sector(row["heading"])]
             cell["starts"] += 1
             cell["agents"] += to_int(row.get("agents")) or 0
             cell["deaths"] += to_int(row.get("step_one")) or 0
-    return list(found.values())
+    return list(sectors.values())
 
 
 def velocity(row: Mapping[str, Any]) -> tuple[float, float]:
