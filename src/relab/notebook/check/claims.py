@@ -106,8 +106,8 @@ class Checker:
             return luck
         both = [c for c in claim.names.columns if all(record.stands_for(c, n) for n in (a, b))]
         if both:
-            told = " and ".join(record.stands_for(both[0], n)[0] for n in (a, b))
-            return Checked(claim, "matched", f"{both[0]}: {told}")
+            places = " and ".join(record.stands_for(both[0], n)[0] for n in (a, b))
+            return Checked(claim, "matched", f"{both[0]}: {places}")
         if claim.firm and claim.names.keys and not claim.names.columns:
             return _setting_differs(claim, record)
         return Checked(claim, says="the two numbers do not both stand in one metric of the run")
@@ -128,10 +128,10 @@ class Checker:
                 claim, "matched", f"{a[1]} and {b[1]}; one episode each, so whether they differ is not known"
             )
         gap = abs(a[0].mean - b[0].mean)
-        told = f"{a[0].mean:.4g} ± {a[0].se:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].se:.2g} ({b[1]})"
+        levels = f"{a[0].mean:.4g} ± {a[0].se:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].se:.2g} ({b[1]})"
         if gap >= 2 * error:
-            return Checked(claim, "matched", f"{told}: {gap / error:.1f} standard errors apart")
-        luck = f"{told}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
+            return Checked(claim, "matched", f"{levels}: {gap / error:.1f} standard errors apart")
+        luck = f"{levels}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
         return Checked(claim, "contradicted", luck, "difference-in-noise")
 
     def level(self, quoted: Number, record: Record, column: str) -> tuple[Estimate, str] | None:
@@ -139,10 +139,10 @@ class Checker:
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
             rows = view.evals(RETURNS[column]) if view.has_evals(RETURNS[column]) else []
-            found = [e for e in rows if fits(quoted, e.mean)]
+            fitting = [e for e in rows if fits(quoted, e.mean)]
             where = "" if view is record.view else f"{view.name} "
-            if found:
-                return (found[-1], f"{where}step {found[-1].step:,}") if len(found) == 1 else None
+            if fitting:
+                return (fitting[-1], f"{where}step {fitting[-1].step:,}") if len(fitting) == 1 else None
         return next(((e, name) for e, name in self.seed_means() if fits(quoted, e.mean)), None)
 
     def seed_means(self) -> list[tuple[Estimate, str]]:
@@ -169,8 +169,8 @@ class Checker:
         if n in (len(seeds), len(every)):
             return Checked(claim, "matched", f"{n} seeds")
         if claim.firm and len(seeds) > 1 and n > len(every):
-            told = f"the folder holds {len(every)} seeds: {', '.join(sorted(every)[:8])}"
-            return Checked(claim, "contradicted", told, "count-differs")
+            held = f"the folder holds {len(every)} seeds: {', '.join(sorted(every)[:8])}"
+            return Checked(claim, "contradicted", held, "count-differs")
         return Checked(claim, says="which runs are counted is not known")
 
 
@@ -185,11 +185,11 @@ def episodes(claim: Claim, record: Record, n: int) -> Checked:
         had |= {e.n: "evaluations" for e in record.view.evals()}
     if n in had:
         return Checked(claim, "matched", f"{n} episodes ({had[n]})")
-    asked = [k for k, v in record.settings.items() if "episodes" in k and v == n and not isinstance(v, bool)]
-    if claim.firm and had and asked and len(had) == 1:
-        (count, where), key = next(iter(had.items())), plain_key(asked[0])
-        told = f"{count} episodes were run ({where}); {n} is the setting {key}"
-        return Checked(claim, "contradicted", told, "count-differs")
+    keys = [k for k, v in record.settings.items() if "episodes" in k and v == n and not isinstance(v, bool)]
+    if claim.firm and had and keys and len(had) == 1:
+        (count, where), key = next(iter(had.items())), plain_key(keys[0])
+        counted = f"{count} episodes were run ({where}); {n} is the setting {key}"
+        return Checked(claim, "contradicted", counted, "count-differs")
     return Checked(claim, says="which evaluation is meant is not known")
 
 
@@ -205,8 +205,8 @@ def value(claim: Claim, record: Record) -> Checked:
         return _setting_differs(claim, record) if claim.firm else Checked(claim, says=_settings(record, names.keys))
     if claim.role == "slope":
         return _slope(claim, record)
-    if claim.step is not None and (found := _at_step(claim, record)) is not None:
-        return found
+    if claim.step is not None and (checked := _at_step(claim, record)) is not None:
+        return checked
     return _anywhere(claim, record)
 
 
@@ -238,20 +238,20 @@ def _at_step(claim: Claim, record: Record) -> Checked | None:
 def _other_step(claim: Claim, record: Record, columns: list[str], there: float) -> Checked:
     one, step = claim.numbers[0], claim.step
     assert step is not None  # as above
-    told = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
+    at_step = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
     for column in columns:
         curve = record.curves[column]
         rows = [i for i, v in enumerate(curve.values) if fits(one, float(v))]
         if rows and one.digits > 1:
             where = f"{record.axis_word(column)} {int(curve.steps[rows[0]]):,}"
-            return Checked(claim, "contradicted", f"{one.text} stands at {where}; {told}", "another-step")
-    return Checked(claim, "contradicted", told, "number-differs")
+            return Checked(claim, "contradicted", f"{one.text} stands at {where}; {at_step}", "another-step")
+    return Checked(claim, "contradicted", at_step, "number-differs")
 
 
 def _anywhere(claim: Claim, record: Record) -> Checked:
     """Held against the whole column: as what does the number stand there? A step that was not logged could hold it."""
     one, firm = claim.numbers[0], claim.firm and claim.step is None
-    tags = {c: found for c in claim.names.columns if (found := record.stands_for(c, one))}
+    tags = {c: column_tags for c in claim.names.columns if (column_tags := record.stands_for(c, one))}
     if firm and not w.QUALIFIED.search(claim.text) and (wrong := _role_differs(claim, record, tags)):
         return wrong
     if tags:
@@ -261,18 +261,18 @@ def _anywhere(claim: Claim, record: Record) -> Checked:
         return Checked(claim, says=f"not in {claim.names.columns[0]}; {other} has such a value")
     curves = [record.curves[c] for c in claim.names.columns]
     if firm and not claim.text and claim.role in LEVELS and all(far(one, LEVELS[claim.role](c)) for c in curves):
-        told = f"the {claim.role} of {curves[0].name} is {LEVELS[claim.role](curves[0]):.4g}"
-        return Checked(claim, "contradicted", told, "number-differs")
+        peak = f"the {claim.role} of {curves[0].name} is {LEVELS[claim.role](curves[0]):.4g}"
+        return Checked(claim, "contradicted", peak, "number-differs")
     if firm and one.digits > 1 and all(_out_of_range(one, curve) for curve in curves):
-        told = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in curves[:2])
-        return Checked(claim, "contradicted", f"{told}, last {curves[0].last:.4g}", "number-nowhere")
+        ranges = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in curves[:2])
+        return Checked(claim, "contradicted", f"{ranges}, last {curves[0].last:.4g}", "number-nowhere")
     return Checked(claim, says=f"no row of {claim.names.columns[0]} has this value")
 
 
 def _role_differs(claim: Claim, record: Record, tags: dict[str, list[str]]) -> Checked | None:
     """A peak that is none, a final value that is not the last, a peak that is quoted as the result."""
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) > 2]
-    every = {tag for found in tags.values() for tag in found}
+    every = {tag for column_tags in tags.values() for tag in column_tags}
     if not curves or not every:
         return None
     if claim.role == "peak" and not every & {"peak", "low"}:
@@ -287,8 +287,8 @@ def _not_the_peak(claim: Claim, record: Record, curves: list[Curve]) -> Checked 
     if not all(far(one, float(c.values.max())) and far(one, float(c.values.min())) for c in curves):
         return None
     at = int(first.steps[int(np.argmax(first.values))])
-    told = f"the highest of {first.name} is {first.values.max():.4g}, at {record.axis_word(first.name)} {at:,}"
-    return Checked(claim, "contradicted", told, "not-the-peak")
+    highest = f"the highest of {first.name} is {first.values.max():.4g}, at {record.axis_word(first.name)} {at:,}"
+    return Checked(claim, "contradicted", highest, "not-the-peak")
 
 
 def _not_the_last(claim: Claim, record: Record, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
@@ -299,8 +299,8 @@ def _not_the_last(claim: Claim, record: Record, curves: list[Curve], tags: dict[
     hit = next(c for c in curves if c.name in tags)
     best = _best(hit) in tags[hit.name]
     slug = "peak-as-result" if best else "not-the-last" if claim.role == "last" else ""
-    told = f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
-    return Checked(claim, "contradicted", told, slug) if slug else None
+    ending = f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
+    return Checked(claim, "contradicted", ending, slug) if slug else None
 
 
 def _best(curve: Curve) -> str:
@@ -384,10 +384,10 @@ def _settings(record: Record, keys: Iterable[str]) -> str:
 
 def _setting_differs(claim: Claim, record: Record) -> Checked:
     values = [record.settings[key] for key in claim.names.keys]
-    told = _settings(record, claim.names.keys)
+    settings = _settings(record, claim.names.keys)
     if not all(_is_number(v) and _is_other(v, n) for n in claim.numbers for v in values):
-        return Checked(claim, says=told)
-    return Checked(claim, "contradicted", told, "setting-differs")
+        return Checked(claim, says=settings)
+    return Checked(claim, "contradicted", settings, "setting-differs")
 
 
 def direction(claim: Claim, record: Record) -> Checked:
@@ -395,15 +395,15 @@ def direction(claim: Claim, record: Record) -> Checked:
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) >= 8]
     if not curves or len(curves) < len(claim.names.columns):
         return Checked(claim, says="fewer than 8 rows")
-    found = {_went(curve) for curve in curves}
+    ways = {_went(curve) for curve in curves}
     first = curves[0]
-    told = f"{first.name} goes from {_end(first, 0):.4g} to {_end(first, -1):.4g} (means of the first and last fifth)"
-    if found == {claim.role}:
-        return Checked(claim, "matched", told)
+    course = f"{first.name} goes from {_end(first, 0):.4g} to {_end(first, -1):.4g} (means of the first and last fifth)"
+    if ways == {claim.role}:
+        return Checked(claim, "matched", course)
     against = {"rise": {"fall"}, "fall": {"rise"}, "flat": {"rise", "fall"}}[claim.role]
-    if claim.firm and len(found) == 1 and found <= against:
-        return Checked(claim, "contradicted", told, "direction-differs")
-    return Checked(claim, says=told)
+    if claim.firm and len(ways) == 1 and ways <= against:
+        return Checked(claim, "contradicted", course, "direction-differs")
+    return Checked(claim, says=course)
 
 
 def _end(curve: Curve, which: int) -> float:
