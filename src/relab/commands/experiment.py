@@ -153,7 +153,7 @@ def agreed(
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
     print(f"{asked.question}\n  {size}, compared by {by(asked)}", flush=True)
     for one in again:
-        for line in tried.lines(one.change, one.found, one.settings):
+        for line in tried.lines(one.change, one.hits, one.settings):
             print(printable(f"  {line}"), flush=True)
     if asked.command and not any(map(experiment.finished, cells)):
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)

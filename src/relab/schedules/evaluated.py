@@ -125,8 +125,8 @@ def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: flo
             deaths[key] += to_int(row.get("step_one")) or 0
     total = sum(deaths.values())
     bins = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
-              "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
-              "share": n / total if total else 0.0} for (a, s), n in deaths.items()]  # fmt: skip
+             "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
+             "share": n / total if total else 0.0} for (a, s), n in deaths.items()]  # fmt: skip
     return sorted(bins, key=lambda row: (-row["deaths"], row["from"], row["slow"]))
 
 

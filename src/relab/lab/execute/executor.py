@@ -52,7 +52,7 @@ class Ended:
     seconds: float
     rss_mb: float | None = None  # the most memory that one of its processes held
     load: float | None = None  # of the machine, the mean of what was seen while it ran
-    asked: bool = False  # to end, by cancel
+    cancelled: bool = False  # told to end by cancel
 
 
 class Executor(Protocol):

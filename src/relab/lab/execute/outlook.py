@@ -21,29 +21,29 @@ PACE = 20  # entries
 def describe(queue: Queue, item: Item) -> dict[str, Any]:
     """All that is known about an entry, as plain data."""
     name = item.name
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "id": name.id, "state": item.state, "priority": name.priority, "tries": name.tries, "age_s": age_s(name),
         "worker": name.worker or None, "log": str(queue.log(name.id)), "problem": None,
     }  # fmt: skip
     try:
         entry = queue.read(item)
     except (RecordError, OSError) as error:
-        return found | {"words": None, "relab": None, "shown": "", "problem": str(error)}
-    found |= entry.to_json() | {"words": list(entry.words), "shown": entry.shown}
+        return facts | {"words": None, "relab": None, "shown": "", "problem": str(error)}
+    facts |= entry.to_json() | {"words": list(entry.words), "shown": entry.shown}
     if item.state == "running":
-        found |= {"without_worker": processes.is_alive(name.worker) is False, **(progress(entry.run) or {})}
-    found["result"] = result(queue, item)
+        facts |= {"without_worker": processes.is_alive(name.worker) is False, **(progress(entry.run) or {})}
+    facts["result"] = result(queue, item)
     if item.state == "failed":
-        found["problem"] = why(queue, item, found["result"])
-    return found
+        facts["problem"] = why(queue, item, facts["result"])
+    return facts
 
 
 def result(queue: Queue, item: Item) -> dict[str, Any] | None:
     """How the last try ended that did."""
     for tries in range(item.name.tries, -1, -1):
         with contextlib.suppress(RecordError, OSError):
-            if found := queue.result(item.name, tries):
-                return found
+            if ending := queue.result(item.name, tries):
+                return ending
     return None
 
 
@@ -78,12 +78,12 @@ def _last_row(path: Path) -> dict[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def why(queue: Queue, item: Item, found: dict[str, Any] | None) -> str:
+def why(queue: Queue, item: Item, ending: dict[str, Any] | None) -> str:
     """Why it failed, in one line."""
-    found = found or {}
-    if found.get("problem"):
-        return str(found["problem"])
-    code = found.get("code")
+    ending = ending or {}
+    if ending.get("problem"):
+        return str(ending["problem"])
+    code = ending.get("code")
     how = "nobody saw it end" if code is None else f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return f"{how}; {last_words(queue.log(item.id))}"
 

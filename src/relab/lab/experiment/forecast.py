@@ -90,9 +90,9 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
         if done.failed:
             said = limits.read_end(pilot.log, 4000).decode(errors="replace")
             raise ConfigError(f"the pilot run failed: {masks.mask(said)[-500:]}")
-        found = history.load(Path(root) / "pilot")
-        column_of(found, e)
-        return cost(found, cfg, runs, workers)
+        trial_run = history.load(Path(root) / "pilot")
+        column_of(trial_run, e)
+        return cost(trial_run, cfg, runs, workers)
 
 
 def pilot_job(cfg: Any, variant: Path, root: Path) -> local.Job:

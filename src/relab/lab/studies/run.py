@@ -28,8 +28,8 @@ def run(root: Path, steps: list[Step], workers: int, say: Say) -> None:
     for step in missing(root, steps):
         say(f"{step.name}: {step.what}")
         began = time.monotonic()
-        found = step.run(root / step.name, workers, say)
-        row = {"found": found, "seconds": time.monotonic() - began, "commit": commit}
+        numbers = step.run(root / step.name, workers, say)
+        row = {"found": numbers, "seconds": time.monotonic() - began, "commit": commit}
         write_atomic(root / f"{step.name}.json", encode(row, indent=True))
 
 

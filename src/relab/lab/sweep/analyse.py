@@ -26,19 +26,19 @@ Outcomes = dict[str, list[answer.Outcome]]
 
 def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
     """Everything, from the runs that are there; kept in the sweep's folder."""
-    found = trials.outcomes(s, s.ledger.points, s.plan.seeds)
-    cells = cells_of(s, found)
+    outcomes = trials.outcomes(s, s.ledger.points, s.plan.seeds)
+    cells = cells_of(s, outcomes)
     of_seeds, small = s.plan.method == "grid", s.plan.smallest_effect
     highest = max(s.ceilings.values(), default=math.inf)
     body = {
         "schema": SCHEMA, "question": s.plan.question, "metric": s.plan.metric, "at": s.plan.at,
         "direction": s.plan.direction, "smallest_effect": small, "method": s.plan.method,
         "axes": {each.key: list(each.values) or [each.low, each.high] for each in s.plan.axes},
-        "seeds": list(s.plan.seeds), "trials": [row(s, trial, found[trial]) for trial in found],
+        "seeds": list(s.plan.seeds), "trials": [row(s, trial, outcomes[trial]) for trial in outcomes],
         "effects": [effect(each, small, highest) for each in axes.effects(cells, small, of_seeds=of_seeds)],
         "interactions": [crossing(each) for each in axes.interactions(cells, small, of_seeds=of_seeds)],
-        "binned": sorted(cells.binned), "incomplete": incomplete(s, found), "failed": dict(s.ledger.failed),
-        "differ": differ(s, found, winner), "winner": confirmed(s, found, winner),
+        "binned": sorted(cells.binned), "incomplete": incomplete(s, outcomes), "failed": dict(s.ledger.failed),
+        "differ": differ(s, outcomes, winner), "winner": confirmed(s, outcomes, winner),
     }  # fmt: skip
     body["notes"] = notes(s, body)
     body["text"] = sentence(s.plan, body)
@@ -47,25 +47,25 @@ def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
     return body
 
 
-def asked(s: Sweep) -> numbers.Asked:
+def question_of(s: Sweep) -> numbers.Asked:
     return numbers.Asked(s.metric, s.at, s.last, s.level, s.direction)
 
 
-def cells_of(s: Sweeping, found: Outcomes) -> axes.Cells:
+def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
     """Trials as cells; points of random, sobol and optuna hardly repeat a value and are cut into thirds."""
-    points = [s.ledger.points[trial] for trial in found]
-    values = [[x.value for x in group] for group in found.values()]
+    points = [s.ledger.points[trial] for trial in outcomes]
+    values = [[x.value for x in group] for group in outcomes.values()]
     return axes.cells_of(points, values, bins=s.plan.method != "grid")
 
 
 # ---- One trial
 
 
-def row(s: Sweeping, trial: str, found: list[answer.Outcome]) -> dict[str, Any]:
-    mid, low, high, n, _ = numbers.interval(found, asked(s.plan), s.ceilings.get(trial, math.inf))
+def row(s: Sweeping, trial: str, outcomes: list[answer.Outcome]) -> dict[str, Any]:
+    mid, low, high, n, _ = numbers.interval(outcomes, question_of(s.plan), s.ceilings.get(trial, math.inf))
     return {
         "trial": trial, "point": s.ledger.points[trial], "n": n, "planned": len(s.plan.seeds), "mean": mid, "low": low,
-        "high": high, "values": [each(x) for x in found], "dropped": s.ledger.dropped.get(trial),
+        "high": high, "values": [each(x) for x in outcomes], "dropped": s.ledger.dropped.get(trial),
     }  # fmt: skip
 
 
@@ -73,10 +73,10 @@ def each(x: answer.Outcome) -> dict[str, Any]:
     return {"seed": x.seed, "value": x.value, "run": x.run, "reached": x.reached, "note": x.note}
 
 
-def incomplete(s: Sweeping, found: Outcomes) -> list[dict[str, Any]]:
+def incomplete(s: Sweeping, outcomes: Outcomes) -> list[dict[str, Any]]:
     """Trials with fewer numbers than seeds, dropped ones apart."""
     gone = []
-    for trial, group in found.items():
+    for trial, group in outcomes.items():
         n = sum(math.isfinite(x.value) for x in group)
         if n < len(s.plan.seeds) and trial not in s.ledger.dropped:
             why = dict.fromkeys(x.note for x in group if not math.isfinite(x.value))
@@ -87,27 +87,27 @@ def incomplete(s: Sweeping, found: Outcomes) -> list[dict[str, Any]]:
 # ---- Axes
 
 
-def effect(found: axes.Effect, smallest: float, ceiling: float) -> dict[str, Any]:
-    widest = found.widest and {"from": found.widest.a, "to": found.widest.b, "delta": found.widest.mid,
-                               "low": found.widest.low, "high": found.widest.high}  # fmt: skip
+def effect(change: axes.Effect, smallest: float, ceiling: float) -> dict[str, Any]:
+    widest = change.widest and {"from": change.widest.a, "to": change.widest.b, "delta": change.widest.mid,
+                                "low": change.widest.low, "high": change.widest.high}  # fmt: skip
     means = [{"level": level, "mean": m.mid, "low": m.low, "high": numbers.capped(m.high, m.mid, ceiling)}
-             for level, m in zip(found.levels, found.means)]  # fmt: skip
-    return {"axis": found.axis, "levels": means, "widest": widest, "most": found.most, "noise": found.noise,
-            "noise_from": found.source, "bound": smallest or found.noise, "verdict": found.verdict}  # fmt: skip
+             for level, m in zip(change.levels, change.means)]  # fmt: skip
+    return {"axis": change.axis, "levels": means, "widest": widest, "most": change.most, "noise": change.noise,
+            "noise_from": change.source, "bound": smallest or change.noise, "verdict": change.verdict}  # fmt: skip
 
 
-def crossing(found: axes.Interaction) -> dict[str, Any]:
-    at = found.at and [list(pair) for pair in found.at]
-    return {"axes": list(found.axes), "at": at, "delta": found.mid, "low": found.low, "high": found.high,
-            "most": found.most, "verdict": found.verdict}  # fmt: skip
+def crossing(interaction: axes.Interaction) -> dict[str, Any]:
+    at = interaction.at and [list(pair) for pair in interaction.at]
+    return {"axes": list(interaction.axes), "at": at, "delta": interaction.mid, "low": interaction.low,
+            "high": interaction.high, "most": interaction.most, "verdict": interaction.verdict}  # fmt: skip
 
 
 # ---- Which truly differ
 
 
-def differ(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any]:
+def differ(s: Sweeping, outcomes: Outcomes, winner: str | None) -> dict[str, Any]:
     """Every trial against the best, at a level that holds over all pairs of trials and all looks taken so far."""
-    k = len(found)
+    k = len(outcomes)
     if winner is None or k < 2:
         return {"level": math.nan, "look": 0, "pairs": 0, "against_best": [], "clear_pairs": None}
     size = [len(s.plan.seeds), k]
@@ -115,17 +115,17 @@ def differ(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any]:
     if look > len(s.ledger.looks):
         s.ledger.looks.append(size)
     alpha = stats.look_alpha(look)
-    rows = [against(s.plan, found, winner, trial, alpha) for trial in found if trial != winner]
+    rows = [against(s.plan, outcomes, winner, trial, alpha) for trial in outcomes if trial != winner]
     clear = None
     if k <= MOST_PAIRS:
-        both = [race.against(s.plan, found, a, b, alpha, k) for a, b in combinations(found, 2)]
+        both = [race.against(s.plan, outcomes, a, b, alpha, k) for a, b in combinations(outcomes, 2)]
         clear = sum(x.low > 0 or x.high < 0 for x in both)
     return {"level": 1 - alpha / race.pairs(k), "look": look, "pairs": race.pairs(k), "against_best": rows,
             "clear_pairs": clear}  # fmt: skip
 
 
-def against(s: Sweep, found: Outcomes, winner: str, trial: str, alpha: float) -> dict[str, Any]:
-    x = race.against(s, found, winner, trial, alpha, len(found))
+def against(s: Sweep, outcomes: Outcomes, winner: str, trial: str, alpha: float) -> dict[str, Any]:
+    x = race.against(s, outcomes, winner, trial, alpha, len(outcomes))
     verdict = "worse" if x.high < 0 else "better" if x.low > 0 else "cannot tell"
     return {"trial": trial, "delta": x.delta, "low": x.low, "high": x.high, "n": list(x.n), "verdict": verdict}
 
@@ -133,7 +133,7 @@ def against(s: Sweep, found: Outcomes, winner: str, trial: str, alpha: float) ->
 # ---- The winner
 
 
-def confirmed(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any] | None:
+def confirmed(s: Sweeping, outcomes: Outcomes, winner: str | None) -> dict[str, Any] | None:
     """The winner on the seeds that chose it and on fresh ones; the difference is the luck of having been chosen."""
     if winner is None:
         return None
@@ -141,11 +141,11 @@ def confirmed(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any
     body: dict[str, Any] = {
         "trial": winner,
         "point": s.ledger.points[winner],
-        "selection": row(s, winner, found[winner]),
+        "selection": row(s, winner, outcomes[winner]),
     }
     if not fresh:
         return {**body, "fresh": None, "bias": None}
-    x = answer.answer(fresh, found[winner], 0.0, s.plan.direction, s.plan.at, metric=s.plan.metric, looks=1,
+    x = answer.answer(fresh, outcomes[winner], 0.0, s.plan.direction, s.plan.at, metric=s.plan.metric, looks=1,
                       names=("fresh seeds", "selection"), m=s.plan.last, reach=s.plan.level)  # fmt: skip
     bias = {"delta": x.delta, "low": x.low, "high": x.high, "n": list(x.n), "level": x.level}
     return {**body, "fresh": {**row(s, winner, fresh), "planned": len(s.plan.fresh)}, "bias": bias}
@@ -185,7 +185,7 @@ def sentence(s: Sweep, body: dict[str, Any]) -> str:
     winner, k = body["winner"], len(body["trials"])
     if winner is None:
         return f"None of {k} trials has a number."
-    point = told(winner["point"])
+    point = point_text(winner["point"])
     picked, fresh, bias = winner["selection"], winner["fresh"], winner["bias"]
     text = f"Best of {k} trials: {point}, {s.metric} {number(picked['mean'])} on the {picked['n']} seeds that chose it"
     if fresh and fresh["n"]:
@@ -196,7 +196,7 @@ def sentence(s: Sweep, body: dict[str, Any]) -> str:
     return f"{text}. {worse} of {len(rows)} others are clearly worse, {len(rows) - worse} cannot be told from it."
 
 
-def told(point: dict[str, Any]) -> str:
+def point_text(point: dict[str, Any]) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in point.items()}
     return ", ".join(f"{key}={value}" for key, value in shown.items())
 

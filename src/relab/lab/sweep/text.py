@@ -9,7 +9,7 @@ from typing import Any
 
 from relab.base.places import printable
 from relab.base.text import number
-from relab.lab.sweep.analyse import ends, told
+from relab.lab.sweep.analyse import ends, point_text
 
 SHOWN = 12  # trials
 
@@ -27,13 +27,13 @@ def table(body: dict[str, Any]) -> list[str]:
     best = body["winner"]["trial"] if body["winner"] else None
     ranked = sorted(body["trials"], key=lambda t: rank(t, body["direction"], body["at"]))
     ranked.sort(key=lambda t: t["trial"] != best)
-    wide = max(len(told(t["point"])) for t in ranked[:SHOWN])
-    found = [f"  {told(t['point']):{wide}}  {number(t['mean'])}{ends(t)}  {state(t, verdicts.get(t['trial'], 'best'))}"
-             for t in ranked[:SHOWN]]  # fmt: skip
-    found += [f"  and {len(ranked) - SHOWN} more trials"] * (len(ranked) > SHOWN)
+    wide = max(len(point_text(t["point"])) for t in ranked[:SHOWN])
+    rows = [f"  {point_text(t['point']):{wide}}  {number(t['mean'])}{ends(t)}"
+            f"  {state(t, verdicts.get(t['trial'], 'best'))}" for t in ranked[:SHOWN]]  # fmt: skip
+    rows += [f"  and {len(ranked) - SHOWN} more trials"] * (len(ranked) > SHOWN)
     gone = [t["dropped"]["n"] for t in ranked if t["dropped"]]
-    found += [f"  {len(gone)} trials were dropped in the race, after {min(gone)} to {max(gone)} seeds"] if gone else []
-    return [printable(line).rstrip() for line in found]
+    rows += [f"  {len(gone)} trials were dropped in the race, after {min(gone)} to {max(gone)} seeds"] if gone else []
+    return [printable(line).rstrip() for line in rows]
 
 
 def rank(t: dict[str, Any], direction: str, at: str) -> tuple[bool, float]:
@@ -53,18 +53,18 @@ def state(t: dict[str, Any], verdict: str) -> str:
 
 
 def axis_lines(body: dict[str, Any]) -> list[str]:
-    found = [f"  {e['axis']}: {said(e, body['metric'])}" for e in body["effects"]]
+    rows = [f"  {e['axis']}: {said(e, body['metric'])}" for e in body["effects"]]
     crossed = [c for c in body["interactions"] if c["verdict"] == "moves"]
     open_ = [c for c in body["interactions"] if c["verdict"] == "cannot tell"]
     for c in crossed:
         (a, b), (p, q) = c["at"]
         x, y = c["axes"]
-        found.append(f"  {x} and {y} interact: from {x}={a} to {b} the metric changes by {number(c['delta'])}{ends(c)}"
-                     f" more at {y}={q} than at {y}={p}")  # fmt: skip
+        rows.append(f"  {x} and {y} interact: from {x}={a} to {b} the metric changes by {number(c['delta'])}{ends(c)}"
+                    f" more at {y}={q} than at {y}={p}")  # fmt: skip
     if open_:
         names = ", ".join(" x ".join(c["axes"]) for c in open_[:4])
-        found.append(f"  cannot tell whether these interact: {names}{' ...' if len(open_) > 4 else ''}")
-    return [printable(line) for line in (["what each axis does:", *found] if found else [])]
+        rows.append(f"  cannot tell whether these interact: {names}{' ...' if len(open_) > 4 else ''}")
+    return [printable(line) for line in (["what each axis does:", *rows] if rows else [])]
 
 
 def said(e: dict[str, Any], metric: str) -> str:
@@ -83,14 +83,14 @@ def said(e: dict[str, Any], metric: str) -> str:
 
 def incomplete(body: dict[str, Any]) -> list[str]:
     gone = body["incomplete"]
-    found = [f"  {x['trial']}: {x['n']} of {x['planned']} seeds ({'; '.join(x['why'])})" for x in gone[:3]]
+    rows = [f"  {x['trial']}: {x['n']} of {x['planned']} seeds ({'; '.join(x['why'])})" for x in gone[:3]]
     more = [f"  and {len(gone) - 3} more"] * (len(gone) > 3)
-    return [printable(line) for line in ([f"incomplete trials: {len(gone)}", *found, *more] if gone else [])]
+    return [printable(line) for line in ([f"incomplete trials: {len(gone)}", *rows, *more] if gone else [])]
 
 
 def commands(body: dict[str, Any], folder: Path) -> list[str]:
     where, winner = shlex.quote(str(folder)), body["winner"]
-    found = [f"relab report {where} --open", f"relab examine {where}"]
+    hints = [f"relab report {where} --open", f"relab examine {where}"]
     if winner and winner["selection"]["values"]:
-        found.append(f"relab report {shlex.quote(str(folder / 'runs' / winner['selection']['values'][0]['run']))}")
-    return found
+        hints.append(f"relab report {shlex.quote(str(folder / 'runs' / winner['selection']['values'][0]['run']))}")
+    return hints

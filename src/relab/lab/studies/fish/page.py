@@ -11,9 +11,9 @@ BETTER = {"avg_final": 0.84, "early_death_100": 0.11}  # the better of the log's
 
 
 def page(results: dict[str, dict[str, Any]]) -> str:
-    found = {name: row["found"] for name, row in results.items()}
+    numbers = {name: row["found"] for name, row in results.items()}
     parts = ["# Fish: a school that learns to escape", sources(results)]
-    parts += [make(found[name]) for name, make in PARTS.items() if name in found]
+    parts += [make(numbers[name]) for name, make in PARTS.items() if name in numbers]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
