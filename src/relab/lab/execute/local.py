@@ -20,7 +20,7 @@ from relab.base.enclosed import open_plain, subfolder
 from relab.base.interrupts import Interrupts
 from relab.config.base import require
 from relab.lab.execute import keeper
-from relab.lab.execute.executor import Ended, Needs, Seen, Work
+from relab.lab.execute.executor import Ended, Needs, Standing, Work
 from relab.lab.execute.slots import Slots, cores, machine_mb
 
 __all__ = ["Job", "Local", "Result", "Slots", "cores", "machine_mb", "run"]
@@ -62,14 +62,14 @@ class Local:
         self.waiting[work.id] = work
         self._fill()
 
-    def watch(self) -> list[Seen]:
+    def watch(self) -> list[Standing]:
         now = time.monotonic()
         for each in list(self.running.values()):
             self._see(each, now)
         self._fill()
-        works = [Seen(id_, "waiting") for id_ in self.waiting]
-        works += [Seen(id_, "running", x.process.pid, now - x.since) for id_, x in self.running.items()]
-        return works + [Seen(x.id, "ended", None, x.seconds) for x in self.ended]
+        standings = [Standing(id_, "waiting") for id_ in self.waiting]
+        standings += [Standing(id_, "running", x.process.pid, now - x.since) for id_, x in self.running.items()]
+        return standings + [Standing(x.id, "ended", None, x.seconds) for x in self.ended]
 
     def cancel(self, id: str) -> None:
         if id in self.waiting:
