@@ -82,11 +82,11 @@ def test_sectors_are_what_they_say():
             assert evaluated.sector(45 * k + off) == name
             assert evaluated.sector(45 * k + off - 360) == name
     rows = [{"heading": 10, "speed": 1, "step_one": 3, "agents": 9}, {"heading": 80, "speed": 1, "step_one": 0}]
-    assert [(c["sector"], c["starts"], c["deaths"]) for c in evaluated.by_sector(rows)[:3]] == [
+    assert [(c.sector, c.starts, c.deaths) for c in evaluated.by_sector(rows)[:3]] == [
         ("E", 1, 3), ("NE", 0, 0), ("N", 1, 0)]  # fmt: skip
     (most, none) = evaluated.clusters(rows)
-    assert (most["from"], most["to"], most["slow"], most["deaths"], most["share"]) == (0, 30, 0.8, 3, 1)
-    assert (none["starts"], none["deaths"]) == (1, 0)
+    assert (most.first, most.last, most.slow, most.deaths, most.share) == (0, 30, 0.8, 3, 1)
+    assert (none.starts, none.deaths) == (1, 0)
 
 
 def test_the_worst_come_first():

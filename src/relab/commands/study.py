@@ -83,7 +83,7 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
     page = root / "results.md"
     text = study.page(found)
     write_atomic(page, text.encode())
-    show(args.json, found, f"{text}\nresults: {page}")
+    show(args.json, {name: result.to_json() for name, result in found.items()}, f"{text}\nresults: {page}")
     return 0
 
 

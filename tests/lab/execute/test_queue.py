@@ -157,8 +157,8 @@ def test_a_killed_process_is_tried_three_times_and_a_failing_one_once(queue: Que
     shell(queue, "echo f >> out; exit 1")
     assert work(queue).failed == 2
     assert Counter(lines()) == {"k": 3, "f": 1}
-    rows = [describe(queue, item) for item in queue.items()]
-    problems = {row["words"][2].split()[1]: row["problem"] for row in rows}
+    outlooks = [describe(queue, item) for item in queue.items()]
+    problems = {each.entry.words[2].split()[1]: each.problem for each in outlooks if each.entry and each.problem}
     assert problems["k"].startswith("exit code 137")
     assert problems["f"] == "exit code 1; it printed nothing"
 

@@ -11,6 +11,7 @@ import pytest
 
 from relab.config import layers
 from relab.lab import experiment, studies
+from relab.lab.studies import StepResult
 from relab.lab.studies.fish import page, plan, steps
 from relab.record.history import Column, History
 
@@ -78,9 +79,9 @@ def test_the_page_says_whose_physics_it_is_and_shows_every_seed() -> None:
     answer = {"verdict": "yes", "text": "own is better", "delta": 0.1, "low": 0.05, "high": 0.15, "names": ["a", "b"]}
     arms = {"own": [steps.of_run(made_run(seed)) for seed in range(5)]}
     answers = {"control": {"question": "Better?", "answers": [answer], "arms": arms}}
-    text = page({name: {"found": x, "seconds": 60.0, "commit": "abc"} for name, x in answers.items()})
+    text = page({name: StepResult(x, 60.0, "abc") for name, x in answers.items()})
     assert text.count("our physics, not theirs") == 2
     assert "avg_final: 0.850 [0.850, 0.850]" in text
     assert [f"| {seed} | 0.850 |" in text for seed in range(5)] == [True] * 5
-    missing = page({"log": {"found": {"missing": "../there"}, "seconds": 1.0, "commit": "abc"}})
+    missing = page({"log": StepResult({"missing": "../there"}, 1.0, "abc")})
     assert "../there is not here" in missing

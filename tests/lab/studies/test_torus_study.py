@@ -13,7 +13,7 @@ from kill.subjects import TRACKING
 from relab.config import layers
 from relab.formats.read import find
 from relab.lab import experiment, sweep
-from relab.lab.studies import module
+from relab.lab.studies import StepResult, module
 from relab.lab.studies.torus import grid, runs, steps, write_up
 from relab.lab.sweep import names
 from relab.record import history
@@ -204,9 +204,7 @@ def test_the_plan_says_what_it_costs():
 
 def test_a_page_holds_only_what_is_done(measured: History):
     rows = [analytic.to_dict(row) for row in analytic.rows(measured)]
-    results = {
-        "corpus": {"found": {"runs": {"a": rows}, "examine": ["x: y"]}, "seconds": 1.0, "commit": "0123456789abcdef"}
-    }
+    results = {"corpus": StepResult({"runs": {"a": rows}, "examine": ["x: y"]}, 1.0, "0123456789abcdef")}
     text = write_up.page(results)
     assert "0123456789ab;" in text
     assert "| a | 13 | 13 |" in text

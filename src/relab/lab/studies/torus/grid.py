@@ -43,11 +43,11 @@ def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str
         winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
     except sweep.Interrupted as stop:
         raise Interrupted from stop
-    body = sweep.analyse(doing, winner)
+    analysis = sweep.analyse(doing, winner)
     rows = [row_of(cell, doing.ledger.points[cell.variant]) for cell in doing.cells(doing.alive, plan.seeds)]
     return {"runs": len(rows), "buckets": dict(Counter(row["bucket"] for row in rows)),
             "off_policy": sum(row["off_policy"] >= OFF for row in rows if row["off_policy"] is not None),
-            "effects": body["effects"], "text": body["text"], "rows": rows}  # fmt: skip
+            "effects": analysis.to_json()["effects"], "text": analysis.text, "rows": rows}  # fmt: skip
 
 
 def row_of(cell: cells.Cell, point: dict[str, Any]) -> dict[str, Any]:

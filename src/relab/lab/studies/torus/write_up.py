@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-Results = dict[str, dict[str, Any]]
+from relab.lab.studies import StepResult
+
+Results = dict[str, StepResult]
 
 
 def page(results: Results) -> str:
     parts = ["# Torus: results\n", stamp(results)]
-    parts += [write(results[name]["found"]) for name, write in SECTIONS.items() if name in results]
+    parts += [write(results[name].numbers) for name, write in SECTIONS.items() if name in results]
     return "\n".join(parts)
 
 
 def stamp(results: Results) -> str:
-    commits = sorted({str(row["commit"])[:12] for row in results.values()})
-    spent = ", ".join(f"{name} {row['seconds']:.0f} s" for name, row in results.items())
+    commits = sorted({str(result.commit)[:12] for result in results.values()})
+    spent = ", ".join(f"{name} {result.seconds:.0f} s" for name, result in results.items())
     return f"`relab study torus --yes` at commit {', '.join(commits)}; {spent}.\n"
 
 
