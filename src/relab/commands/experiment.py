@@ -147,7 +147,7 @@ def agreed(
     asked: experiment.Experiment,
     cells: list[experiment.Cell],
     folder: Path,
-    again: list[experiment.Again],
+    again: list[experiment.Repeat],
 ) -> bool:
     """Say what was tried before and what it costs; ask unless --yes."""
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
@@ -270,7 +270,7 @@ def print_json(
     done: Result,
     folder: Path,
     written: Written,
-    again: list[experiment.Again],
+    again: list[experiment.Repeat],
 ) -> None:
     from relab.base.jsonl import encode
 

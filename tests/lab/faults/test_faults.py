@@ -242,14 +242,13 @@ def scored(first: list[str], beside: list[str] | None, fault: str | None = "grad
 def test_a_cause_counts_only_among_the_first_three_of_each_look():
     planted = [scored(["gradient-always-clipped"], ["plateau"]), scored(["plateau"], None, seed=1)]
     summary = suite.summary(planted, [suite.Alarm("x", 3, 1, {"diverged": 1}, True), suite.Alarm("y", 1, 0, {}, False)])
-    assert [summary[key]["hits"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [1, 0, 1, 1]
-    assert [summary[key]["n"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [2, 1, 4, 2]
-    low, high = summary["alone"]["low"], summary["alone"]["high"]
-    assert (round(low, 3), round(high, 3)) == (0.095, 0.905)  # Wilson, 1 of 2
+    rates = (summary.alone, summary.beside, summary.healthy_runs, summary.healthy_folders)
+    assert [(rate.hits, rate.n) for rate in rates] == [(1, 2), (0, 1), (1, 4), (1, 2)]
+    assert (summary.alone.low, summary.alone.high) == pytest.approx((0.095, 0.905), abs=5e-4)  # Wilson, 1 of 2
 
 
 def test_nothing_scored_is_not_measured():
-    assert suite.summary([], [])["alone"]["share"] is None
+    assert suite.summary([], []).alone.share is None
 
 
 def test_cases_keep_to_the_environments_of_a_fault():

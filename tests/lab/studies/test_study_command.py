@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from relab.base.interrupts import Interrupted
 from relab.cli import main
 from relab.lab import studies
-from relab.lab.studies import Interrupted, Step
+from relab.lab.studies import Step
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ LOG = "LOG.md"  # in the folder of the experiments
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """A variant whose change against the control was tried before."""
 
     variant: str
@@ -26,7 +26,7 @@ class Again:
         return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.hits]}
 
 
-def tried_before(experiment: Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
+def tried_before(experiment: Experiment, folder: Path, root: Path, log: Path | None) -> list[Repeat]:
     """The variants that another experiment or an entry of a log has told the outcome of."""
     from relab.notebook.log import default_logs, earlier  # not for every import of an experiment
 
@@ -39,5 +39,5 @@ def tried_before(experiment: Experiment, folder: Path, root: Path, log: Path | N
     for name in others:
         change = lineage.changes(settings[control], settings[name])
         hits = tried.matching(change, of, known) if change else []
-        repeats += [Again(name, change, hits, settings[name])] if hits else []
+        repeats += [Repeat(name, change, hits, settings[name])] if hits else []
     return repeats

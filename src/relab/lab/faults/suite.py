@@ -11,7 +11,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -231,34 +231,61 @@ def healthy_alarms(out: Path, scores: Sequence[Score], elsewhere: Sequence[Path]
 # ---- The matrix
 
 
-def rate(hits: Sequence[bool]) -> dict[str, Any]:
-    """A share with Wilson's interval."""
+@dataclass(frozen=True)
+class Rate:
+    """A share with Wilson's interval; None where nothing was counted."""
+
+    hits: int
+    n: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def rate(hits: Sequence[bool]) -> Rate:
     if not hits:
-        return {"hits": 0, "n": 0, "share": None, "low": None, "high": None}
+        return Rate(0, 0)
     interval = wilson(sum(hits), len(hits))
-    return {
-        "hits": sum(hits),
-        "n": len(hits),
-        "share": sum(hits) / len(hits),
-        "low": interval.low,
-        "high": interval.high,
-    }
+    return Rate(sum(hits), len(hits), sum(hits) / len(hits), interval.low, interval.high)
 
 
-def summary(scores: Sequence[Score], healthy: Sequence[Alarm]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Summary:
     """The four numbers: causes named alone and beside a healthy run, false alarms per run and per folder."""
+
+    alone: Rate
+    beside: Rate
+    healthy_runs: Rate
+    healthy_folders: Rate
+
+
+def summary(scores: Sequence[Score], healthy: Sequence[Alarm]) -> Summary:
     planted = [s for s in scores if s.case.fault is not None]
     runs = [k < each.alarmed for each in healthy for k in range(each.runs)]
-    return {
-        "alone": rate([s.named(s.first) for s in planted]),
-        "beside": rate([s.named(s.beside) for s in planted if s.beside is not None]),
-        "healthy_runs": rate(runs),
-        "healthy_folders": rate([each.folder_alarmed for each in healthy]),
-    }
+    return Summary(
+        alone=rate([s.named(s.first) for s in planted]),
+        beside=rate([s.named(s.beside) for s in planted if s.beside is not None]),
+        healthy_runs=rate(runs),
+        healthy_folders=rate([each.folder_alarmed for each in healthy]),
+    )
 
 
-def to_json(scores: Sequence[Score], healthy: Sequence[Alarm], about: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **about, "summary": summary(scores, healthy), "cases": [s.to_json() for s in scores],
-        "healthy": [each.to_json() for each in healthy],
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Matrix:
+    """All scores and alarms, and what one needs to make them again."""
+
+    command: str
+    commit: str | None
+    seeds: list[int]
+    scores: list[Score]
+    healthy: list[Alarm]
+
+    @property
+    def summary(self) -> Summary:
+        return summary(self.scores, self.healthy)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "command": self.command, "commit": self.commit, "seeds": self.seeds, "summary": asdict(self.summary),
+            "cases": [each.to_json() for each in self.scores], "healthy": [each.to_json() for each in self.healthy],
+        }  # fmt: skip

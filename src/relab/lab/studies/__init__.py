@@ -28,10 +28,6 @@ STUDIES: dict[str, str] = {  # name -> module
 Say = Callable[[str], None]
 
 
-class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error
-    """A step was asked to stop; what it has done so far stays."""
-
-
 @dataclass(frozen=True)
 class Step:
     """One part of a study."""

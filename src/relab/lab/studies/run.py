@@ -24,7 +24,7 @@ def missing(root: Path, steps: list[Step]) -> list[Step]:
 
 
 def run(root: Path, steps: list[Step], workers: int, say: Say) -> None:
-    """Do what is missing. Raises studies.Interrupted where somebody asked to stop."""
+    """Do what is missing. Raises Interrupted where somebody asked to stop."""
     root.mkdir(parents=True, exist_ok=True)
     commit = provenance.start(Path(__file__).parent).collect()["commit"]
     for step in missing(root, steps):

@@ -4,7 +4,7 @@ Everything here is a function of the sweep's folder: killed or called again, it 
 finished run is repeated. A trial is what an experiment calls a variant, and runs by the same machinery.
 """
 
-from relab.lab.experiment.forecast import Interrupted
+from relab.base.interrupts import Interrupted
 from relab.lab.sweep.analyse import analyse
 from relab.lab.sweep.cost import Cost, estimate, missing
 from relab.lab.sweep.plan import Sweep, load

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from relab.base.enclosed import listed, own
+from relab.base.interrupts import Interrupted
 from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment import foreign
 from relab.lab.experiment.cells import Cell
-from relab.lab.experiment.forecast import Interrupted
 from relab.lab.sweep import ask, plan, race, trials
 from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.points import Point

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.interrupts import Interrupted
 from relab.base.jsonl import read_jsonl, write_atomic
 from relab.base.processes import RELAB
 from relab.config import layers
 from relab.lab import experiment
-from relab.lab.studies import Interrupted, Say
+from relab.lab.studies import Say
 from relab.record.history import History
 from relab.record.run_folder import DETERMINISTIC
 

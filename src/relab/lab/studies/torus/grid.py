@@ -15,7 +15,7 @@ import numpy as np
 from relab.base.jsonl import RecordError
 from relab.lab import sweep
 from relab.lab.experiment import cells
-from relab.lab.studies import Interrupted, Say, Step
+from relab.lab.studies import Say, Step
 from relab.lab.studies.torus.runs import HERE
 from relab.record.history import Column, History
 from relab.report.analytic import seen
@@ -39,10 +39,7 @@ def step(file: Path = HERE / "grid.yaml") -> Step:
 def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str, Any]:
     """Run what is missing, then what the axes do and how many runs are in each bucket."""
     doing = sweep.prepare(plan, folder)
-    try:
-        winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
-    except sweep.Interrupted as stop:
-        raise Interrupted from stop
+    winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
     analysis = sweep.analyse(doing, winner)
     rows = [row_of(cell, doing.ledger.points[cell.variant]) for cell in doing.cells(doing.alive, plan.seeds)]
     return {"runs": len(rows), "buckets": dict(Counter(row["bucket"] for row in rows)),

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.interrupts import Interrupted
 from relab.base.jsonl import RecordError
 from relab.comparison import answer
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.lab import experiment
 from relab.lab.experiment import Cell
-from relab.lab.studies import Interrupted, Say
+from relab.lab.studies import Say
 from relab.record import history, provenance
 from relab.record.run_folder import read_meta
 from relab.train import loop
