@@ -16,7 +16,7 @@ from relab import cli
 from relab.base.jsonl import read_json
 from relab.comparison import answer
 from relab.notebook import digest, families, fence, folder, log, search, sentences
-from relab.notebook.page import Entry, Record
+from relab.notebook.page import Entry, RecordSection
 from relab.notebook.words import LANGUAGES, words
 from relab.record.run_folder import append_event_to
 from where import TESTS
@@ -147,7 +147,7 @@ def test_a_folder_has_a_dated_file_for_each_entry_and_an_index(here: Path, capsy
     ],
 )  # fmt: skip
 def test_file_names_are_plain(name: str, file: str) -> None:
-    written = Entry("abc123", "en", "t", [], [], [], "", [], [], [], Record(), [], [], "", name, "2026-11-16")
+    written = Entry("abc123", "en", "t", [], [], [], "", [], [], [], RecordSection(), [], [], "", name, "2026-11-16")
     assert folder.file_name(written) == file
 
 

@@ -20,7 +20,7 @@ from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
-from relab.notebook.page import Entry, Record, Table, anchored, called, joined
+from relab.notebook.page import Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record import history
@@ -44,7 +44,7 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
         id=id_of(folder, experiment), lang=w.code, title=clean(w.say("head", date=date, title=experiment["question"])),
         answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
         marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
-        differs=clean(differences(settings, w)), record=Record(evidence=evidence(answers, w, folder)),
+        differs=clean(differences(settings, w)), record=RecordSection(evidence=evidence(answers, w, folder)),
         findings=finding_lines(data, w), command=clean(commands(folder, experiment)),
         next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
         facts=clean(facts(folder, experiment, answers, settings, data, date)) | {"source": called(folder)},

@@ -15,7 +15,7 @@ from relab.config.views import flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
-from relab.notebook.page import KEYS, Entry, Record, Table, anchored, called, joined
+from relab.notebook.page import KEYS, Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record.history import History
@@ -112,20 +112,20 @@ def heads(row: list[str], w: Words) -> list[str]:
 # ---- The record
 
 
-def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Record:
+def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> RecordSection:
     one = len(groups) == 1 and len(groups[0].runs) == 1
     run = groups[0].runs[0].history
-    return Record(
+    return RecordSection(
         overview(groups, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
         multi_evaluations(run, w) if one else [], telemetry(run) if one else [], gates(run) if one else [],
         artefacts(run) if one else [],
     )  # fmt: skip
 
 
-def clean_record(raw: Record, clean: Any) -> Record:
+def clean_record(raw: RecordSection, clean: Any) -> RecordSection:
     """What came from the run's own files is made safe to share; the tables are already."""
-    return Record(clean(raw.overview), raw.evidence, raw.evaluations, raw.multi, clean(raw.telemetry),
-                  clean(raw.gates), clean(raw.artefacts))  # fmt: skip
+    return RecordSection(clean(raw.overview), raw.evidence, raw.evaluations, raw.multi, clean(raw.telemetry),
+                         clean(raw.gates), clean(raw.artefacts))  # fmt: skip
 
 
 def overview(groups: list[Group], w: Words) -> list[str]:

@@ -330,9 +330,9 @@ def test_memory_is_learned_from_what_ended(queue: Queue) -> None:
     assert 200 < (queue.learned_mb(again.kind) or 0) < 400
     assert queue.learned_mb(submit.program(["true"]).kind) is None
     queue.add(again)
-    needs = Worker(queue, 2).look(queue.names("waiting")[0])
-    assert needs is not None
-    assert needs.memory_mb == queue.learned_mb(again.kind)
+    entry = Worker(queue, 2).look(queue.names("waiting")[0])
+    assert entry is not None
+    assert entry.memory_mb == queue.learned_mb(again.kind)
 
 
 # ---- relab's own runs

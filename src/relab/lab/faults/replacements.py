@@ -96,11 +96,11 @@ def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
         gradient = learner.gradient
 
         def without_critic(*args: Any) -> Any:
-            loss = gradient(*args)
+            whole = gradient(*args)
             for name, grad in agent.params.grads.items():
                 if name.startswith("critic/"):
                     grad.zero_()
-            return loss
+            return whole
 
         learner.gradient = without_critic
         return learner

@@ -20,7 +20,7 @@ from relab.health.foreign import plain_key, theirs
 from relab.health.view import ViewGroup
 from relab.notebook.check import words as w
 from relab.notebook.check.read import Claim
-from relab.notebook.check.record import Record, far, fits, reach
+from relab.notebook.check.record import RunRecord, far, fits, reach
 from relab.notebook.check.wording import Number
 from relab.record import glossary
 from relab.record.evaluations import Estimate
@@ -71,7 +71,7 @@ class Checked:
 class Checker:
     """Holds claims against the runs; groups tell how many seeds there are."""
 
-    records: Mapping[str, Record]
+    records: Mapping[str, RunRecord]
     groups: Iterable[ViewGroup] = ()
     levels: list[tuple[Estimate, str]] = field(default_factory=list)
 
@@ -93,7 +93,7 @@ class Checker:
 
     # ---- Pairs
 
-    def pair(self, claim: Claim, record: Record) -> Checked:
+    def pair(self, claim: Claim, record: RunRecord) -> Checked:
         """A → B of a setting or a metric, or a range A to B."""
         a, b = claim.numbers
         setting = next((key for key in claim.names.keys for n in (a, b) if _is(record.settings[key], n)), None)
@@ -112,7 +112,7 @@ class Checker:
             return _setting_differs(claim, record)
         return Checked(claim, says="the two numbers do not both stand in one metric of the run")
 
-    def in_noise(self, claim: Claim, record: Record) -> Checked | None:
+    def in_noise(self, claim: Claim, record: RunRecord) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
         text = f"{claim.text} {_behind(claim)}"
@@ -134,7 +134,7 @@ class Checker:
         luck = f"{levels}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
         return Checked(claim, "contradicted", luck, "difference-in-noise")
 
-    def level(self, quoted: Number, record: Record, column: str) -> tuple[Estimate, str] | None:
+    def level(self, quoted: Number, record: RunRecord, column: str) -> tuple[Estimate, str] | None:
         """The evaluation, or the mean over seeds, that a number stands for; None where several could be meant."""
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
@@ -174,7 +174,7 @@ class Checker:
         return Checked(claim, says="which runs are counted is not known")
 
 
-def episodes(claim: Claim, record: Record, n: int) -> Checked:
+def episodes(claim: Claim, record: RunRecord, n: int) -> Checked:
     """How many episodes an evaluation had; contradicted where the text repeats a setting that the record refutes."""
     had: dict[int, str] = {}
     for name, curve in record.curves.items():
@@ -196,7 +196,7 @@ def episodes(claim: Claim, record: Record, n: int) -> Checked:
 # ---- One number
 
 
-def value(claim: Claim, record: Record) -> Checked:
+def value(claim: Claim, record: RunRecord) -> Checked:
     one, names = claim.numbers[0], claim.names
     key = next((k for k in names.keys if _is(record.settings[k], one)), None)
     if key:
@@ -210,7 +210,7 @@ def value(claim: Claim, record: Record) -> Checked:
     return _anywhere(claim, record)
 
 
-def _at_step(claim: Claim, record: Record) -> Checked | None:
+def _at_step(claim: Claim, record: RunRecord) -> Checked | None:
     """Held against the row of the quoted step; None where no column has one."""
     one, step = claim.numbers[0], claim.step
     assert step is not None  # asked of claims with a step only
@@ -235,7 +235,7 @@ def _at_step(claim: Claim, record: Record) -> Checked | None:
     return _other_step(claim, record, list(rows), there)
 
 
-def _other_step(claim: Claim, record: Record, columns: list[str], there: float) -> Checked:
+def _other_step(claim: Claim, record: RunRecord, columns: list[str], there: float) -> Checked:
     one, step = claim.numbers[0], claim.step
     assert step is not None  # as above
     at_step = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
@@ -248,7 +248,7 @@ def _other_step(claim: Claim, record: Record, columns: list[str], there: float) 
     return Checked(claim, "contradicted", at_step, "number-differs")
 
 
-def _anywhere(claim: Claim, record: Record) -> Checked:
+def _anywhere(claim: Claim, record: RunRecord) -> Checked:
     """Held against the whole column: as what does the number stand there? A step that was not logged could hold it."""
     one, firm = claim.numbers[0], claim.firm and claim.step is None
     tags = {c: column_tags for c in claim.names.columns if (column_tags := record.stands_for(c, one))}
@@ -269,7 +269,7 @@ def _anywhere(claim: Claim, record: Record) -> Checked:
     return Checked(claim, says=f"no row of {claim.names.columns[0]} has this value")
 
 
-def _role_differs(claim: Claim, record: Record, tags: dict[str, list[str]]) -> Checked | None:
+def _role_differs(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -> Checked | None:
     """A peak that is none, a final value that is not the last, a peak that is quoted as the result."""
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) > 2]
     every = {tag for column_tags in tags.values() for tag in column_tags}
@@ -282,7 +282,7 @@ def _role_differs(claim: Claim, record: Record, tags: dict[str, list[str]]) -> C
     return None
 
 
-def _not_the_peak(claim: Claim, record: Record, curves: list[Curve]) -> Checked | None:
+def _not_the_peak(claim: Claim, record: RunRecord, curves: list[Curve]) -> Checked | None:
     one, first = claim.numbers[0], curves[0]
     if not all(far(one, float(c.values.max())) and far(one, float(c.values.min())) for c in curves):
         return None
@@ -291,7 +291,7 @@ def _not_the_peak(claim: Claim, record: Record, curves: list[Curve]) -> Checked 
     return Checked(claim, "contradicted", highest, "not-the-peak")
 
 
-def _not_the_last(claim: Claim, record: Record, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
+def _not_the_last(claim: Claim, record: RunRecord, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
     """Not where the end differs by no more than three times the noise."""
     one = claim.numbers[0]
     if not all(far(one, c.last) and abs(c.last - one.value) > CLEARLY * noise(record, c) for c in curves):
@@ -308,7 +308,7 @@ def _best(curve: Curve) -> str:
     return "low" if metric is not None and metric.direction < 0 else "peak"
 
 
-def noise(record: Record, curve: Curve) -> float:
+def noise(record: RunRecord, curve: Curve) -> float:
     """The error of an evaluation's mean where episodes are known, else how much a row differs from the next."""
     mode = RETURNS.get(curve.name)
     if mode and record.view.has_evals(mode):
@@ -326,7 +326,7 @@ def _out_of_range(one: Number, curve: Curve) -> bool:
     return one.value < low - margin or one.value > high + margin
 
 
-def _slope(claim: Claim, record: Record) -> Checked:
+def _slope(claim: Claim, record: RunRecord) -> Checked:
     """A slope over the last rows; which rows is not said, so the usual numbers of them are tried."""
     one = claim.numbers[0]
     for column in claim.names.columns:
@@ -338,7 +338,7 @@ def _slope(claim: Claim, record: Record) -> Checked:
     return Checked(claim, says="the slope over the last 5, 10, 20 or all rows is another")
 
 
-def _range(claim: Claim, record: Record) -> Checked:
+def _range(claim: Claim, record: RunRecord) -> Checked:
     """A range is matched where the end of the curve lies in it, or both its ends stand in the column."""
     a, b = claim.numbers
     for column in claim.names.columns:
@@ -378,11 +378,11 @@ def _is_other(setting: Any, one: Number) -> bool:
     return gap > one.unit / 2 and gap > (0.3 if one.hedged else 0.1) * max(abs(float(setting)), abs(one.value))
 
 
-def _settings(record: Record, keys: Iterable[str]) -> str:
+def _settings(record: RunRecord, keys: Iterable[str]) -> str:
     return "; ".join(f"the setting {key.removeprefix('foreign.')} is {record.settings[key]}" for key in list(keys)[:3])
 
 
-def _setting_differs(claim: Claim, record: Record) -> Checked:
+def _setting_differs(claim: Claim, record: RunRecord) -> Checked:
     values = [record.settings[key] for key in claim.names.keys]
     settings = _settings(record, claim.names.keys)
     if not all(_is_number(v) and _is_other(v, n) for n in claim.numbers for v in values):
@@ -390,7 +390,7 @@ def _setting_differs(claim: Claim, record: Record) -> Checked:
     return Checked(claim, "contradicted", settings, "setting-differs")
 
 
-def direction(claim: Claim, record: Record) -> Checked:
+def direction(claim: Claim, record: RunRecord) -> Checked:
     """`rose`, `fell`, `unchanged`, by the slope over the whole run, where every column of that name agrees."""
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) >= 8]
     if not curves or len(curves) < len(claim.names.columns):

@@ -23,7 +23,7 @@ from relab.notebook.check import wording
 from relab.notebook.check import words as w
 from relab.notebook.check.claims import Checked, Checker
 from relab.notebook.check.read import MAX_CLAIMS, Claim, Reader
-from relab.notebook.check.record import Record, normal
+from relab.notebook.check.record import RunRecord, normal
 
 SLUG = "change-not-mentioned"
 SHOWN = 4  # contradictions that are printed without -v
@@ -56,7 +56,7 @@ class Notes:
 def check(path: str | Path, report: Report) -> Notes:
     """The claims of a file about the runs of a report."""
     text = wording.read(Path(path))
-    records = {run.view.name: Record(run.view) for run in report.runs}
+    records = {run.view.name: RunRecord(run.view) for run in report.runs}
     reader = Reader(records)
     place = home(Path(path), records)
     claims = reader.read(text, place)
@@ -87,7 +87,7 @@ def weakened(each: Checked) -> Checked:
     return Checked(each.claim, says=f"no run is named; in this one {each.says}")
 
 
-def home(path: Path, records: Mapping[str, Record]) -> str | None:
+def home(path: Path, records: Mapping[str, RunRecord]) -> str | None:
     """The run in whose folder the write-up lies."""
     above = path.resolve().parents
     inside = [name for name, record in records.items() if record.view.history.folder.resolve() in above]

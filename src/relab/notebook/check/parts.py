@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from relab.notebook.check import words as w
-from relab.notebook.check.record import Names, Record, normal
+from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.wording import Line, Number, Step, numbers, steps
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_/.]*(?:-[A-Za-z0-9_/.]+)*")
@@ -70,7 +70,7 @@ class Mention:
     sure: bool  # an identifier or a phrase, not a common word
 
 
-def run_words(records: Mapping[str, Record]) -> dict[str, str]:
+def run_words(records: Mapping[str, RunRecord]) -> dict[str, str]:
     """What can be written for a run -> its name: the name, its folder, its id, and parts that only one run has."""
     runs_by_word: dict[str, set[str]] = {}
     for name, record in records.items():
@@ -94,7 +94,7 @@ def means_run(text: str, match: re.Match[str]) -> bool:
     return text[: match.start()][-5:].lower().endswith(("`", '"', "/", "run ")) or text.strip("# ") == match[0]
 
 
-def run_stamps(records: Mapping[str, Record]) -> dict[str, str]:
+def run_stamps(records: Mapping[str, RunRecord]) -> dict[str, str]:
     """Digits of a time of day that only one run has in its name or id -> that run."""
     runs_by_digits: dict[str, set[str]] = {}
     for name, record in records.items():
@@ -182,7 +182,7 @@ def pair_of(text: str, figures: list[Number], index: int) -> tuple[Number | None
     return None, ""
 
 
-def longest(text: str, tokens: list[re.Match[str]], at: int, record: Record) -> tuple[int, Mention | None]:
+def longest(text: str, tokens: list[re.Match[str]], at: int, record: RunRecord) -> tuple[int, Mention | None]:
     for size in (3, 2, 1):
         some = tokens[at : at + size]
         if len(some) < size or any(text[a.end() : b.start()] not in (" ", "-") for a, b in pairwise(some)):

@@ -39,7 +39,7 @@ from relab.notebook.check.parts import (  # fmt: skip
     stands_as_heading,
     step_of,
 )
-from relab.notebook.check.record import Names, Record, normal
+from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.wording import Line, Number, Step, Table, Text, clauses, numbers, spans_of_steps
 
 COUNT = re.compile(r"(?i)(?<![\w.])(\d{1,6})\s?(episodes?|epis?|eps|回合|局|seeds?|个?种子)(?![A-Za-z_=])")
@@ -71,7 +71,7 @@ class Claim:
 class Reader:
     """Reads claims about the runs it is given."""
 
-    def __init__(self, records: Mapping[str, Record]):
+    def __init__(self, records: Mapping[str, RunRecord]):
         self.records = dict(records)
         self.words = run_words(self.records)
         alternatives = "|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True))
@@ -213,7 +213,9 @@ class Reader:
         sure = sure and not (one.percent and (w.RISE.search(part) or w.FALL.search(part)))
         return Claim(line.number, "", "value", None, mention.word, mention.names, (one,), None, role, sure, part)
 
-    def mentions(self, text: str, start: int, end: int, record: Record, hidden: list[tuple[int, int]]) -> list[Mention]:
+    def mentions(
+        self, text: str, start: int, end: int, record: RunRecord, hidden: list[tuple[int, int]]
+    ) -> list[Mention]:
         """Metrics and settings named in a part of a line; up to three words make a name."""
         tokens = [m for m in WORD.finditer(text, start, end) if not any(a <= m.start() < b for a, b in hidden)]
         mentions: list[Mention] = []

@@ -56,7 +56,7 @@ class Names:
 
 
 @dataclass
-class Record:
+class RunRecord:
     """One run, ready to be asked."""
 
     view: View
