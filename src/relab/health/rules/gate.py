@@ -220,15 +220,15 @@ def _shut(view: View, schedule: Schedule, gate: Gate | None, checks: list[tuple[
     outcomes = ", ".join(f"{n} {word}" for word, n in Counter(outcome for _, outcome in checks).most_common())
     name = gate.name if gate else "the gate"
     kept = tally(decisions, "failure")
-    wanted = sorted(tally(decisions), key=lambda row: (row.met / max(row.seen, 1), row.condition.window))
-    hardest = next((row for row in wanted if row.seen), None)
+    wanted = sorted(tally(decisions), key=lambda row: (row.met / max(row.looks, 1), row.condition.window))
+    hardest = next((row for row in wanted if row.looks), None)
     failing = max((row for row in kept if row.met), key=lambda row: row.met, default=None)
-    reasons = f"; {failing.condition} in {failing.met} of {failing.seen}" if failing else ""
-    reasons += f"; {hardest.condition} met in {hardest.met} of {hardest.seen}" if hardest else ""
+    reasons = f"; {failing.condition} in {failing.met} of {failing.looks}" if failing else ""
+    reasons += f"; {hardest.condition} met in {hardest.met} of {hardest.looks}" if hardest else ""
     n = trials_of(view, schedule) if schedule.gates else None
     return Finding(f"{name}: none of {len(checks)} checks passed ({outcomes}){reasons}", 0.0, checks[0][0],
-                   [*(_distance(view, row, "met", n) for row in wanted if row.seen),
-                    *(_distance(view, row, "failed", n) for row in kept if row.seen), *_agreement(checks, decisions)],
+                   [*(_distance(view, row, "met", n) for row in wanted if row.looks),
+                    *(_distance(view, row, "failed", n) for row in kept if row.looks), *_agreement(checks, decisions)],
                    confidence="high", axis=_axis(view, gate),
                    explained_by="gate-contradiction" if _closed(schedule, gate, n) else None)  # fmt: skip
 
@@ -241,7 +241,7 @@ def _closed(schedule: Schedule, gate: Gate | None, n: int | None) -> bool:
 def _distance(view: View, row: Tally, word: str, n: int | None) -> Evidence:
     """A condition over all checks: its values, the best of them, and how far that is from the bar."""
     condition, (_, gap) = row.condition, row.best(failing=word == "failed")
-    formula = f"distance {gap:+.4g} at best, {condition} {word} in {row.met} of {row.seen}"
+    formula = f"distance {gap:+.4g} at best, {condition} {word} in {row.met} of {row.looks}"
     if n and kind(condition) in ("share", "below") and 0 < condition.threshold < 1:
         blind = chance.undecided(condition.threshold, n)
         formula += f"; {n:,} independent trials do not decide within ±{blind:.2g} of the bar"
