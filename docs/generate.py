@@ -207,7 +207,7 @@ def rule_section(rule: Rule) -> list[str]:
     about = f"- **About:** {', '.join(rule.algos)}" if rule.algos else "- **About:** any algorithm"
     lines += [f"- **Place:** {rule.about} ({PLACES[rule.about]})", about, f"- **Needs:** {needs}{only}"]
     lines += [f"- **Thresholds:** {rule.limits}"] if rule.limits else []
-    mended = mend.told({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
+    mended = mend.in_words({f"`{key}`": way for key, way in rule.mends.items()}, rule.fallback)
     lines += [f"- **Settings that mend it:** {mended}"] if mended else []
     lines += [f"- **Planted faults it names:** {', '.join(rule.names)}"] if rule.names else []
     lines += [f"- **Explains besides:** {explains}"] if explains else []

@@ -30,7 +30,7 @@ RUNS = [("cartpole", "ppo"), ("dqn-cartpole", "dqn"), ("a2c-acrobot", "a2c"), ("
 def test_rules_are_counted_per_algorithm(name, algo):
     found = counted(name)
     assert found.algo == algo
-    assert 10 < found.asked < found.apply < found.known
+    assert 10 < found.checked < found.apply < found.known
     assert f"{found.apply} of {found.known} rules apply to {algo}" in str(found)
 
 

@@ -133,15 +133,17 @@ def test_all_numbers_absurd_at_once(value):
 
 # ---- Long columns
 
+AGREE = rules.RULES["unit-change"].thresholds["agree"]
+
 
 def jump(values: np.ndarray) -> tuple | None:
     """unit-change row by row, as it is defined."""
     for at in range(5, len(values) - 5):
         left, right = values[at - 5 : at], values[at : at + 5]
         before, after = float(np.median(left)), float(np.median(right))
-        if before == 0 or after == 0 or np.ptp(left) > 0.05 * abs(before) or np.ptp(right) > 0.05 * abs(after):
+        if before == 0 or after == 0 or np.ptp(left) > AGREE * abs(before) or np.ptp(right) > AGREE * abs(after):
             continue
-        if what := units._factor(before, after):
+        if what := units._factor(before, after, AGREE):
             return at, before, after, what
     return None
 
@@ -155,6 +157,6 @@ def test_a_change_of_unit_is_found_where_it_is_row_by_row(block, monkeypatch):
             for after in (100 * level, level / 1000, math.copysign(math.expm1(abs(level)), level), level * 1.6):
                 values = np.where(np.arange(length) < at, level, after) * (1 + 0.01 * rng.random(length))
                 with np.errstate(all="ignore"):
-                    found.append(units._jump(Curve("x", np.arange(length), values)))
+                    found.append(units._jump(Curve("x", np.arange(length), values), AGREE))
                 assert found[-1] == jump(values)
     assert {each[3] for each in found if each} == {"a factor of 100", "a factor of 1000", "symexp"}

@@ -9,7 +9,7 @@ import pytest
 
 from relab.health import engine
 from relab.health.curve import Curve
-from relab.health.rule import RULES, Finding, Missing, Rule, parse_parts, rule
+from relab.health.rule import RULES, Finding, Missing, Reference, Rule, parse_parts, rule
 from relab.health.view import View
 from relab.record.history import Column, History
 
@@ -60,7 +60,8 @@ def test_a_rule_that_stands_nowhere_in_the_chain_is_refused():
 )
 def test_what_the_reference_shows_too_is_not_the_cause(here, there, status, value):
     (found,), _ = engine.ask_run([make("high", high)], view(x=[here], reference=view("best", x=[there])))
-    assert (found.status, found.reference) == (status, {"run": "best", "value": value})
+    assert (found.status, found.reference) == (status, Reference("best", value))
+    assert found.to_json()["reference"] == {"run": "best", "value": value}
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ def test_what_the_reference_shows_too_is_demoted(tmp_path):
 def test_a_healthy_reference_gives_its_value():
     found = examine(FAULTY / "entropy-runaway", against=HEALTHY / "pendulum").main[0]
     assert found.slug == "entropy-runaway"
-    assert found.reference["value"] < found.value
+    assert found.reference.value < found.value
 
 
 def test_the_parent_is_the_reference_even_when_only_the_child_is_given():

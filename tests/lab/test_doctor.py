@@ -31,12 +31,12 @@ def test_a_sound_folder(tmp_path, capsys):
     make(tmp_path / "one")
     (tmp_path / "sb3").mkdir()
     (tmp_path / "sb3" / "progress.csv").write_text("time/total_timesteps,rollout/ep_rew_mean\n100,1.5\n")
-    found = lines(tmp_path, capsys)
-    assert found["formats"]["found"] == f"1 sb3, 1 relab below {tmp_path}"
-    assert {found[name]["level"] for name in ("relab", "python", "packages", "runs folder", "stale", "hung")} == {"ok"}
-    assert [name for name, line in found.items() if (line["level"] == "ok") == bool(line["remedy"])] == []
+    checks = lines(tmp_path, capsys)
+    assert checks["formats"]["found"] == f"1 sb3, 1 relab below {tmp_path}"
+    assert {checks[name]["level"] for name in ("relab", "python", "packages", "runs folder", "stale", "hung")} == {"ok"}
+    assert [name for name, line in checks.items() if (line["level"] == "ok") == bool(line["remedy"])] == []
     for name in ("cores", "memory", "threads", "gpu", "clock", "cache folder", "train", "kernels"):
-        assert found[name]["found"], name
+        assert checks[name]["found"], name
 
 
 def test_the_text_has_a_line_for_each_and_a_sum(tmp_path, capsys):
@@ -47,36 +47,36 @@ def test_the_text_has_a_line_for_each_and_a_sum(tmp_path, capsys):
 
 
 def test_a_folder_that_is_not_there_yet_is_no_fault(tmp_path, capsys):
-    found = lines(tmp_path / "not" / "yet", capsys)
-    assert found["runs folder"]["level"] == "ok"
-    assert "(not there yet)" in found["runs folder"]["found"]
+    checks = lines(tmp_path / "not" / "yet", capsys)
+    assert checks["runs folder"]["level"] == "ok"
+    assert "(not there yet)" in checks["runs folder"]["found"]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/sys/kernel/random"), reason="a folder that nobody can write to is needed")
 def test_a_folder_that_cannot_be_written_is_broken(capsys):
-    found = lines(Path("/proc/sys/kernel/random"), capsys, code=1)
-    assert found["runs folder"]["level"] == "broken"
-    assert "choose a folder with --runs" in found["runs folder"]["remedy"]
+    checks = lines(Path("/proc/sys/kernel/random"), capsys, code=1)
+    assert checks["runs folder"]["level"] == "broken"
+    assert "choose a folder with --runs" in checks["runs folder"]["remedy"]
 
 
 def test_runs_that_died_hang_or_have_a_wrong_clock(tmp_path, capsys):
     for name, beat in {"dead": ago(500), "hangs": ago(500), "alive": now(), "ahead": ago(-500)}.items():
         set_meta(make(tmp_path / name), status="running", heartbeat=beat)
     with Record.open(tmp_path / "hangs"):
-        found = lines(tmp_path, capsys)
+        checks = lines(tmp_path, capsys)
     for state, name in {"stale": "dead", "hung": "hangs", "ahead": "ahead"}.items():
-        assert found[state]["level"] == "warn"
-        assert found[state]["found"].split()[0] == name
-    assert "relab resume" in found["stale"]["remedy"]
-    assert "alive" not in str(found)
+        assert checks[state]["level"] == "warn"
+        assert checks[state]["found"].split()[0] == name
+    assert "relab resume" in checks["stale"]["remedy"]
+    assert "alive" not in str(checks)
 
 
 def test_a_look_that_ends_early_says_so(tmp_path, capsys, monkeypatch):
     make(tmp_path / "one")
     monkeypatch.setattr(checkup, "LOOK_S", -1.0)
-    found = lines(tmp_path, capsys)
-    assert "so far: the look ended after" in found["formats"]["found"]
-    assert found["stale"]["found"] == "none so far"
+    checks = lines(tmp_path, capsys)
+    assert "so far: the look ended after" in checks["formats"]["found"]
+    assert checks["stale"]["found"] == "none so far"
 
 
 def test_names_of_runs_are_printed_without_control_characters(tmp_path, capsys):
@@ -90,15 +90,15 @@ def test_names_of_runs_are_printed_without_control_characters(tmp_path, capsys):
 @pytest.mark.parametrize(("value", "level"), [("1", "ok"), ("0", "warn"), ("many", "warn"), ("4096", "warn")])
 def test_threads_that_make_no_sense(tmp_path, capsys, monkeypatch, value, level):
     monkeypatch.setenv("OMP_NUM_THREADS", value)
-    found = lines(tmp_path, capsys)["threads"]
-    assert found["level"] == level
-    assert ("OMP_NUM_THREADS" in found["remedy"]) is (level == "warn")
+    threads = lines(tmp_path, capsys)["threads"]
+    assert threads["level"] == level
+    assert ("OMP_NUM_THREADS" in threads["remedy"]) is (level == "warn")
 
 
 def test_a_cache_folder_that_cannot_be_written_is_a_warning(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/sys/kernel/random")
-    found = lines(tmp_path, capsys)["cache folder"]
-    assert (found["level"], found["remedy"]) == ("warn", "set XDG_CACHE_HOME")
+    cache = lines(tmp_path, capsys)["cache folder"]
+    assert (cache["level"], cache["remedy"]) == ("warn", "set XDG_CACHE_HOME")
 
 
 def test_packages_that_are_missing_or_old_are_named():
@@ -106,15 +106,15 @@ def test_packages_that_are_missing_or_old_are_named():
     assert checkup.lacks("numpy", "999.0").endswith("but 999.0 or newer is needed")
     assert checkup.lacks("numpy", "1.26") == ""
     assert checkup.numbers("2.13.0+cpu") == (2, 13, 0)
-    wanted = {(name, extra) for name, _, extra in checkup.requirements()}
-    assert {("numpy", ""), ("torch", "train"), ("pytest", "dev")} <= wanted
+    packages = {(name, extra) for name, _, extra in checkup.requirements()}
+    assert {("numpy", ""), ("torch", "train"), ("pytest", "dev")} <= packages
 
 
 def test_a_check_that_breaks_is_a_line_and_the_others_are_done(tmp_path, monkeypatch):
     monkeypatch.delattr("shutil.disk_usage")  # a system that lacks it
-    found = checkup.checkup(tmp_path)
-    assert [line.level for line in found if "could not be done: AttributeError" in line.found] == ["warn"]
-    assert "formats" in [line.name for line in found]
+    checks = checkup.checkup(tmp_path)
+    assert [line.level for line in checks if "could not be done: AttributeError" in line.state] == ["warn"]
+    assert "formats" in [line.name for line in checks]
 
 
 def test_nothing_heavy_is_imported(tmp_path):
@@ -131,4 +131,4 @@ def test_deep_lets_torch_compute():
     pytest.importorskip("torch")
     (line,) = checkup.torch_works()
     assert (line.level, line.name) == ("ok", "torch")
-    assert "computes" in line.found
+    assert "computes" in line.state

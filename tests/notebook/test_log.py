@@ -16,7 +16,7 @@ from relab import cli
 from relab.base.jsonl import read_json
 from relab.comparison import answer
 from relab.notebook import digest, families, fence, folder, log, search, sentences
-from relab.notebook.page import Entry, Record
+from relab.notebook.page import Entry, RecordSection
 from relab.notebook.words import LANGUAGES, words
 from relab.record.run_folder import append_event_to
 from where import TESTS
@@ -31,7 +31,7 @@ def relab(*words_: str, capsys: pytest.CaptureFixture[str], code: int = 0) -> st
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A base, a child from a proposal, a child of two changes, one with another net; an answered experiment."""
     root = tmp_path_factory.mktemp("made")
     runs = root / "runs"
@@ -48,10 +48,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(bench: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Stand in a copy of it."""
     monkeypatch.chdir(tmp_path)
-    return Path(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+    return Path(shutil.copytree(bench, tmp_path, dirs_exist_ok=True))
 
 
 # ---- Languages
@@ -147,8 +147,8 @@ def test_a_folder_has_a_dated_file_for_each_entry_and_an_index(here: Path, capsy
     ],
 )  # fmt: skip
 def test_file_names_are_plain(name: str, file: str) -> None:
-    made = Entry("abc123", "en", "t", [], [], [], "", [], [], [], Record(), [], [], "", name, "2026-11-16")
-    assert folder.file_name(made) == file
+    written = Entry("abc123", "en", "t", [], [], [], "", [], [], [], RecordSection(), [], [], "", name, "2026-11-16")
+    assert folder.file_name(written) == file
 
 
 # ---- Hostile text
@@ -259,9 +259,9 @@ def test_a_digest_counts_what_happened(here: Path, capsys: pytest.CaptureFixture
     assert relab("note", "--digest", "3d", "--until", "2026-11-20", capsys=capsys).startswith(
         "No entry from 2026-11-18"
     )
-    found = json.loads(relab("note", "--digest", "2w", "--until", "2026-11-16", "--json", capsys=capsys))
-    assert (found["yes"], found["no"], found["runs"], len(found["entries"])) == (0, 1, 13, 4)
-    assert len(found["families"]) == 2
+    summary = json.loads(relab("note", "--digest", "2w", "--until", "2026-11-16", "--json", capsys=capsys))
+    assert (summary["yes"], summary["no"], summary["runs"], len(summary["entries"])) == (0, 1, 13, 4)
+    assert len(summary["families"]) == 2
     chinese = relab("note", "--digest", "7d", "--until", "2026-11-16", "--lang", "zh", capsys=capsys)
     assert "1 个问题：0 是，1 否，0 尚无法判断" in chinese
     assert "：命中" in chinese

@@ -64,10 +64,10 @@ def test_a_persons_bytes_stay_and_the_entry_is_renewed_in_place(person: bytes) -
 
 
 def test_line_ends_are_the_files() -> None:
-    made = put(b"one\r\ntwo\r\n")
-    assert made.count(b"\n") == made.count(b"\r\n")
+    log = put(b"one\r\ntwo\r\n")
+    assert log.count(b"\n") == log.count(b"\r\n")
     assert b"\r" not in put(b"one\ntwo\n")
-    unixed = made.replace(b"\r\n", b"\n")  # git did that, no person
+    unixed = log.replace(b"\r\n", b"\n")  # git did that, no person
     assert not fence.blocks(unixed)[0].edited
     assert b"Maybe" in put(unixed, BODY.replace("Yes", "Maybe"))
 
@@ -187,11 +187,11 @@ def test_an_editor_that_saves_in_between_is_not_overwritten(tmp_path: Path, monk
     true_place, calls = fence.place, []
 
     def place(*words: object) -> bytes:
-        made = true_place(*words)  # type: ignore[arg-type]
+        placed = true_place(*words)  # type: ignore[arg-type]
         calls.append(1)
         if len(calls) == 2:  # the first under the lock
             log.write_text(PERSON + "Saved meanwhile.\n")
-        return made
+        return placed
 
     monkeypatch.setattr(fence, "place", place)
     fence.write(log, "one", BODY)
@@ -224,8 +224,8 @@ def test_the_entry_of_a_run(small: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert len(re.findall(r"^- \S+ \((?:info|warning|error), ", out, re.M)) <= 3
     log = tmp_path / "LOG.md"
     log.write_text("# Mine\n")
-    told, _ = relab("note", str(small), "--into", str(log), capsys=capsys)
-    assert re.fullmatch(rf"{re.escape(str(log))}: entry [0-9a-f]{{12}} added\n", told)
+    printed, _ = relab("note", str(small), "--into", str(log), capsys=capsys)
+    assert re.fullmatch(rf"{re.escape(str(log))}: entry [0-9a-f]{{12}} added\n", printed)
     assert out.strip() in re.sub(r"<!--relab:run=.*?-->", "", log.read_text())
     again, _ = relab("note", str(small), "--into", str(log), "--json", capsys=capsys)
     assert json.loads(again)["did"] == "unchanged"
@@ -250,12 +250,12 @@ def an_experiment(tmp_path: Path, seeds: int = 5, at: str = "final", evil: str =
     """An experiment whose runs are made up: no training is needed for an entry."""
     path = tmp_path / "question.yaml"
     path.write_text(ASKED.format(seeds=seeds, at=at, evil=evil))
-    asked = experiment.load(path)
-    cells = experiment.prepare(asked, tmp_path / "x")
+    question = experiment.load(path)
+    cells = experiment.prepare(question, tmp_path / "x")
     for cell in cells:
         if not cell.folder.exists():
             pretend(cell, (100 if cell.variant == "lr=0.001" else 20) + cell.seed)
-    experiment.conclude(asked, tmp_path / "x", cells)
+    experiment.conclude(question, tmp_path / "x", cells)
     return tmp_path / "x"
 
 
@@ -352,8 +352,8 @@ def test_an_experiment_without_an_answer_is_said(tmp_path: Path, capsys: pytest.
 def test_a_gates_conditions_are_told_with_their_values():
     met = {"condition": "early <= 0.1", "value": 0.0629, "distance": 0.0371, "met": True}
     row = {"kind": "gate", "step": 1000, "gate": "g", "decision": "advance", "success": [met, met | {"met": False}]}
-    told = of_run._event(row)
-    assert told == "1,000: gate gate g, decision advance, success: ✓ early <= 0.1 (0.0629); ✗ early <= 0.1 (0.0629)"
+    line = of_run._event(row)
+    assert line == "1,000: gate gate g, decision advance, success: ✓ early <= 0.1 (0.0629); ✗ early <= 0.1 (0.0629)"
 
 
 def test_a_schedules_own_evaluations_become_a_table(tmp_path):

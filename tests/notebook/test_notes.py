@@ -49,10 +49,10 @@ def check(text: str, path: Path, folder: Path | None = None):
     return notes.check(file, examine(path))
 
 
-def one(found, status=None):
+def one(checks, status=None):
     """The only claim of a text (of that status)."""
-    claims = [c for c in found.checked if status is None or c.status == status]
-    assert len(claims) == 1, [(c.claim.quote, c.status, c.says) for c in found.checked]
+    claims = [c for c in checks.checked if status is None or c.status == status]
+    assert len(claims) == 1, [(c.claim.quote, c.status, c.says) for c in checks.checked]
     return claims[0]
 
 
@@ -71,8 +71,8 @@ def one(found, status=None):
     ],
 )
 def test_numbers_with_their_precision(text, expected):
-    found = [(n.value, n.unit) for n in numbers(plain(text))]
-    assert found == [(pytest.approx(value), pytest.approx(unit)) for value, unit in expected]
+    pairs = [(n.value, n.unit) for n in numbers(plain(text))]
+    assert pairs == [(pytest.approx(value), pytest.approx(unit)) for value, unit in expected]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_numbers_with_their_precision(text, expected):
     ],
 )
 def test_quoted_steps(text, axis, step, exact):
-    found = steps(plain(text))[0][0]
-    assert (found.axis, found.number.value, found.exact) == (axis, step, exact)
+    quoted = steps(plain(text))[0][0]
+    assert (quoted.axis, quoted.number.value, quoted.exact) == (axis, step, exact)
 
 
 def test_code_blocks_are_no_claims_and_tables_are_read():
@@ -101,7 +101,7 @@ def test_code_blocks_are_no_claims_and_tables_are_read():
 
 
 @pytest.mark.parametrize(
-    ("claim", "told"),
+    ("claim", "reason"),
     [
         ("`top_score` 0.39", "last"),
         ("peak `top_score` 0.71", "peak"),
@@ -112,14 +112,14 @@ def test_code_blocks_are_no_claims_and_tables_are_read():
         ("learning_rate = 3e-3", "setting"),
     ],
 )
-def test_what_stands_in_the_record_is_matched(runs, claim, told):
-    found = one(check(f"## alpha-01\n- {claim}\n", runs))
-    assert found.status == "matched", found.says
-    assert told in found.says
+def test_what_stands_in_the_record_is_matched(runs, claim, reason):
+    checked = one(check(f"## alpha-01\n- {claim}\n", runs))
+    assert checked.status == "matched", checked.says
+    assert reason in checked.says
 
 
 @pytest.mark.parametrize(
-    ("claim", "slug", "told"),
+    ("claim", "slug", "reason"),
     [
         ("`top_score` was 0.71 at iteration 90", "another-step", "stands at iteration 60"),
         ("`top_score` 峰值 0.71（iter90）", "another-step", "0.47"),
@@ -136,11 +136,11 @@ def test_what_stands_in_the_record_is_matched(runs, claim, told):
         ("entropy 下降", "direction-differs", "1.1"),
     ],
 )
-def test_what_the_record_refutes_is_contradicted(runs, claim, slug, told):
-    found = one(check(f"## alpha-01\n- {claim}\n", runs))
-    assert (found.status, found.slug) == ("contradicted", slug), found.says
-    assert told in found.says
-    assert found.claim.line == 2
+def test_what_the_record_refutes_is_contradicted(runs, claim, slug, reason):
+    checked = one(check(f"## alpha-01\n- {claim}\n", runs))
+    assert (checked.status, checked.slug) == ("contradicted", slug), checked.says
+    assert reason in checked.says
+    assert checked.claim.line == 2
     assert slug in RULES
 
 
@@ -165,8 +165,8 @@ def test_what_the_record_refutes_is_contradicted(runs, claim, slug, told):
     ],
 )
 def test_what_is_not_certain_is_never_contradicted(runs, claim):
-    found = check(f"## alpha-01\n- {claim}\n", runs)
-    assert not found.having("contradicted"), [c.says for c in found.having("contradicted")]
+    checks = check(f"## alpha-01\n- {claim}\n", runs)
+    assert not checks.having("contradicted"), [c.says for c in checks.having("contradicted")]
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_what_is_not_certain_is_never_contradicted(runs, claim):
     ],
 )
 def test_what_is_true_in_other_words_is_never_contradicted(runs, claim):
-    found = check(f"## alpha-01\n- {claim}\n", runs)
-    assert not found.having("contradicted"), [c.says for c in found.having("contradicted")]
+    checks = check(f"## alpha-01\n- {claim}\n", runs)
+    assert not checks.having("contradicted"), [c.says for c in checks.having("contradicted")]
 
 
 @pytest.mark.parametrize("heading", ["Next steps", "Plan", "下一步", "Hypothesis"])
@@ -206,15 +206,17 @@ def test_plans_are_no_claims_about_the_run(runs, heading):
 
 def test_the_run_is_the_one_named_nearest_above(runs):
     text = "## alpha-01\n- final `entropy` is 2.04\n## beta-02\n- final `entropy` is 2.04\n"
-    found = check(text, runs)
-    assert [c.status for c in found.checked] == ["matched", "contradicted"]
-    assert [c.claim.run for c in found.checked] == ["alpha-01", "beta-02"]
-    assert found.runs == ["alpha-01", "beta-02"]
+    checks = check(text, runs)
+    assert [c.status for c in checks.checked] == ["matched", "contradicted"]
+    assert [c.claim.run for c in checks.checked] == ["alpha-01", "beta-02"]
+    assert checks.runs == ["alpha-01", "beta-02"]
 
 
 def test_a_section_without_a_run_says_nothing_that_can_be_checked(runs):
-    found = check("## alpha-01\n- `top_score` 0.39\n## beta-02\n- `top_score` 0.10\n## Old\n- `top_score` 0.99\n", runs)
-    assert [c.status for c in found.checked] == ["matched", "matched", "unmatched"]
+    checks = check(
+        "## alpha-01\n- `top_score` 0.39\n## beta-02\n- `top_score` 0.10\n## Old\n- `top_score` 0.99\n", runs
+    )
+    assert [c.status for c in checks.checked] == ["matched", "matched", "unmatched"]
 
 
 def test_after_two_runs_in_one_section_it_is_not_certain_which_is_meant(runs):
@@ -234,9 +236,9 @@ def test_a_text_that_names_no_run_is_only_held_against_one_that_it_fits(runs):
 
 
 def test_a_text_in_the_folder_of_a_run_is_about_it(runs):
-    found = check("- `top_score` 0.99\n", runs, runs / "beta-02")
-    assert one(found).claim.run == "beta-02"
-    assert one(found).status == "contradicted"
+    checks = check("- `top_score` 0.99\n", runs, runs / "beta-02")
+    assert one(checks).claim.run == "beta-02"
+    assert one(checks).status == "contradicted"
 
 
 def test_a_run_whose_name_is_a_plain_word_must_be_named_as_one(runs):
@@ -264,16 +266,16 @@ def test_a_row_per_step(runs):
     text = (
         "## alpha-01\n\n| iter | top_score | mean_loss |\n|---|---|---|\n| 50 | 0.58 | 1.700 |\n| 60 | 0.99 | 1.5 |\n"
     )
-    found = check(text, runs)
-    assert [c.status for c in found.checked] == ["matched", "matched", "contradicted", "matched"]
-    assert one(found, "contradicted").claim.line == 6
+    checks = check(text, runs)
+    assert [c.status for c in checks.checked] == ["matched", "matched", "contradicted", "matched"]
+    assert one(checks, "contradicted").claim.line == 6
 
 
 def test_a_row_per_metric(runs):
     text = "## alpha-01\n\n| metric | last | min | max |\n|---|---|---|---|\n| top_score | 0.39 | 0.10 | 0.82 |\n"
-    found = check(text, runs)
-    assert [c.status for c in found.checked] == ["matched", "matched", "contradicted"]
-    assert "0.71" in one(found, "contradicted").says
+    checks = check(text, runs)
+    assert [c.status for c in checks.checked] == ["matched", "matched", "contradicted"]
+    assert "0.71" in one(checks, "contradicted").says
 
 
 def test_a_row_per_run_is_matched_but_never_contradicted(runs):
@@ -286,8 +288,8 @@ def test_a_row_per_run_is_matched_but_never_contradicted(runs):
 
 def test_a_peak_of_the_evaluations_is_no_result():
     report = examine(histories() / "faulty" / "peak-then-collapse")
-    found = said(report, "## peak-then-collapse\n- eval return reaches 500\n- final eval return is 50\n")
-    assert [(c.status, c.slug) for c in found.checked] == [("contradicted", "peak-as-result"), ("matched", "")]
+    checks = said(report, "## peak-then-collapse\n- eval return reaches 500\n- final eval return is 50\n")
+    assert [(c.status, c.slug) for c in checks.checked] == [("contradicted", "peak-as-result"), ("matched", "")]
 
 
 @pytest.fixture
@@ -304,10 +306,10 @@ def said(report, text):
 
 def test_a_difference_inside_the_noise(family):
     text = "## run `child`\n- eval return improved from -193.4 to -168.8, ent_coef 0.12\n"
-    found = one(said(family, text), "contradicted")
-    assert found.slug == "difference-in-noise"
-    assert "-193.4 ± 24" in found.says
-    assert "-168.8 ± 29" in found.says
+    checked = one(said(family, text), "contradicted")
+    assert checked.slug == "difference-in-noise"
+    assert "-193.4 ± 24" in checked.says
+    assert "-168.8 ± 29" in checked.says
     clear = said(family, "## run `child`\n- eval return improved from -1181 to -107.3\n").checked
     assert [c.status for c in clear] == ["matched"]
     assert "standard errors apart" in clear[0].says
@@ -316,9 +318,9 @@ def test_a_difference_inside_the_noise(family):
 
 
 def test_a_round_step_means_the_nearest_row(family):
-    found = one(said(family, "## run `child`\n- see `parent`\n- `policy/entropy` was 2.548 at step 30k\n"))
-    assert found.slug == "another-step"
-    assert "2.548 stands at step 61,440; policy/entropy is 1.875 at step 30k" in found.says
+    checked = one(said(family, "## run `child`\n- see `parent`\n- `policy/entropy` was 2.548 at step 30k\n"))
+    assert checked.slug == "another-step"
+    assert "2.548 stands at step 61,440; policy/entropy is 1.875 at step 30k" in checked.says
 
 
 def test_a_changed_setting_that_the_text_leaves_out(family):
@@ -327,8 +329,8 @@ def test_a_changed_setting_that_the_text_leaves_out(family):
     leaves = said(family, "## run `child`\n- ent_coef: 0.12 -> 0.10 next\n")
     assert "names it, but not this change" in leaves.unsaid[0].says
     assert leaves.unsaid[0].claim.line == 2
-    for told in ("ent_coef 0.0 -> 0.12", "ent_coef=0.12", "we raised ent_coef", "entropy_coef is 0.12 now"):
-        assert not said(family, f"## run `child`\n- {told}\n").unsaid, told
+    for mention in ("ent_coef 0.0 -> 0.12", "ent_coef=0.12", "we raised ent_coef", "entropy_coef is 0.12 now"):
+        assert not said(family, f"## run `child`\n- {mention}\n").unsaid, mention
     assert not said(family, "## run `parent`\n- final eval return -106.4\n").unsaid
 
 
@@ -338,9 +340,9 @@ def test_episodes_as_asked_for_and_as_run(tmp_path):
     rows = [f"{10 * i},{0.5 + i / 100},12" for i in range(1, 6)]
     (place / "progress.csv").write_text("\n".join(["iteration,eval_score,eval_episodes", *rows]))
     (place / "config.json").write_text(json.dumps({"num_eval_episodes": 24}))
-    found = check("## gamma-03\n- Evaluation (24 episodes)\n", tmp_path / "runs")
-    assert one(found).slug == "count-differs"
-    assert "12 episodes were run" in one(found).says
+    checks = check("## gamma-03\n- Evaluation (24 episodes)\n", tmp_path / "runs")
+    assert one(checks).slug == "count-differs"
+    assert "12 episodes were run" in one(checks).says
     assert one(check("## gamma-03\n- Evaluation (12 episodes)\n", tmp_path / "runs")).status == "matched"
     assert one(check("## gamma-03\n- tested on 100 episodes\n", tmp_path / "runs")).status == "unmatched"
 
@@ -352,9 +354,9 @@ def test_episodes_as_asked_for_and_as_run(tmp_path):
     "piece", ["1", "1,", "(", "a_", "iter 1 ", "1e", "~", "1,111", "| ", "`", "→ 1 ", "**", "1.", "-"]
 )
 def test_long_lines_are_read_and_cut(runs, piece):
-    found = check("## alpha-01\n" + piece * (100_000 // len(piece)), runs)
-    assert found.lines == 2
-    assert "cut at" in found.cut or piece in "~`"  # these open a code block
+    checks = check("## alpha-01\n" + piece * (100_000 // len(piece)), runs)
+    assert checks.lines == 2
+    assert "cut at" in checks.cut or piece in "~`"  # these open a code block
 
 
 def test_deeply_nested_text(runs):
@@ -365,9 +367,9 @@ def test_deeply_nested_text(runs):
 
 def test_a_huge_file_is_read_in_part(runs, monkeypatch):
     monkeypatch.setattr(wording, "MAX_BYTES", 100_000)
-    found = check("## alpha-01\n- `top_score` 0.39\n" + "x\n" * 70_000, runs)
-    assert found.cut == "only its first 0.1 MB were read"
-    assert len(found.having("matched")) == 1
+    checks = check("## alpha-01\n- `top_score` 0.39\n" + "x\n" * 70_000, runs)
+    assert checks.cut == "only its first 0.1 MB were read"
+    assert len(checks.having("matched")) == 1
 
 
 def test_what_is_no_text_is_said(runs, tmp_path):
@@ -379,8 +381,8 @@ def test_what_is_no_text_is_said(runs, tmp_path):
 
 
 def test_control_characters_do_not_reach_the_terminal(runs):
-    found = check("## alpha-01\n- `top_score` 0.99\x1b[31m\n", runs)
-    assert "\x1b" not in notes.text(found, verbose=True)
+    checks = check("## alpha-01\n- `top_score` 0.99\x1b[31m\n", runs)
+    assert "\x1b" not in notes.text(checks, verbose=True)
 
 
 # ---- The documents
@@ -399,17 +401,17 @@ def test_the_command_tells_it_in_ten_lines(runs, capsys, monkeypatch):
     log = runs.parent / "LOG.md"
     log.write_text("## alpha-01\n" + "- `top_score` 0.99\n" * 20 + "- `top_score` 0.39\n")
     assert main(["examine", str(runs), "--notes", str(log)]) == 0
-    told = capsys.readouterr().out.partition(log.name)[2].splitlines()
-    assert len(told) == 10
-    assert "21 claims: 1 matched, 20 contradicted, 0 not matched" in told[0]
-    assert told[1] == '  line 2: "top_score 0.99"'
-    assert "number-nowhere" in told[2]
-    assert told[-1] == "  and 16 more (-v)"
+    lines = capsys.readouterr().out.partition(log.name)[2].splitlines()
+    assert len(lines) == 10
+    assert "21 claims: 1 matched, 20 contradicted, 0 not matched" in lines[0]
+    assert lines[1] == '  line 2: "top_score 0.99"'
+    assert "number-nowhere" in lines[2]
+    assert lines[-1] == "  and 16 more (-v)"
     assert main(["examine", str(runs), "--notes", str(log), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["notes"]
-    assert (found["matched"], found["contradicted"], len(found["claims"])) == (1, 20, 21)
-    assert found["claims"][0]["slug"] == "number-nowhere"
-    assert found["claims"][0]["line"] == 2
+    summary = json.loads(capsys.readouterr().out)["notes"]
+    assert (summary["matched"], summary["contradicted"], len(summary["claims"])) == (1, 20, 21)
+    assert summary["claims"][0]["slug"] == "number-nowhere"
+    assert summary["claims"][0]["line"] == 2
 
 
 def test_a_missing_file_is_an_error(runs, capsys):
@@ -422,28 +424,28 @@ def test_a_missing_file_is_an_error(runs, capsys):
 
 @needs_corpus
 def test_the_log_of_the_fish(capsys):
-    found = notes.check(SHARED / "documents" / "004-fish-dev-log.md", examine(SHARED / "corpus" / "fish"))
-    wrong = found.having("contradicted")
+    checks = notes.check(SHARED / "documents" / "004-fish-dev-log.md", examine(SHARED / "corpus" / "fish"))
+    wrong = checks.having("contradicted")
     assert [(c.slug, c.claim.line) for c in wrong] == [("another-step", 52), ("count-differs", 54)]
     assert "0.375 stands at iteration 40" in wrong[0].says
     assert "12 episodes were run" in wrong[1].says
-    assert len(found.having("matched")) >= 40
+    assert len(checks.having("matched")) >= 40
 
 
 @needs_corpus
 def test_the_notes_of_the_drones():
-    found = notes.check(SHARED / "documents" / "003-drones-run-notes.md", examine(SHARED / "corpus" / "drones"))
-    assert not found.having("contradicted")
-    assert "algo.ent_coef is 0.12, was 0.01 in 2025-09-20T152244Z" in found.unsaid[0].says
-    assert len(found.having("matched")) >= 20
+    checks = notes.check(SHARED / "documents" / "003-drones-run-notes.md", examine(SHARED / "corpus" / "drones"))
+    assert not checks.having("contradicted")
+    assert "algo.ent_coef is 0.12, was 0.01 in 2025-09-20T152244Z" in checks.unsaid[0].says
+    assert len(checks.having("matched")) >= 20
 
 
 @needs_corpus
 def test_every_number_of_the_report_on_the_torus_stands_in_its_run():
     report = examine(SHARED / "corpus" / "torus")
-    found = notes.check(SHARED / "documents" / "000-torus-run-report.md", report)
-    assert not found.having("contradicted")
-    assert len(found.having("matched")) >= 370
+    checks = notes.check(SHARED / "documents" / "000-torus-run-report.md", report)
+    assert not checks.having("contradicted")
+    assert len(checks.having("matched")) >= 370
 
 
 @needs_corpus

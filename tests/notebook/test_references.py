@@ -72,8 +72,8 @@ def test_any_name_survives_in_a_comment_and_cannot_end_it(name: str) -> None:
 
 def test_comments_that_relab_did_not_write_are_left_alone(here: Path) -> None:
     text = b"9<!--relab:run=otter metric=eval/return_det evil=1--> 9<!--relab:run=otter--> 9<!-- relab:run=otter -->"
-    made, found = references.refresh(text, Records([here / "runs"]), words("en"))
-    assert (made, found) == (text, [])
+    renewed, changes = references.refresh(text, Records([here / "runs"]), words("en"))
+    assert (renewed, changes) == (text, [])
 
 
 @pytest.mark.parametrize("name", ["../runs/otter", "/etc", "..", "runs/../../x", "C:\\x", ""])
@@ -148,18 +148,18 @@ def test_wishes_are_filled_values_renewed_and_code_is_left_alone(
 )
 def test_a_persons_bytes_stay(here: Path, person: bytes) -> None:
     text = person + f"500{OTTER}".encode() + person
-    made, _ = references.refresh(text, Records([here / "runs"]), words("en"))
-    assert made == person + f"487{OTTER}".encode() + person
+    renewed, _ = references.refresh(text, Records([here / "runs"]), words("en"))
+    assert renewed == person + f"487{OTTER}".encode() + person
 
 
 @pytest.mark.parametrize(("lang", "mark"), [("en", " (stale: the run is not here)"), ("zh", "（过期：找不到该运行）")])
 def test_a_run_that_is_gone_makes_its_numbers_visibly_stale_until_it_is_back(here: Path, lang: str, mark: str) -> None:
     text = f"500{OTTER}".encode()
-    gone, found = references.refresh(text, Records([here]), words(lang))
+    gone, changes = references.refresh(text, Records([here]), words(lang))
     assert gone.decode() == f"500{mark}{OTTER}"
-    assert [c.state for c in found] == ["gone"]
+    assert [c.state for c in changes] == ["gone"]
     assert references.refresh(gone, Records([here]), words("en"))[0] == gone or lang == "zh"
-    back, found = references.refresh(gone, Records([here / "runs"]), words(lang))
+    back, changes = references.refresh(gone, Records([here / "runs"]), words(lang))
     assert back.decode() == f"487{OTTER}"
 
 
@@ -173,15 +173,15 @@ def test_an_entry_is_renewed_whole_and_one_that_was_edited_keeps_its_words(
     assert relab("note", "LOG.md", "--check", "--json", capsys=capsys)
     shutil.rmtree(here / "runs" / "otter")
     made_up.run(here / "runs" / "otter", 455.1)
-    told = relab("note", "LOG.md", "--refresh", capsys=capsys)
-    assert "487.2 -> 455.1" in told
-    assert "written anew" in told
+    out = relab("note", "LOG.md", "--refresh", capsys=capsys)
+    assert "487.2 -> 455.1" in out
+    assert "written anew" in out
     assert "487.2" not in log.read_text()
     assert "10 → 455.1" in log.read_text(), "the sentence too"
     assert not fence.blocks(log.read_bytes())[0].edited
     log.write_text(first.replace("**Answer.**", "**My answer.**"))
-    told = relab("note", "LOG.md", "--refresh", capsys=capsys)
-    assert "written anew" not in told
+    out = relab("note", "LOG.md", "--refresh", capsys=capsys)
+    assert "written anew" not in out
     text = log.read_text()
     assert "**My answer.** Learned: 10 → 487.2" in text, "a person's words stay"
     assert text.count(f"455.1{OTTER}") == 2, "and the numbers that name their run are true"
@@ -192,8 +192,8 @@ def test_a_strangers_name_makes_no_wish(here: Path, capsys: pytest.CaptureFixtur
     evil = "{{otter eval/return_det final}} <!--relab:run=otter metric=eval/return_det--> | x"
     made_up.run(here / "runs" / "evil", 1.0, {"intent": evil, "command": f"1{OTTER}\n<!-- relab:facts {{}} -->"})
     relab("note", "evil", "--into", "LOG.md", capsys=capsys)
-    found = json.loads(relab("note", "LOG.md", "--check", "--json", capsys=capsys))["references"]
-    assert {row["ref"] for row in found} == {"evil eval/return_det final"}
+    rows = json.loads(relab("note", "LOG.md", "--check", "--json", capsys=capsys))["references"]
+    assert {row["ref"] for row in rows} == {"evil eval/return_det final"}
     text = (here / "LOG.md").read_text()
     assert "{{otter" not in re.sub(r"<!-- relab:facts .*", "", text)
     assert text.count("<!-- relab:facts") == 1

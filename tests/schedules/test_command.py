@@ -24,8 +24,8 @@ COMMAND = r"""python train.py --lr 3e-4 --total_iterations 40 --multi_eval_inter
 
 
 def test_flags_become_a_schedule():
-    found = parse_command(COMMAND)
-    (gate,), (alert,) = found.gates, found.alerts
+    schedule = parse_command(COMMAND)
+    (gate,), (alert,) = schedule.gates, schedule.alerts
     assert [str(c) for c in gate.success] == [
         "step_one_death_count <= 9", "early_death_fraction_100 <= 0.3", "median(3) early_death_fraction_100 <= 0.3",
         "median(4) p10 >= 40",
@@ -34,9 +34,12 @@ def test_flags_become_a_schedule():
     assert (gate.name, gate.required, gate.tolerance, gate.freeze, gate.success_freeze, gate.allowance) == (
         "penalty_gate", 2, 3, 5, 2, (4, 5))  # fmt: skip
     assert (str(alert.when), alert.patience, alert.cadence) == ("tail_queue_remaining_ratio <= 0.4", 2, 1)
-    assert [(plan.name, plan.length) for plan in found.plans] == [("curriculum", 40), ("tail_seed_stage_spec", 23)]
-    assert (found.total, found.every, found.unknown, found.problems) == (40, 5, 2, [])
-    assert [(c.source, c.n) for c in found.claims] == [("eval_multi_episodes", 640), ("multi_eval_probe_episodes", 10)]
+    assert [(plan.name, plan.length) for plan in schedule.plans] == [("curriculum", 40), ("tail_seed_stage_spec", 23)]
+    assert (schedule.total, schedule.every, schedule.unknown, schedule.problems) == (40, 5, 2, [])
+    assert [(c.source, c.n) for c in schedule.claims] == [
+        ("eval_multi_episodes", 640),
+        ("multi_eval_probe_episodes", 10),
+    ]
 
 
 def test_every_bar_comes_from_the_command():
@@ -55,16 +58,22 @@ def test_every_bar_comes_from_the_command():
      "python train.py --gated --gate_hidden 64 --warn --curriculum easy --n_iterations many --cpu_warn_ratio 0.9"],
 )  # fmt: skip
 def test_a_command_without_a_schedule_is_left_alone(command):
-    found = parse_command(command)
-    assert not found
-    assert found.problems == []
-    assert lint(found) == []
+    schedule = parse_command(command)
+    assert not schedule
+    assert schedule.problems == []
+    assert lint(schedule) == []
 
 
 def test_what_cannot_be_read_is_listed():
-    found = parse_command("t --curriculum a:b --x_gate_success_p10 high --x_gate_failure_p10 5 --total_iterations 1e3")
-    assert [p.split(":")[0] for p in found.problems] == ["--curriculum", "--x_gate_success_p10", "--total_iterations"]
-    assert [str(c) for c in found.gates[0].failure] == ["p10 < 5"]
+    schedule = parse_command(
+        "t --curriculum a:b --x_gate_success_p10 high --x_gate_failure_p10 5 --total_iterations 1e3"
+    )
+    assert [p.split(":")[0] for p in schedule.problems] == [
+        "--curriculum",
+        "--x_gate_success_p10",
+        "--total_iterations",
+    ]
+    assert [str(c) for c in schedule.gates[0].failure] == ["p10 < 5"]
 
 
 def test_words_and_flags():
@@ -82,9 +91,9 @@ def test_no_text_breaks_the_parser():
     flags = [word for word in COMMAND.split() if word.startswith("--")]
     for _ in range(2000):
         words = [rng.choice(flags) + " " + "".join(rng.choices(pieces, k=rng.randrange(6))) for _ in range(6)]
-        found = parse_command(" ".join(words))
-        assert lint(found) is not None
-        assert all(gate.success or gate.failure for gate in found.gates)
+        schedule = parse_command(" ".join(words))
+        assert lint(schedule) is not None
+        assert all(gate.success or gate.failure for gate in schedule.gates)
 
 
 # ---- YAML
@@ -106,13 +115,13 @@ claims: [{episodes: 24, agents: 96}]
 
 
 def test_a_schedule_from_yaml():
-    found = from_mapping(parse_yaml(YAML))
-    (gate,) = found.gates
+    schedule = from_mapping(parse_yaml(YAML))
+    (gate,) = schedule.gates
     assert [str(c) for c in gate.success] == ["early_death_100 <= 0.1", "median(4) p10 >= 70"]
     assert (gate.success[1].of, gate.success[1].floor, gate.success[1].n) == ("death_step", 3.0, 10)
     assert (str(gate.failure[0]), gate.required, gate.allowance) == ("p10 < 95", 2, (4, 5))
-    assert (found.total, found.every, found.plans[1].stages[0].options) == (60, 8, {"type": "ne"})
-    assert (found.alerts[0].patience, found.claims[0].n) == (3, 2304)
+    assert (schedule.total, schedule.every, schedule.plans[1].stages[0].options) == (60, 8, {"type": "ne"})
+    assert (schedule.alerts[0].patience, schedule.claims[0].n) == (3, 2304)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ FISH = ROOT.parent / "shared" / "corpus" / "fish"
 needs_fish = pytest.mark.skipif(not FISH.is_dir(), reason="the fish records are not in ../shared/corpus")
 
 
-def course(**given):
-    return Course(from_mapping(given), worlds=4)
+def course(**settings):
+    return Course(from_mapping(settings), worlds=4)
 
 
 # ---- Stages
@@ -51,18 +51,18 @@ def test_a_gate_holds_the_phases_back():
 
 def test_a_gate_sets_values_by_its_own_stage():
     c = course(gates={"g": {"success": "x >= 1", "failure": "x < 0", "sets": {"coef": [0.0, 0.5, 1.0]}}}, every=1)
-    seen = []
+    coefs = []
     for i, x in enumerate([1, 1, 1, -1, 0, 1], 1):
         c.check(i, {"x": x})
-        seen.append(c.stage(i)["coef"])
-    assert seen == [0.5, 1.0, 1.0, 0.5, 0.5, 1.0]  # the last stage stays, a failure rolls back
+        coefs.append(c.stage(i)["coef"])
+    assert coefs == [0.5, 1.0, 1.0, 0.5, 0.5, 1.0]  # the last stage stays, a failure rolls back
 
 
 def test_windows_are_over_checks_not_over_gates():
     one = {"success": "median(3) x >= 2", "required": 1}
     c = course(gates={"a": one, "b": one}, every=1)
-    found = [[d.outcome for _, d in c.check(i, {"x": x})] for i, x in enumerate([5, 5, 1, 1], 1)]
-    assert found == [["locked"] * 2, ["locked"] * 2, ["advance"] * 2, ["locked"] * 2]
+    outcomes = [[d.outcome for _, d in c.check(i, {"x": x})] for i, x in enumerate([5, 5, 1, 1], 1)]
+    assert outcomes == [["locked"] * 2, ["locked"] * 2, ["advance"] * 2, ["locked"] * 2]
 
 
 def test_a_missing_number_is_neither_success_nor_failure():
@@ -88,12 +88,12 @@ def test_an_alert_fires_once_until_it_goes_out():
 
 def test_a_queue_moves_with_the_starts_that_were_used():
     plan = parse_queue("2:a.json|type=ne;3:b.json|type=main;1:c.json|type=ne")
-    seen = [place_in(plan, used, 4) for used in (0, 7, 8, 20, 23, 24, 99)]
-    assert [p.stage for p in seen] == [0, 0, 1, 2, 2, 2, 2]
-    assert [p.left for p in seen] == [24, 17, 16, 4, 1, 0, 0]
-    assert [p.by_type["ne"] for p in seen] == [1, 5 / 12, 1 / 3, 1 / 3, 1 / 12, 0, 0]
-    assert [p.by_type["main"] for p in seen] == [1, 1, 1, 0, 0, 0, 0]
-    assert [p.over for p in seen] == [False] * 5 + [True] * 2
+    places = [place_in(plan, used, 4) for used in (0, 7, 8, 20, 23, 24, 99)]
+    assert [p.stage for p in places] == [0, 0, 1, 2, 2, 2, 2]
+    assert [p.left for p in places] == [24, 17, 16, 4, 1, 0, 0]
+    assert [p.by_type["ne"] for p in places] == [1, 5 / 12, 1 / 3, 1 / 3, 1 / 12, 0, 0]
+    assert [p.by_type["main"] for p in places] == [1, 1, 1, 0, 0, 0, 0]
+    assert [p.over for p in places] == [False] * 5 + [True] * 2
 
 
 def test_each_start_is_replayed_before_the_next():
@@ -127,23 +127,23 @@ def test_a_queue_of_random_length_is_used_up_exactly():
 
 
 def test_the_state_is_json_and_goes_on_the_same():
-    given = {
+    settings = {
         "every": 1, "curriculum": "3:4,5:4", "queues": {"q": "3:a.json|type=ne;5:b.json"},
         "gates": {"g": {"success": "median(3) x >= 0.5", "failure": "x < 0.2", "required": 2, "freeze": 2,
                         "tolerance": 2, "success_freeze": 2, "sets": {"coef": [0, 1, 2]}}},
         "alerts": {"low": {"when": "q_left <= 0.7", "patience": 3}},
     }  # fmt: skip
     for seed in range(50):
-        rng, whole, parts = random.Random(seed), course(**given), course(**given)
+        rng, whole, parts = random.Random(seed), course(**settings), course(**settings)
         for i in range(1, 30):
             x, starts = rng.random(), rng.randrange(4)
-            seen = []
+            steps = []
             for c in (whole, parts):
                 c.take(starts)
                 fired = [a.name for a, _ in c.watch(i, {f"schedule/{k}": v for k, v in c.trace(i).items()})]
-                seen.append((fired, [d.to_dict() for _, d in c.check(i, {"x": x})], c.stage(i, "n"), c.trace(i)))
-            assert seen[0] == seen[1]
-            kept, parts = json.loads(json.dumps(parts.to_dict())), course(**given)
+                steps.append((fired, [d.to_dict() for _, d in c.check(i, {"x": x})], c.stage(i, "n"), c.trace(i)))
+            assert steps[0] == steps[1]
+            kept, parts = json.loads(json.dumps(parts.to_dict())), course(**settings)
             parts.load(kept)
 
 
@@ -157,17 +157,17 @@ def test_random_gates_keep_their_promises():
         state, wins = GateState(), 0
         for at in range(0, 200, rng.randrange(1, 5)):
             x = rng.random()
-            found = decide(gate, {"x": [x]}, state, at)
-            after, moved = found.state, found.state.stage - state.stage
+            decision = decide(gate, {"x": [x]}, state, at)
+            after, moved = decision.state, decision.state.stage - state.stage
             assert 0 <= after.stage <= max(gate.last or 0, 0)
             assert moved in (-1, 0, 1)
-            assert moved != 1 or found.outcome == "advance"
-            assert (moved == -1) == (found.outcome == "rollback")
-            assert (found.outcome in ("rollback", "failure_hold")) == (x < 0.3)
-            wins = wins + 1 if found.passed else 0
-            assert found.outcome != "advance" or wins >= gate.required
-            assert found.outcome != "frozen" or at < state.frozen_until
-            wins = 0 if found.outcome == "advance" else wins
+            assert moved != 1 or decision.outcome == "advance"
+            assert (moved == -1) == (decision.outcome == "rollback")
+            assert (decision.outcome in ("rollback", "failure_hold")) == (x < 0.3)
+            wins = wins + 1 if decision.passed else 0
+            assert decision.outcome != "advance" or wins >= gate.required
+            assert decision.outcome != "frozen" or at < state.frozen_until
+            wins = 0 if decision.outcome == "advance" else wins
             state = after
 
 
@@ -199,13 +199,15 @@ def test_the_gate_decides_as_the_recorded_one_did(folder, key, n):
     c = Course(schedule, worlds=128)
     assert len(events) == n
     for row, event in zip(rows, events):
-        ((_, found),) = c.check(event["step"], row)
-        state = found.state
-        assert (found.outcome, state.stage, state.successes, state.failures) == (
+        ((_, decision),) = c.check(event["step"], row)
+        state = decision.state
+        assert (decision.outcome, state.stage, state.successes, state.failures) == (
             event["decision"], event["stage"], event["success_streak"], event["failure_streak"])  # fmt: skip
         assert event["freeze_until"] == state.frozen_until
         assert event["phase_limit"] == gate.allowance[state.stage] - 1
-        medians = {each.condition.metric: each.value for each in found.success if each.condition.statistic == "median"}
+        medians = {
+            each.condition.metric: each.value for each in decision.success if each.condition.statistic == "median"
+        }
         assert medians["early_death_fraction_100"] == event.get("rolling_early_death_median")
         assert medians["p10"] == event.get("rolling_p10_median")
 

@@ -53,12 +53,12 @@ def test_intervals_count_episodes_not_agents():
     for _ in range(100):
         rates = rng.beta(2, 8, 12)
         episodes = [Episode(i, 96, (50,) * int(rng.binomial(96, rate))) for i, rate in enumerate(rates)]
-        found = evaluated.summarise(episodes, 500, (100,))
-        _, low, high = found.ends["early_death_100"]
+        summary = evaluated.summarise(episodes, 500, (100,))
+        _, low, high = summary.ends["early_death_100"]
         hits += low <= 0.2 <= high
-        mid = found.values["early_death_100"]
+        mid = summary.values["early_death_100"]
         naive += abs(mid - 0.2) <= 1.96 * math.sqrt(mid * (1 - mid) / 1152)
-        worth.append(found.effective["early_death_100"])
+        worth.append(summary.effective["early_death_100"])
     assert hits >= 88
     assert naive < 65
     assert np.median(worth) < 250  # of 1,152
@@ -72,8 +72,8 @@ def test_the_interval_of_a_percentile_is_that_of_drawn_episodes():
         draw = generator(0, "multi_eval_percentile").integers(0, 6, (evaluated.RESAMPLES, 6))
         each = [np.percentile(np.concatenate([steps[i] for i in row]), 10) for row in draw]
         episodes = [Episode(i, n, tuple(int(x) for x in row)) for i, (n, row) in enumerate(zip(sizes, steps))]
-        found = evaluated.summarise(episodes, 300, (100,)).ends["death_p10"]
-        assert found == (np.std(each, ddof=1), np.percentile(each, 2.5), np.percentile(each, 97.5))
+        ends = evaluated.summarise(episodes, 300, (100,)).ends["death_p10"]
+        assert ends == (np.std(each, ddof=1), np.percentile(each, 2.5), np.percentile(each, 97.5))
 
 
 def test_sectors_are_what_they_say():
@@ -82,11 +82,11 @@ def test_sectors_are_what_they_say():
             assert evaluated.sector(45 * k + off) == name
             assert evaluated.sector(45 * k + off - 360) == name
     rows = [{"heading": 10, "speed": 1, "step_one": 3, "agents": 9}, {"heading": 80, "speed": 1, "step_one": 0}]
-    assert [(c["sector"], c["starts"], c["deaths"]) for c in evaluated.by_sector(rows)[:3]] == [
+    assert [(c.sector, c.starts, c.deaths) for c in evaluated.by_sector(rows)[:3]] == [
         ("E", 1, 3), ("NE", 0, 0), ("N", 1, 0)]  # fmt: skip
     (most, none) = evaluated.clusters(rows)
-    assert (most["from"], most["to"], most["slow"], most["deaths"], most["share"]) == (0, 30, 0.8, 3, 1)
-    assert (none["starts"], none["deaths"]) == (1, 0)
+    assert (most.first, most.last, most.slow, most.deaths, most.share) == (0, 30, 0.8, 3, 1)
+    assert (none.starts, none.deaths) == (1, 0)
 
 
 def test_the_worst_come_first():
@@ -99,22 +99,22 @@ def test_the_worst_come_first():
 
 
 def rows_of(counts, agents=96, episodes=12):
-    found = []
+    rows = []
     for k, row in enumerate(counts):
         values = {"step_one_count": sum(row), "agents": agents * episodes, "avg_final": 0.5}
         each = [{"agents": agents, "step_one": x} for x in row]
-        found.append({"iteration": 8 * k + 8, "values": values, "episodes": each})
-    return found
+        rows.append({"iteration": 8 * k + 8, "values": values, "episodes": each})
+    return rows
 
 
 def test_a_change_is_tested_by_chi_square():
     rng = np.random.default_rng(2)
     counts = rng.binomial(96, 0.1, (7, 12)).tolist()
-    found = change.counts_change(rows_of(counts))
+    test = change.counts_change(rows_of(counts))
     table = [[sum(row), 1152 - sum(row)] for row in counts]
     oracle = stats.chi2_contingency(table, correction=False)
-    assert (found.chi2, found.df, found.p) == pytest.approx((oracle.statistic, 6, oracle.pvalue))
-    assert found.design == pytest.approx(1, abs=0.4)
+    assert (test.chi2, test.df, test.p) == pytest.approx((oracle.statistic, 6, oracle.pvalue))
+    assert test.design == pytest.approx(1, abs=0.4)
     assert change.counts_change(rows_of(counts)[:1]) is None
 
 
@@ -123,8 +123,8 @@ def test_episodes_that_are_alike_need_more_evidence():
     rng, alone, clustered = np.random.default_rng(3), 0, 0
     for _ in range(200):
         rates = rng.beta(1, 9, (7, 12))
-        found = change.counts_change(rows_of(rng.binomial(96, rates).tolist()))
-        alone, clustered = alone + (found.p < 0.05), clustered + (found.p_clustered < 0.05)
+        test = change.counts_change(rows_of(rng.binomial(96, rates).tolist()))
+        alone, clustered = alone + (test.p < 0.05), clustered + (test.p_clustered < 0.05)
     assert alone > 150
     assert clustered < 30
 
@@ -144,10 +144,10 @@ def test_a_recorded_run_gives_the_same_rows():
     for row in rows:  # every death belongs to one of the twelve episodes
         assert sum(e["step_one"] for e in row["episodes"]) == row["values"]["step_one_count"]
         assert all("heading" in e for e in row["episodes"])
-    found = change.counts_change(rows)
-    assert (sum(found.counts), found.trials, found.df) == (164, 8064, 6)
-    assert (found.chi2, found.p) == pytest.approx((6.05, 0.42), abs=0.01)
-    assert found.p_clustered > found.p
+    test = change.counts_change(rows)
+    assert (sum(test.counts), test.trials, test.df) == (164, 8064, 6)
+    assert (test.chi2, test.p) == pytest.approx((6.05, 0.42), abs=0.01)
+    assert test.p_clustered > test.p
     assert {row["type"] for row in rows} == {"ne", "main"}
 
 
@@ -155,7 +155,7 @@ def test_a_recorded_run_gives_the_same_rows():
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("data", "pairs"),
     [
         ([[1, 2], [3, 4.5]], [[1, 2], [3, 4.5]]),
         ({"starts": [[1, 2]]}, [[1, 2]]),
@@ -163,9 +163,9 @@ def test_a_recorded_run_gives_the_same_rows():
         ([{"velocity": [0, 1]}, {"velocity": [2, 3]}], [[0, 1], [2, 3]]),
     ],
 )
-def test_starts_are_found_in_json(given, found, tmp_path):
-    (tmp_path / "s.json").write_text(json.dumps(given))
-    assert read_starts(str(tmp_path / "s.json")).tolist() == found
+def test_starts_are_found_in_json(data, pairs, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps(data))
+    assert read_starts(str(tmp_path / "s.json")).tolist() == pairs
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[[1]]", '{"fish_position": [1, 2]}', "nonsense", "[[1, NaN]]"])
@@ -179,8 +179,8 @@ def test_a_file_without_starts_is_refused(text, tmp_path):
 
 @needs_fish
 def test_a_recorded_run_has_the_same_section():
-    found = [schedule(each) for group in load(FISH) for each in group.runs if each.name.endswith("_full")]
-    (section,) = found
+    sections = [schedule(each) for group in load(FISH) for each in group.runs if each.name.endswith("_full")]
+    (section,) = sections
     assert section is not None
     assert any("12 episodes x 96 agents; the settings say 24 episodes" in line for line in section["lines"])
     assert any("164 of 8,064 (2.03%)" in line and "chi2 = 6.05, df 6, p = 0.42" in line for line in section["lines"])

@@ -83,11 +83,11 @@ def test_precedence_decides_where_both_sides_hold():
 
 
 def test_a_replay_carries_the_state():
-    found = replay(GATE, [10, 20, 30, 40], {"x": [3, 11, 12, 6]})
-    assert [d.outcome for d in found] == ["failure_hold", "success_progress", "advance", "locked"]
-    assert [d.at for d in found] == [10, 20, 30, 40]
-    (won,), (lost,) = tally(found), tally(found, "failure")
-    assert (won.met, won.seen, won.best()) == (2, 4, (12.0, 2.0))
+    decisions = replay(GATE, [10, 20, 30, 40], {"x": [3, 11, 12, 6]})
+    assert [d.outcome for d in decisions] == ["failure_hold", "success_progress", "advance", "locked"]
+    assert [d.at for d in decisions] == [10, 20, 30, 40]
+    (won,), (lost,) = tally(decisions), tally(decisions, "failure")
+    assert (won.met, won.looks, won.best()) == (2, 4, (12.0, 2.0))
     assert (lost.met, lost.best(failing=True)) == (1, (12.0, 7.0))
 
 

@@ -24,7 +24,7 @@ def on(text, of="death", **more):
     return parse_condition(text, of=of, **more)
 
 
-def found(*success, failure=(), n=None, **more):
+def lints_of(*success, failure=(), n=None, **more):
     gate = Gate("g", tuple(success), tuple(failure), **more)
     return {(each.slug, each.exact, each.blocks): each for each in lint(Schedule([gate]), n)}
 
@@ -35,12 +35,12 @@ def found(*success, failure=(), n=None, **more):
 def test_a_share_below_a_step_is_a_quantile():
     """P(T < 100) <= 0.1 is p10 >= 100: a bar at 70 is vacuous, one at 120 is not."""
     share = on("early_death_100 <= 0.1")
-    (each,) = found(share, on("p10 >= 70")).values()
+    (each,) = lints_of(share, on("p10 >= 70")).values()
     assert each.slug == "redundant-threshold"
     assert "p10 >= 70 adds nothing: early_death_100 <= 0.1 means p10 >= 100" in each.message
-    (other,) = found(share, on("p10 >= 120")).values()
+    (other,) = lints_of(share, on("p10 >= 120")).values()
     assert other.conditions[0] == share, "now the share is the laxer one"
-    assert found(on("early_death_100 <= 0.15"), on("p10 >= 70")) == {}, "a laxer share says nothing of p10"
+    assert lints_of(on("early_death_100 <= 0.15"), on("p10 >= 70")) == {}, "a laxer share says nothing of p10"
 
 
 def test_the_tighter_share_implies_too():
@@ -50,28 +50,28 @@ def test_the_tighter_share_implies_too():
 
 
 def test_metrics_of_different_things_are_not_compared():
-    assert found(on("early_death_100 <= 0.1"), on("p10 >= 70", of="speed")) == {}
-    assert found(parse_condition("early_death_100 <= 0.1"), parse_condition("p10 >= 70")) == {}
+    assert lints_of(on("early_death_100 <= 0.1"), on("p10 >= 70", of="speed")) == {}
+    assert lints_of(parse_condition("early_death_100 <= 0.1"), parse_condition("p10 >= 70")) == {}
 
 
 def test_windows_that_differ_are_said():
-    (each,) = found(on("median(3) early_100 <= 0.1"), on("median(4) p10 >= 70")).values()
+    (each,) = lints_of(on("median(3) early_100 <= 0.1"), on("median(4) p10 >= 70")).values()
     assert (each.slug, each.exact) == ("redundant-threshold", False)
     assert "median(3) and median(4)" in each.note
 
 
 def test_smoothing_a_bar_is_no_redundancy():
-    assert found(on("early_100 <= 0.1"), on("median(3) early_100 <= 0.1")) == {}
+    assert lints_of(on("early_100 <= 0.1"), on("median(3) early_100 <= 0.1")) == {}
 
 
 def test_a_count_is_a_ratio_once_its_trials_are_known():
     pair = (on("hit_count <= 18", of="hit"), on("hit_ratio <= 0.02", of="hit"))
-    assert found(*pair) == {}
-    (each,) = found(*pair, n=1152).values()
+    assert lints_of(*pair) == {}
+    (each,) = lints_of(*pair, n=1152).values()
     assert each.message == "hit_ratio <= 0.02 adds nothing: hit_count <= 18 of 1152 is 0.0156"
-    (other,) = found(*pair, n=800).values()
+    (other,) = lints_of(*pair, n=800).values()
     assert other.conditions[0] == pair[0], "18 of 800 is laxer than 0.02"
-    assert found(replace(pair[0], n=1152), pair[1]).keys() == {("redundant-threshold", True, False)}
+    assert lints_of(replace(pair[0], n=1152), pair[1]).keys() == {("redundant-threshold", True, False)}
 
 
 CUTS = list(itertools.combinations_with_replacement(range(11), 4))  # all distributions over 0 to 4, in tenths
@@ -115,30 +115,30 @@ def test_what_holds_on_every_distribution_is_found():
 
 
 def test_an_empty_region_is_a_contradiction():
-    low = found(on("early_100 <= 0.1"), failure=[on("p10 >= 90")])
+    low = lints_of(on("early_100 <= 0.1"), failure=[on("p10 >= 90")])
     assert low.keys() == {("gate-contradiction", True, True)}
-    plain = found(parse_condition("x >= 5"), parse_condition("x <= 4"))
+    plain = lints_of(parse_condition("x >= 5"), parse_condition("x <= 4"))
     assert "no value has both" in plain["gate-contradiction", True, True].message
-    assert found(parse_condition("x >= 5"), parse_condition("x <= 5")) == {}
-    assert found(parse_condition("x >= 5"), parse_condition("x < 5")).keys() == {("gate-contradiction", True, True)}
-    assert found(on("win_rate >= 1.2", of="win")).keys() == {("gate-contradiction", True, True)}
-    assert found(on("win_rate >= 1", of="win")) == {}
+    assert lints_of(parse_condition("x >= 5"), parse_condition("x <= 5")) == {}
+    assert lints_of(parse_condition("x >= 5"), parse_condition("x < 5")).keys() == {("gate-contradiction", True, True)}
+    assert lints_of(on("win_rate >= 1.2", of="win")).keys() == {("gate-contradiction", True, True)}
+    assert lints_of(on("win_rate >= 1", of="win")) == {}
 
 
 def test_over_different_windows_nothing_is_impossible():
-    assert found(parse_condition("x >= 5"), parse_condition("median(3) x <= 4")).keys() == {
+    assert lints_of(parse_condition("x >= 5"), parse_condition("median(3) x <= 4")).keys() == {
         ("gate-contradiction", False, False)
     }
 
 
 def test_a_success_bar_below_the_failure_bar_is_out_of_order():
     """70 below 95: the gate can open, but the bar at 70 decides nothing."""
-    (each,) = found(on("p10 >= 70"), failure=[on("p10 < 95")]).values()
+    (each,) = lints_of(on("p10 >= 70"), failure=[on("p10 < 95")]).values()
     assert (each.slug, each.blocks) == ("gate-contradiction", False)
     assert each.message == "bars out of order: success asks p10 >= 70, failure is p10 < 95"
-    assert found(on("p10 >= 95"), failure=[on("p10 < 95")]) == {}
-    assert found(on("p10 >= 95"), failure=[on("p10 < 70")]) == {}
-    assert found(on("p10 >= 70"), failure=[on("p10 < 95")], first="success") == {}
+    assert lints_of(on("p10 >= 95"), failure=[on("p10 < 95")]) == {}
+    assert lints_of(on("p10 >= 95"), failure=[on("p10 < 70")]) == {}
+    assert lints_of(on("p10 >= 70"), failure=[on("p10 < 95")], first="success") == {}
 
 
 # ---- Floors and chance
@@ -146,15 +146,15 @@ def test_a_success_bar_below_the_failure_bar_is_out_of_order():
 
 def test_a_bar_under_a_given_floor():
     """18 of 1152 where 23.4 are expected: P = 0.15 a check, 0.02 twice in a row."""
-    (each,) = found(on("hit_count <= 18", floor=23.43, n=1152), required=2).values()
+    (each,) = lints_of(on("hit_count <= 18", floor=23.43, n=1152), required=2).values()
     assert each.slug == "bar-under-floor"
     assert each.numbers["once"] == pytest.approx(stats.binom.cdf(18, 1152, 23.43 / 1152))
     assert each.numbers["once"] == pytest.approx(0.15, abs=0.005)
     assert each.numbers["in_a_row"] == pytest.approx(0.023, abs=0.001)
-    (share,) = found(on("hit_ratio <= 0.015625", floor=0.0203, n=1152), required=2).values()
+    (share,) = lints_of(on("hit_ratio <= 0.015625", floor=0.0203, n=1152), required=2).values()
     assert share.numbers["bar"] == 18
-    assert found(on("hit_count <= 24", floor=23.43, n=1152)) == {}
-    assert found(on("hit_count <= 18", floor=23.43)) == {}, "without trials nothing is known"
+    assert lints_of(on("hit_count <= 24", floor=23.43, n=1152)) == {}
+    assert lints_of(on("hit_count <= 18", floor=23.43)) == {}, "without trials nothing is known"
 
 
 def test_counts_that_stay_the_same():

@@ -28,6 +28,10 @@ def stops_say(words: Callable[[], str]) -> Iterator[None]:
         raise KeyboardInterrupt(str(stop) or words()) from stop
 
 
+class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error
+    """Work of many runs was asked to stop; what it has done so far stays."""
+
+
 class StopNow(KeyboardInterrupt):
     """A second signal, where the first one was not quick enough."""
 

@@ -54,8 +54,8 @@ def main(words: Sequence[str]) -> int:
 
 def safe(line: Line) -> Line:
     """Names of folders come from anywhere: no control characters, no halves of characters."""
-    clean = [printable(part) for part in (line.found, line.remedy)]
-    return replace(line, found=clean[0], remedy=clean[1])
+    clean = [printable(part) for part in (line.state, line.remedy)]
+    return replace(line, state=clean[0], remedy=clean[1])
 
 
 def text(lines: Sequence[Line]) -> str:
@@ -63,7 +63,7 @@ def text(lines: Sequence[Line]) -> str:
     rows = []
     for group in groups:
         for i, line in enumerate(each for each in lines if each.group == group):
-            rows.append(f"{group if i == 0 else '':9}{MARKS[line.level]:7}{line.name:13}{line.found}")
+            rows.append(f"{group if i == 0 else '':9}{MARKS[line.level]:7}{line.name:13}{line.state}")
             rows += [f"{'':29}-> {line.remedy}"] if line.remedy else []
     count = {level: sum(line.level == level for line in lines) for level in MARKS}
     return "\n".join([*rows, f"{count['ok']} ok, {count['warn']} to look at, {count['broken']} broken"])

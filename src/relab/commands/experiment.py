@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class Experiment:
+class ExperimentArgs:
     """A against B over seeds, on this machine, ending in yes, no, or cannot tell yet (docs/experiments.md).
 
     Call it again after Ctrl-C, a kill, or with more seeds: finished runs are never repeated.
@@ -65,7 +65,7 @@ class Experiment:
 
 
 def main(words: Sequence[str]) -> int:
-    args = parse(Experiment, "experiment", words, EXAMPLES)
+    args = parse(ExperimentArgs, "experiment", words, EXAMPLES)
     asked = experiment.load(args.file)
     keep_going()
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
@@ -108,7 +108,7 @@ def interrupted(cells: list[experiment.Cell]) -> int:
 # ---- One run, or all of them by a queue
 
 
-def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
+def run_one(args: ExperimentArgs, asked: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
     from relab.base.jsonl import encode
 
     chosen = [cell for cell in cells if cell.folder.name == args.only]
@@ -123,7 +123,7 @@ def run_one(args: Experiment, asked: experiment.Experiment, folder: Path, cells:
     return INTERRUPTED if done.interrupted else 1 if done.failed else 0
 
 
-def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
+def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) -> int:
     from relab.base.jsonl import encode
     from relab.commands.queue import Common
     from relab.lab.execute.queue import Queue
@@ -143,17 +143,17 @@ def enqueue(args: Experiment, folder: Path, cells: list[experiment.Cell]) -> int
 
 
 def agreed(
-    args: Experiment,
+    args: ExperimentArgs,
     asked: experiment.Experiment,
     cells: list[experiment.Cell],
     folder: Path,
-    again: list[experiment.Again],
+    again: list[experiment.Repeat],
 ) -> bool:
     """Say what was tried before and what it costs; ask unless --yes."""
     size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
     print(f"{asked.question}\n  {size}, compared by {by(asked)}", flush=True)
     for one in again:
-        for line in tried.lines(one.change, one.found, one.settings):
+        for line in tried.lines(one.change, one.hits, one.settings):
             print(printable(f"  {line}"), flush=True)
     if asked.command and not any(map(experiment.finished, cells)):
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
@@ -169,7 +169,7 @@ def agreed(
     return input("  start? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def must_ask(args: Experiment) -> None:
+def must_ask(args: ExperimentArgs) -> None:
     there = args.yes or sys.stdin.isatty()
     require(there, "nobody can be asked here (standard input is no terminal); add --yes to start")
 
@@ -270,7 +270,7 @@ def print_json(
     done: Result,
     folder: Path,
     written: Written,
-    again: list[experiment.Again],
+    again: list[experiment.Repeat],
 ) -> None:
     from relab.base.jsonl import encode
 

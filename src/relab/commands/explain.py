@@ -62,11 +62,11 @@ def rule_words() -> Words:
 
 def about_rule(rule: Any) -> str:
     from relab.health.chain import PLACES
-    from relab.health.mend import told
+    from relab.health.mend import in_words
 
     parts = [f"{name}: {text}" for name, text in rule.parts.items()]
     needs = f"Needs: {', '.join(rule.needs)}" if rule.needs else ""
-    mended = told(rule.mends, rule.fallback)
+    mended = in_words(rule.mends, rule.fallback)
     more = [f"Thresholds: {rule.limits}"] * bool(rule.limits)
     more += [f"Settings that mend it: {mended}"] * bool(mended) + [needs] * bool(needs)
     place = f"Place: {rule.about} ({PLACES[rule.about]})"

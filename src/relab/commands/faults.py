@@ -7,13 +7,13 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relab.base.terminal import keep_going
 from relab.commands.parsing import parse
 
 if TYPE_CHECKING:
-    from relab.lab.faults.suite import Alarm, Score
+    from relab.lab.faults.suite import Alarm, Matrix, Rate, Score
 
 EXAMPLES = """
   relab faults                                        every fault, seeds 0 to 2: about a quarter of an hour of one core
@@ -59,9 +59,9 @@ def main(words: Sequence[str]) -> int:
     keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
-    found = suite.to_json(scores, healthy, about(words, args))
-    keep(args.out, found, scores, healthy)
-    print(encoded(found) if args.json else markdown(found, scores, healthy), end="")
+    scored = suite.Matrix(shlex.join(["relab", "faults", *words]), commit(), list(args.seeds), scores, healthy)
+    keep(args.out, scored)
+    print(encoded(scored) if args.json else markdown(scored), end="")
     return 0
 
 
@@ -69,25 +69,24 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def encoded(found: dict[str, Any]) -> str:
+def encoded(scored: Matrix) -> str:
     from relab.base.jsonl import encode
 
-    return encode(found).decode()
+    return encode(scored.to_json()).decode()
 
 
-def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
-    """What one needs to make the matrix again."""
+def commit() -> str | None:
     from relab.record import provenance
 
-    commit = provenance.start(Path(__file__).parent).collect()["commit"]
-    return {"command": shlex.join(["relab", "faults", *words]), "commit": commit, "seeds": list(args.seeds)}
+    known: str | None = provenance.start(Path(__file__).parent).collect()["commit"]
+    return known
 
 
-def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
+def keep(out: Path, scored: Matrix) -> None:
     from relab.base.jsonl import write_atomic
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in (("faults.json", encoded(found)), ("faults.md", markdown(found, scores, healthy))):
+    for name, text in (("faults.json", encoded(scored)), ("faults.md", markdown(scored))):
         write_atomic(out / name, text.encode())
 
 
@@ -104,26 +103,26 @@ def listed(only: Sequence[str]) -> str:
 # ---- The matrix as Markdown
 
 
-def markdown(found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> str:
-    parts = [head(found), matrix(scores), missed(scores), wolves(healthy)]
+def markdown(scored: Matrix) -> str:
+    parts = [head(scored), matrix(scored.scores), missed(scored.scores), wolves(scored.healthy)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def share(rate: dict[str, Any]) -> str:
-    if not rate["n"]:
+def share(rate: Rate) -> str:
+    if not rate.n:
         return "not measured"
-    return f"{rate['hits']} of {rate['n']} ({rate['share']:.0%}, 95 % interval {rate['low']:.0%} to {rate['high']:.0%})"
+    return f"{rate.hits} of {rate.n} ({rate.share:.0%}, 95 % interval {rate.low:.0%} to {rate.high:.0%})"
 
 
-def head(found: dict[str, Any]) -> str:
-    s = found["summary"]
+def head(scored: Matrix) -> str:
+    s = scored.summary
     lines = [
-        f"`{found['command']}` at commit {found['commit'] or 'unknown'}, seeds {', '.join(map(str, found['seeds']))}.",
+        f"`{scored.command}` at commit {scored.commit or 'unknown'}, seeds {', '.join(map(str, scored.seeds))}.",
         "",
-        f"- cause among the first three findings, run alone: {share(s['alone'])}",
-        f"- beside a healthy run of another seed: {share(s['beside'])}",
-        f"- healthy runs with a warning or an error: {share(s['healthy_runs'])}",
-        f"- healthy folders with one: {share(s['healthy_folders'])}",
+        f"- cause among the first three findings, run alone: {share(s.alone)}",
+        f"- beside a healthy run of another seed: {share(s.beside)}",
+        f"- healthy runs with a warning or an error: {share(s.healthy_runs)}",
+        f"- healthy folders with one: {share(s.healthy_folders)}",
     ]
     return "\n".join(lines)
 

@@ -212,7 +212,7 @@ def show_all(args: List) -> int:
     rows = [describe(queue, item) for found in items.values() for item in found]
     counts = queue.counts()
     left = time_left(queue, counts)
-    put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": rows},
+    put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": [row.to_json() for row in rows]},
         lambda: queue_text.listing(args.folder, queue.paused, counts, rows, left))  # fmt: skip
     return 0
 
@@ -224,7 +224,7 @@ def show_some(args: Show) -> int:
     queue = args.open()
     require(bool(args.ids), "which entry? `relab queue` lists their ids")
     rows = [describe(queue, queue.find(word)) for word in args.ids]
-    put(args, {"entries": rows}, lambda: "\n\n".join(map(queue_text.one, rows)))
+    put(args, {"entries": [row.to_json() for row in rows]}, lambda: "\n\n".join(map(queue_text.one, rows)))
     return 0
 
 

@@ -5,79 +5,89 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from relab.base import limits
 from relab.base.text import count, duration
 
+if TYPE_CHECKING:
+    from relab.lab.execute.outlook import Outlook
+
 ORDER = ("running", "waiting", "paused", "failed", "cancelled", "done")
 WIDE = 100  # of a command
 TAIL = 15  # lines of a log
-Row = dict[str, Any]
 
 
-def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequence[Row], left: float | None) -> str:
+def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequence[Outlook], left: float | None) -> str:
     """Counts, then the entries by state; `rows` may be some of them only."""
     told = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
     pace = f"; about {duration(left)} for what waits" if left is not None and not paused else ""
     lines = [f"{folder}: {told or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
     for state in ORDER:
-        shown = [row for row in rows if row["state"] == state]
+        shown = [row for row in rows if row.item.state == state]
         lines += [state, *(f"  {line(row)}" for row in shown)] if shown else []
         if len(shown) < counts[state]:
             lines.append(f"  ... and {counts[state] - len(shown)} more (--top 0 shows all)")
     return "\n".join(lines)
 
 
-def line(row: Row) -> str:
-    text = " ".join(row["shown"].split())  # a program may be a text of many lines
+def line(row: Outlook) -> str:
+    text = " ".join(row.entry.shown.split()) if row.entry else ""  # a program may be a text of many lines
     words = text if len(text) <= WIDE else text[: WIDE - 3] + "..."
-    facts = {"running": running, "waiting": waiting, "failed": failed, "done": took}.get(row["state"], lambda row: [])
+    facts = {"running": running, "waiting": waiting, "failed": failed, "done": took}.get(row.item.state, lambda row: [])
     more = [fact for fact in [*priority(row), *facts(row)] if fact]
-    return f"{row['id'][:8]}  {words or row['problem']}" + (f"  ({'; '.join(more)})" if more else "")
+    return f"{row.item.id[:8]}  {words or row.problem}" + (f"  ({'; '.join(more)})" if more else "")
 
 
-def priority(row: Row) -> list[str]:
-    return [f"priority {row['priority']}"] if row["priority"] else []
+def priority(row: Outlook) -> list[str]:
+    return [f"priority {row.item.name.priority}"] if row.item.name.priority else []
 
 
-def running(row: Row) -> list[str]:
-    where = "its worker is gone; the next one takes it over" if row.get("without_worker") else ""
-    if not row.get("total_steps"):
+def running(row: Outlook) -> list[str]:
+    where = "its worker is gone; the next one takes it over" if row.without_worker else ""
+    run = row.progress
+    if run is None or not run.total_steps:
         return [where]
-    share = f"{row['step'] / row['total_steps']:.0%} of {count(row['total_steps'])} steps"
-    return [f"{share}, {duration(row['eta_s'])} left", where]
+    share = f"{run.step / run.total_steps:.0%} of {count(run.total_steps)} steps"
+    return [f"{share}, {duration(run.eta_s)} left", where]
 
 
-def waiting(row: Row) -> list[str]:
-    last = (row.get("result") or {}).get("how")
-    return [f"try {row['tries'] + 1}, the last one was {last}" if row["tries"] and last else ""]
+def waiting(row: Outlook) -> list[str]:
+    last, tries = (row.result or {}).get("how"), row.item.name.tries
+    return [f"try {tries + 1}, the last one was {last}" if tries and last else ""]
 
 
-def failed(row: Row) -> list[str]:
-    return [str(row["problem"])]
+def failed(row: Outlook) -> list[str]:
+    return [str(row.problem)]
 
 
-def took(row: Row) -> list[str]:
-    found = row.get("result") or {}
-    seconds, rss = found.get("seconds"), found.get("rss_mb")
+def took(row: Outlook) -> list[str]:
+    ending = row.result or {}
+    seconds, rss = ending.get("seconds"), ending.get("rss_mb")
     return [f"{duration(seconds)}" if seconds is not None else "", f"{rss:.0f} MB" if rss else ""]
 
 
-def one(row: Row) -> str:
+def one(row: Outlook) -> str:
     """All about one entry."""
-    lines = [line(row), f"  state     {row['state']}", f"  came      {duration(row['age_s'])} ago",
-             f"  folder    {row.get('cwd')}", f"  words     {shlex.join(row['words'] or [])}"]  # fmt: skip
-    memory = row.get("memory_mb")
-    lines.append(f"  needs     {row.get('cores')} core(s), " + (f"{memory:g} MB" if memory else "memory as learned"))
-    lines += [f"  run       {row['run']}"] if row.get("run") else []
-    lines += [f"  worker    {row['worker']}"] if row["worker"] else []
-    found = row.get("result") or {}
-    if found:
-        facts = {key: found[key] for key in ("code", "seconds", "rss_mb", "load") if found.get(key) is not None}
+    lines = [line(row), f"  state     {row.item.state}", f"  came      {duration(row.age_s)} ago", *contents(row)]
+    lines += [f"  worker    {row.item.name.worker}"] if row.item.name.worker else []
+    ending = row.result or {}
+    if ending:
+        facts = {key: ending[key] for key in ("code", "seconds", "rss_mb", "load") if ending.get(key) is not None}
         numbers = ", ".join(f"{key} {value:.4g}" for key, value in facts.items())
-        lines.append(f"  last try  {found.get('how')} at {found.get('at')}" + (f" ({numbers})" if numbers else ""))
-    return "\n".join([*lines, f"  log       {row['log']}", *tail(Path(row["log"]))])
+        lines.append(f"  last try  {ending.get('how')} at {ending.get('at')}" + (f" ({numbers})" if numbers else ""))
+    return "\n".join([*lines, f"  log       {row.log}", *tail(row.log)])
+
+
+def contents(row: Outlook) -> list[str]:
+    """What the entry's own file says; of one that cannot be read, that nothing is known."""
+    entry = row.entry
+    if entry is None:
+        return ["  folder    None", "  words     ", "  needs     None core(s), memory as learned"]
+    memory = f"{entry.memory_mb:g} MB" if entry.memory_mb else "memory as learned"
+    lines = [f"  folder    {entry.cwd}", f"  words     {shlex.join(entry.words)}",
+             f"  needs     {entry.cores} core(s), {memory}"]  # fmt: skip
+    return lines + ([f"  run       {entry.run}"] if entry.run else [])
 
 
 def tail(log: Path) -> list[str]:

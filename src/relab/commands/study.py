@@ -65,8 +65,8 @@ def main(words: Sequence[str]) -> int:
 
 
 def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
+    from relab.base.interrupts import Interrupted
     from relab.base.jsonl import write_atomic
-    from relab.lab import studies
     from relab.lab.execute.slots import cores
     from relab.lab.studies import run
 
@@ -75,7 +75,7 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
         return 0
     try:
         run.run(root, steps, args.workers or cores(), say)
-    except (studies.Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt):
         done = len(steps) - len(run.missing(root, steps))
         print(f"interrupted: {done} of {len(steps)} steps are done; call it again to go on", file=sys.stderr)
         return INTERRUPTED
@@ -83,7 +83,7 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
     page = root / "results.md"
     text = study.page(found)
     write_atomic(page, text.encode())
-    show(args.json, found, f"{text}\nresults: {page}")
+    show(args.json, {name: result.to_json() for name, result in found.items()}, f"{text}\nresults: {page}")
     return 0
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -31,7 +31,7 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepArgs:
     """Many configs over seeds: what each axis does, which truly differ, what the winner is worth (docs/sweep.md).
 
     Call it again after Ctrl-C, a kill, or with more seeds, trials or values: finished runs are never repeated.
@@ -60,7 +60,7 @@ def main(words: Sequence[str]) -> int:
     from relab.lab.execute.slots import cores
     from relab.lab.sweep import text
 
-    args = parse(Sweep, "sweep", words, EXAMPLES)
+    args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
     asked = sweep.load(args.file)
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
@@ -82,13 +82,13 @@ def main(words: Sequence[str]) -> int:
         print(f"interrupted: {left} runs are missing; call it again to go on", file=sys.stderr)
         return INTERRUPTED
     progress.close()
-    body = sweep.analyse(found, winner)
+    analysis = sweep.analyse(found, winner)
     written = ended(folder)
     if args.json:
-        print_json(body, folder, written)
+        print_json(analysis, folder, written)
     else:
         pages = [f"report: {page}" for page in written.pages[-1:]]
-        print("\n".join([*text.lines(body, folder), *pages, *written.problems]))
+        print("\n".join([*text.lines(analysis, folder), *pages, *written.problems]))
     return 0 if winner is not None else 1
 
 
@@ -111,7 +111,7 @@ def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
 # ---- Before
 
 
-def agreed(args: Sweep, found: sweep.Sweeping, workers: int) -> bool:
+def agreed(args: SweepArgs, found: sweep.Sweeping, workers: int) -> bool:
     """Say what it costs; ask unless --yes."""
     from relab.lab import sweep
 
@@ -156,9 +156,9 @@ def ended(folder: Path) -> Written:
     return of_sweep(folder)
 
 
-def print_json(body: dict[str, Any], folder: Path, written: Written) -> None:
+def print_json(analysis: sweep.Analysis, folder: Path, written: Written) -> None:
     from relab.base.jsonl import encode
 
     pages = [str(page) for page in written.pages]
-    row = {**body, "sweep": str(folder), "report": pages, "problems": written.problems}
+    row = {**analysis.to_json(), "sweep": str(folder), "report": pages, "problems": written.problems}
     print(encode(row).decode(), end="")

@@ -15,12 +15,12 @@ class Applied(NamedTuple):
 
     known: int
     apply: int
-    asked: int
+    checked: int
     algo: str | None
 
     def __str__(self) -> str:
         kind = f" to {self.algo}" if self.algo else ""
-        return f"{self.apply} of {self.known} rules apply{kind}, {self.asked} had their data"
+        return f"{self.apply} of {self.known} rules apply{kind}, {self.checked} had their data"
 
 
 def applied(rules: Iterable[Rule], view: View, not_checked: Iterable[NotChecked]) -> Applied:

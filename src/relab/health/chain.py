@@ -46,13 +46,13 @@ def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
         symptom.explained_by = symptom.explained_by or next(free, None)  # a rule may know the cause itself
 
 
-def _sure(found: Finding) -> bool:
+def _sure(finding: Finding) -> bool:
     """A remark of low confidence is no reason for anything."""
-    return found.severity != "info" or found.confidence != "low"
+    return finding.severity != "info" or finding.confidence != "low"
 
 
-def _first(found: Finding) -> tuple[Any, ...]:
-    return (found.severity == "info", ORDER[found.about], importance(found))
+def _first(finding: Finding) -> tuple[Any, ...]:
+    return (finding.severity == "info", ORDER[finding.about], importance(finding))
 
 
 def _could_explain(cause: Finding, symptom: Finding, declared: Mapping[str, Sequence[str]]) -> bool:
@@ -81,12 +81,12 @@ def symptoms_of(cause: Finding, findings: Sequence[Finding]) -> list[Finding]:
     return [f for f in mine if f is not cause and _in_a_circle(f, cause, mine)]
 
 
-def importance(found: Finding) -> tuple[Any, ...]:
+def importance(finding: Finding) -> tuple[Any, ...]:
     """Sort key among findings that do not explain each other: how bad, how sure, how early."""
-    severity = SEVERITIES.index(found.severity or "info")
-    onset = math.inf if found.onset is None else found.onset
-    return (found.footer, found.status != "fired", -severity, found.explained_by is not None,
-            -CONFIDENCES.index(found.confidence), onset)  # fmt: skip
+    severity = SEVERITIES.index(finding.severity or "info")
+    onset = math.inf if finding.onset is None else finding.onset
+    return (finding.footer, finding.status != "fired", -severity, finding.explained_by is not None,
+            -CONFIDENCES.index(finding.confidence), onset)  # fmt: skip
 
 
 def ordered(findings: Sequence[Finding]) -> list[Finding]:
@@ -94,13 +94,13 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
     owner = {(f.run, f.slug): f for f in findings}
     children: dict[int, list[Finding]] = {}
     roots: list[Finding] = []
-    for found in findings:
-        cause = owner.get((found.run, found.explained_by or ""))
-        (roots if cause is None else children.setdefault(id(cause), [])).append(found)
+    for finding in findings:
+        cause = owner.get((finding.run, finding.explained_by or ""))
+        (roots if cause is None else children.setdefault(id(cause), [])).append(finding)
 
-    def family(found: Finding) -> list[Finding]:
-        below = sorted(children.get(id(found), []), key=importance)
-        return [found, *(each for child in below for each in family(child))]
+    def family(finding: Finding) -> list[Finding]:
+        below = sorted(children.get(id(finding), []), key=importance)
+        return [finding, *(each for child in below for each in family(child))]
 
     families = [family(root) for root in roots]
     families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),

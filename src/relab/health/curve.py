@@ -62,8 +62,8 @@ class Curve:
         return self.first(self.values < level)
 
     def first(self, mask: np.ndarray) -> int | None:
-        found = np.flatnonzero(mask)
-        return int(self.steps[found[0]]) if len(found) else None
+        hits = np.flatnonzero(mask)
+        return int(self.steps[hits[0]]) if len(hits) else None
 
     def onset(self, mask: np.ndarray) -> int | None:
         """The step from which the mask holds to the end; else where it first holds."""

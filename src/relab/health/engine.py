@@ -11,7 +11,7 @@ import numpy as np
 
 from relab.base import faults
 from relab.health.chain import explain
-from relab.health.rule import Finding, Missing, Rule
+from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
 
 SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
@@ -50,21 +50,21 @@ def ask(rule: Rule, view: View) -> Finding | NotChecked | None:
 def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
     try:
         with np.errstate(all="ignore"):
-            found = rule.check(seen)
+            finding = rule.check(seen)
     except Missing as missing:
         return NotChecked(rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
         return NotChecked(rule.slug, name, f"the rule failed: {faults.reason(error)}")
-    return None if found is None else _filled(rule, found)
+    return None if finding is None else _filled(rule, finding)
 
 
-def _filled(rule: Rule, found: Finding) -> Finding:
+def _filled(rule: Rule, finding: Finding) -> Finding:
     parts = rule.parts
-    found.slug, found.footer = rule.slug, rule.footer
-    found.severity, found.about = found.severity or rule.severity, found.about or rule.about
-    found.meaning, found.refuted_by = parts["Why"], parts["Refuted by"]
-    found.suggest = found.suggest or [parts["Try"]]
-    return found
+    finding.slug, finding.footer = rule.slug, rule.footer
+    finding.severity, finding.about = finding.severity or rule.severity, finding.about or rule.about
+    finding.meaning, finding.refuted_by = parts["Why"], parts["Refuted by"]
+    finding.suggest = finding.suggest or [parts["Try"]]
+    return finding
 
 
 def ask_run(
@@ -92,9 +92,9 @@ def ask_run(
 def ask_groups(rules: list[Rule], groups: list[ViewGroup]) -> tuple[list[Finding], list[NotChecked]]:
     """Rules about groups, and about all groups together."""
     findings, gone = [], []
-    asked = [(r, g, g.name) for r in rules if r.scope == "group" for g in groups]
-    asked += [(r, groups, "all") for r in rules if r.scope == "folder"]  # type: ignore[misc]
-    for rule, seen, name in asked:
+    questions = [(r, g, g.name) for r in rules if r.scope == "group" for g in groups]
+    questions += [(r, groups, "all") for r in rules if r.scope == "folder"]  # type: ignore[misc]
+    for rule, seen, name in questions:
         answer = _call(rule, seen, name)
         if isinstance(answer, NotChecked):
             gone.append(answer)
@@ -104,18 +104,18 @@ def ask_groups(rules: list[Rule], groups: list[ViewGroup]) -> tuple[list[Finding
     return findings, gone
 
 
-def hold_against(rule: Rule, found: Finding, view: View) -> None:
+def hold_against(rule: Rule, finding: Finding, view: View) -> None:
     """The reference's value; where the same rule fires there with about the same value, it is not the cause."""
     reference = view.reference
     if reference is None or not rule.compared:
         return
     there = ask(rule, reference) if applies(rule, reference) else None
     if isinstance(there, Finding):
-        found.reference = {"run": reference.name, "value": there.value}
-        if _alike(found.value, there.value):
-            found.status = "also-in-reference"
-    elif found.evidence and reference.has(found.evidence[0].metric):
-        found.reference = {"run": reference.name, "value": _level(reference, found.evidence[0].metric)}
+        finding.reference = Reference(reference.name, there.value)
+        if _alike(finding.value, there.value):
+            finding.status = "also-in-reference"
+    elif finding.evidence and reference.has(finding.evidence[0].metric):
+        finding.reference = Reference(reference.name, _level(reference, finding.evidence[0].metric))
 
 
 def _level(view: View, metric: str) -> float | None:

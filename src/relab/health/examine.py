@@ -95,7 +95,7 @@ def examine(
 
 
 def examine_loaded(
-    found: find.Found,
+    loaded: find.Found,
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | None = None,
     ignore: dict[str, str] | None = None,
@@ -105,7 +105,7 @@ def examine_loaded(
 ) -> Report:
     """The same of runs that were read already; `path` is what they are called together."""
     report = Report(str(path))
-    views = _views(found, report)
+    views = _views(loaded, report)
     reference = load_view(Path(against), str(against), hints) if against is not None else None
     _link(views, reference)
     _group(views, report)
@@ -118,23 +118,23 @@ def examine_loaded(
         fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view, said)
         report.findings += fired
         report.not_checked += gone
-    asked = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
-    fired, gone = engine.ask_groups(asked, report.groups)
+    active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
+    fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)
     report.not_checked += gone
     return report
 
 
-def _views(found: find.Found, report: Report) -> list[View]:
-    report.unreadable = [Unread(source.name, why) for source, why in found.broken]
-    report.not_read = list(found.unread)
-    for run in found.runs:
+def _views(loaded: find.Found, report: Report) -> list[View]:
+    report.unreadable = [Unread(source.name, why) for source, why in loaded.broken]
+    report.not_read = list(loaded.unread)
+    for run in loaded.runs:
         said = [p for p in run.history.problems if "is missing" not in p.message]
-        report.remarks += [Remark(run.name, _told(p)) for p in said]
-    return [View(run.history, run.name, state=state_of(run.history)) for run in found.runs]
+        report.remarks += [Remark(run.name, _in_words(p)) for p in said]
+    return [View(run.history, run.name, state=state_of(run.history)) for run in loaded.runs]
 
 
-def _told(problem: Problem) -> str:
+def _in_words(problem: Problem) -> str:
     line = f" line {problem.line}" if problem.line is not None else ""
     return f"{problem.file}{line}: {problem.message}"
 
@@ -144,8 +144,8 @@ def load_view(path: Path, name: str, hints: Hints | None = None) -> View:
     sources: list[Source] = list(find.find(path))
     if len(sources) != 1:
         raise NotFoundError(f"{path} must be one run, but holds {len(sources)}")
-    found = find.read(sources[0], hints)
-    return View(found, name, state=state_of(found))
+    history = find.read(sources[0], hints)
+    return View(history, name, state=state_of(history))
 
 
 def _link(views: list[View], reference: View | None) -> None:
@@ -170,7 +170,7 @@ def _link_best(views: list[View]) -> None:
     It must have another config: what all seeds of one config share is what the rules are to find, not to excuse. And it
     must be better by more than noise: next to a run that is as bad, "also there" would excuse everything.
     """
-    standing = {id(view): found for view in views if (found := view.standing()) is not None}
+    standing = {id(view): end for view in views if (end := view.standing()) is not None}
     tasks: dict[str, dict[str, View]] = {}  # task -> config -> its best run: a thousand runs have few of either
     for view in (v for v in views if id(v) in standing and v.spec.get("env") is not None):
         known = tasks.setdefault(task_of(view), {})

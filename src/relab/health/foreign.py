@@ -30,8 +30,8 @@ def plain_key(key: str) -> str:
 
 def theirs(view: View, name: str) -> str:
     """A column as the tool's own log calls it; relab's name where it is relab's."""
-    found = next((k for k, v in view.history.mapping.items() if v == name), None)
-    return name.removeprefix("foreign/") if found is None else found
+    own = next((k for k, v in view.history.mapping.items() if v == name), None)
+    return name.removeprefix("foreign/") if own is None else own
 
 
 def both_names(view: View, name: str) -> str:
@@ -43,20 +43,20 @@ def both_names(view: View, name: str) -> str:
 def named(view: View, pattern: str, rows: int = 1) -> list[Curve]:
     """Columns whose last part matches all of a pattern, those without enough finite values left out."""
     match = re.compile(pattern)
-    found = []
+    curves = []
     for name in view.history.columns:
         if match.fullmatch(word(name)):
             try:
-                found.append(view.curve(name, rows))
+                curves.append(view.curve(name, rows))
             except Missing:
                 continue
-    return found
+    return curves
 
 
 def setting(view: View, name: str) -> float | None:
     """A number of the config by its last word, wherever it stands; None where there is none, or more than one."""
-    found = {v for k, v in view.config.items() if re.split(r"[./]", k)[-1] == name and isinstance(v, (int, float))}
-    return float(found.pop()) if len(found) == 1 else None
+    values = {v for k, v in view.config.items() if re.split(r"[./]", k)[-1] == name and isinstance(v, (int, float))}
+    return float(values.pop()) if len(values) == 1 else None
 
 
 def first_setting(view: View, *names: str) -> float | None:

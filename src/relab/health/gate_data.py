@@ -29,16 +29,16 @@ ITERATIONS = ("iteration", "iterations")
 
 def schedule_of(view: View) -> Schedule:
     """What the settings or the command declare; empty where they declare nothing."""
-    given = view.history.config.get("schedule")
-    if isinstance(given, Mapping) and given:
+    settings = view.history.config.get("schedule")
+    if isinstance(settings, Mapping) and settings:
         try:
-            return from_mapping(given)
+            return from_mapping(settings)
         except ScheduleError as error:
             raise Missing(f"a schedule that can be read: {error}") from None
-    found = _parsed(_command(view), _foreign(view))
-    if found.problems and not found:
-        raise Missing(f"a schedule that can be read: {found.problems[0]}")
-    return found
+    schedule = _parsed(_command(view), _foreign(view))
+    if schedule.problems and not schedule:
+        raise Missing(f"a schedule that can be read: {schedule.problems[0]}")
+    return schedule
 
 
 def _command(view: View) -> str:
@@ -50,8 +50,8 @@ def _command(view: View) -> str:
 
 def _foreign(view: View) -> tuple[tuple[str, str], ...]:
     """Settings of a foreign program by their bare names, for logs that keep arguments instead of a command."""
-    found = view.history.config.get("foreign")
-    rows = found.items() if isinstance(found, Mapping) else ()
+    settings = view.history.config.get("foreign")
+    rows = settings.items() if isinstance(settings, Mapping) else ()
     return tuple(
         (str(key).replace("-", "_"), str(value)) for key, value in rows if isinstance(value, str | int | float)
     )
@@ -93,14 +93,14 @@ def axis_of(view: View, name: str) -> str:
 
 def checks_of(view: View, gate: Gate | None = None) -> list[tuple[int, str]]:
     """(step, outcome) of each decision in the events; of a check that a resumed run made again, the last."""
-    found: dict[tuple[int, str], str] = {}
+    outcomes: dict[tuple[int, str], str] = {}
     for event in gate_events(view, gate):
         inner = event.get("event")
         row = inner if isinstance(inner, Mapping) else event
         words = [row.get(key) for key in ("outcome", "decision", "event", "result")]
         said = next((w for w in words if isinstance(w, str)), "unknown")
-        found[step_of(event), str(event.get("gate", ""))] = said
-    return [(step, outcome) for (step, _), outcome in found.items()]
+        outcomes[step_of(event), str(event.get("gate", ""))] = said
+    return [(step, outcome) for (step, _), outcome in outcomes.items()]
 
 
 def gate_events(view: View, gate: Gate | None = None) -> list[Mapping[str, Any]]:
@@ -132,8 +132,8 @@ def replayed(view: View, gate: Gate) -> list[Decision]:
     rows = {metric: dict(zip(curve.steps.tolist(), curve.values.tolist())) for metric, curve in curves.items()}
     iteration = iterations_of(view, gate)
     counted = [iteration.get(step, step) for step in at] if iteration else at
-    found = replay(gate, counted, {metric: [row[step] for step in at] for metric, row in rows.items()})
-    return [replace(decision, at=step) for decision, step in zip(found, at)]
+    decisions = replay(gate, counted, {metric: [row[step] for step in at] for metric, row in rows.items()})
+    return [replace(decision, at=step) for decision, step in zip(decisions, at)]
 
 
 def trials_of(view: View, schedule: Schedule) -> int | None:
@@ -141,8 +141,8 @@ def trials_of(view: View, schedule: Schedule) -> int | None:
     steps = [step for step, _ in checks_of(view)]
     for gate in schedule.gates:
         for condition in gate.success:
-            if condition.metric.endswith("_count") and (found := _paired(view, condition.metric, steps)):
-                return found
+            if condition.metric.endswith("_count") and (trials := _paired(view, condition.metric, steps)):
+                return trials
     implied = chance.common_trials([rate for curve in rates(view, schedule) for rate in curve.values])
     return implied if implied and implied > 1 else schedule.claims[0].n if schedule.claims else None
 
@@ -164,8 +164,8 @@ def rates(view: View, schedule: Schedule) -> list[Curve]:
     """The shares that the gates look at, at the steps of their checks."""
     steps = [step for step, _ in checks_of(view)]
     shares = [c for g in schedule.gates for c in (*g.success, *g.failure) if kind(c) in ("share", "below")]
-    found = {c.metric: column_name(view, c.metric, steps) for c in shares}
-    curves = [view.curve(name) for name in found.values() if name]
+    names = {c.metric: column_name(view, c.metric, steps) for c in shares}
+    curves = [view.curve(name) for name in names.values() if name]
     return [at_steps(curve, steps) for curve in curves]
 
 

@@ -45,11 +45,11 @@ def from_log(view: View) -> list[Lint]:
     return [_lint(slug, answer) for slug, answer in answers if isinstance(answer, Finding)]
 
 
-def _lint(slug: str, found: Finding) -> Lint:
-    rows = [f"{e.metric}: {e.formula}" for e in found.evidence if e.formula]
-    owner, _, message = found.message.partition(": ")
-    parts = (owner, message) if message else ("schedule", found.message)
-    return Lint(slug, *parts, found.severity != "info", found.severity == "error", note="\n      ".join(rows))
+def _lint(slug: str, finding: Finding) -> Lint:
+    rows = [f"{e.metric}: {e.formula}" for e in finding.evidence if e.formula]
+    owner, _, message = finding.message.partition(": ")
+    parts = (owner, message) if message else ("schedule", finding.message)
+    return Lint(slug, *parts, finding.severity != "info", finding.severity == "error", note="\n      ".join(rows))
 
 
 def with_floors(schedule: Schedule, floors: Mapping[str, float]) -> Schedule:
@@ -64,8 +64,8 @@ def with_floors(schedule: Schedule, floors: Mapping[str, float]) -> Schedule:
 
 def view_of(path: Path) -> View:
     """The run at a path; of several tries in one folder the last."""
-    found = find.load_all(path).runs
-    require(bool(found), f"{path} holds no run that can be read")
-    last = [run for run in found if not run.source.key] or found
+    runs = find.load_all(path).runs
+    require(bool(runs), f"{path} holds no run that can be read")
+    last = [run for run in runs if not run.source.key] or runs
     require(len(last) == 1, f"{path} must be one run, but holds {len(last)}: {', '.join(r.name for r in last[:5])}")
     return View(last[0].history, last[0].name, state=state_of(last[0].history))

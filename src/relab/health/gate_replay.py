@@ -129,13 +129,13 @@ class Near:
 
 def near_bars(view: View, schedule: Schedule, decisions: Sequence[Decision]) -> list[Near]:
     """Shares and counts of the newest values that lie within what chance alone moves them."""
-    trials, found = trials_of(view, schedule), []
+    trials, near = trials_of(view, schedule), []
     for decision in decisions:
         for check in (*decision.success, *decision.failure):
             each = _near(view, schedule, decision.at, check, trials)
             if each is not None:
-                found.append(each)
-    return found
+                near.append(each)
+    return near
 
 
 def _near(view: View, schedule: Schedule, step: int, check: Check, trials: int | None) -> Near | None:
@@ -162,5 +162,5 @@ def effective(view: View, step: int, metric: str) -> float | None:
     word = metric.rpartition("/")[2].replace("_count", "_share")
     rows = [row for row in view.history.probes if row.get("probe") == PROBE and row.get("step") == step]
     worth = rows[-1].get("effective") if rows else None
-    found = worth.get(word) if isinstance(worth, Mapping) else None
-    return float(found) if isinstance(found, (int, float)) else None
+    trials = worth.get(word) if isinstance(worth, Mapping) else None
+    return float(trials) if isinstance(trials, (int, float)) else None

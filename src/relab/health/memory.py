@@ -39,25 +39,38 @@ class News:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Look:
+    """What is remembered of a look at a folder."""
+
+    at: str
+    findings: dict[str, str | None]  # owner and slug -> severity
+    runs: dict[str, str]  # name -> state
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, **vars(self)}
+
+
 def looks() -> Path:
     return cache_folder() / "examined"
 
 
-def snapshot(report: Report, now: str) -> dict[str, Any]:
+def snapshot(report: Report, now: str) -> Look:
     """What will be remembered of a look."""
-    found = {f"{_owner(f)}\n{f.slug}": f.severity for f in report.main}
-    return {"schema": SCHEMA, "at": now, "findings": found, "runs": {r.view.name: r.view.state for r in report.runs}}
+    states = {r.view.name: r.view.state for r in report.runs}
+    severities = {f"{_owner(f)}\n{f.slug}": f.severity for f in report.main}
+    return Look(now, severities, states)
 
 
-def news(report: Report, before: dict[str, Any] | None) -> News:
+def news(report: Report, before: Look | None) -> News:
     """The difference between a report and an earlier snapshot."""
     if before is None:
         return News(None, report.main, [], [r.view.name for r in report.runs])
-    old, states = before["findings"], before["runs"]
+    old, states = before.findings, before.runs
     now = {f"{_owner(f)}\n{f.slug}" for f in report.main}
     here = {r.view.name: r.view.state for r in report.runs}
     return News(
-        str(before["at"]),
+        before.at,
         [f for f in report.main if _rank(f.severity) > _rank(old.get(f"{_owner(f)}\n{f.slug}"))],
         [(key.partition("\n")[0], key.partition("\n")[2]) for key in old if key not in now],
         [name for name in here if name not in states],
@@ -65,29 +78,30 @@ def news(report: Report, before: dict[str, Any] | None) -> News:
     )
 
 
-def _owner(found: Finding) -> str:
-    return found.run or f"group {found.group}"
+def _owner(finding: Finding) -> str:
+    return finding.run or f"group {finding.group}"
 
 
 def _rank(severity: str | None) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else -1
 
 
-def recall(path: str | os.PathLike[str]) -> dict[str, Any] | None:
+def recall(path: str | os.PathLike[str]) -> Look | None:
     """The last look at this folder; None where there was none, or nothing readable is left of it."""
     try:
-        found = read_json(looks(), _file(path))
+        look = read_json(looks(), _file(path))
     except (RecordError, OSError):
         return None
-    fits = found.get("schema") == SCHEMA and all(isinstance(found.get(k), dict) for k in ("findings", "runs"))
-    return found if fits else None
+    fields = {"at": str, "findings": dict, "runs": dict}
+    fits = look.get("schema") == SCHEMA and all(isinstance(look.get(key), kind) for key, kind in fields.items())
+    return Look(*(look[key] for key in fields)) if fits else None
 
 
-def remember(path: str | os.PathLike[str], look: dict[str, Any]) -> None:
+def remember(path: str | os.PathLike[str], look: Look) -> None:
     """Keep a look for the next one; a cache that cannot be written is no error."""
     try:
         looks().mkdir(parents=True, exist_ok=True)
-        write_atomic(looks() / _file(path), encode(look))
+        write_atomic(looks() / _file(path), encode(look.to_json()))
     except OSError:
         pass
 

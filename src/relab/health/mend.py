@@ -43,10 +43,10 @@ SMALLER_BONUS = scaled("algo.ent_coef", 0.1)
 SCALED_REWARDS = set_to("algo.norm_return", True)
 
 
-def told(mends: Mapping[str, int], fallback: Iterable[Change] = ()) -> str:
+def in_words(mends: Mapping[str, int], fallback: Iterable[Change] = ()) -> str:
     """What a rule would change, in words; empty where it names no setting.
 
-    >>> told({"algo.lr": DOWN, "algo.gamma": ANY}, [scaled("algo.lr", 0.1)])
+    >>> in_words({"algo.lr": DOWN, "algo.gamma": ANY}, [scaled("algo.lr", 0.1)])
     'algo.lr lower, algo.gamma; else algo.lr times 0.1'
     """
     ways = {DOWN: " lower", UP: " higher", ANY: ""}

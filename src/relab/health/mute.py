@@ -35,16 +35,16 @@ class Mutes:
         return self.everywhere | ours
 
 
-def read_mutes(root: Path, known: Mapping[str, Any], given: Mapping[str, str]) -> Mutes:
+def read_mutes(root: Path, known: Mapping[str, Any], ignored: Mapping[str, str]) -> Mutes:
     """What relab.toml in the examined folder and the command line leave out."""
-    path, found = root / FILE, read_toml(root)
-    tables = {"": found.get("ignore", {})}
-    envs = found.get("env", {})
+    path, settings = root / FILE, read_toml(root)
+    tables = {"": settings.get("ignore", {})}
+    envs = settings.get("env", {})
     for env, section in (envs if isinstance(envs, dict) else {}).items():
         tables[env] = section.get("ignore", {}) if isinstance(section, dict) else section
     for table in tables.values():
         check(table, known, path)
-    return Mutes(tables.pop("") | dict(given), tables)
+    return Mutes(tables.pop("") | dict(ignored), tables)
 
 
 def check(table: Any, known: Mapping[str, Any], path: Path) -> None:

@@ -34,12 +34,12 @@ def text(report: Report, verbose: bool = False) -> str:
 
 def unchecked(report: Report) -> list[str]:
     """What could not be read, one by one; why a rule was not asked, once for all runs with the same reason."""
-    found: dict[tuple[str, str], list[str]] = {}
+    runs: dict[tuple[str, str], list[str]] = {}
     for gone in report.not_checked:
-        found.setdefault((gone.slug, gone.missing), []).append(gone.run)
+        runs.setdefault((gone.slug, gone.missing), []).append(gone.run)
     lines = [f"  {word} ({name}): {why}" for word, some in passed_over(report) for name, why in some]
     return lines + [
-        f"  not checked: {slug} ({who(names, len(report.runs))}): {missing}" for (slug, missing), names in found.items()
+        f"  not checked: {slug} ({who(names, len(report.runs))}): {missing}" for (slug, missing), names in runs.items()
     ]
 
 
@@ -64,16 +64,16 @@ def news(report: Report, changed: News) -> str:
     """What is different since the last look; one line where nothing is."""
     if changed.since is None:
         return text(report) + "\n(the first look at this folder: all of it is new)"
-    lines = [short(f"{report.path}: {told_news(changed)} since {local_time(changed.since)}")]
+    lines = [short(f"{report.path}: {changes(changed)} since {local_time(changed.since)}")]
     lines += [short(f"  new run: {name}") for name in changed.runs[:GROUPS]]
     lines += [f"  and {len(changed.runs) - GROUPS} more new runs"] * (len(changed.runs) > GROUPS)
     lines += [short(f"  {name}: {a} -> {b}{ended(report, name)}") for name, a, b in changed.states[:GROUPS]]
-    lines += [short(line) for found in lead(changed.findings) for line in finding(found, report.main)]
+    lines += [short(line) for each in lead(changed.findings) for line in finding(each, report.main)]
     lines += [short(f"  no longer: {slug} in {run}") for run, slug in changed.gone[:GROUPS]]
     return "\n".join(clean(line) for line in lines)
 
 
-def told_news(changed: News) -> str:
+def changes(changed: News) -> str:
     counts = {"new findings": len(changed.findings), "new runs": len(changed.runs), "findings gone": len(changed.gone),
               "runs in another state": len(changed.states)}  # fmt: skip
     return ", ".join(f"{word}: {n}" for word, n in counts.items() if n) or "nothing new"
@@ -102,16 +102,17 @@ def figure(value: float, digits: int = 3) -> str:
     >>> figure(1715.8), figure(110.4, 2), figure(0.04299), figure(2.5e-7), figure(3e12), figure(-0.0)
     ('1,716', '110', '0.043', '2.5e-07', '3e+12', '0')
     """
-    told = f"{value + 0.0:.{digits}g}"
-    return f"{value:,.0f}" if "e" in told and 10 <= abs(value) < 1e9 else told
+    text = f"{value + 0.0:.{digits}g}"
+    return f"{value:,.0f}" if "e" in text and 10 <= abs(value) < 1e9 else text
 
 
 def head(report: Report) -> str:
     states = Counter(run.view.state for run in report.runs)
-    told = ", ".join(f"{n} {state}" for state, n in states.most_common())
+    counts = ", ".join(f"{n} {state}" for state, n in states.most_common())
     n = len(report.main)
-    found = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing found" if report.runs else "nothing checked"
-    return f"{report.path}: {len(report.runs)} run{'s' * (len(report.runs) != 1)} ({told or 'none readable'}), {found}"
+    verdict = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing found" if report.runs else "nothing checked"
+    runs = f"{len(report.runs)} run{'s' * (len(report.runs) != 1)}"
+    return f"{report.path}: {runs} ({counts or 'none readable'}), {verdict}"
 
 
 def groups(report: Report, verbose: bool) -> list[str]:
@@ -119,8 +120,8 @@ def groups(report: Report, verbose: bool) -> list[str]:
     shown = report.groups if verbose else report.groups[:GROUPS]
     more = len(report.groups) - len(shown)
     lines = [f"  {group_line(*pair)}" for pair in zip(shown, apart(report.groups))]
-    told = [f"  and {more} more {'group' if more == 1 else 'groups'} (-v shows all)"] if more else []
-    return [line if verbose else short(line) for line in lines] + told
+    rest = [f"  and {more} more {'group' if more == 1 else 'groups'} (-v shows all)"] if more else []
+    return [line if verbose else short(line) for line in lines] + rest
 
 
 def group_line(group: ViewGroup, apart: str) -> str:
@@ -132,10 +133,10 @@ def group_line(group: ViewGroup, apart: str) -> str:
 
 def outcomes(group: ViewGroup) -> str:
     if len(group.views) <= MANY:
-        named = [(told_seed(view), outcome(view)) for view in group.views]
-        if len({told for _, told in named}) == 1 < len(named) and {seed for seed, _ in named} == {"?"}:
+        named = [(seed_name(view), outcome(view)) for view in group.views]
+        if len({end for _, end in named}) == 1 < len(named) and {seed for seed, _ in named} == {"?"}:
             return f"{len(named)} runs: {named[0][1]}"
-        return ", ".join(f"seed {seed}: {told}" for seed, told in named)
+        return ", ".join(f"seed {seed}: {end}" for seed, end in named)
     ends = [view.standing() for view in group.views]
     lost = [bool(view.diverged) for view in group.views]
     each = ["diverged" if gone else "-" if end is None else figure(end.mean, 4) for end, gone in zip(ends, lost)]
@@ -145,22 +146,22 @@ def outcomes(group: ViewGroup) -> str:
     states = Counter(view.state for view in group.views if view.state not in ("finished", "ended"))
     notes = [f"± {figure(noise, 2)} at most"] * (noise > 0) + [f"{n} {state}" for state, n in states.items()]
     notes += [f"{sum(lost)} diverged"] * any(lost)
-    told = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
+    results = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
-    return f"{len(ends)} runs: {told}{beside}"
+    return f"{len(ends)} runs: {results}{beside}"
 
 
 def apart(groups: list[ViewGroup]) -> list[str]:
     """What tells groups of one task apart: the settings that differ; else the hash, or what their names share."""
     task = [(g.views[0].config.get("algo.name"), g.views[0].spec.get("env"), g.views[0].history.source) for g in groups]
-    found = []
+    marks = []
     for group, mine in zip(groups, task):
         others = [g.views[0].config for g, other in zip(groups, task) if other == mine]
         keys = dict.fromkeys(k for flat in others for k in flat if k != "seed")
         odd = [k for k in keys if len({repr(flat.get(k)) for flat in others}) > 1]
-        told = ", ".join(f"{k.rpartition('.')[2]} {setting(k, group, others)}" for k in odd[:3])
-        found.append(told if len(others) > 1 and 0 < len(odd) <= 3 else group.title if len(others) > 1 else "")
-    return found
+        settings = ", ".join(f"{k.rpartition('.')[2]} {setting(k, group, others)}" for k in odd[:3])
+        marks.append(settings if len(others) > 1 and 0 < len(odd) <= 3 else group.title if len(others) > 1 else "")
+    return marks
 
 
 def setting(key: str, group: ViewGroup, others: list[dict[str, Any]]) -> str:
@@ -174,14 +175,14 @@ def setting(key: str, group: ViewGroup, others: list[dict[str, Any]]) -> str:
 
 def kind(view: View) -> str:
     """ppo on cartpole-v1; what a foreign log does not say is left out, and its format is named."""
-    words = [str(found) for found in (view.config.get("algo.name"), view.spec.get("env")) if found]
+    words = [str(name) for name in (view.config.get("algo.name"), view.spec.get("env")) if name]
     source = "" if view.history.source == "relab" else f"{view.history.source} log"
     return " ".join(part for part in (source, " on ".join(words)) if part) or "unknown kind"
 
 
-def told_seed(view: View) -> str:
-    found = seed_of(view.history, view.name)
-    return "?" if found is None else str(found)
+def seed_name(view: View) -> str:
+    seed = seed_of(view.history, view.name)
+    return "?" if seed is None else str(seed)
 
 
 def outcome(view: View) -> str:
@@ -210,51 +211,50 @@ def few(view: View, name: str) -> str:
 
 def findings(report: Report, verbose: bool) -> list[str]:
     shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
-    whole = [line for found in shown for line in finding(found, [] if verbose else report.main)]
+    whole = [line for each in shown for line in finding(each, [] if verbose else report.main)]
     lines = whole if verbose else [short(line) for line in whole]
     more = [f for f in report.main if f not in shown]
     if more:
         names = Counter(f.slug for f in more)
-        told = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
-        lines.append(short(f"  {len(more)} more (-v): {told}"))
+        slugs = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
+        lines.append(short(f"  {len(more)} more (-v): {slugs}"))
     return lines
 
 
-def lead(found: list[Finding]) -> list[Finding]:
+def lead(findings: list[Finding]) -> list[Finding]:
     """Three of different rules: causes before symptoms, which fill what room is left, but before what is less loud."""
     seen: set[str] = set()
-    first = [f for f in found if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
-    kept = sorted(first, key=lambda f: (-loudness(f, found), f.explained_by is not None))[:FINDINGS]
+    first = [f for f in findings if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
+    kept = sorted(first, key=lambda f: (-loudness(f, findings), f.explained_by is not None))[:FINDINGS]
     return [f for f in first if f in kept]
 
 
-def loudness(found: Finding, others: list[Finding]) -> int:
+def loudness(finding: Finding, others: list[Finding]) -> int:
     """A cause is as loud as the loudest of what it explains."""
-    mine = [f for f in others if f.explained_by == found.slug and f.run == found.run]
-    return max(SEVERITIES.index(f.severity or "info") for f in (found, *mine))
+    mine = [f for f in others if f.explained_by == finding.slug and f.run == finding.run]
+    return max(SEVERITIES.index(f.severity or "info") for f in (finding, *mine))
 
 
-def finding(found: Finding, others: list[Finding]) -> list[str]:
+def finding(finding: Finding, others: list[Finding]) -> list[str]:
     """Four lines: what and where, the numbers, what it means, what to try. `others` may hold the same of other runs."""
-    where = found.run or f"group {found.group}"
-    more = len({f.run or f.group for f in others if f.slug == found.slug} - {found.run or found.group})
+    where = finding.run or f"group {finding.group}"
+    more = len({f.run or f.group for f in others if f.slug == finding.slug} - {finding.run or finding.group})
     also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
-    since = "" if not found.onset else f", since step {found.onset:,}"
-    because = f", explained by {found.explained_by}" if found.explained_by else ""
-    status = "" if found.status == "fired" else f", {found.status}"
-    lines = [f"{found.severity}: {found.slug} in {where}{also}{since}{because}{status}", f"  {found.message}"]
-    lines.append("  " + numbers(found) if found.evidence else f"  why: {found.meaning}")
-    return [*lines, f"  try: {'; '.join(tried(item) for item in found.suggest)}"]
+    since = "" if not finding.onset else f", since step {finding.onset:,}"
+    because = f", explained by {finding.explained_by}" if finding.explained_by else ""
+    status = "" if finding.status == "fired" else f", {finding.status}"
+    lines = [f"{finding.severity}: {finding.slug} in {where}{also}{since}{because}{status}", f"  {finding.message}"]
+    lines.append("  " + numbers(finding) if finding.evidence else f"  why: {finding.meaning}")
+    return [*lines, f"  try: {'; '.join(tried(item) for item in finding.suggest)}"]
 
 
-def numbers(found: Finding) -> str:
+def numbers(finding: Finding) -> str:
     """The evidence, ready to be checked by hand, and the reference's value."""
-    first = found.evidence[0]
+    first = finding.evidence[0]
     values = " ".join(figure(value) for value in first.values)
-    reference = found.reference
-    other = (
-        f"; {reference['run']}: {figure(reference['value'])}" if reference and reference["value"] is not None else ""
-    )
+    reference = finding.reference
+    there = None if reference is None else reference.value
+    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
     formula = f"({first.formula})" if values and first.formula else first.formula
     return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}"
 
@@ -276,14 +276,14 @@ def footer(report: Report) -> list[str]:
     return wrap(line, max(min(columns, WIDTH), NARROW), "limits: ")
 
 
-def unread(word: str, found: list[tuple[str, str]]) -> str:
+def unread(word: str, problems: list[tuple[str, str]]) -> str:
     """What could not be read at all, or was read with something to say about it."""
-    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
-    return f"{word}: {found[0][0]} ({short(found[0][1], 2 * WIDTH)}){more}" if found else ""
+    more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
+    return f"{word}: {problems[0][0]} ({short(problems[0][1], 2 * WIDTH)}){more}" if problems else ""
 
 
 def seeds(report: Report) -> str:
-    counts = [len({told_seed(view) for view in group.views}) for group in report.groups]
+    counts = [len({seed_name(view) for view in group.views}) for group in report.groups]
     if not counts or min(counts) >= 5:
         return ""
     span = str(min(counts)) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
@@ -297,19 +297,19 @@ def episodes(report: Report) -> str:
 
 def busy(report: Report) -> str:
     """Runs whose speed is that of a shared machine."""
-    found = [f for f in report.findings if f.slug == "busy-machine"]
-    if not found:
+    findings = [f for f in report.findings if f.slug == "busy-machine"]
+    if not findings:
         return ""
-    which = "the machine was busy" if len(report.runs) == 1 else f"the machine was busy during {len(found)} runs"
-    return f"{which} (load {max(f.value or 0.0 for f in found):.3g}), so speeds are not to be quoted"
+    which = "the machine was busy" if len(report.runs) == 1 else f"the machine was busy during {len(findings)} runs"
+    return f"{which} (load {max(f.value or 0.0 for f in findings):.3g}), so speeds are not to be quoted"
 
 
 def unasked(report: Report) -> str:
     """How many rules could be asked, and what to log so that more can."""
     counts = [applied(all_rules().values(), run.view, report.not_checked) for run in report.runs]
-    if not counts or all(count.asked == count.apply for count in counts):
+    if not counts or all(count.checked == count.apply for count in counts):
         return ""
-    least = min(counts, key=lambda count: count.asked)
+    least = min(counts, key=lambda count: count.checked)
     gone = Counter(name for g in report.not_checked for name in g.missing.split(", ") if glossary.known(name))
     most = ", ".join(name for name, _ in gone.most_common(3))
     return f"{least}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"

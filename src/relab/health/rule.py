@@ -21,7 +21,8 @@ from relab.health.chain import SEVERITIES as SEVERITIES
 from relab.health.mend import Change
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
-FILES = "data marks validity names policy value offpolicy replay offline model units curve design sweep gate"
+FILES = """data marks seeds validity names policy entropy value offpolicy replay offline ratios model units curve design
+           arms sweep gate stages"""
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
@@ -41,6 +42,14 @@ class Evidence:
     formula: str = ""
 
 
+@dataclass(frozen=True)
+class Reference:
+    """The run that a finding is held against, and what the measured number is there."""
+
+    run: str
+    value: float | None
+
+
 @dataclass
 class Finding:
     """What a rule found in a run; the engine fills in the second half."""
@@ -58,7 +67,7 @@ class Finding:
     status: str = "fired"
     about: str = ""  # empty: the place in the chain that the rule gives
     axis: str = "agent_steps"
-    reference: dict[str, Any] | None = None
+    reference: Reference | None = None
     meaning: str = ""
     refuted_by: str = ""
     explained_by: str | None = None
@@ -67,10 +76,11 @@ class Finding:
     def to_json(self) -> dict[str, Any]:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
         onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
+        reference = None if self.reference is None else vars(self.reference).copy()
         return {
             "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
-            "reference": self.reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
+            "reference": reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
         }  # fmt: skip
 
@@ -104,8 +114,8 @@ class Rule:
     @property
     def thresholds(self) -> dict[str, Any]:
         """The numbers that decide: what the check takes besides the run, with its default."""
-        given = inspect.signature(self.check).parameters.values()
-        return {each.name: each.default for each in given if each.default is not inspect.Parameter.empty}
+        parameters = inspect.signature(self.check).parameters.values()
+        return {each.name: each.default for each in parameters if each.default is not inspect.Parameter.empty}
 
     @property
     def limits(self) -> str:

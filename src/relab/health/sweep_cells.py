@@ -33,6 +33,11 @@ def whole(view: View) -> bool:
     return view.state in ("finished", "ended", "unknown", "") and not short
 
 
+def short_value(value: Any) -> str:
+    """A setting's value in a message."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 # ---- A plan beside the runs
 
 
@@ -45,8 +50,8 @@ class Filled:
 
     @property
     def whole(self) -> dict[int, View]:
-        found = {at: next((v for v in views if whole(v)), None) for at, views in self.there.items()}
-        return {at: view for at, view in found.items() if view is not None}
+        first = {at: next((v for v in views if whole(v)), None) for at, views in self.there.items()}
+        return {at: view for at, view in first.items() if view is not None}
 
     @property
     def broken(self) -> list[View]:
@@ -67,21 +72,21 @@ class Filled:
 
 def filled(groups: list[ViewGroup]) -> list[Filled]:
     """Each plan that lies beside these runs."""
-    found: dict[str, Filled] = {}
+    sweeps: dict[str, Filled] = {}
     for view in (v for group in groups for v in group.views):
         plan = plans.of(view.history.folder)
         if plan is not None:
             at = plan.place(view.history.folder, view.history.config)
-            mine = found.setdefault(str(plan.source), Filled(plan))
+            mine = sweeps.setdefault(str(plan.source), Filled(plan))
             if at is not None:
                 mine.there.setdefault(at, []).append(view)
-    return [each for each in found.values() if each.there]
+    return [each for each in sweeps.values() if each.there]
 
 
 def run_seconds(view: View) -> float | None:
-    told = view.meta.get("seconds")
-    if isinstance(told, (int, float)) and not isinstance(told, bool) and told > 0:
-        return float(told)
+    seconds = view.meta.get("seconds")
+    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
+        return float(seconds)
     column = view.history.columns.get("time/elapsed_s")
     last = float(column.values[-1]) if column is not None and len(column.values) else math.nan
     return last if math.isfinite(last) and last > 0 else None
@@ -123,9 +128,9 @@ def _seen(groups: list[ViewGroup]) -> Seen | None:
     return Seen(groups, mine, {k: axis.levels_of([p[k] for p in mine if k in p]) for k in keys})
 
 
-def seeds_missing(found: Seen) -> dict[int, list[Any]]:
+def seeds_missing(grid: Seen) -> dict[int, list[Any]]:
     """Config -> seeds that at least half of the configs have run and this one has not, or not to the end."""
-    have = [{str(seed_of(v.history, v.name)) for v in g.views if whole(v)} for g in found.groups]
+    have = [{str(seed_of(v.history, v.name)) for v in g.views if whole(v)} for g in grid.groups]
     common = [
         s for s in dict.fromkeys(s for h in have for s in sorted(h)) if sum(s in h for h in have) * 2 >= len(have)
     ]

@@ -69,13 +69,13 @@ class View:
 
     @cached_property
     def spec(self) -> dict[str, Any]:
-        found = self.meta.get("spec")
-        return found if isinstance(found, dict) else {}
+        spec = self.meta.get("spec")
+        return spec if isinstance(spec, dict) else {}
 
     @property
     def action(self) -> dict[str, Any]:
-        found = self.spec.get("action")
-        return found if isinstance(found, dict) else {}
+        action = self.spec.get("action")
+        return action if isinstance(action, dict) else {}
 
     @property
     def choices(self) -> list[int]:
@@ -93,8 +93,8 @@ class View:
 
     @cached_property
     def _negative_entropy(self) -> bool:
-        found = self.history.columns.get("policy/entropy")
-        return found is not None and len(found.values) > 0 and bool(np.nanmin(found.values) < -1e-6)
+        column = self.history.columns.get("policy/entropy")
+        return column is not None and len(column.values) > 0 and bool(np.nanmin(column.values) < -1e-6)
 
     @property
     def has_choice(self) -> bool:
@@ -127,12 +127,12 @@ class View:
         """A metric's finite values; Missing with fewer than `rows` of them."""
         if metric not in self.history.columns:
             raise Missing(metric)
-        found = self._curves.get(metric)
-        if found is None:
-            found = self._curves[metric] = _finite(metric, self.history.columns[metric])
-        if len(found) < rows:
-            raise Missing(f"{rows} finite values of {metric} (there are {len(found)})")
-        return found
+        curve = self._curves.get(metric)
+        if curve is None:
+            curve = self._curves[metric] = _finite(metric, self.history.columns[metric])
+        if len(curve) < rows:
+            raise Missing(f"{rows} finite values of {metric} (there are {len(curve)})")
+        return curve
 
     @cached_property
     def _curves(self) -> dict[str, Curve]:
@@ -145,8 +145,8 @@ class View:
         counted = set(self.history.axes.values()) or {"agent_steps"}
         whole = counted == {"iteration"}  # counted from 0, so that the last one is one less
         keys = ITERATIONS if whole else ("total_steps",)
-        found = [v for k, v in self.config.items() if k.removeprefix("foreign.") in keys]
-        return next((float(v) - whole for v in found if isinstance(v, (int, float)) and v > whole), None)
+        values = [v for k, v in self.config.items() if k.removeprefix("foreign.") in keys]
+        return next((float(v) - whole for v in values if isinstance(v, (int, float)) and v > whole), None)
 
     @cached_property
     def rows(self) -> int:
@@ -171,10 +171,10 @@ class View:
 
     def evals(self, mode: str = "", at_least: int = 1) -> list[Estimate]:
         """The evaluations of a mode (by default the one that decides), in order."""
-        found = self._evals.get(mode or self.by, [])
-        if len(found) < at_least:
-            raise Missing(f"{at_least} evaluations with their episodes ({mode or self.by}; there are {len(found)})")
-        return found
+        course = self._evals.get(mode or self.by, [])
+        if len(course) < at_least:
+            raise Missing(f"{at_least} evaluations with their episodes ({mode or self.by}; there are {len(course)})")
+        return course
 
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
@@ -207,10 +207,10 @@ class View:
         """Why what the run is judged by is not finite, as `relab compare` has it; empty where it is."""
         if self.has_evals(self.by):
             return "" if math.isfinite(self.evals()[-1].mean) else "its last evaluation is not finite"
-        found = self.history.columns.get(self.earned)
-        if found is None:
+        column = self.history.columns.get(self.earned)
+        if column is None:
             return ""
-        return flaw(found.values, 1 if self.earned.startswith("eval/") else end_rows(len(found.values)))
+        return flaw(column.values, 1 if self.earned.startswith("eval/") else end_rows(len(column.values)))
 
     def standing(self) -> Estimate | None:
         """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""
@@ -229,9 +229,9 @@ class View:
 
     def random(self) -> tuple[float, float]:
         """What a random policy earns: mean and its standard error."""
-        found = self.spec.get("random")
+        level = self.spec.get("random")
         try:
-            mean, sd, n = (float(found[key]) for key in ("return_mean", "return_std", "n"))  # type: ignore[index]
+            mean, sd, n = (float(level[key]) for key in ("return_mean", "return_std", "n"))  # type: ignore[index]
         except (TypeError, KeyError, ValueError):
             raise Missing("meta.spec.random") from None
         return mean, sd / math.sqrt(max(n, 1))
@@ -290,8 +290,8 @@ class View:
         from relab.base.jsonl import RecordError, read_json
 
         if self.history.source != "relab":
-            told = self.meta.get("best")
-            return told if isinstance(told, dict) else {}
+            evidence = self.meta.get("best")
+            return evidence if isinstance(evidence, dict) else {}
         try:
             return read_json(self.history.folder, "checkpoints/best.json")
         except (RecordError, OSError):
@@ -337,9 +337,9 @@ def clear(difference: float, a: Estimate, b: Estimate) -> float:
     return difference / error if error > 0 else (math.copysign(math.inf, difference) if difference else 0.0)
 
 
-def shown(found: list[Estimate], by: str) -> Evidence:
+def shown(course: list[Estimate], by: str) -> Evidence:
     """Evaluations as evidence, at most eight."""
-    some = found if len(found) <= 8 else [found[round(i)] for i in np.linspace(0, len(found) - 1, 8)]
+    some = course if len(course) <= 8 else [course[round(i)] for i in np.linspace(0, len(course) - 1, 8)]
     error = 0.0 if math.isnan(some[-1].se) else some[-1].se
     formula = f"mean of {some[-1].n} episodes each, last ± {error:.3g}"
     return Evidence(f"eval/return_{by}", [e.step for e in some], [e.mean for e in some], formula)
@@ -347,8 +347,8 @@ def shown(found: list[Estimate], by: str) -> Evidence:
 
 def episodes(row: dict[str, Any]) -> list[dict[str, Any]]:
     """The episodes of an evaluation's row, whatever a stranger wrote there."""
-    found = row.get("episodes")
-    return [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    rows = row.get("episodes")
+    return [e for e in rows if isinstance(e, dict)] if isinstance(rows, list) else []
 
 
 @dataclass

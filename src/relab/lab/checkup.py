@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,12 @@ class Line:
     group: str
     name: str
     level: str
-    found: str
+    state: str  # how it stands, in words; `found` for programs
     remedy: str = ""
 
     def to_json(self) -> dict[str, str]:
-        return asdict(self)
+        names = {"group": self.group, "name": self.name, "level": self.level}
+        return names | {"found": self.state, "remedy": self.remedy}
 
 
 def checkup(path: Path, deep: bool = False) -> list[Line]:
@@ -80,26 +81,26 @@ def install() -> Iterator[Line]:
 
 
 def extras() -> Iterator[Line]:
-    wanted = [(name, least) for name, least, extra in requirements() if extra == "train"]
-    bad = {name: why for name, least in wanted if (why := lacks(name, least))}
-    have = ", ".join(f"{name} {version(name)}" for name, _ in wanted if name not in bad)
+    needed = [(name, least) for name, least, extra in requirements() if extra == "train"]
+    bad = {name: why for name, least in needed if (why := lacks(name, least))}
+    have = ", ".join(f"{name} {version(name)}" for name, _ in needed if name not in bad)
     if not bad:
         yield Line("install", "train", OK, have)
         return
-    told = "; ".join(f"{name} {why} ({USED_FOR.get(name, 'training')})" for name, why in bad.items())
-    yield Line("install", "train", WARN, told + (f"; there: {have}" if have else ""),
+    missing = "; ".join(f"{name} {why} ({USED_FOR.get(name, 'training')})" for name, why in bad.items())
+    yield Line("install", "train", WARN, missing + (f"; there: {have}" if have else ""),
                "only for train, resume, eval and video: pip install 'relab[train]'")  # fmt: skip
 
 
 def requirements() -> list[tuple[str, str, str]]:
     """(package, least version, extra) of what relab asks for."""
-    found = []
+    rows = []
     for text in metadata.requires("relab") or []:
         match = re.match(r"([\w.-]+)\s*(?:\[.*?\])?\s*(?:\(?>=\s*([\d.]+))?", text)
         extra = re.search(r"extra\s*==\s*['\"](\w+)['\"]", text)
         if match:
-            found.append((match[1], match[2] or "0", extra[1] if extra else ""))
-    return found
+            rows.append((match[1], match[2] or "0", extra[1] if extra else ""))
+    return rows
 
 
 def version(name: str) -> str | None:
@@ -144,10 +145,10 @@ def memory() -> Line:
     total, free = memory_mb(), free_memory_mb()
     if total is None:
         return Line("machine", "memory", WARN, "unknown", "this system does not tell")
-    found = f"{total / 1024:.1f} GB" + (f", {free / 1024:.1f} GB free" if free is not None else "")
+    sizes = f"{total / 1024:.1f} GB" + (f", {free / 1024:.1f} GB free" if free is not None else "")
     low = free is not None and free < 500
     return Line(
-        "machine", "memory", WARN if low else OK, found, "a run needs about 0.5 GB: end something" if low else ""
+        "machine", "memory", WARN if low else OK, sizes, "a run needs about 0.5 GB: end something" if low else ""
     )
 
 
@@ -158,14 +159,14 @@ def free_memory_mb() -> float | None:
     except OSError:  # not Linux
         return None
     match = re.search(r"MemAvailable:\s+(\d+) kB", text)
-    found = [int(match[1]) / 1024] if match else []
+    limits_mb = [int(match[1]) / 1024] if match else []
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
         used = int(Path("/sys/fs/cgroup/memory.current").read_text())
-        found += [(int(limit) - used) / 2**20] if limit.isdigit() else []
+        limits_mb += [(int(limit) - used) / 2**20] if limit.isdigit() else []
     except (OSError, ValueError):
         pass
-    return min(found, default=None)
+    return min(limits_mb, default=None)
 
 
 def cpu_quota() -> float | None:
@@ -178,12 +179,12 @@ def cpu_quota() -> float | None:
 
 
 def threads() -> Iterator[Line]:
-    found = {name: os.environ[name] for name in THREADS if os.environ.get(name)}
-    wrong = {n: v for n, v in found.items() if not v.isdigit() or not 1 <= int(v) <= usable_cores()}
-    shown = ", ".join(f"{name}={value}" for name, value in found.items())
+    variables = {name: os.environ[name] for name in THREADS if os.environ.get(name)}
+    wrong = {n: v for n, v in variables.items() if not v.isdigit() or not 1 <= int(v) <= usable_cores()}
+    shown = ", ".join(f"{name}={value}" for name, value in variables.items())
     remedy = f"set {', '.join(wrong)} to a number from 1 to {usable_cores()}, or not at all" if wrong else ""
-    told = shown or "not set: relab trains with one thread a run"
-    yield Line("machine", "threads", WARN if wrong else OK, told, remedy)
+    settings = shown or "not set: relab trains with one thread a run"
+    yield Line("machine", "threads", WARN if wrong else OK, settings, remedy)
 
 
 def gpu() -> Iterator[Line]:
@@ -195,29 +196,29 @@ def gpu() -> Iterator[Line]:
 
 
 def nvidia_names() -> list[str]:
-    found = []
+    names = []
     for file in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information")):
         match = re.search(r"Model:\s*(.+)", file.read_text(errors="replace"))
-        found.append(match[1].strip() if match else "NVIDIA")
-    return found or (["NVIDIA"] if Path("/dev/nvidia0").exists() else [])
+        names.append(match[1].strip() if match else "NVIDIA")
+    return names or (["NVIDIA"] if Path("/dev/nvidia0").exists() else [])
 
 
 def kernels() -> Iterator[Line]:
     """Numba keeps compiled kernels beside the code, or below NUMBA_CACHE_DIR."""
     if version("numba") is None:
         return
-    given, package = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent
-    folder = Path(given) if given else package
-    found = list(folder.rglob("*.nbi"))
-    stale = 0 if given else sum(map(is_stale, found))
-    writable = os.access(folder, os.W_OK) or (given is not None and not folder.exists())
+    cache, package = os.environ.get("NUMBA_CACHE_DIR"), Path(__file__).parent
+    folder = Path(cache) if cache else package
+    compiled = list(folder.rglob("*.nbi"))
+    stale = 0 if cache else sum(map(is_stale, compiled))
+    writable = os.access(folder, os.W_OK) or (cache is not None and not folder.exists())
     if not writable:
         yield Line("install", "kernels", WARN, f"{folder} cannot be written",
                    "set NUMBA_CACHE_DIR to a folder of yours, or kernels may compile in every process")  # fmt: skip
         return
     older = f", {stale} of them older than their code: these compile again when used" if stale else ""
     none = "none yet: the first run on this machine compiles for about 15 s"
-    yield Line("install", "kernels", OK, f"{len(found)} compiled in {folder}{older}" if found else none)
+    yield Line("install", "kernels", OK, f"{len(compiled)} compiled in {folder}{older}" if compiled else none)
 
 
 def is_stale(kernel: Path) -> bool:
@@ -252,7 +253,7 @@ def place(name: str, folder: Path, needed: bool) -> Line:
     """Can it be written, is there room, and is its clock ours?"""
     there = nearest_there(folder)
     free = shutil.disk_usage(there).free
-    found = f"{folder}" + ("" if folder.exists() else " (not there yet)") + f", {free / 1e9:.1f} GB free"
+    room = f"{folder}" + ("" if folder.exists() else " (not there yet)") + f", {free / 1e9:.1f} GB free"
     bad = BROKEN if needed else WARN
     try:
         with tempfile.TemporaryFile(dir=there) as file:
@@ -263,11 +264,11 @@ def place(name: str, folder: Path, needed: bool) -> Line:
         remedy = "write there as another user, or choose a folder with --runs" if needed else "set XDG_CACHE_HOME"
         return Line("folders", name, bad, f"{folder} cannot be written: {error.strerror or error}", remedy)
     if abs(skew) > 5:
-        return Line("folders", name, WARN, f"{found}; its clock is {skew:+.0f} s off",
+        return Line("folders", name, WARN, f"{room}; its clock is {skew:+.0f} s off",
                     "runs there may look stale or alive when they are not: set the clocks")  # fmt: skip
     if free < 1e9:
-        return Line("folders", name, WARN, found, "little room: relab runs disk shows what can go")
-    return Line("folders", name, OK, found)
+        return Line("folders", name, WARN, room, "little room: relab runs disk shows what can go")
+    return Line("folders", name, OK, room)
 
 
 def nearest_there(folder: Path) -> Path:
@@ -294,10 +295,10 @@ def runs_here(path: Path) -> Iterator[Line]:
     for name, folder, meta in own:
         for state in problems_of(folder, meta):
             states[state].append(name)
-    yield from told(states, done)
+    yield from state_lines(states, done)
 
 
-def told(states: dict[str, list[str]], done: bool) -> Iterator[Line]:
+def state_lines(states: dict[str, list[str]], done: bool) -> Iterator[Line]:
     words = {
         "stale": ("say that they run, but their process is gone", "relab resume RUN goes on with one"),
         "hung": ("have a process that writes no heartbeat", "look at it; end it by its id (events.jsonl has the pid)"),
@@ -312,11 +313,11 @@ def told(states: dict[str, list[str]], done: bool) -> Iterator[Line]:
 
 def left_behind() -> Iterator[Line]:
     """What a killed relab left running on this machine."""
-    found = processes.orphans()
-    some = ", ".join(f"{each.pid} ({each.job})" for each in found[:3]) + (" ..." if len(found) > 3 else "")
-    yield Line("runs", "orphans", WARN if found else OK,
-               f"{len(found)} processes that a killed relab started still run: {some}" if found else "none",
-               "relab queue orphans --end ends them" if found else "")  # fmt: skip
+    orphans = processes.orphans()
+    some = ", ".join(f"{each.pid} ({each.job})" for each in orphans[:3]) + (" ..." if len(orphans) > 3 else "")
+    yield Line("runs", "orphans", WARN if orphans else OK,
+               f"{len(orphans)} processes that a killed relab started still run: {some}" if orphans else "none",
+               "relab queue orphans --end ends them" if orphans else "")  # fmt: skip
 
 
 def survey(path: Path) -> tuple[Counter[str], list[tuple[str, bytes, Any]], bool]:
@@ -381,8 +382,8 @@ def torch_works() -> Iterator[Line]:
         yield Line("install", "torch", WARN if missing else BROKEN, last[:200],
                    "pip install 'relab[train]'" if missing else "pip install --force-reinstall torch")  # fmt: skip
         return
-    told, count, name = done.stdout.strip().split("|")
-    yield Line("install", "torch", OK, f"{told} computes; {count} threads by default; {name}")
+    version_text, count, name = done.stdout.strip().split("|")
+    yield Line("install", "torch", OK, f"{version_text} computes; {count} threads by default; {name}")
 
 
 def worst(lines: list[Line]) -> str:

@@ -22,26 +22,26 @@ class Written:
 
 def of_experiment(folder: Path, log: Path | None) -> Written:
     """The report and the entry; what cannot be written is said, and the answer stands without it."""
-    found = Written()
+    written = Written()
     try:
         facts = content.content([folder], earlier=making.known_here)
         data = sections.build(folder, **facts)
-        found.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
-        found.pages = render.write(data, folder)
+        written.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
+        written.pages = render.write(data, folder)
         if log is not None:
-            made = making.of_data(folder, data, str(facts.get("proposal") or ""), log, groups=facts["groups"])
-            found.log, _ = notes.write(log, made)
+            page = making.of_data(folder, data, str(facts.get("proposal") or ""), log, groups=facts["groups"])
+            written.log, _ = notes.write(log, page)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
-        found.problems.append(f"not written: {error}")
-    return found
+        written.problems.append(f"not written: {error}")
+    return written
 
 
 def of_sweep(folder: Path) -> Written:
     """The report; what cannot be written is said, and the result stands without it."""
-    found = Written()
+    written = Written()
     try:
         facts = content.of_folder(folder, making.known_here)
-        found.pages = render.write(sections.build(folder, **facts), folder)
+        written.pages = render.write(sections.build(folder, **facts), folder)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
-        found.problems.append(f"the report was not written: {error}")
-    return found
+        written.problems.append(f"the report was not written: {error}")
+    return written

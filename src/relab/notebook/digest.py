@@ -44,8 +44,8 @@ class Digest:
     @property
     def unanswered(self) -> list[tuple[Logged, str]]:
         """Questions that nobody can answer yet, and runs that have not ended."""
-        found = [(one, str(row.get("text"))) for one, row in self.answers if row.get("verdict") == OPEN]
-        return found + [(one, str(one.facts["open"][0])) for one in self.entries if _states(one)]
+        questions = [(one, str(row.get("text"))) for one, row in self.answers if row.get("verdict") == OPEN]
+        return questions + [(one, str(one.facts["open"][0])) for one in self.entries if _states(one)]
 
     def to_dict(self) -> dict[str, Any]:
         keys = {"entry": "id", "date": "date", "where": "where", "title": "title"}
@@ -73,13 +73,13 @@ def digest(entries: Sequence[Logged], length: int, last: datetime.date) -> Diges
     """The entries of `length` days, up to and with `last`."""
     first = last - datetime.timedelta(days=length - 1)
     mine = [one for one in entries if first.isoformat() <= one.date <= last.isoformat()]
-    found = Digest(first.isoformat(), last.isoformat(), mine)
-    found.answers = [(one, row) for one in mine for row in one.answers]
-    found.runs = int(sum(_number(one.facts.get("runs")) for one in mine))
-    found.hours = round(float(sum(_number(one.facts.get("hours")) for one in mine)), 4)
+    summary = Digest(first.isoformat(), last.isoformat(), mine)
+    summary.answers = [(one, row) for one in mine for row in one.answers]
+    summary.runs = int(sum(_number(one.facts.get("runs")) for one in mine))
+    summary.hours = round(float(sum(_number(one.facts.get("hours")) for one in mine)), 4)
     slugs = Counter(str(slug) for one in mine for slug in _list(one.facts.get("findings")))
-    found.findings = dict(slugs.most_common())
-    return found
+    summary.findings = dict(slugs.most_common())
+    return summary
 
 
 def _number(x: Any) -> float:
@@ -105,36 +105,36 @@ def families_of(entries: Sequence[Logged]) -> list[str]:
 # ---- Markdown
 
 
-def markdown(found: Digest, w: Words) -> str:
-    if not found.entries:
-        return w.say("digest.nothing", first=found.first, last=found.last)
-    counts = {"yes": found.count(YES), "no": found.count(NO), "open": found.count(OPEN)}
-    head = [w.say("digest.runs", runs=found.runs, hours=number(found.hours)),
-            w.say("digest.asked", n=len(found.answers), **counts)]  # fmt: skip
-    parts = [f"# {w.say('digest.title', first=found.first, last=found.last, n=len(found.entries))}",
+def markdown(summary: Digest, w: Words) -> str:
+    if not summary.entries:
+        return w.say("digest.nothing", first=summary.first, last=summary.last)
+    counts = {"yes": summary.count(YES), "no": summary.count(NO), "open": summary.count(OPEN)}
+    head = [w.say("digest.runs", runs=summary.runs, hours=number(summary.hours)),
+            w.say("digest.asked", n=len(summary.answers), **counts)]  # fmt: skip
+    parts = [f"# {w.say('digest.title', first=summary.first, last=summary.last, n=len(summary.entries))}",
              "\n".join(f"- {line}" for line in head)]  # fmt: skip
-    for name, lines in sections(found, w).items():
+    for name, lines in sections(summary, w).items():
         parts += [f"## {w.say(f'digest.{name}')}", "\n".join(f"- {line}" for line in lines)] if lines else []
     return "\n\n".join(parts)
 
 
-def sections(found: Digest, w: Words) -> dict[str, list[str]]:
+def sections(summary: Digest, w: Words) -> dict[str, list[str]]:
     """Each as lines of Markdown; empty ones are left out."""
     words = {YES: "digest.yes", NO: "digest.no"}
     answered = [f"**{w.say(words[str(row['verdict'])])}** {_item(one, w)}{w.say('colon')}{md(row.get('text'))}"
-                for one, row in found.answers if row.get("verdict") in words]  # fmt: skip
+                for one, row in summary.answers if row.get("verdict") in words]  # fmt: skip
     return {
         "answered": answered,
-        "open": [f"{_item(one, w)}{w.say('colon')}{md(text)}" for one, text in found.unanswered],
+        "open": [f"{_item(one, w)}{w.say('colon')}{md(text)}" for one, text in summary.unanswered],
         "seen": [
             f"{_item(one, w)}{w.say('colon')}{verdict_word(one, w)}"
-            for one in found.entries
+            for one in summary.entries
             if one.facts.get("kind") == "run"
         ],
-        "confounded": [_item(one, w) for one in found.entries if confounded(one)],
-        "findings": [w.say("digest.finding", slug=md(s), n=n) for s, n in list(found.findings.items())[:FINDINGS]],
-        "predictions": [line for one, score in found.scores if (line := _score(score, w))],
-        "families": [md(name) for name in families_of(found.entries)],
+        "confounded": [_item(one, w) for one in summary.entries if confounded(one)],
+        "findings": [w.say("digest.finding", slug=md(s), n=n) for s, n in list(summary.findings.items())[:FINDINGS]],
+        "predictions": [line for one, score in summary.scores if (line := _score(score, w))],
+        "families": [md(name) for name in families_of(summary.entries)],
     }
 
 

@@ -32,10 +32,10 @@ class Branch:
 
 def tree(entries: Sequence[Logged]) -> list[Branch]:
     """Families in the order in which the log first speaks of them; the first to open a family is its origin."""
-    found: dict[str, Branch] = {}
+    branches: dict[str, Branch] = {}
 
     def branch(name: str) -> Branch:
-        return found.setdefault(name, Branch(name, len(found) + 1))
+        return branches.setdefault(name, Branch(name, len(branches) + 1))
 
     for one in entries:
         opens = [
@@ -43,7 +43,7 @@ def tree(entries: Sequence[Logged]) -> list[Branch]:
         ]
         for row in opens:
             branch(str(row["from"]))
-            known = str(row["family"]) in found
+            known = str(row["family"]) in branches
             new = branch(str(row["family"]))
             if not known and new.name != str(row["from"]):
                 new.origin, new.why = str(row["from"]), str(row.get("why") or "")
@@ -51,10 +51,10 @@ def tree(entries: Sequence[Logged]) -> list[Branch]:
             branch(one.facts["family"]).entries.append(one)
         for row in opens if one.facts.get("kind") == "experiment" else []:
             branch(str(row["family"])).entries.append(one)
-    for each in found.values():
+    for each in branches.values():
         if each.origin:
-            found[each.origin].children.append(each)
-    return [each for each in found.values() if not each.origin]
+            branches[each.origin].children.append(each)
+    return [each for each in branches.values() if not each.origin]
 
 
 def markdown(roots: Sequence[Branch], w: Words) -> str:

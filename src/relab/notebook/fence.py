@@ -61,7 +61,7 @@ def _hash(body: bytes) -> str:
 
 def blocks(text: bytes, name: str = "the log") -> list[Block]:
     """All entries; RecordError with the line where marks do not pair."""
-    found: list[Block] = []
+    entries: list[Block] = []
     opened: tuple[str, int, int, int, str] | None = None  # id, start, body, line, hash
     for number, start, line in _lines(text):
         mark = _mark(line, number, name)
@@ -75,10 +75,10 @@ def blocks(text: bytes, name: str = "the log") -> list[Block]:
         _check(opened is not None and opened[0] == id_, name, number, f"an entry {id_} ends that did not begin", opened)
         assert opened is not None
         stop = start + len(line.rstrip(b"\r"))
-        found.append(Block(id_, opened[1], stop, opened[3], _hash(text[opened[2] : start]) != opened[4]))
+        entries.append(Block(id_, opened[1], stop, opened[3], _hash(text[opened[2] : start]) != opened[4]))
         opened = None
     _check(opened is None, name, opened[3] if opened else 0, "the entry that begins here does not end", None)
-    return found
+    return entries
 
 
 def _lines(text: bytes) -> Iterator[tuple[int, int, bytes]]:

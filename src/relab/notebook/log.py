@@ -39,8 +39,8 @@ class Logged:
 
     @property
     def date(self) -> str:
-        found = re.match(r"\d{4}-\d\d-\d\d", str(self.facts.get("date") or self.title))
-        return found[0] if found else ""
+        day = re.match(r"\d{4}-\d\d-\d\d", str(self.facts.get("date") or self.title))
+        return day[0] if day else ""
 
     @property
     def where(self) -> str:
@@ -78,10 +78,10 @@ def facts_of(body: str) -> dict[str, Any]:
     lines = body.rstrip().splitlines()
     match = FACTS.fullmatch(lines[-1].strip()) if lines else None
     try:
-        found = json.loads(match[1]) if match else {}
+        facts = json.loads(match[1]) if match else {}
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 # ---- Reading
@@ -100,26 +100,26 @@ def files(log: Path) -> list[Path]:
 
 def entries(logs: Iterable[Path]) -> list[Logged]:
     """relab's entries in these logs, oldest first; one that stands in two logs is read once, from the first."""
-    found: dict[str, Logged] = {}
+    by_id: dict[str, Logged] = {}
     for log in logs:
         for path in files(log):
             for one in read(path):
                 if one.id and one.id != INDEX:
-                    found.setdefault(one.id, one)
-    return sorted(found.values(), key=lambda one: one.date)
+                    by_id.setdefault(one.id, one)
+    return sorted(by_id.values(), key=lambda one: one.date)
 
 
 def read(path: Path) -> list[Logged]:
     """The entries and a person's pieces of one file, in order."""
     text = fence.read(path)
-    found, at, line = [], 0, 1
+    pieces, at, line = [], 0, 1
     for block in [*fence.blocks(text, str(path)), None]:
         stop = len(text) if block is None else block.start
-        found += _pieces(text[at:stop], path, line)
+        pieces += _pieces(text[at:stop], path, line)
         if block is not None:
-            found.append(_entry(text[block.start : block.stop], path, block))
+            pieces.append(_entry(text[block.start : block.stop], path, block))
             at, line = block.stop, text.count(b"\n", 0, block.stop) + 1
-    return found
+    return pieces
 
 
 def _entry(block: bytes, path: Path, mark: fence.Block) -> Logged:
@@ -135,19 +135,19 @@ def _old(text: str) -> dict[str, Any]:
     """What can be told of an entry without facts: the words of its answers."""
     said = re.findall(r"^\*\*Answer\.\*\* (.*)$", text, re.M)
     heads = {"Yes:": YES, "No:": NO, "Cannot tell": OPEN, "No answer": OPEN}
-    found = [(next((v for head, v in heads.items() if line.startswith(head)), ""), line) for line in said]
-    return {"answers": [{"verdict": v, "text": plain(line)} for v, line in found if v]}
+    answers = [(next((v for head, v in heads.items() if line.startswith(head)), ""), line) for line in said]
+    return {"answers": [{"verdict": v, "text": plain(line)} for v, line in answers if v]}
 
 
 def _pieces(text: bytes, path: Path, line: int) -> list[Logged]:
     """A person's text, cut at its headings."""
-    found: list[tuple[int, str, list[str]]] = [(line, "", [])]
+    pieces: list[tuple[int, str, list[str]]] = [(line, "", [])]
     for number, row in enumerate(text.decode(errors="replace").replace("\r\n", "\n").split("\n"), line):
         match = HEADING.match(row)
         if match:
-            found.append((number, match[1], []))
-        found[-1][2].append(row)
-    return [Logged("", path, at, title, "\n".join(rows)) for at, title, rows in found if "".join(rows).strip()]
+            pieces.append((number, match[1], []))
+        pieces[-1][2].append(row)
+    return [Logged("", path, at, title, "\n".join(rows)) for at, title, rows in pieces if "".join(rows).strip()]
 
 
 def plain(text: str) -> str:
@@ -170,7 +170,7 @@ def _tried(one: Logged) -> list[Tried]:
     if one.facts.get("kind") == "run" and one.facts.get("parent"):
         keys = ("diff", "n", "of", "text")
         rows = [{"verdict": OPEN, **{key: one.facts.get(key) for key in keys}}]
-    found = []
+    attempts = []
     for row in rows:
         diff, n, of = row.get("diff"), row.get("n"), row.get("of")
         whole = isinstance(diff, dict) and all(isinstance(c, dict) and {"from", "to"} <= set(c) for c in diff.values())
@@ -178,23 +178,23 @@ def _tried(one: Logged) -> list[Tried]:
         if whole and diff and isinstance(of, dict) and isinstance(n, list) and counted:
             where = f"entry {one.id} in {one.where}"
             text = str(row.get("text") or one.title)
-            found.append(Tried(diff, str(row.get("verdict")), text, (n[0], n[1]), where, one.date, of))
-    return found
+            attempts.append(Tried(diff, str(row.get("verdict")), text, (n[0], n[1]), where, one.date, of))
+    return attempts
 
 
 def earlier(root: Path, logs: Iterable[Path] | None = None, without: Path | None = None) -> list[Tried]:
     """What was tried before: the experiments below `root`, and the logs; an experiment with its entry is one."""
     known = list(logs or []) or [*default_logs(), *([root / "LOG.md"] if root.is_dir() else [])]
-    found = {_key(one): one for one in tried.of_experiments(root, without)}
+    attempts = {_key(one): one for one in tried.of_experiments(root, without)}
     skip = set(map(_key, tried.of_experiment(without))) if without is not None else set()
     for one in _readable(known):
         key = _key(one)
         if key in skip:
             continue
-        there = found.get(key)
+        there = attempts.get(key)
         where = f"{there.where}, {one.where}" if there else one.where
-        found[key] = Tried(**{**vars(there or one), "where": where})
-    return list(found.values())
+        attempts[key] = Tried(**{**vars(there or one), "where": where})
+    return list(attempts.values())
 
 
 def _key(one: Tried) -> str:
@@ -204,13 +204,13 @@ def _key(one: Tried) -> str:
 
 def _readable(logs: Iterable[Path]) -> list[Tried]:
     """A log with damaged marks must not stop a run from being started."""
-    found = []
+    attempts = []
     for log in dict.fromkeys(path.resolve() for path in logs if path.exists()):
         try:
-            found += of_log([_relative(log)])
+            attempts += of_log([_relative(log)])
         except (RecordError, OSError):
             continue
-    return found
+    return attempts
 
 
 def _relative(path: Path) -> Path:
@@ -220,5 +220,5 @@ def _relative(path: Path) -> Path:
 
 def language(logs: Iterable[Path]) -> str:
     """The language of a log: that of its newest entry."""
-    found = [one.lang for one in entries(path for path in logs if path.exists())]
-    return found[-1] if found else "en"
+    languages = [one.lang for one in entries(path for path in logs if path.exists())]
+    return languages[-1] if languages else "en"

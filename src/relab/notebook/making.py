@@ -32,10 +32,10 @@ def of_data(
     groups: list[Group] | None = None,
 ) -> Entry:
     """The same from what a page says already, and from its runs where they have been read."""
-    made = entry.build(folder, data, proposal, lang or "en", roots, groups)
-    if lang is None and (kept := language(into, made.id)) != made.lang:
+    new = entry.build(folder, data, proposal, lang or "en", roots, groups)
+    if lang is None and (kept := language(into, new.id)) != new.lang:
         return entry.build(folder, data, proposal, kept, roots, groups)
-    return made
+    return new
 
 
 def language(into: Path | None, id_: str) -> str:

@@ -20,7 +20,7 @@ from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
-from relab.notebook.page import Entry, Record, Table, anchored, called, joined
+from relab.notebook.page import Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record import history
@@ -34,25 +34,25 @@ AT = {"mean_last_m": ("m",), "first_step_reaching": ("reach",)}  # what a refere
 
 
 def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
-    asked = layers.read_yaml(folder / "experiment.yaml")
+    experiment = layers.read_yaml(folder / "experiment.yaml")
     if not (folder / "answer.json").is_file():
         raise RecordError(f"{folder} has no answer.json: the experiment has not ended; call `relab experiment` again")
     answers = read_json(folder, "answer.json")["answers"]
     clean, date = Cleaner([folder], set()).clean, tried.ended(folder)
-    settings = {name: tried.variant(folder, asked, name) for name in asked["variants"]}
+    settings = {name: tried.variant(folder, experiment, name) for name in experiment["variants"]}
     return Entry(
-        id=id_of(folder, asked), lang=w.code, title=clean(w.say("head", date=date, title=asked["question"])),
+        id=id_of(folder, experiment), lang=w.code, title=clean(w.say("head", date=date, title=experiment["question"])),
         answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
         marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
-        differs=clean(differences(settings, w)), record=Record(evidence=evidence(answers, w, folder)),
-        findings=finding_lines(data, w), command=clean(commands(folder, asked)),
+        differs=clean(differences(settings, w)), record=RecordSection(evidence=evidence(answers, w, folder)),
+        findings=finding_lines(data, w), command=clean(commands(folder, experiment)),
         next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
-        facts=clean(facts(folder, asked, answers, settings, data, date)) | {"source": called(folder)},
+        facts=clean(facts(folder, experiment, answers, settings, data, date)) | {"source": called(folder)},
     )  # fmt: skip
 
 
-def id_of(folder: Path, asked: Mapping[str, Any]) -> str:
-    hash_ = layers.config_hash({k: v for k, v in asked.items() if k not in LEFT_OUT}, ())[:6]
+def id_of(folder: Path, experiment: Mapping[str, Any]) -> str:
+    hash_ = layers.config_hash({k: v for k, v in experiment.items() if k not in LEFT_OUT}, ())[:6]
     return safe_id(f"{folder.resolve().name}.{hash_}")
 
 
@@ -66,14 +66,14 @@ def _notes(answers: list[dict[str, Any]], w: Words) -> list[str]:
 def marks(settings: Mapping[str, Mapping[str, Any]], w: Words) -> list[str]:
     """The control's family; variants that open another one, or differ in more than one factor."""
     control, *others = settings
-    found = [sentences.family_line(w, None, settings[control])]
+    lines = [sentences.family_line(w, None, settings[control])]
     for name in others:
         family, why = lineage.family(settings[name]), sentences.because(w, settings[control], settings[name])
-        found += [w.say("family.variant", variant=name, family=family.name, why=why)] if family and why else []
+        lines += [w.say("family.variant", variant=name, family=family.name, why=why)] if family and why else []
         many = lineage.factors(settings[control], settings[name])
         if len(many) > 1:
-            found.append(w.say("factor.variant", variant=name, n=len(many), keys=sentences.keys_of(w, many)))
-    return [line for line in found if line]
+            lines.append(w.say("factor.variant", variant=name, n=len(many), keys=sentences.keys_of(w, many)))
+    return [line for line in lines if line]
 
 
 # ---- Tables
@@ -121,10 +121,10 @@ def _mean(arm: list[dict[str, Any]], at: str, w: Words) -> str:
         return w.say("evidence.few", mean=number(float(values.mean())), least=LEAST) if len(good) else "-"
     if at == "success_rate":
         n = np.array([float(x["episodes"]) for x in good])
-        found = stats.clustered_rate(np.round(values * n), n)
+        interval = stats.clustered_rate(np.round(values * n), n)
     else:
-        found = stats.mean_interval(values)
-    return f"{number(found.mid)} [{number(found.low)}, {number(found.high)}]"
+        interval = stats.mean_interval(values)
+    return f"{number(interval.mid)} [{number(interval.low)}, {number(interval.high)}]"
 
 
 def differences(settings: Mapping[str, Mapping[str, Any]], w: Words) -> Table:
@@ -137,9 +137,9 @@ def differences(settings: Mapping[str, Mapping[str, Any]], w: Words) -> Table:
     return [head, *(row for row in rows if len(set(row[1:])) > 1)]
 
 
-def commands(folder: Path, asked: Mapping[str, Any]) -> list[str]:
+def commands(folder: Path, experiment: Mapping[str, Any]) -> list[str]:
     again = shlex.join(["relab", "experiment", str(folder / "experiment.yaml"), "--name", folder.name])
-    return [*([str(asked["command"])] if asked.get("command") else []), again]
+    return [*([str(experiment["command"])] if experiment.get("command") else []), again]
 
 
 def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
@@ -155,7 +155,7 @@ def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
 
 
 def facts(
-    folder: Path, asked: Mapping[str, Any], answers: Sequence[Mapping[str, Any]],
+    folder: Path, experiment: Mapping[str, Any], answers: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Mapping[str, Any]], data: Mapping[str, Any], date: str,
 ) -> dict[str, Any]:  # fmt: skip
     control = next(iter(settings.values()))
@@ -164,8 +164,9 @@ def facts(
     runs = _histories(folder)
     seconds = [s for run in runs if math.isfinite(s := elapsed(run))]
     return {
-        "schema": 1, "kind": "experiment", "date": date, "name": folder.resolve().name, "question": asked["question"],
-        "answers": [_answer(x, settings, str(asked.get("command") or "")) for x in answers],
+        "schema": 1, "kind": "experiment", "date": date, "name": folder.resolve().name,
+        "question": experiment["question"],
+        "answers": [_answer(x, settings, str(experiment.get("command") or "")) for x in answers],
         "family": family.name if family else None, "opens": [each for each in opened if each],
         "findings": list(dict.fromkeys(f["slug"] for f in data["findings"])), "runs": len(runs),
         "hours": round(sum(seconds) / 3600, 4),
@@ -173,10 +174,10 @@ def facts(
 
 
 def _opened(control: Mapping[str, Any], other: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    found, family, before = lineage.opened(control, other), lineage.family(other), lineage.family(control)
-    if not found or family is None or before is None:
+    changes, family, before = lineage.opened(control, other), lineage.family(other), lineage.family(control)
+    if not changes or family is None or before is None:
         return None
-    why = ", ".join(f"{f.key} {shown(f.a)} -> {shown(f.b)}" for f in found[:3])
+    why = ", ".join(f"{f.key} {shown(f.a)} -> {shown(f.b)}" for f in changes[:3])
     return {"family": family.name, "from": before.name, "why": why, "variant": name}
 
 
@@ -190,10 +191,10 @@ def _answer(x: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], com
 
 
 def _histories(folder: Path) -> list[history.History]:
-    found = []
+    runs = []
     for meta in sorted(folder.glob("runs/*/meta.json")):
         try:
-            found.append(history.load(meta.parent))
+            runs.append(history.load(meta.parent))
         except (RecordError, OSError):
             continue
-    return found
+    return runs

@@ -15,7 +15,7 @@ from relab.config.views import flatten
 from relab.notebook import sentences
 from relab.notebook.fence import safe_id
 from relab.notebook.finish import finding_lines, next_step
-from relab.notebook.page import KEYS, Entry, Record, Table, anchored, called, joined
+from relab.notebook.page import KEYS, Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record.history import History
@@ -90,8 +90,8 @@ def marks(run: History, parent: History | None, w: Words) -> list[str]:
 def start(run: History, w: Words) -> list[str]:
     parent, again = run.meta.get("parent"), run.meta.get("tried")
     rows = [row for row in again if isinstance(row, dict)] if isinstance(again, list) else []
-    found = [w.say("start.parent", parent=parent)] if isinstance(parent, str) and parent else []
-    return found + [w.say("start.repeats", text=row.get("text"), where=row.get("where")) for row in rows[:1]]
+    lines = [w.say("start.parent", parent=parent)] if isinstance(parent, str) and parent else []
+    return lines + [w.say("start.repeats", text=row.get("text"), where=row.get("where")) for row in rows[:1]]
 
 
 def observations(run: History) -> list[str]:
@@ -112,20 +112,20 @@ def heads(row: list[str], w: Words) -> list[str]:
 # ---- The record
 
 
-def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Record:
+def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> RecordSection:
     one = len(groups) == 1 and len(groups[0].runs) == 1
     run = groups[0].runs[0].history
-    return Record(
+    return RecordSection(
         overview(groups, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
         multi_evaluations(run, w) if one else [], telemetry(run) if one else [], gates(run) if one else [],
         artefacts(run) if one else [],
     )  # fmt: skip
 
 
-def clean_record(found: Record, clean: Any) -> Record:
+def clean_record(raw: RecordSection, clean: Any) -> RecordSection:
     """What came from the run's own files is made safe to share; the tables are already."""
-    return Record(clean(found.overview), found.evidence, found.evaluations, found.multi, clean(found.telemetry),
-                  clean(found.gates), clean(found.artefacts))  # fmt: skip
+    return RecordSection(clean(raw.overview), raw.evidence, raw.evaluations, raw.multi, clean(raw.telemetry),
+                         clean(raw.gates), clean(raw.artefacts))  # fmt: skip
 
 
 def overview(groups: list[Group], w: Words) -> list[str]:
@@ -176,11 +176,11 @@ def _outcome(group: Group, x: dict[str, Any], folder: Path, w: Words) -> list[st
 
 def sure(group: Group, w: Words) -> str:
     """How sure the number is: an interval over seeds, or why there is none."""
-    found = finals([run.verdict for run in group.distinct])
-    if found.n >= 2:
-        return w.say("evidence.equal" if found.low == found.high else "evidence.many", n=found.n)
+    interval = finals([run.verdict for run in group.distinct])
+    if interval.n >= 2:
+        return w.say("evidence.equal" if interval.low == interval.high else "evidence.many", n=interval.n)
     last = next((run.verdict.points[-1] for run in group.distinct if run.verdict.points), None)
-    if not found.n or last is None:
+    if not interval.n or last is None:
         return w.say("evidence.none")
     noisy = last.n > 1 and math.isfinite(last.se) and any(run.history.evals for run in group.distinct)
     return w.say("evidence.noise", se=number(last.se)) if noisy else w.say("evidence.one")
@@ -219,8 +219,8 @@ def multi_evaluations(run: History, w: Words) -> Table:
 
 def telemetry(run: History) -> list[str]:
     """A few metrics of training, at the start and at the end."""
-    found = [(name, run.columns[name].values) for name in TELEMETRY if name in run.columns]
-    return [f"{name} {number(float(x[0]))} → {number(float(x[-1]))}" for name, x in found if len(x) > 1]
+    columns = [(name, run.columns[name].values) for name in TELEMETRY if name in run.columns]
+    return [f"{name} {number(float(x[0]))} → {number(float(x[-1]))}" for name, x in columns if len(x) > 1]
 
 
 def gates(run: History) -> list[str]:
@@ -232,8 +232,8 @@ def gates(run: History) -> list[str]:
 def _event(row: dict[str, Any]) -> str:
     kind, step = row.get("kind") or row.get("event"), row.get("step")
     known = ("kind", "event", "step", "axis", "time")
-    told = ", ".join(_fact(k, v) for k, v in row.items() if k not in known and not isinstance(v, dict))
-    return f"{step:,}: {kind} {told}".strip() if isinstance(step, int) else f"{kind} {told}".strip()
+    details = ", ".join(_fact(k, v) for k, v in row.items() if k not in known and not isinstance(v, dict))
+    return f"{step:,}: {kind} {details}".strip() if isinstance(step, int) else f"{kind} {details}".strip()
 
 
 def _fact(key: str, value: Any) -> str:
@@ -244,8 +244,8 @@ def _fact(key: str, value: Any) -> str:
 
 
 def _condition(x: dict[str, Any]) -> str:
-    found = x.get("value")
-    value = number(found) if isinstance(found, float) else str(found)
+    measured = x.get("value")
+    value = number(measured) if isinstance(measured, float) else str(measured)
     return f"{'✓' if x.get('met') else '✗'} {x['condition']} ({value})"
 
 
@@ -264,15 +264,15 @@ def facts(
     run, kinds = runs[0].history, [each.verdict.kind for each in runs]
     seconds = [s for each in runs if math.isfinite(s := elapsed(each.history))]
     family = lineage.family(run.config) if len(groups) == 1 else None
-    found = {
+    entry_facts = {
         "schema": 1, "kind": "run", "date": tried.day(run.meta), "name": name, "text": said,
         "verdict": max(dict.fromkeys(kinds), key=kinds.count), "family": family.name if family else None,
         "findings": list(dict.fromkeys(f["slug"] for f in data["findings"])), "runs": len(runs),
         "hours": round(sum(seconds) / 3600, 4), "open": [each.state for each in runs if each.state in UNDONE],
     }  # fmt: skip
     if parent is not None:
-        found |= _of_parent(run, parent)
-    return found | ({"score": scored.to_dict()} if scored else {})
+        entry_facts |= _of_parent(run, parent)
+    return entry_facts | ({"score": scored.to_dict()} if scored else {})
 
 
 def _of_parent(run: History, parent: History) -> dict[str, Any]:

@@ -21,7 +21,7 @@ Table = list[list[str]]  # head first
 
 
 @dataclass(frozen=True)
-class Record:
+class RecordSection:
     """The record of what was run: overview, tables, telemetry, gates, artefacts; each may be empty."""
 
     overview: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Entry:
     start: list[str]
     observations: list[str]
     differs: Table
-    record: Record
+    record: RecordSection
     findings: list[str]
     command: list[str]
     next: str

@@ -70,11 +70,11 @@ def _unsafe(text: str) -> str:
 
 def parse(pairs: bytes) -> Ref | None:
     """The reference that a comment names; None where it is none that relab can have written."""
-    found = dict(word.split("=", 1) for word in pairs.decode(errors="replace").split(" "))
-    if not {"run", "metric"} <= set(found) <= KNOWN:
+    fields = dict(word.split("=", 1) for word in pairs.decode(errors="replace").split(" "))
+    if not {"run", "metric"} <= set(fields) <= KNOWN:
         return None
-    found = {key: _unsafe(value) for key, value in found.items()}
-    return Ref(found.pop("run"), found.pop("metric"), found.pop("at", "final"), found)
+    fields = {key: _unsafe(value) for key, value in fields.items()}
+    return Ref(fields.pop("run"), fields.pop("metric"), fields.pop("at", "final"), fields)
 
 
 def bare(value: Any) -> Any:
@@ -125,10 +125,10 @@ class Records:
         if run is None:
             return "gone"
         try:
-            found = number_of(run, ref)
+            value = number_of(run, ref)
         except (ValueError, KeyError):
             return "no_number"
-        return found if math.isfinite(found) else "no_number"
+        return value if math.isfinite(value) else "no_number"
 
 
 def number_of(run: History, ref: Ref) -> float:
@@ -199,20 +199,20 @@ def refresh(text: bytes, records: Records, say: Words, name: str = "the log") ->
     parts, changes, at = [], [], 0
     for block in [*fence.blocks(text, name), None]:
         stop = len(text) if block is None else block.start
-        piece, found = _piece(text, at, stop, records, say, "")
+        piece, renewals = _piece(text, at, stop, records, say, "")
         parts.append(piece)
-        changes += found
+        changes += renewals
         if block is not None:
-            body, found = _piece(text, block.start, block.stop, records, say, block.id)
+            body, renewals = _piece(text, block.start, block.stop, records, say, block.id)
             changed = body != text[block.start : block.stop]
             parts.append(fence.signed(body) if changed and not block.edited else body)
-            changes += found
+            changes += renewals
             at = block.stop
     return b"".join(parts), changes
 
 
 def _piece(text: bytes, start: int, stop: int, records: Records, say: Words, entry: str) -> tuple[bytes, list[Change]]:
-    piece, found = text[start:stop], []
+    piece, changes = text[start:stop], []
     hidden = code(piece)
 
     def renewed(match: re.Match[bytes], make: Callable[[re.Match[bytes]], tuple[Ref | None, str]]) -> bytes:
@@ -222,14 +222,14 @@ def _piece(text: bytes, start: int, stop: int, records: Records, say: Words, ent
         if ref is None:
             return match[0]
         change = _renew(ref, old, match, records, say)
-        found.append(Change(text.count(b"\n", 0, start + match.start()) + 1, ref, old, *change, entry))
+        changes.append(Change(text.count(b"\n", 0, start + match.start()) + 1, ref, old, *change, entry))
         return match[0] if change[1] == "same" or not change[0] else change[0].encode()
 
     piece = ANCHOR.sub(lambda m: renewed(m, lambda m: (parse(m["pairs"]), m["value"].decode())), piece)
     if not entry:  # an entry is relab's own, and holds no wishes
         hidden = code(piece)
         piece = SHORT.sub(lambda m: renewed(m, lambda m: (_short(m), "")), piece)
-    return piece, found
+    return piece, changes
 
 
 def _short(match: re.Match[bytes]) -> Ref | None:
@@ -255,17 +255,17 @@ def _renew(ref: Ref, old: str, match: re.Match[bytes], records: Records, say: Wo
 
 def code(text: bytes) -> list[tuple[int, int]]:
     """Where code stands: fenced blocks, and spans between equal runs of backticks within a paragraph line."""
-    found, at, opened = [], 0, b""
+    spans, at, opened = [], 0, b""
     start = 0
     for line in text.split(b"\n"):
         mark = re.match(rb" {0,3}(`{3,}|~{3,})", line)
         if opened:
             if mark and mark[1][:1] == opened[:1] and len(mark[1]) >= len(opened) and not line[mark.end() :].strip():
-                found.append((start, at + len(line)))
+                spans.append((start, at + len(line)))
                 opened = b""
         elif mark:
             opened, start = mark[1], at
         else:
-            found += [(at + m.start(), at + m.end()) for m in re.finditer(rb"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", line)]
+            spans += [(at + m.start(), at + m.end()) for m in re.finditer(rb"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", line)]
         at += len(line) + 1
-    return [*found, *([(start, len(text))] if opened else [])]
+    return [*spans, *([(start, len(text))] if opened else [])]

@@ -38,12 +38,12 @@ class Hit:
                 "matches": self.matches, "lines": rows}  # fmt: skip
 
 
-def search(logs: Iterable[Path], wanted: Sequence[str], regex: bool = False) -> list[Hit]:
+def search(logs: Iterable[Path], terms: Sequence[str], regex: bool = False) -> list[Hit]:
     """What holds all of the words, oldest first; letters of either case and of either width are the same."""
-    tests = [matcher(word, regex) for word in wanted]
+    tests = [matcher(word, regex) for word in terms]
     pieces = [one for path in logs for file in log.files(path) for one in log.read(file) if one.id != log.INDEX]
-    found = [hit for one in pieces if (hit := _hit(one, tests)) is not None]
-    return sorted(found, key=lambda hit: (hit.entry.date, str(hit.entry.path), hit.entry.line))
+    hits = [hit for one in pieces if (hit := _hit(one, tests)) is not None]
+    return sorted(hits, key=lambda hit: (hit.entry.date, str(hit.entry.path), hit.entry.line))
 
 
 def matcher(word: str, regex: bool) -> Callable[[str], bool]:
@@ -74,10 +74,10 @@ def _hit(one: Logged, tests: Sequence[Callable[[str], bool]]) -> Hit | None:
     return Hit(one, kept, len(places))
 
 
-def text(hits: Sequence[Hit], wanted: Sequence[str]) -> str:
+def text(hits: Sequence[Hit], terms: Sequence[str]) -> str:
     """For a terminal: a head a piece, then its lines; those that match are marked."""
     if not hits:
-        return f"nothing in the log holds {' and '.join(map(printable, wanted))}"
+        return f"nothing in the log holds {' and '.join(map(printable, terms))}"
     return "\n\n".join("\n".join(_told(hit)) for hit in hits)
 
 

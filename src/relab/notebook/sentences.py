@@ -69,21 +69,21 @@ def _what(w: Words, x: Mapping[str, Any]) -> str:
 # ---- What became of runs
 
 
-def verdicts(w: Words, found: Sequence[Verdict]) -> str:
+def verdicts(w: Words, per_seed: Sequence[Verdict]) -> str:
     """Learned: 9.9 -> 500 (random 19.5); of several seeds, how many did what."""
-    good = [v for v in found if v.points and math.isfinite(v.final)]
+    good = [v for v in per_seed if v.points and math.isfinite(v.final)]
     if not good:
-        return outcome(w, found)
+        return outcome(w, per_seed)
     first = number(sum(v.points[0].mean for v in good) / len(good))
     random = next((v.random for v in good if v.random), None)
     level = f" ({w.say('verdict.random', value=number(random.mean))})" if random else ""
     text = f"{first} → {interval_text(finals(good))}{level}"
-    return w.say("verdict.sentence", verdict=outcome(w, found), numbers=text)
+    return w.say("verdict.sentence", verdict=outcome(w, per_seed), numbers=text)
 
 
-def outcome(w: Words, found: Sequence[Verdict]) -> str:
+def outcome(w: Words, per_seed: Sequence[Verdict]) -> str:
     """In a word or two, or with how many seeds each."""
-    kinds = [v.kind for v in found]
+    kinds = [v.kind for v in per_seed]
     if len(kinds) == 1:
         return w.say(f"verdict.{kinds[0]}")
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
@@ -96,17 +96,17 @@ def outcome(w: Words, found: Sequence[Verdict]) -> str:
 
 def factor_line(w: Words, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     """One factor, none, or confounded."""
-    found = lineage.factors(before, after)
-    if len(found) > 1:
-        return w.say("factor.confounded", n=len(found), keys=keys_of(w, found))
-    if found:
-        return w.say("factor.one", key=found[0].key, **_ends(found[0]))
+    factors = lineage.factors(before, after)
+    if len(factors) > 1:
+        return w.say("factor.confounded", n=len(factors), keys=keys_of(w, factors))
+    if factors:
+        return w.say("factor.one", key=factors[0].key, **_ends(factors[0]))
     quiet = [c.key for c in lineage.quiet(before, after)]
     return w.say("factor.none", keys=w.list(quiet[:KEYS])) if quiet else w.say("factor.nothing")
 
 
-def keys_of(w: Words, found: Sequence[Factor]) -> str:
-    return w.list([each.key for each in found[:KEYS]] + (["..."] if len(found) > KEYS else []))
+def keys_of(w: Words, factors: Sequence[Factor]) -> str:
+    return w.list([each.key for each in factors[:KEYS]] + (["..."] if len(factors) > KEYS else []))
 
 
 def family_line(w: Words, before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> str:
@@ -119,8 +119,8 @@ def family_line(w: Words, before: Mapping[str, Any] | None, after: Mapping[str, 
 
 
 def because(w: Words, before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    found = lineage.opened(before, after)
-    return w.list([w.say("family.changed", key=each.key, **_ends(each)) for each in found[:KEYS]])
+    changes = lineage.opened(before, after)
+    return w.list([w.say("family.changed", key=each.key, **_ends(each)) for each in changes[:KEYS]])
 
 
 def _ends(factor: Factor) -> dict[str, str]:

@@ -30,5 +30,5 @@ class Words:
 @functools.lru_cache(maxsize=len(LANGUAGES))
 def words(code: str) -> Words:
     require(code in LANGUAGES, f"`--lang` must be one of {', '.join(LANGUAGES)}, but got {code!r}")
-    found = layers.flatten(layers.parse_yaml((FOLDER / f"{code}.yaml").read_text(encoding="utf-8")))
-    return Words(code, {key: str(text) for key, text in found.items()})
+    texts = layers.flatten(layers.parse_yaml((FOLDER / f"{code}.yaml").read_text(encoding="utf-8")))
+    return Words(code, {key: str(text) for key, text in texts.items()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -163,21 +164,21 @@ def _starts(rows: Rows) -> list[dict[str, Any]]:
 
 def _sectors(rows: Rows) -> dict[str, Any] | None:
     cells = evaluated.by_sector(_starts(rows))
-    if not any(cell["starts"] for cell in cells):
+    if not any(cell.starts for cell in cells):
         return None
-    lines = [[f"{c['sector']} ({(45 * k - 22.5) % 360:g} to {45 * k + 22.5:g} degrees)", str(c["starts"]),
-              str(c["deaths"]), f"{c['deaths'] / c['agents']:.2%}" if c["agents"] else "-"]
+    lines = [[f"{c.sector} ({(45 * k - 22.5) % 360:g} to {45 * k + 22.5:g} degrees)", str(c.starts),
+              str(c.deaths), f"{c.deaths / c.agents:.2%}" if c.agents else "-"]
              for k, c in enumerate(cells)]  # fmt: skip
     return table(["direction", "starts", "deaths in step one", "of its agents"], lines,
                  "Where the danger headed at the start: 45 degrees each, centred on the direction")  # fmt: skip
 
 
 def _clusters(rows: Rows) -> dict[str, Any] | None:
-    found = [cell for cell in evaluated.clusters(_starts(rows)) if cell["deaths"]]
+    found = [cell for cell in evaluated.clusters(_starts(rows)) if cell.deaths]
     if not found:
         return None
-    lines = [[f"{c['from']:g} to {c['to']:g}", f"{c['slow']:g} to {c['fast']:g}", c["sector"], str(c["starts"]),
-              str(c["deaths"]), f"{c['share']:.1%}"] for c in found[:MOST]]  # fmt: skip
+    lines = [[f"{c.first:g} to {c.last:g}", f"{c.slow:g} to {c.fast:g}", c.sector, str(c.starts), str(c.deaths),
+              f"{c.share:.1%}"] for c in found[:MOST]]  # fmt: skip
     more = f", the first {MOST} of {len(found)}" if len(found) > MOST else ""
     return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths"], lines,
                  f"Deaths in step one by heading and speed{more}; the largest of many bins of few deaths is large by"
@@ -214,7 +215,7 @@ def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, s
     found = [timeline(history, rows, decisions)]
     found += [_against(rows, name) for name in _moved(rows)]
     cells = evaluated.by_sector(_starts(rows))
-    found += [{"kind": "polar", "sectors": cells}] if any(cell["starts"] for cell in cells) else []
+    found += [{"kind": "polar", "sectors": [asdict(c) for c in cells]}] if any(c.starts for c in cells) else []
     deaths = [(step, n) for row in rows for step, n in row.get("deaths") or []]
     return found + ([_histogram(deaths, rows)] if deaths else [])
 

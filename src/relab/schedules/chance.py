@@ -111,10 +111,10 @@ def common_trials(rates: Sequence[float], most: int = 20_000) -> int | None:
     for rate in map(float, rates):
         if not math.isfinite(rate):
             return None
-        found = Fraction(rate).limit_denominator(most)
-        if abs(float(found) - rate) > 1e-12:  # a rate written with few digits fits any n
+        fraction = Fraction(rate).limit_denominator(most)
+        if abs(float(fraction) - rate) > 1e-12:  # a rate written with few digits fits any n
             return None
-        n = math.lcm(n, found.denominator)
+        n = math.lcm(n, fraction.denominator)
         if n > most:
             return None
     return None if rounded(rates, n) else n

@@ -45,11 +45,11 @@ def counts_change(rows: Rows, name: str = "step_one") -> Change | None:
     counts, trials = [float(x) for x, _ in pairs], [float(n) for _, n in pairs]
     if not 0 < sum(counts) < sum(trials) < math.inf:
         return None
-    found = constancy(counts, trials, rare=sum(counts) < 0.05 * sum(trials))
+    test = constancy(counts, trials, rare=sum(counts) < 0.05 * sum(trials))
     design = design_effect(rows, name)
-    clustered = None if design is None else chi2_above(found.chi2 / max(design, 1.0), found.df)
+    clustered = None if design is None else chi2_above(test.chi2 / max(design, 1.0), test.df)
     whole, total = tuple(int(x) for x in counts), int(sum(trials))
-    return Change(name, whole, total, found.chi2, found.df, found.p, design, clustered)
+    return Change(name, whole, total, test.chi2, test.df, test.p, design, clustered)
 
 
 def design_effect(rows: Rows, name: str = "step_one") -> float | None:
@@ -91,8 +91,8 @@ def trend(rows: Rows, name: str) -> Trend | None:
     if len(pairs) < 3:
         return None
     x, y = (np.array(each, float) for each in zip(*pairs))
-    found = slope(x, y)
-    return Trend(name, float(y[0]), float(y[-1]), 10 * found.slope, 10 * found.low, 10 * found.high, found.p, len(x))
+    line = slope(x, y)
+    return Trend(name, float(y[0]), float(y[-1]), 10 * line.slope, 10 * line.low, 10 * line.high, line.p, len(x))
 
 
 def medians(values: Sequence[float], window: int = 3) -> list[float | None]:
@@ -104,8 +104,8 @@ def pooled(rows: Rows) -> dict[str, float]:
     """Several evaluations as one: means of levels, sums of counts."""
     means = {}
     for name in ("avg_final", "min_final", "death_p10"):
-        found = [row["values"][name] for row in rows if row["values"].get(name) is not None]
-        means[name] = float(np.mean(found)) if found else math.nan
+        values = [row["values"][name] for row in rows if row["values"].get(name) is not None]
+        means[name] = float(np.mean(values)) if values else math.nan
     early = [n for n in rows[0]["values"] if n.startswith("early_death_")][:1]
     sums = {name: sum(float(row["values"].get(name) or 0) for row in rows) for name in ("step_one_count", "agents")}
     levels = {n: float(np.mean([row["values"].get(n, math.nan) for row in rows])) for n in early}

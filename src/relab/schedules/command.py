@@ -89,37 +89,37 @@ def words_of(command: str | Sequence[str]) -> list[str]:
 
 def flags_of(words: Iterable[str]) -> dict[str, str]:
     """`--flag value` and `--flag=value`; dashes inside a name count as underscores, a flag alone is `true`."""
-    found: dict[str, str] = {}
+    flags: dict[str, str] = {}
     last = None
     for word in words:
         if re.match(r"--[A-Za-z]", word):
             name, sign, value = word[2:].partition("=")
             last = name.replace("-", "_")
-            found[last] = value if sign else "true"
+            flags[last] = value if sign else "true"
             last = None if sign else last
         elif last is not None:
-            found[last], last = word, None
-    return found
+            flags[last], last = word, None
+    return flags
 
 
 def from_flags(flags: Mapping[str, Any]) -> Schedule:
     """The schedule in settings of any origin, by their names."""
-    parts, found = _Parts(), Schedule()
+    parts, schedule = _Parts(), Schedule()
     for flag, value in flags.items():
         try:
-            found.unknown += not _take(parts, flag, str(value))
+            schedule.unknown += not _take(parts, flag, str(value))
         except ScheduleError as error:
-            found.problems.append(f"--{flag}: {error}")
+            schedule.problems.append(f"--{flag}: {error}")
     for build in (_gates, _alerts):
         try:
-            build(parts, found)
+            build(parts, schedule)
         except ScheduleError as error:
-            found.problems.append(str(error))
-    found.plans, found.claims = [_queue(plan, parts) for plan in parts.plans], _claims(parts)
-    found.total, found.every, found.steps = (parts.numbers.get(key) for key in ("total", "every", "steps"))
-    if not found:  # numbers alone are no schedule
-        found.problems = [problem for problem in found.problems if not re.match(NUMBERS, problem)]
-    return found
+            schedule.problems.append(str(error))
+    schedule.plans, schedule.claims = [_queue(plan, parts) for plan in parts.plans], _claims(parts)
+    schedule.total, schedule.every, schedule.steps = (parts.numbers.get(key) for key in ("total", "every", "steps"))
+    if not schedule:  # numbers alone are no schedule
+        schedule.problems = [problem for problem in schedule.problems if not re.match(NUMBERS, problem)]
+    return schedule
 
 
 def _take(parts: _Parts, flag: str, value: str) -> bool:
@@ -162,21 +162,21 @@ def _file_gate(row: dict[Any, Any], what: str, names: dict[str, str], flag: str,
         word = WINDOWS.get(names["word"], names["word"]) if what == "window" else names["word"]
         if word not in METRICS:
             return False
-        given = whole(value, flag, value) if what == "window" else (number(value, flag), flag)
-        row[(what, names["side"], word)] = given
+        setting = whole(value, flag, value) if what == "window" else (number(value, flag), flag)
+        row[(what, names["side"], word)] = setting
     return True
 
 
-def _gates(parts: _Parts, found: Schedule) -> None:
+def _gates(parts: _Parts, schedule: Schedule) -> None:
     for name, row in parts.gates.items():
         sides: dict[str, list[Condition]] = {"success": [], "failure": []}
-        for key, given in row.items():
+        for key, setting in row.items():
             if isinstance(key, tuple) and key[0] == "condition":
-                bar, flag = given
+                bar, flag = setting
                 sides[key[1]] += _conditions(key[1], key[2], bar, flag, row.get(("window", *key[1:]), 1))
         plain = {key: value for key, value in row.items() if isinstance(key, str)}
         if sides["success"] or sides["failure"]:
-            found.gates.append(Gate(name, tuple(sides["success"]), tuple(sides["failure"]), **plain))
+            schedule.gates.append(Gate(name, tuple(sides["success"]), tuple(sides["failure"]), **plain))
 
 
 def _conditions(side: str, word: str, bar: float, flag: str, window: int) -> list[Condition]:
@@ -189,24 +189,24 @@ def _conditions(side: str, word: str, bar: float, flag: str, window: int) -> lis
     return [now, over] if word in ALSO_NOW else [over]
 
 
-def _alerts(parts: _Parts, found: Schedule) -> None:
+def _alerts(parts: _Parts, schedule: Schedule) -> None:
     for name, row in parts.alerts.items():
         if "alert" in row:
             metric, comparison = ALERTS[name]
             bar, flag = row["alert"]
             counts = {key: row[key] for key in ("patience", "cadence") if key in row}
-            found.alerts.append(Alert(name, Condition(metric, comparison, bar, source=flag), **counts))
+            schedule.alerts.append(Alert(name, Condition(metric, comparison, bar, source=flag), **counts))
 
 
 def _queue(plan: Plan, parts: _Parts) -> Plan:
     """A queue with the numbers that other flags give it: `--tail_replay_count` is about `tail_seed_stage_spec`."""
     mine = [row for start, row in parts.queues.items() if plan.name.startswith(start)]
-    given: dict[str, Any] = {key: value for row in mine for key, value in row.items() if value}
-    return replace(plan, left=LEFT.get(plan.metric, ""), **given) if plan.name != "curriculum" else plan
+    numbers: dict[str, Any] = {key: value for row in mine for key, value in row.items() if value}
+    return replace(plan, left=LEFT.get(plan.metric, ""), **numbers) if plan.name != "curriculum" else plan
 
 
 def _claims(parts: _Parts) -> list[Claim]:
     """Claims with agents first: the others may explain what the log shows instead."""
     rows = [row for row in parts.claims.values() if "episodes" in row]
-    found = [Claim(row["episodes"][1], row["episodes"][0], row.get("agents", (None,))[0]) for row in rows]
-    return sorted(found, key=lambda claim: claim.agents is None)
+    claims = [Claim(row["episodes"][1], row["episodes"][0], row.get("agents", (None,))[0]) for row in rows]
+    return sorted(claims, key=lambda claim: claim.agents is None)

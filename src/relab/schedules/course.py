@@ -27,7 +27,7 @@ class Course:
     schedule: Schedule
     worlds: int
     gates: dict[str, GateState] = field(default_factory=dict)
-    seen: dict[str, list[float]] = field(default_factory=dict)  # metric of a gate -> its last values, newest last
+    recent: dict[str, list[float]] = field(default_factory=dict)  # metric of a gate -> its last values, newest last
     used: dict[str, int] = field(default_factory=dict)  # queue -> starts that were used
     watched: dict[str, list[float]] = field(default_factory=dict)  # alert -> the last values of its metric
     active: dict[str, bool] = field(default_factory=dict)  # alert -> whether it is on
@@ -69,33 +69,33 @@ class Course:
 
     def labels(self, iteration: int) -> dict[str, str]:
         """What is on, in words: of the curriculum, of each queue and its type."""
-        plan, found = self.schedule.curriculum, {}
+        plan, labels = self.schedule.curriculum, {}
         if plan:
-            found["curriculum"] = plan.label(self.stage_of(iteration))
+            labels["curriculum"] = plan.label(self.stage_of(iteration))
         for queue in self.schedule.queues:
             place = self.place(queue)
-            found[queue.name] = "over" if place.over else queue.label(place.stage)
-        return found
+            labels[queue.name] = "over" if place.over else queue.label(place.stage)
+        return labels
 
     def types(self) -> dict[str, str]:
         """The type of each queue's stage, where it has one and is not over."""
         places = {queue.name: (queue, self.place(queue)) for queue in self.schedule.queues}
-        found = {name: queue.type(place.stage) for name, (queue, place) in places.items() if not place.over}
-        return {name: kind for name, kind in found.items() if kind}
+        kinds = {name: queue.type(place.stage) for name, (queue, place) in places.items() if not place.over}
+        return {name: kind for name, kind in kinds.items() if kind}
 
     def trace(self, iteration: int) -> dict[str, float]:
         """Numbers of this iteration, by bare names: stages from 1, what is left of queues, streaks of alerts."""
-        found: dict[str, float] = {}
+        numbers: dict[str, float] = {}
         if self.schedule.curriculum:
-            found["stage"] = self.stage_of(iteration) + 1
+            numbers["stage"] = self.stage_of(iteration) + 1
         if self.schedule.phases:
-            found["phase"] = self.phase_of(iteration) + 1
+            numbers["phase"] = self.phase_of(iteration) + 1
         for queue in self.schedule.queues:
             place = self.place(queue)
-            found |= {f"{queue.name}_stage": place.stage + 1, f"{queue.name}_progress": place.progress}
-            found |= {f"{queue.name}_starts": self.used[queue.name], f"{queue.name}_left": place.share}
-            found |= {f"{queue.name}_left_{kind}": share for kind, share in place.by_type.items()}
-        return found | {f"{name}_stage": state.stage + 1 for name, state in self.gates.items()}
+            numbers |= {f"{queue.name}_stage": place.stage + 1, f"{queue.name}_progress": place.progress}
+            numbers |= {f"{queue.name}_starts": self.used[queue.name], f"{queue.name}_left": place.share}
+            numbers |= {f"{queue.name}_left_{kind}": share for kind, share in place.by_type.items()}
+        return numbers | {f"{name}_stage": state.stage + 1 for name, state in self.gates.items()}
 
     # ---- What happens
 
@@ -114,36 +114,36 @@ class Course:
             rows = self.watched.setdefault(alert.name, [])
             rows.append(lookup(numbers, alert.when.metric))
             del rows[: -(alert.patience + alert.when.window)]
-            found = alert.decide({alert.when.metric: rows})
-            if found.fires and not self.active.get(alert.name, False):
-                fired.append((alert, found))
-            self.active[alert.name] = found.fires
+            decision = alert.decide({alert.when.metric: rows})
+            if decision.fires and not self.active.get(alert.name, False):
+                fired.append((alert, decision))
+            self.active[alert.name] = decision.fires
         return fired
 
     def streaks(self) -> dict[str, float]:
         """How many checks in a row each alert's condition holds, counted up to its patience and window."""
         decided = {a.name: a.decide({a.when.metric: self.watched.get(a.name, [])}) for a in self.schedule.alerts}
-        return {f"{name}_streak": found.streak for name, found in decided.items()}
+        return {f"{name}_streak": decision.streak for name, decision in decided.items()}
 
     def check(self, iteration: int, numbers: Numbers) -> list[tuple[Gate, Decision]]:
         """Every gate decides on the numbers of now and of its window before."""
-        found = []
+        decisions = []
         for gate in self.schedule.gates:
             for condition in (*gate.success, *gate.failure):
-                self.seen.setdefault(condition.metric, [])
+                self.recent.setdefault(condition.metric, [])
             decision = self.decide(gate, iteration, numbers)
             self.gates[gate.name] = decision.state
-            found.append((gate, decision))
+            decisions.append((gate, decision))
         self.remember(numbers)
-        return found
+        return decisions
 
     def decide(self, gate: Gate, iteration: int, numbers: Numbers) -> Decision:
-        values = {name: [*self.seen[name], lookup(numbers, name)] for name in gate.metrics}
+        values = {name: [*self.recent[name], lookup(numbers, name)] for name in gate.metrics}
         return decide(gate, values, self.gates[gate.name], iteration)
 
     def remember(self, numbers: Numbers) -> None:
         widest = max((c.window for g in self.schedule.gates for c in (*g.success, *g.failure)), default=1)
-        for name, rows in self.seen.items():
+        for name, rows in self.recent.items():
             rows.append(lookup(numbers, name))
             del rows[:-widest]
 
@@ -155,13 +155,13 @@ class Course:
 
     def to_dict(self) -> dict[str, Any]:
         gates = {name: state.to_dict() for name, state in self.gates.items()}
-        lists = {"seen": self.seen, "watched": self.watched, "mined": self.mined}
+        lists = {"seen": self.recent, "watched": self.watched, "mined": self.mined}
         return {"gates": gates, "used": dict(self.used), "active": dict(self.active)} | lists
 
     def load(self, kept: Mapping[str, Any]) -> None:
         self.gates = {name: GateState(**row) for name, row in kept["gates"].items()}
         self.used, self.active = dict(kept["used"]), dict(kept["active"])
-        self.seen = {name: [float(x) for x in rows] for name, rows in kept["seen"].items()}
+        self.recent = {name: [float(x) for x in rows] for name, rows in kept["seen"].items()}
         self.watched = {name: [float(x) for x in rows] for name, rows in kept["watched"].items()}
         self.mined = [list(row) for row in kept["mined"]]
 
@@ -175,9 +175,9 @@ def lookup(numbers: Numbers, word: str) -> float:
     """A number by its name or by the last part of it, evaluations before the rest; NaN where it is missing."""
     if word in numbers:
         return float(numbers[word])
-    found = [name for name in numbers if name.rpartition("/")[2] == word]
-    found.sort(key=lambda name: not name.startswith("multi/"))
-    return float(numbers[found[0]]) if found else math.nan
+    names = [name for name in numbers if name.rpartition("/")[2] == word]
+    names.sort(key=lambda name: not name.startswith("multi/"))
+    return float(numbers[names[0]]) if names else math.nan
 
 
 def with_total(schedule: Schedule, total: int) -> Schedule:

@@ -86,9 +86,9 @@ def death_steps(episode: Episode, horizon: int) -> np.ndarray:
 
 
 def _rate(hits: np.ndarray, agents: np.ndarray) -> tuple[float, float, float]:
-    found = stats.clustered_rate(hits, agents)
+    rate = stats.clustered_rate(hits, agents)
     noise = float((hits / agents).std(ddof=1) / np.sqrt(len(hits)))
-    return noise, float(found.low), float(found.high)
+    return noise, float(rate.low), float(rate.high)
 
 
 def _percentile(steps: Sequence[np.ndarray], q: int = 10) -> tuple[float, float, float]:
@@ -114,7 +114,31 @@ def sector(heading: float) -> str:
     return SECTORS[int(((heading + 22.5) % 360) // 45)]
 
 
-def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: float = SPEED) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Bin:
+    """Starts of like heading and speed of the danger, and who died of them in step one."""
+
+    first: float  # heading in degrees, from here
+    last: float  # up to here
+    sector: str
+    slow: float  # speed, from here
+    fast: float  # up to here
+    starts: int
+    deaths: int
+    share: float  # of all deaths in step one
+
+
+@dataclass(frozen=True)
+class Sector:
+    """One of the eight directions: its starts, their agents, and who of them died in step one."""
+
+    sector: str
+    starts: int
+    agents: int
+    deaths: int
+
+
+def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: float = SPEED) -> list[Bin]:
     """Deaths at step one by heading and speed of the danger: bins, most deaths first, each with the starts that fell
     into it. A bin with many deaths may only be one with many starts."""
     starts, deaths = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
@@ -124,22 +148,21 @@ def clusters(rows: Sequence[Mapping[str, Any]], angle: float = ANGLE, speed: flo
             starts[key] += 1
             deaths[key] += to_int(row.get("step_one")) or 0
     total = sum(deaths.values())
-    found = [{"from": a * angle, "to": (a + 1) * angle, "sector": sector((a + 0.5) * angle),
-              "slow": round(s * speed, 9), "fast": round((s + 1) * speed, 9), "starts": starts[a, s], "deaths": n,
-              "share": n / total if total else 0.0} for (a, s), n in deaths.items()]  # fmt: skip
-    return sorted(found, key=lambda row: (-row["deaths"], row["from"], row["slow"]))
+    bins = [Bin(a * angle, (a + 1) * angle, sector((a + 0.5) * angle), round(s * speed, 9), round((s + 1) * speed, 9),
+                starts[a, s], n, n / total if total else 0.0) for (a, s), n in deaths.items()]  # fmt: skip
+    return sorted(bins, key=lambda each: (-each.deaths, each.first, each.slow))
 
 
-def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[Sector]:
     """Starts, agents and deaths at step one in each of the eight directions."""
-    found = {name: {"sector": name, "starts": 0, "agents": 0, "deaths": 0} for name in SECTORS}
+    starts, agents, deaths = Counter[str](), Counter[str](), Counter[str]()
     for row in rows:
         if is_finite(row.get("heading")):
-            cell: dict[str, Any] = found[sector(row["heading"])]
-            cell["starts"] += 1
-            cell["agents"] += to_int(row.get("agents")) or 0
-            cell["deaths"] += to_int(row.get("step_one")) or 0
-    return list(found.values())
+            name = sector(row["heading"])
+            starts[name] += 1
+            agents[name] += to_int(row.get("agents")) or 0
+            deaths[name] += to_int(row.get("step_one")) or 0
+    return [Sector(name, starts[name], agents[name], deaths[name]) for name in SECTORS]
 
 
 def velocity(row: Mapping[str, Any]) -> tuple[float, float]:

@@ -65,10 +65,10 @@ class Condition:
 
     def look(self, values: Values) -> Check:
         """Hold the newest values against the bar; undecided until the window is full."""
-        seen = list(values.get(self.metric, ()))[-self.window :]
-        if len(seen) < self.window:
+        newest = list(values.get(self.metric, ()))[-self.window :]
+        if len(newest) < self.window:
             return Check(self, None, None, None)
-        value = float(STATISTICS[self.statistic](seen))
+        value = float(STATISTICS[self.statistic](newest))
         distance = self.threshold - value if self.asks_low else value - self.threshold
         return Check(self, value, distance, bool(COMPARISONS[self.comparison](value, self.threshold)))
 
@@ -188,12 +188,12 @@ def _not_failed(gate: Gate, state: GateState, at: int, won: bool) -> tuple[str, 
 
 def replay(gate: Gate, steps: Sequence[int], values: Values) -> list[Decision]:
     """The gate on a log: row k of every metric belongs to steps[k]."""
-    found: list[Decision] = []
+    decisions: list[Decision] = []
     widest = max((c.window for c in (*gate.success, *gate.failure)), default=1)
     for k, at in enumerate(steps):
-        seen = {name: column[max(0, k + 1 - widest) : k + 1] for name, column in values.items()}
-        found.append(decide(gate, seen, found[-1].state if found else None, int(at)))
-    return found
+        recent = {name: column[max(0, k + 1 - widest) : k + 1] for name, column in values.items()}
+        decisions.append(decide(gate, recent, decisions[-1].state if decisions else None, int(at)))
+    return decisions
 
 
 def parse_condition(text: str, **more: object) -> Condition:
@@ -202,10 +202,10 @@ def parse_condition(text: str, **more: object) -> Condition:
     >>> str(parse_condition("median(4) p10>=70"))
     'median(4) p10 >= 70'
     """
-    found = FORM.fullmatch(text)
-    if not found:
+    match = FORM.fullmatch(text)
+    if not match:
         raise ScheduleError(f"a condition reads `[statistic(window)] metric <= number`, but got {text!r:.80}")
-    statistic, window, metric, comparison, bar = found.groups()
+    statistic, window, metric, comparison, bar = match.groups()
     return Condition(metric, comparison, number(bar, text), statistic or "last", int(window or 1), **more)  # type: ignore[arg-type]
 
 
@@ -225,7 +225,7 @@ class Tally:
     """How often a condition was met over many decisions."""
 
     condition: Condition
-    seen: int = 0
+    looks: int = 0  # decisions in which its window was full
     met: int = 0
     steps: list[int] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
@@ -239,12 +239,12 @@ class Tally:
 
 def tally(decisions: Sequence[Decision], side: str = "success") -> list[Tally]:
     """Per condition of one side, over the decisions in which its window was full."""
-    found: dict[Condition, Tally] = {}
+    tallies: dict[Condition, Tally] = {}
     for decision in decisions:
         for check in getattr(decision, side):
-            row = found.setdefault(check.condition, Tally(check.condition))
+            row = tallies.setdefault(check.condition, Tally(check.condition))
             if check.value is not None:
-                row.seen, row.met = row.seen + 1, row.met + bool(check.met)
+                row.looks, row.met = row.looks + 1, row.met + bool(check.met)
                 row.steps.append(decision.at)
                 row.values.append(check.value)
-    return list(found.values())
+    return list(tallies.values())

@@ -34,16 +34,16 @@ class Lint:
 
 def lint(schedule: Schedule, n: int | None = None) -> list[Lint]:
     """All findings; `n` is the number of trials behind counts and shares where conditions do not say it themselves."""
-    found: list[Lint] = []
+    lints: list[Lint] = []
     for gate in schedule.gates:
-        found += [*contradictions(gate, n), *misordered(gate, n), *redundant(gate, n), *under_floor(gate, n)]
-        found += idle_freeze(gate, schedule.every)
-    found += claims_apart(schedule)
+        lints += [*contradictions(gate, n), *misordered(gate, n), *redundant(gate, n), *under_floor(gate, n)]
+        lints += idle_freeze(gate, schedule.every)
+    lints += claims_apart(schedule)
     for alert in schedule.alerts:
-        found += [*unreachable(alert, schedule.total), *too_late(alert, schedule)]
+        lints += [*unreachable(alert, schedule.total), *too_late(alert, schedule)]
     for plan in schedule.plans:
-        found += overrun(plan, schedule.total)
-    return found
+        lints += overrun(plan, schedule.total)
+    return lints
 
 
 # ---- Gates
@@ -56,13 +56,13 @@ def keeps(gate: Gate, n: int | None) -> list[Bound]:
 
 def contradictions(gate: Gate, n: int | None = None) -> Iterator[Lint]:
     """No value meets all of success without failing."""
-    asked = [bound(condition, n) for condition in gate.success]
-    for each in asked:
+    bounds = [bound(condition, n) for condition in gate.success]
+    for each in bounds:
         if impossible(each):
             yield Lint("gate-contradiction", gate.name, f"{each.condition} asks for a share outside of 0 to 1",
                        blocks=True, conditions=(each.condition,))  # fmt: skip
     kept = keeps(gate, n)
-    for a, b in [*combinations(asked, 2), *((a, b) for a in asked for b in kept)]:
+    for a, b in [*combinations(bounds, 2), *((a, b) for a in bounds for b in kept)]:
         if conflict(a, b):
             exact = a.over == b.over
             other = f"not failing asks {b.condition}" if b in kept else f"success also asks {b.condition}"
@@ -106,8 +106,8 @@ def _implied(gate: Gate, a: Bound, b: Bound) -> Lint:
 def _windows(a: Bound, b: Bound) -> str:
     if a.over == b.over:
         return ""
-    told = ["the newest value" if each == ("last", 1) else f"{each[0]}({each[1]})" for each in (a.over, b.over)]
-    return f"value by value; the windows differ, {told[0]} and {told[1]}"
+    windows = ["the newest value" if each == ("last", 1) else f"{each[0]}({each[1]})" for each in (a.over, b.over)]
+    return f"value by value; the windows differ, {windows[0]} and {windows[1]}"
 
 
 def under_floor(gate: Gate, n: int | None = None) -> Iterator[Lint]:
@@ -157,8 +157,8 @@ def _too_few(gate: Gate, schedule: Schedule, n: int | None) -> Iterator[Lint]:
     zones = {c: blind_zone(c, m) for c in shares if (m := c.n or trials)}
     zones = {c: zone for c, zone in zones.items() if zone is not None}
     if zones and trials:
-        told = ", ".join(f"±{zone:.2g} of {c}" for c, zone in zones.items() if zone is not None)
-        message = f"{trials:,} trials, were they independent, do not decide within {told}"
+        margins = ", ".join(f"±{zone:.2g} of {c}" for c, zone in zones.items() if zone is not None)
+        message = f"{trials:,} trials, were they independent, do not decide within {margins}"
         more = "; at that distance twice as many do in four of five cases"
         yield Lint("sample-size", gate.name, message + more, True, False, tuple(zones),
                    {"n": trials}, "agents of one episode are alike: they count less")  # fmt: skip

@@ -83,7 +83,7 @@ class Schedule:
         return [plan for plan in self.plans if plan.name != "curriculum"]
 
 
-def from_mapping(given: Mapping[str, Any]) -> Schedule:
+def from_mapping(settings: Mapping[str, Any]) -> Schedule:
     """The YAML form; ScheduleError says which part cannot be read.
 
     total: 60
@@ -100,41 +100,43 @@ def from_mapping(given: Mapping[str, Any]) -> Schedule:
         sets: {density_coef: [0, 0.05, 0.1]}                 # by stage of the gate
     alerts: {tail: {when: queue_left <= 0.65, patience: 3}}
     """
-    unknown = set(given) - set(KEYS)
+    unknown = set(settings) - set(KEYS)
     if unknown:
         raise ScheduleError(f"a schedule has no {sorted(unknown)}: known are {', '.join(KEYS)}")
-    found = Schedule(*_counted(given))
-    found.total, found.every = (None if given.get(k) is None else _count(given[k], k) for k in ("total", "every"))
-    found.phases = _lists(given, "phases")
-    found.multi_eval = _multi_eval(given["multi_eval"]) if given.get("multi_eval") is not None else None
-    found.claims = [_claim(row) for row in given.get("claims") or []] or _own_claim(found.multi_eval)
-    return found
+    schedule = Schedule(*_counted(settings))
+    schedule.total, schedule.every = (
+        None if settings.get(k) is None else _count(settings[k], k) for k in ("total", "every")
+    )
+    schedule.phases = _lists(settings, "phases")
+    schedule.multi_eval = _multi_eval(settings["multi_eval"]) if settings.get("multi_eval") is not None else None
+    schedule.claims = [_claim(row) for row in settings.get("claims") or []] or _own_claim(schedule.multi_eval)
+    return schedule
 
 
 def _count(value: Any, name: str) -> int:
-    found = whole(value, name, name)
-    if found < 1:
-        raise ScheduleError(f"`{name}` must be at least 1, but got {found}")
-    return found
+    count = whole(value, name, name)
+    if count < 1:
+        raise ScheduleError(f"`{name}` must be at least 1, but got {count}")
+    return count
 
 
-def _own_claim(asked: MultiEval | None) -> list[Claim]:
-    return [] if asked is None else [Claim("multi_eval.episodes", asked.episodes, asked.agents)]
+def _own_claim(multi_eval: MultiEval | None) -> list[Claim]:
+    return [] if multi_eval is None else [Claim("multi_eval.episodes", multi_eval.episodes, multi_eval.agents)]
 
 
-def _lists(given: Mapping[str, Any], key: str) -> dict[str, tuple[Any, ...]]:
+def _lists(settings: Mapping[str, Any], key: str) -> dict[str, tuple[Any, ...]]:
     """name -> values, one for each stage."""
-    found = dict(_named(given, key))
-    for name, row in found.items():
+    lists = dict(_named(settings, key))
+    for name, row in lists.items():
         if not isinstance(row, list | tuple) or not row:
             raise ScheduleError(f"`{key}.{name}` needs a list of values, one a stage, but got {row!r:.60}")
-    return {name: tuple(row) for name, row in found.items()}
+    return {name: tuple(row) for name, row in lists.items()}
 
 
 def _multi_eval(row: Any) -> MultiEval:
     row = _mapping(row, "multi_eval", set(MultiEval.__dataclass_fields__))
-    given = [key for key in ("episodes", "worst", "agents") if row.get(key) is not None]
-    counts: dict[str, Any] = {key: whole(row[key], "multi_eval", key) for key in given}
+    keys = [key for key in ("episodes", "worst", "agents") if row.get(key) is not None]
+    counts: dict[str, Any] = {key: whole(row[key], "multi_eval", key) for key in keys}
     rest: dict[str, Any] = {key: _mapping_of(row[key], f"multi_eval.{key}") for key in ("env", "stage") if key in row}
     if "early" in row:
         rest["early"] = tuple(whole(each, "multi_eval", "early") for each in _list(row, "early"))
@@ -149,18 +151,18 @@ def _mapping_of(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _counted(given: Mapping[str, Any]) -> tuple[list[Gate], list[Plan], list[Alert]]:
-    gates = [_gate(name, row) for name, row in _named(given, "gates")]
-    plans = [_plan("curriculum", given["curriculum"])] if given.get("curriculum") is not None else []
-    plans += [replace(_plan(name, row, queue=True), left=f"{name}_left") for name, row in _named(given, "queues")]
-    return gates, plans, [_alert(name, row) for name, row in _named(given, "alerts")]
+def _counted(settings: Mapping[str, Any]) -> tuple[list[Gate], list[Plan], list[Alert]]:
+    gates = [_gate(name, row) for name, row in _named(settings, "gates")]
+    plans = [_plan("curriculum", settings["curriculum"])] if settings.get("curriculum") is not None else []
+    plans += [replace(_plan(name, row, queue=True), left=f"{name}_left") for name, row in _named(settings, "queues")]
+    return gates, plans, [_alert(name, row) for name, row in _named(settings, "alerts")]
 
 
-def _named(given: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
-    found = given.get(key) or {}
-    if not isinstance(found, Mapping):
-        raise ScheduleError(f"`{key}` must be a mapping from names, but got {found!r:.60}")
-    return [(str(name), row) for name, row in found.items()]
+def _named(settings: Mapping[str, Any], key: str) -> list[tuple[str, Any]]:
+    rows = settings.get(key) or {}
+    if not isinstance(rows, Mapping):
+        raise ScheduleError(f"`{key}` must be a mapping from names, but got {rows!r:.60}")
+    return [(str(name), row) for name, row in rows.items()]
 
 
 def _mapping(row: Any, name: str, known: set[str]) -> Mapping[str, Any]:
@@ -181,8 +183,8 @@ def _gate(name: str, row: Any) -> Gate:
 
 
 def _list(row: Mapping[str, Any], key: str) -> Sequence[Any]:
-    found = row.get(key) or []
-    return found if isinstance(found, list | tuple) else [found]
+    values = row.get(key) or []
+    return values if isinstance(values, list | tuple) else [values]
 
 
 def _condition(each: Any, source: str) -> Condition:

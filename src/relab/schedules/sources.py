@@ -31,13 +31,13 @@ def files_of(schedule: Schedule) -> list[str]:
     return list(dict.fromkeys(name for name in named if name and name != MINED))
 
 
-def check_record(given: Mapping[str, Any] | None, record: str, typed: str = "") -> None:
+def check_record(settings: Mapping[str, Any] | None, record: str, typed: str = "") -> None:
     """A record that somebody sent may name files of the current folder; others are read only with trust.
 
     `typed`: what the user himself has written, where he may name any file.
     """
     try:
-        named = files_of(from_mapping(given or {}))
+        named = files_of(from_mapping(settings or {}))
     except ScheduleError:  # told by whoever makes the schedule
         return
     for name in (name for name in named if name not in typed):
@@ -55,11 +55,11 @@ def _is_here(name: str) -> bool:
         return False
 
 
-def texts(given: Any) -> Iterable[str]:
+def texts(data: Any) -> Iterable[str]:
     """Every text in plain data."""
-    if isinstance(given, str):
-        yield given
-    for each in given.values() if isinstance(given, Mapping) else given if isinstance(given, (list, tuple)) else ():
+    if isinstance(data, str):
+        yield data
+    for each in data.values() if isinstance(data, Mapping) else data if isinstance(data, (list, tuple)) else ():
         yield from texts(each)
 
 
@@ -67,26 +67,26 @@ def read_starts(path: str) -> np.ndarray:
     """float64[k,2]: the velocities in a JSON file; ScheduleError says what is wrong with it."""
     file = Path(path)
     try:
-        found = list(velocities(json.loads(limits.read_text(file, LARGEST))))
+        pairs = list(velocities(json.loads(limits.read_text(file, LARGEST))))
     except (OSError, ValueError) as error:
         raise ScheduleError(f"{path} cannot be read as a file of starts: {error}") from None
-    if not found:
+    if not pairs:
         raise ScheduleError(f"{path} holds no start: pairs of numbers in a list, or under {' or '.join(NAMES)}")
-    return np.array(found, np.float64)
+    return np.array(pairs, np.float64)
 
 
-def velocities(given: Any, level: int = 0) -> Iterator[tuple[float, float]]:
+def velocities(data: Any, level: int = 0) -> Iterator[tuple[float, float]]:
     """Every pair of finite numbers, in order; below a mapping only those under a known name."""
     if level > DEEP:
         return
-    if isinstance(given, list):
-        for row in given:
+    if isinstance(data, list):
+        for row in data:
             pair = _pair(row)
             yield from [pair] if pair else velocities(row, level + 1)
-    elif isinstance(given, dict):
-        named = [pair for name in NAMES if (pair := _pair(given.get(name)))]
+    elif isinstance(data, dict):
+        named = [pair for name in NAMES if (pair := _pair(data.get(name)))]
         yield from named[:1]
-        for row in () if named else given.values():
+        for row in () if named else data.values():
             yield from velocities(row, level + 1) if isinstance(row, (list, dict)) and not _pair(row) else ()
 
 

@@ -103,8 +103,8 @@ def test_yaml_reads_long_integers():
 def test_starts_without_a_direction_are_left_out():
     starts = [(10.0, 1.0, 2), (NAN, 1.0, 2), (10.0, INF, 2), ("x", 1.0, 1), (10.0, 1.0, NAN)]
     rows = [{"heading": heading, "speed": speed, "step_one": n, "agents": n} for heading, speed, n in starts]
-    assert [cell["deaths"] for cell in evaluated.clusters(rows)] == [2]
-    assert [cell["deaths"] for cell in evaluated.by_sector(rows) if cell["deaths"]] == [4]
+    assert [cell.deaths for cell in evaluated.clusters(rows)] == [2]
+    assert [cell.deaths for cell in evaluated.by_sector(rows) if cell.deaths] == [4]
 
 
 def test_counts_out_of_infinitely_many_show_no_change():

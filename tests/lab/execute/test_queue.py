@@ -55,10 +55,10 @@ def shell(queue: Queue, text: str, priority: int = 0, **needs: Any) -> Item:
 
 def wait_for(there: Callable[[], Any], seconds: float = 30.0) -> Any:
     until = time.monotonic() + seconds
-    while not (found := there()):
+    while not (value := there()):
         assert time.monotonic() < until, "it did not happen"
         time.sleep(0.02)
-    return found
+    return value
 
 
 def worker_process(*more: str) -> subprocess.Popen[bytes]:
@@ -157,10 +157,10 @@ def test_a_killed_process_is_tried_three_times_and_a_failing_one_once(queue: Que
     shell(queue, "echo f >> out; exit 1")
     assert work(queue).failed == 2
     assert Counter(lines()) == {"k": 3, "f": 1}
-    rows = [describe(queue, item) for item in queue.items()]
-    told = {row["words"][2].split()[1]: row["problem"] for row in rows}
-    assert told["k"].startswith("exit code 137")
-    assert told["f"] == "exit code 1; it printed nothing"
+    outlooks = [describe(queue, item) for item in queue.items()]
+    problems = {each.entry.words[2].split()[1]: each.problem for each in outlooks if each.entry and each.problem}
+    assert problems["k"].startswith("exit code 137")
+    assert problems["f"] == "exit code 1; it printed nothing"
 
 
 # ---- Order, pause, cancel, retry
@@ -197,7 +197,7 @@ def test_cancel_before_and_while_it_runs_and_retry(queue: Queue) -> None:
     assert "asked to end" in control.cancel(queue, runs.id)[1]
     wait_for(lambda: not worker.step())
     assert queue.counts()["cancelled"] == 2
-    assert not queue.asked()
+    assert not queue.requests()
     with pytest.raises(ConfigError, match=r"is cancelled, but must be waiting or paused or running"):
         control.cancel(queue, runs.id)
     Path("go").touch()
@@ -245,14 +245,14 @@ def test_an_orphan_is_found_and_ended_by_its_id(queue: Queue, capsys: pytest.Cap
     worker.wait()
     assert cli.main(["queue", "orphans", "--json"]) == 0
     rows = {row["job"]: row for row in json.loads(capsys.readouterr().out)["orphans"]}
-    found = rows[item.name.attempt]
-    assert found["ended"] is False
+    orphan = rows[item.name.attempt]
+    assert orphan["ended"] is False
     assert cli.main(["doctor", "--json"]) in (0, 1)
     doctor = [line for line in json.loads(capsys.readouterr().out)["lines"] if line["name"] == "orphans"]
     assert doctor[0]["level"] == "warn"
-    assert str(found["pid"]) in doctor[0]["found"]
+    assert str(orphan["pid"]) in doctor[0]["found"]
     assert control.cancel(queue, item.id)[1] == "cancelled", "its worker is gone, so it is ended here"
-    assert processes.birth(found["pid"]) is None
+    assert processes.birth(orphan["pid"]) is None
     assert item.name.attempt not in [each.job for each in processes.ours()], "the sleeping child is gone as well"
 
 
@@ -286,7 +286,7 @@ def watch_most(local: Local, works: list[Work]) -> int:
     for each in works:
         local.submit(each)
     most = 0
-    while any(seen.state != "ended" for seen in local.watch()):
+    while any(status.state != "ended" for status in local.watch()):
         most = max(most, len(local.running))
         time.sleep(0.01)
     return most
@@ -315,9 +315,9 @@ def test_what_could_never_fit_is_an_error_that_says_so(queue: Queue, tmp_path: P
         executor.submit(Work("wide", ("true",), tmp_path / "log", needs=Needs(3)))
     large = shell(queue, "true", memory_mb=1e9)
     shell(queue, "true")
-    found = work(queue)
-    assert found.done == 1, "the others are run"
-    assert "needs 1,000,000,000 MB" in found.left[large.id]
+    summary = work(queue)
+    assert summary.done == 1, "the others are run"
+    assert "needs 1,000,000,000 MB" in summary.left[large.id]
     assert queue.counts()["waiting"] == 1
 
 
@@ -330,9 +330,9 @@ def test_memory_is_learned_from_what_ended(queue: Queue) -> None:
     assert 200 < (queue.learned_mb(again.kind) or 0) < 400
     assert queue.learned_mb(submit.program(["true"]).kind) is None
     queue.add(again)
-    seen = Worker(queue, 2).look(queue.names("waiting")[0])
-    assert seen is not None
-    assert seen.memory_mb == queue.learned_mb(again.kind)
+    entry = Worker(queue, 2).look(queue.names("waiting")[0])
+    assert entry is not None
+    assert entry.memory_mb == queue.learned_mb(again.kind)
 
 
 # ---- relab's own runs
@@ -429,9 +429,9 @@ def test_a_broken_entry_is_left_and_said_and_others_are_run(queue: Queue) -> Non
     broken.path.write_text("{")
     strange.path.write_text('{"schema": 1, "words": ["true"]}')
     shell(queue, "true")
-    found = work(queue)
-    assert (found.done, len(found.left)) == (1, 2)
-    assert "must hold JSON" in found.left[broken.id]
-    assert "is no entry of a queue" in found.left[strange.id]
+    summary = work(queue)
+    assert (summary.done, len(summary.left)) == (1, 2)
+    assert "must hold JSON" in summary.left[broken.id]
+    assert "is no entry of a queue" in summary.left[strange.id]
     with pytest.raises(RecordError):
         queue.read(broken)

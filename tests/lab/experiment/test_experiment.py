@@ -49,26 +49,26 @@ seeds: 2
 
 def test_the_forecast_of_scheduled_runs_counts_their_evaluations(tmp_path: Path) -> None:
     """The pilot is shorter than the schedule: it ends early, and still sees what an evaluation costs."""
-    asked = experiment.load(made_up.question(tmp_path, SCHEDULED))
-    cost = experiment.forecast(asked, experiment.prepare(asked, tmp_path / "x"), tmp_path / "x", workers=2)
+    question = experiment.load(made_up.question(tmp_path, SCHEDULED))
+    cost = experiment.forecast(question, experiment.prepare(question, tmp_path / "x"), tmp_path / "x", workers=2)
     alone = experiment.STARTUP_S + 20 * cost.pilot["row_s"] + cost.pilot["evals"] * cost.pilot["eval_s"]
     assert cost.seconds_per_run > alone
     assert (cost.runs, cost.seconds) == (4, 2 * cost.seconds_per_run)
 
 
 def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None:
-    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 1")))
-    assert list(asked.variants) == ["lr=0.001", "lr=1e-06"]
-    cells = experiment.prepare(asked, tmp_path / "x")
-    seen = []
-    done = experiment.run(asked, tmp_path / "x", cells, workers=2, watch=lambda n, of: seen.append((n, of)))
+    question = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 1")))
+    assert list(question.variants) == ["lr=0.001", "lr=1e-06"]
+    cells = experiment.prepare(question, tmp_path / "x")
+    counts = []
+    done = experiment.run(question, tmp_path / "x", cells, workers=2, watch=lambda n, of: counts.append((n, of)))
     assert (sorted(done.finished), done.failed, done.interrupted) == (sorted(c.folder.name for c in cells), [], False)
-    assert seen[-1] == (2, 2)
+    assert counts[-1] == (2, 2)
     written = [(cell.folder / "events.jsonl").read_bytes() for cell in cells]
-    again = experiment.run(asked, tmp_path / "x", cells, workers=2)
+    again = experiment.run(question, tmp_path / "x", cells, workers=2)
     assert len(again.finished) == 2
     assert written == [(cell.folder / "events.jsonl").read_bytes() for cell in cells], "nothing ran twice"
-    assert experiment.forecast(asked, cells, tmp_path / "x", workers=2).seconds == 0
+    assert experiment.forecast(question, cells, tmp_path / "x", workers=2).seconds == 0
     more = experiment.prepare(experiment.load(made_up.question(tmp_path, TINY)), tmp_path / "x")
     assert [cell.folder.name for cell in more] == ["lr=0.001-s0", "lr=1e-06-s0", "lr=0.001-s1", "lr=1e-06-s1"]
     for cell in more[2:]:
@@ -80,22 +80,22 @@ def test_a_question_becomes_runs_that_are_never_repeated(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="another experiment"):
         experiment.prepare(other, tmp_path / "x")
     with pytest.raises(ConfigError, match=r"not taken away.*\[1\]"):
-        experiment.prepare(asked, tmp_path / "x")
+        experiment.prepare(question, tmp_path / "x")
 
 
 def test_the_answer_is_kept_with_the_looks_it_took(tmp_path: Path) -> None:
     """Five seeds of made-up finished runs; no training needed to conclude."""
-    asked = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
-    cells = experiment.prepare(asked, tmp_path / "x")
+    question = experiment.load(made_up.question(tmp_path, TINY.replace("seeds: 2", "seeds: 5")))
+    cells = experiment.prepare(question, tmp_path / "x")
     for cell in cells:
         made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed)
-    (found,) = experiment.conclude(asked, tmp_path / "x", cells)
-    assert (found.verdict, found.names, found.n) == ("no", ("lr=0.001", "lr=1e-06"), (5, 5))
-    assert found.delta == pytest.approx(-80)
+    (answer,) = experiment.conclude(question, tmp_path / "x", cells)
+    assert (answer.verdict, answer.names, answer.n) == ("no", ("lr=0.001", "lr=1e-06"), (5, 5))
+    assert answer.delta == pytest.approx(-80)
     kept = json.loads((tmp_path / "x" / "answer.json").read_text())
     assert kept["looks"] == {"lr=1e-06": [[5, 5]]}
-    assert kept["answers"][0]["text"] == found.text
-    again = experiment.conclude(asked, tmp_path / "x", cells[:-2])  # one seed less each: never an answer
+    assert kept["answers"][0]["text"] == answer.text
+    again = experiment.conclude(question, tmp_path / "x", cells[:-2])  # one seed less each: never an answer
     assert again[0].verdict == "cannot tell yet"
 
 
@@ -117,9 +117,9 @@ def test_a_question_that_cannot_be_asked(text: str, says: str, tmp_path: Path) -
 
 
 def test_an_unknown_setting_is_an_error_before_anything_runs(tmp_path: Path) -> None:
-    asked = experiment.load(made_up.question(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
+    question = experiment.load(made_up.question(tmp_path, TINY.replace("vary: {lr:", "vary: {learning_rat:")))
     with pytest.raises(ConfigError, match="unknown key `learning_rat`"):
-        experiment.prepare(asked, tmp_path / "x")
+        experiment.prepare(question, tmp_path / "x")
 
 
 @pytest.mark.parametrize(
@@ -148,9 +148,9 @@ def test_a_budget_is_the_trainers_total_steps(tmp_path: Path) -> None:
 
 
 def test_the_question_that_was_kept_can_be_asked_again(tmp_path: Path) -> None:
-    asked = experiment.load(made_up.question(tmp_path, TINY + "paired: true\nbudget: 512\n"))
-    experiment.prepare(asked, tmp_path / "x")
-    assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
+    question = experiment.load(made_up.question(tmp_path, TINY + "paired: true\nbudget: 512\n"))
+    experiment.prepare(question, tmp_path / "x")
+    assert experiment.load(tmp_path / "x" / "experiment.yaml") == question
 
 
 def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
@@ -159,11 +159,11 @@ def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
         .replace("seeds: 2", "seeds: 5")
         .replace("final", "mean_last_m")
     )
-    asked = experiment.load(made_up.question(tmp_path, text + "paired: true\nlast: 1\n"))
-    cells = experiment.prepare(asked, tmp_path / "x")
+    question = experiment.load(made_up.question(tmp_path, text + "paired: true\nlast: 1\n"))
+    cells = experiment.prepare(question, tmp_path / "x")
     for cell in cells:
         made_up.cell(cell, value=(100 if cell.variant == "lr=0.001" else 20) + cell.seed**2)
-    first, second = experiment.conclude(asked, tmp_path / "x", cells)
+    first, second = experiment.conclude(question, tmp_path / "x", cells)
     assert [x.names[1] for x in (first, second)] == ["lr=1e-06", "lr=1e-05"]
     assert first.level == second.level == 1 - 0.05 / 2 / 2  # the first look's half, shared by two
     assert "mean of the last 1 eval/return_det" in first.text
@@ -171,12 +171,12 @@ def test_pairs_and_several_comparisons_reach_the_answer(tmp_path: Path) -> None:
 
 
 def test_a_metric_that_no_run_has_is_an_error_that_lists_what_there_is(tmp_path: Path) -> None:
-    asked = experiment.load(made_up.question(tmp_path, TINY + "metric: eval/retrun_det\n"))
-    cells = experiment.prepare(asked, tmp_path / "x")
+    question = experiment.load(made_up.question(tmp_path, TINY + "metric: eval/retrun_det\n"))
+    cells = experiment.prepare(question, tmp_path / "x")
     for cell in cells:
         made_up.cell(cell, value=1.0)
     with pytest.raises(ConfigError, match=r"has no such column; it has eval/episodes, .*eval/return_det"):
-        experiment.conclude(asked, tmp_path / "x", cells)
+        experiment.conclude(question, tmp_path / "x", cells)
 
 
 def script(tmp_path: Path, name: str, text: str) -> local.Job:
@@ -195,9 +195,9 @@ def test_a_killed_worker_is_started_again_and_a_failing_one_is_not(tmp_path: Pat
     )
     failing = script(tmp_path, "failing", "raise SystemExit(3)")
     hopeless = script(tmp_path, "hopeless", "os.kill(os.getpid(), signal.SIGKILL)")
-    found = local.run([killed, failing, hopeless], workers=2)
-    assert found.finished == ["killed"]
-    assert sorted(found.failed) == ["failing", "hopeless"]
+    outcome = local.run([killed, failing, hopeless], workers=2)
+    assert outcome.finished == ["killed"]
+    assert sorted(outcome.failed) == ["failing", "hopeless"]
     assert killed.exit_codes == [-signal.SIGKILL, 0]
     assert failing.exit_codes == [3]
     assert len(hopeless.exit_codes) == local.TRIES
@@ -213,8 +213,8 @@ def test_a_signal_stops_the_workers_and_leaves_the_rest(tmp_path: Path) -> None:
     jobs = [script(tmp_path, f"slow{i}", slow) for i in range(3)]
     Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
     begin = time.monotonic()
-    found = local.run(jobs, workers=2)
-    assert found.interrupted
+    outcome = local.run(jobs, workers=2)
+    assert outcome.interrupted
     assert time.monotonic() - begin < 30
-    assert sorted(found.finished) == ["slow0", "slow1"], "those that ran were asked to end, and did what they do then"
+    assert sorted(outcome.finished) == ["slow0", "slow1"], "those that ran were asked to end, and did what they do then"
     assert not jobs[2].exit_codes

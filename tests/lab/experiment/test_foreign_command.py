@@ -110,13 +110,13 @@ def test_a_foreign_program_ends_in_an_answer_a_report_and_an_entry(
 
 def test_what_the_experiment_knows_reaches_every_reader(ask: Callable[..., Path]) -> None:
     assert cli.main(["experiment", str(ask(seeds=2)), "--yes", "--no-log"]) == 0
-    found = {run.name: run.history for run in find.load_all("experiments/clip").runs}
-    assert len(found) == 4
-    one = next(run for name, run in found.items() if "clip=0.3-s1" in name)
+    runs = {run.name: run.history for run in find.load_all("experiments/clip").runs}
+    assert len(runs) == 4
+    one = next(run for name, run in runs.items() if "clip=0.3-s1" in name)
     assert (one.meta["seed"], one.config["seed"], one.config["foreign"]["clip"]) == (1, 1, 0.3)
     assert (one.meta["status"], one.meta["exit_code"], one.meta["variant"]) == ("finished", 0, "clip=0.3")
     assert one.meta["command"].startswith(f"{sys.executable} program.py 0.3 1 ")
-    assert len({run.meta["config_hash"] for run in found.values()}) == 2, "grouped by variant"
+    assert len({run.meta["config_hash"] for run in runs.values()}) == 2, "grouped by variant"
     assert not Path("experiments/LOG.md").exists()
 
 
@@ -206,17 +206,17 @@ def test_a_program_that_outlived_a_killed_experiment_is_not_joined_by_a_second(a
     process.kill()
     process.wait()
     pid = state()["pid"]
-    asked = experiment.load(path)
-    cells = experiment.prepare(asked, Path("experiments/clip"))
+    question = experiment.load(path)
+    cells = experiment.prepare(question, Path("experiments/clip"))
     with pytest.raises(ConfigError, match=f"process {pid} of an earlier call still runs clip=0.1-s0"):
-        foreign.command(asked, cells[0])
+        foreign.command(question, cells[0])
     os.kill(pid, signal.SIGKILL)  # what keeps its exit code: the program itself still writes
     wait_for(lambda: foreign.birth(pid) is None)
     with pytest.raises(ConfigError, match=f"process {pid} of an earlier call still runs clip=0.1-s0"):
-        foreign.command(asked, cells[0])
+        foreign.command(question, cells[0])
     os.killpg(pid, signal.SIGKILL)
     wait_for(lambda: foreign.alive(cells[0]) is None)
-    assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
+    assert foreign.command(question, cells[0])[2:4] == ["0.1", "0"]
 
 
 def orphaned(words: list[str], began: Callable[[], bool]) -> None:
@@ -312,10 +312,10 @@ def test_a_program_that_nobody_wrote_down_is_found_by_its_folder(slow: Path) -> 
 
 
 def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable[..., Path]) -> None:
-    asked = experiment.load(ask())
-    cells = experiment.prepare(asked, Path("experiments/clip"))
+    question = experiment.load(ask())
+    cells = experiment.prepare(question, Path("experiments/clip"))
     cells[0].folder.mkdir(parents=True)  # and then kill -9: the state file is not there yet
-    assert foreign.command(asked, cells[0])[2:4] == ["0.1", "0"]
+    assert foreign.command(question, cells[0])[2:4] == ["0.1", "0"]
     assert told.read_state(cells[0].folder)["tries"] == 1
 
 
@@ -377,8 +377,8 @@ def test_a_command_that_cannot_be_filled(change: tuple[str, str], says: str, ask
 def test_a_budget_fills_its_placeholder(ask: Callable[..., Path]) -> None:
     path = ask(more="budget: 5_000\n")
     path.write_text(path.read_text().replace("{run} fine", "{run} fine --steps {budget}"))
-    asked = experiment.load(path)
-    assert template.fill(asked.command, {**asked.settings("clip=0.1"), "seed": 0, "run": "x"})[-1] == "5000"
+    question = experiment.load(path)
+    assert template.fill(question.command, {**question.settings("clip=0.1"), "seed": 0, "run": "x"})[-1] == "5000"
 
 
 # ---- Before the first program runs
@@ -386,10 +386,10 @@ def test_a_budget_fills_its_placeholder(ask: Callable[..., Path]) -> None:
 
 def answers(monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
     """Somebody at a terminal who gives these answers; what he was asked."""
-    left, asked = list(words), []
+    left, prompts = list(words), []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda text: (asked.append(text), left.pop(0))[1])
-    return asked
+    monkeypatch.setattr("builtins.input", lambda text: (prompts.append(text), left.pop(0))[1])
+    return prompts
 
 
 @pytest.mark.parametrize("more", [[], ["--json"], ["--queue"], ["--only", "clip=0.1-s0"]])
@@ -407,14 +407,14 @@ def test_a_command_is_shown_and_not_run_where_nobody_can_be_asked(
 def test_a_command_is_asked_for_before_the_first_run(
     ask: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = answers(monkeypatch, "n")
+    prompts = answers(monkeypatch, "n")
     assert cli.main(["experiment", str(ask())]) == 0
-    assert asked == ["  run it? [y/N] "]
+    assert prompts == ["  run it? [y/N] "]
     assert f"{sys.executable} program.py" in capsys.readouterr().out
     assert not Path("calls.txt").exists()
-    asked = answers(monkeypatch, "y", "n")
+    prompts = answers(monkeypatch, "y", "n")
     assert cli.main(["experiment", str(ask())]) == 0
-    assert asked == ["  run it? [y/N] ", "  start? [y/N] "]
+    assert prompts == ["  run it? [y/N] ", "  start? [y/N] "]
     assert len(calls()) == 1, "the first run, for the forecast"
 
 

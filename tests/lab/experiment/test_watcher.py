@@ -42,8 +42,8 @@ def test_a_diverging_run_is_stopped_and_the_answer_says_so(
     """One real run that would take an hour; the other nine are made up."""
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "experiments" / "question"
-    asked = experiment.load(made_up.question(tmp_path, HOT))
-    cells = experiment.prepare(asked, folder)
+    question = experiment.load(made_up.question(tmp_path, HOT))
+    cells = experiment.prepare(question, folder)
     hot = next(cell for cell in cells if cell.folder.name == "lr=1.0-s0")
     for cell in cells:
         if cell != hot:
@@ -56,7 +56,7 @@ def test_a_diverging_run_is_stopped_and_the_answer_says_so(
     stop = next(event for event in events if event["kind"] == "stop")
     assert (stop["reason"], stop["step"]) == ("finding diverged", why["step"])
     assert events[-2]["kind"] == "checkpoint", "it was asked, not killed"
-    assert "run-incomplete" not in [found.slug for found in examine(hot.folder).findings]
+    assert "run-incomplete" not in [finding.slug for finding in examine(hot.folder).findings]
     before = (hot.folder / "events.jsonl").read_bytes()
     assert cli.main(["experiment", "question.yaml", "--yes", "--no-log"]) == 0
     assert (hot.folder / "events.jsonl").read_bytes() == before, "it is not started again"
@@ -103,11 +103,11 @@ def test_a_foreign_program_is_stopped_as_well(
     (tmp_path / "program.py").write_text(PROGRAM)
     path = made_up.question(tmp_path, FOREIGN)
     assert cli.main(["experiment", str(path), "--yes", "--no-log", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["failed"] == []
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["failed"] == []
     why = json.loads((tmp_path / "experiments/question/stopped/clip=0.3-s0.json").read_text())
     assert (why["slug"], why["severity"]) == ("non-finite", "error")
-    assert "stopped by non-finite" in " ".join(found["answers"][0]["notes"])
+    assert "stopped by non-finite" in " ".join(printed["answers"][0]["notes"])
 
 
 def test_a_finding_must_stand_in_two_looks_with_rows_between_them(tmp_path: Path) -> None:
@@ -153,9 +153,9 @@ def test_a_stop_that_cannot_be_asked_for(stop_on: str, says: str, tmp_path: Path
 
 
 def test_it_is_part_of_the_question_and_the_pace_is_not(tmp_path: Path) -> None:
-    asked = experiment.load(made_up.question(tmp_path, HOT))
-    experiment.prepare(asked, tmp_path / "x")
-    assert experiment.load(tmp_path / "x" / "experiment.yaml") == asked
+    question = experiment.load(made_up.question(tmp_path, HOT))
+    experiment.prepare(question, tmp_path / "x")
+    assert experiment.load(tmp_path / "x" / "experiment.yaml") == question
     experiment.prepare(experiment.load(made_up.question(tmp_path, HOT.replace("0.3", "5"))), tmp_path / "x")
     other = experiment.load(made_up.question(tmp_path, HOT.replace("[diverged]", "error")))
     with pytest.raises(ConfigError, match="another 'stop_on'"):

@@ -34,14 +34,14 @@ def tiny(monkeypatch):
     monkeypatch.setattr(run, "BASE", TINY)
 
 
-def made(tmp_path: Path, name: str | None, env: str = "cartpole", seed: int = 3) -> history.History:
+def train(tmp_path: Path, name: str | None, env: str = "cartpole", seed: int = 3) -> history.History:
     folder = tmp_path / "made" / str(name)
     run.make(name, env, seed, folder)
     return history.load(folder)
 
 
-def column(found: history.History, name: str) -> np.ndarray:
-    return found.columns[name].values
+def column(trained: history.History, name: str) -> np.ndarray:
+    return trained.columns[name].values
 
 
 # ---- Seams
@@ -119,15 +119,15 @@ SEEN = {  # what a fault does to one number of the run, where a healthy run has 
 
 @pytest.mark.parametrize("name", SEEN)
 def test_a_fault_leaves_its_mark_in_the_run(tmp_path, tiny, name):
-    faulty, healthy = made(tmp_path, name), made(tmp_path, None)
+    faulty, healthy = train(tmp_path, name), train(tmp_path, None)
     assert faulty.meta["status"] == "finished"
     assert SEEN[name](faulty, healthy)
 
 
 def test_a_frozen_critic_loses_nothing_by_its_updates(tmp_path, tiny):
-    found = made(tmp_path, "critic-frozen")
-    before = 0.5 * (column(found, "data/advantage_std") ** 2 + column(found, "data/advantage_mean") ** 2)
-    assert column(found, "value/loss") == pytest.approx(before, rel=1e-4)
+    trained = train(tmp_path, "critic-frozen")
+    before = 0.5 * (column(trained, "data/advantage_std") ** 2 + column(trained, "data/advantage_mean") ** 2)
+    assert column(trained, "value/loss") == pytest.approx(before, rel=1e-4)
 
 
 def test_a_bonus_with_the_wrong_sign_lowers_the_entropy(tmp_path, tiny):
@@ -141,13 +141,13 @@ def test_a_bonus_with_the_wrong_sign_lowers_the_entropy(tmp_path, tiny):
 
 
 def test_a_cut_counts_as_an_end(tmp_path, tiny):
-    assert not column(made(tmp_path, "cut-as-end", "pendulum"), "value/after_cut").any()
-    assert column(made(tmp_path, None, "pendulum"), "value/after_cut").all()
+    assert not column(train(tmp_path, "cut-as-end", "pendulum"), "value/after_cut").any()
+    assert column(train(tmp_path, None, "pendulum"), "value/after_cut").all()
 
 
 def test_an_observation_that_is_no_number_ends_the_run(tmp_path, tiny, monkeypatch):
     monkeypatch.setattr("relab.lab.faults.replacements.NAN_AT", 3)
-    assert made(tmp_path, "nan-observation").meta["status"] == "failed"
+    assert train(tmp_path, "nan-observation").meta["status"] == "failed"
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_an_observation_that_is_no_number_ends_the_run(tmp_path, tiny, monkeypat
     [("resume-forgets-optimiser", "optim/adam_steps"), ("resume-forgets-scales", "data/obs_seen")],
 )
 def test_a_resume_loses_what_it_should_keep(tmp_path, tiny, name, metric):
-    values = column(made(tmp_path, name), metric)
+    values = column(train(tmp_path, name), metric)
     assert (np.diff(values) < 0).sum() == 1
     assert np.argmin(np.diff(values)) + 1 == len(values) // 2
 
 
 def test_evaluations_begin_where_training_does(tmp_path, tiny):
     trained = set(streams.world_seeds(3, "env", int(SMALL["algo.envs"])).tolist())
-    seeds = {e["seed"] for row in made(tmp_path, "evaluated-on-training-streams").evals for e in row["episodes"]}
+    seeds = {e["seed"] for row in train(tmp_path, "evaluated-on-training-streams").evals for e in row["episodes"]}
     assert seeds <= trained
-    assert not trained & {e["seed"] for row in made(tmp_path, None).evals for e in row["episodes"]}
+    assert not trained & {e["seed"] for row in train(tmp_path, None).evals for e in row["episodes"]}
 
 
 def test_several_runs_share_what_they_should_not(tmp_path, tiny):
@@ -209,7 +209,7 @@ def test_no_byte_of_the_copy_names_the_fault(tmp_path, tiny, monkeypatch, fault:
     suite.make(tmp_path, case)
     copy = suite.blind(tmp_path, case)
     assert fault.name not in str(copy.relative_to(tmp_path))
-    assert hide.told(copy, FAULTS) == []
+    assert hide.leaks_in(copy, FAULTS) == []
     for path in copy.rglob("*"):  # once more, without the module's own search
         assert path.is_dir() or fault.name.encode() not in path.read_bytes().lower()
 
@@ -241,23 +241,22 @@ def scored(first: list[str], beside: list[str] | None, fault: str | None = "grad
 
 def test_a_cause_counts_only_among_the_first_three_of_each_look():
     planted = [scored(["gradient-always-clipped"], ["plateau"]), scored(["plateau"], None, seed=1)]
-    found = suite.summary(planted, [suite.Alarm("x", 3, 1, {"diverged": 1}, True), suite.Alarm("y", 1, 0, {}, False)])
-    assert [found[key]["hits"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [1, 0, 1, 1]
-    assert [found[key]["n"] for key in ("alone", "beside", "healthy_runs", "healthy_folders")] == [2, 1, 4, 2]
-    low, high = found["alone"]["low"], found["alone"]["high"]
-    assert (round(low, 3), round(high, 3)) == (0.095, 0.905)  # Wilson, 1 of 2
+    summary = suite.summary(planted, [suite.Alarm("x", 3, 1, {"diverged": 1}, True), suite.Alarm("y", 1, 0, {}, False)])
+    rates = (summary.alone, summary.beside, summary.healthy_runs, summary.healthy_folders)
+    assert [(rate.hits, rate.n) for rate in rates] == [(1, 2), (0, 1), (1, 4), (1, 2)]
+    assert (summary.alone.low, summary.alone.high) == pytest.approx((0.095, 0.905), abs=5e-4)  # Wilson, 1 of 2
 
 
 def test_nothing_scored_is_not_measured():
-    assert suite.summary([], [])["alone"]["share"] is None
+    assert suite.summary([], []).alone.share is None
 
 
 def test_cases_keep_to_the_environments_of_a_fault():
-    found = suite.cases(["cut-as-end", "stale-data"], ["cartpole", "pendulum"], [0, 1])
-    assert [case.label for case in found if case.seed == 0] == [
+    cases = suite.cases(["cut-as-end", "stale-data"], ["cartpole", "pendulum"], [0, 1])
+    assert [case.label for case in cases if case.seed == 0] == [
         "cut-as-end/pendulum-s0", "stale-data/cartpole-s0", "stale-data/pendulum-s0",
     ]  # fmt: skip
-    assert len({case.number for case in found}) == len(found) == 6
+    assert len({case.number for case in cases}) == len(cases) == 6
 
 
 def test_the_command_plants_hides_examines_and_keeps_the_matrix(tmp_path, tiny, capsys):
@@ -288,21 +287,21 @@ def test_the_command_plants_hides_examines_and_keeps_the_matrix(tmp_path, tiny, 
 def test_a_case_that_broke_off_is_made_anew(tmp_path, tiny):
     case = suite.Case(None, "cartpole", 3)
     suite.make(tmp_path, case)
-    kept = (suite.made(tmp_path, case) / "meta.json").read_bytes()
+    kept = (suite.case_folder(tmp_path, case) / "meta.json").read_bytes()
     suite.make(tmp_path, case)
-    assert (suite.made(tmp_path, case) / "meta.json").read_bytes() == kept
-    suite.made(tmp_path, case).with_name("cartpole-s3.done").unlink()
-    (suite.made(tmp_path, case) / "meta.json").write_text("cut o")
+    assert (suite.case_folder(tmp_path, case) / "meta.json").read_bytes() == kept
+    suite.case_folder(tmp_path, case).with_name("cartpole-s3.done").unlink()
+    (suite.case_folder(tmp_path, case) / "meta.json").write_text("cut o")
     suite.make(tmp_path, case)
-    assert history.load(suite.made(tmp_path, case)).meta["status"] == "finished"
+    assert history.load(suite.case_folder(tmp_path, case)).meta["status"] == "finished"
 
 
 def test_healthy_folders_of_other_formats_are_counted(tmp_path):
     rows = "".join(f"{100 * i},{20 + i}\n" for i in range(20))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "progress.csv").write_text("time/total_timesteps,rollout/ep_rew_mean\n" + rows)
-    found = suite.alarms(tmp_path / "logs")
-    assert (found.runs, found.alarmed, found.folder_alarmed) == (1, 0, False)
+    alarm = suite.alarms(tmp_path / "logs")
+    assert (alarm.runs, alarm.alarmed, alarm.folder_alarmed) == (1, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -332,6 +331,6 @@ def test_causes_are_rules_that_exist():
 
 def test_base_settings_are_settings(tmp_path):
     for env, settings in catalogue.BASE.items():
-        found = run.layers.resolve([run.Layer("command line", settings)]).config
-        assert isinstance(found, RunConfig)
-        assert env in found.env.name.lower()
+        cfg = run.layers.resolve([run.Layer("command line", settings)]).config
+        assert isinstance(cfg, RunConfig)
+        assert env in cfg.env.name.lower()

@@ -11,6 +11,7 @@ import pytest
 
 from relab.config import layers
 from relab.lab import experiment, studies
+from relab.lab.studies import StepResult
 from relab.lab.studies.fish import page, plan, steps
 from relab.record.history import Column, History
 
@@ -27,12 +28,12 @@ def test_every_question_belongs_to_a_step() -> None:
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions_can_be_asked_and_share_their_starts(name: str, tmp_path: Path) -> None:
-    asked = experiment.load(steps.question(name, tmp_path / name))
-    assert (len(asked.seeds), len(asked.variants)) == (5, 2)
+    question = experiment.load(steps.question(name, tmp_path / name))
+    assert (len(question.seeds), len(question.variants)) == (5, 2)
     base, control = (layers.read_yaml(steps.HERE / f"{each}.yaml")["base"] for each in (name, "control"))
     starts = [key for key in control if key.startswith("env.")]
     assert {key: base[key] for key in starts} == {key: control[key] for key in starts}
-    settings = experiment.prepare(asked, tmp_path / name)
+    settings = experiment.prepare(question, tmp_path / name)
     assert len(settings) == 10
 
 
@@ -44,10 +45,10 @@ def test_north_east_starts_are_what_they_say() -> None:
 
 def test_the_floor_is_the_integral(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "SCHOOLS", 400)
-    found = steps.floor(tmp_path, 1, print)
-    assert found["centre"] == pytest.approx(0.0875)
-    assert found["played"] == pytest.approx(found["exact"], abs=4 * found["noise"])
-    assert 0.01 < found["exact"] < 0.02
+    floor = steps.floor(tmp_path, 1, print)
+    assert floor["centre"] == pytest.approx(0.0875)
+    assert floor["played"] == pytest.approx(floor["exact"], abs=4 * floor["noise"])
+    assert 0.01 < floor["exact"] < 0.02
 
 
 def evaluation(iteration: int, survival: float) -> dict[str, Any]:
@@ -62,25 +63,25 @@ def made_run(seed: int) -> History:
 
 
 def test_a_run_counts_from_iteration_24_on_and_its_stages() -> None:
-    found = steps.of_run(made_run(3))
-    assert found["late"]["avg_final"] == pytest.approx(0.85)
-    assert (found["seed"], found["stage"], found["iterations"]) == (3, 1, [8, 24, 32])
+    numbers = steps.of_run(made_run(3))
+    assert numbers["late"]["avg_final"] == pytest.approx(0.85)
+    assert (numbers["seed"], numbers["stage"], numbers["iterations"]) == (3, 1, [8, 24, 32])
 
 
 def test_the_logs_columns_are_read_by_their_names() -> None:
     column = Column(np.array([8, 24]), np.array([0.2, 0.6]))
     run = History(Path("log"), columns={f"foreign/multi_eval/{name}": column for name in steps.THEIRS.values()})
-    found = steps.of_log("theirs", run)
-    assert (found["run"], found["late"]["avg_final"], found["iterations"]) == ("theirs", 0.6, [8, 24])
+    numbers = steps.of_log("theirs", run)
+    assert (numbers["run"], numbers["late"]["avg_final"], numbers["iterations"]) == ("theirs", 0.6, [8, 24])
 
 
 def test_the_page_says_whose_physics_it_is_and_shows_every_seed() -> None:
     answer = {"verdict": "yes", "text": "own is better", "delta": 0.1, "low": 0.05, "high": 0.15, "names": ["a", "b"]}
     arms = {"own": [steps.of_run(made_run(seed)) for seed in range(5)]}
-    found = {"control": {"question": "Better?", "answers": [answer], "arms": arms}}
-    text = page({name: {"found": x, "seconds": 60.0, "commit": "abc"} for name, x in found.items()})
+    answers = {"control": {"question": "Better?", "answers": [answer], "arms": arms}}
+    text = page({name: StepResult(x, 60.0, "abc") for name, x in answers.items()})
     assert text.count("our physics, not theirs") == 2
     assert "avg_final: 0.850 [0.850, 0.850]" in text
     assert [f"| {seed} | 0.850 |" in text for seed in range(5)] == [True] * 5
-    missing = page({"log": {"found": {"missing": "../there"}, "seconds": 1.0, "commit": "abc"}})
+    missing = page({"log": StepResult({"missing": "../there"}, 1.0, "abc")})
     assert "../there is not here" in missing

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
+from relab.base.interrupts import Interrupted
 from relab.cli import main
 from relab.lab import studies
-from relab.lab.studies import Interrupted, Step
+from relab.lab.studies import Step
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def steps_done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A study of two steps; the second can be told to stop."""
     calls: list[str] = []
 
@@ -38,7 +39,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def test_studies_are_listed_with_their_summary(made: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_studies_are_listed_with_their_summary(steps_done: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study"]) == 0
     assert "made     a study made for tests" in capsys.readouterr().out
     assert main(["study", "--json"]) == 0
@@ -46,31 +47,31 @@ def test_studies_are_listed_with_their_summary(made: list[str], capsys: pytest.C
 
 
 def test_the_cost_is_told_before_anything_runs(
-    made: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    steps_done: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["study", "made", "--plan", "--full", "--root", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "1m01s" in out
     assert "left: 104.2 days" in out
     assert main(["study", "made", "--root", str(tmp_path)]) == 64, "nobody can be asked"
-    assert made == []
+    assert steps_done == []
 
 
 def test_a_stopped_study_goes_on_with_what_is_missing(
-    made: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    steps_done: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["study", "made", "--yes", "--workers", "1", "--root", str(tmp_path)]
     assert main(words) == 130
     assert "1 of 2 steps are done" in capsys.readouterr().err
     assert main(words) == 0
-    assert made == ["first", "second", "second"]
+    assert steps_done == ["first", "second", "second"]
     assert (tmp_path / "made" / "results.md").read_text() == "# Made\n\nfirst, second\n"
     kept = json.loads((tmp_path / "made" / "first.json").read_text())
     assert kept["found"] == {"workers": 1, "calls": 1}
     assert main(words) == 0
-    assert len(made) == 3, "all done: nothing runs again"
+    assert len(steps_done) == 3, "all done: nothing runs again"
 
 
-def test_an_unknown_study_names_the_nearest(made: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_study_names_the_nearest(steps_done: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "mode"]) == 64
     assert "'made'" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from kill.subjects import TRACKING
 from relab.config import layers
 from relab.formats.read import find
 from relab.lab import experiment, sweep
-from relab.lab.studies import module
+from relab.lab.studies import StepResult, module
 from relab.lab.studies.torus import grid, runs, steps, write_up
 from relab.lab.sweep import names
 from relab.record import history
@@ -87,12 +87,12 @@ def test_a_run_of_another_kind_has_no_such_numbers():
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the document's logs are not beside this repository")
 def test_the_importer_gives_the_documents_numbers():
-    found = {source.name: analytic.rows(find.read(source)) for source in find.find(CORPUS)}
-    assert len(found) == 4
-    for name, rows in found.items():
+    by_run = {source.name: analytic.rows(find.read(source)) for source in find.find(CORPUS)}
+    assert len(by_run) == 4
+    for name, rows in by_run.items():
         assert len(rows) >= 11
         assert [row.name for row in rows if not row.ok] == [], name
-    rows = {row.name: row for row in found["b0p005_aw0p02_tmos0p2778_s0_4bd77e92"]}
+    rows = {row.name: row for row in by_run["b0p005_aw0p02_tmos0p2778_s0_4bd77e92"]}
     assert rows["tracking gap after 200 iterations"].known == pytest.approx(0.009082, abs=5e-7)
     assert rows["|w| at the start"].known == pytest.approx(4.525, abs=5e-4)
     assert rows["teacher error at the start"].known == pytest.approx(0.01396, abs=1e-5)
@@ -105,12 +105,12 @@ def test_coupled_draws_make_an_effect_that_named_streams_do_not(
     small: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(steps, "SEEDS", range(2))
-    found = steps.coupled(tmp_path, 1, lambda text: None)
-    assert (found["coupled"]["same_start"], found["named"]["same_start"]) == (False, True)
-    assert any(line.startswith("coupled-random-streams") for line in found["coupled"]["examine"])
-    assert not any(line.startswith("coupled-random-streams") for line in found["named"]["examine"])
-    assert found["coupled"]["w_norm"]["0.0"] != pytest.approx(found["coupled"]["w_norm"]["0.2778"], rel=1e-3)
-    assert found["named"]["w_norm"]["0.0"] == pytest.approx(found["named"]["w_norm"]["0.2778"], rel=0.1)
+    variants = steps.coupled(tmp_path, 1, lambda text: None)
+    assert (variants["coupled"]["same_start"], variants["named"]["same_start"]) == (False, True)
+    assert any(line.startswith("coupled-random-streams") for line in variants["coupled"]["examine"])
+    assert not any(line.startswith("coupled-random-streams") for line in variants["named"]["examine"])
+    assert variants["coupled"]["w_norm"]["0.0"] != pytest.approx(variants["coupled"]["w_norm"]["0.2778"], rel=1e-3)
+    assert variants["named"]["w_norm"]["0.0"] == pytest.approx(variants["named"]["w_norm"]["0.2778"], rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["learns", "sharp", "offset"])
@@ -119,8 +119,8 @@ def test_the_experiments_can_be_asked(name: str, tmp_path: Path):
     cells = experiment.prepare(question, tmp_path)
     assert len(question.seeds) == 5
     assert len(cells) == 5 * len(question.variants)
-    found = layers.resolve([layers.Layer("study", runs.settings_of(cells[0], tmp_path))]).config
-    assert (found.algo.name, found.env.name, found.algo.feature_dim) == (
+    cfg = layers.resolve([layers.Layer("study", runs.settings_of(cells[0], tmp_path))]).config
+    assert (cfg.algo.name, cfg.env.name, cfg.algo.feature_dim) == (
         "tracking_ac",
         "torus-v1",
         128 if name == "sharp" else 2048,
@@ -136,8 +136,8 @@ def test_a_run_of_the_study_is_made_once_and_resumed(small: None, tmp_path: Path
 
 
 def test_a_distance_is_free_of_the_noise_of_the_fixed_point(small: None, tmp_path: Path):
-    made = runs.one(tmp_path / "run", {"seed": 0, "algo.gamma": 0.9}, "a test")
-    rough, fine = (steps.distance(made, samples=n, parts=4) for n in (400, 20_000))
+    trained = runs.one(tmp_path / "run", {"seed": 0, "algo.gamma": 0.9}, "a test")
+    rough, fine = (steps.distance(trained, samples=n, parts=4) for n in (400, 20_000))
     assert abs(rough["before"] - fine["before"]) < 4 * math.hypot(rough["before_error"], fine["before_error"])
     assert fine["noise"] < rough["noise"]
 
@@ -146,11 +146,11 @@ def test_a_distance_is_free_of_the_noise_of_the_fixed_point(small: None, tmp_pat
 
 
 def test_the_grid_is_the_documents_and_its_ids_tell_the_settings(tmp_path: Path):
-    asked = sweep.load(runs.HERE / "grid.yaml")
-    assert [len(axis.levels()) for axis in asked.axes] == [10, 10, 10]
+    plan = sweep.load(runs.HERE / "grid.yaml")
+    assert [len(axis.levels()) for axis in plan.axes] == [10, 10, 10]
     assert grid.step().seconds == grid.SECONDS_PER_RUN * 3000
     point = {"algo.beta": 0.005, "algo.alpha_w": 0.02, "algo.theta_mu_offset_scale": 0.2778}
-    assert names.run(point, asked.short, 0).startswith("b0p005_aw0p02_tmos0p2778_s0_")
+    assert names.run(point, plan.short, 0).startswith("b0p005_aw0p02_tmos0p2778_s0_")
 
 
 def test_a_grid_is_run_sorted_and_not_repeated(tmp_path: Path):
@@ -162,18 +162,18 @@ def test_a_grid_is_run_sorted_and_not_repeated(tmp_path: Path):
             "confirm": 0}  # fmt: skip
     file.write_text(layers.format_yaml(body))
     step = grid.step(file)
-    found = step.run(tmp_path / "grid", 2, lambda text: None)
-    assert found["runs"] == 2
-    by = {row["algo.alpha_w"]: row for row in found["rows"]}
+    summary = step.run(tmp_path / "grid", 2, lambda text: None)
+    assert summary["runs"] == 2
+    by = {row["algo.alpha_w"]: row for row in summary["rows"]}
     assert by[1e6]["bucket"] == "instability"
     assert by[0.02]["bucket"] == "moving"  # few features: its loss has more noise than the document's limit
     assert by[0.02]["off_policy"] > 1e-3
-    made = tmp_path / "grid" / "runs" / by[0.02]["id"] / "metrics.jsonl"
-    stamp = made.stat().st_mtime_ns
+    metrics = tmp_path / "grid" / "runs" / by[0.02]["id"] / "metrics.jsonl"
+    stamp = metrics.stat().st_mtime_ns
     again = step.run(tmp_path / "grid", 2, lambda text: None)
-    assert (again["rows"], again["buckets"]) == (found["rows"], found["buckets"])
-    assert made.stat().st_mtime_ns == stamp
-    text = write_up.grid(found)
+    assert (again["rows"], again["buckets"]) == (summary["rows"], summary["buckets"])
+    assert metrics.stat().st_mtime_ns == stamp
+    text = write_up.grid(summary)
     assert "| instability | 1 |" in text
 
 
@@ -204,10 +204,8 @@ def test_the_plan_says_what_it_costs():
 
 def test_a_page_holds_only_what_is_done(measured: History):
     rows = [analytic.to_dict(row) for row in analytic.rows(measured)]
-    found = {
-        "corpus": {"found": {"runs": {"a": rows}, "examine": ["x: y"]}, "seconds": 1.0, "commit": "0123456789abcdef"}
-    }
-    text = write_up.page(found)
+    results = {"corpus": StepResult({"runs": {"a": rows}, "examine": ["x: y"]}, 1.0, "0123456789abcdef")}
+    text = write_up.page(results)
     assert "0123456789ab;" in text
     assert "| a | 13 | 13 |" in text
     assert "## Sanity" not in text

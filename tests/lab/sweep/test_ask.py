@@ -47,21 +47,21 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(optuna is not None, reason="optuna is installed")
 def test_without_optuna_it_says_how_to_get_it(here):
-    asked = sweep.load(here / "s.yaml")
+    plan = sweep.load(here / "s.yaml")
     with pytest.raises(ConfigError, match=r"pip install 'relab\[optuna\]'"):
-        sweep.estimate(sweep.prepare(asked, here / "x"), 1)
+        sweep.estimate(sweep.prepare(plan, here / "x"), 1)
 
 
 @needs_optuna
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_optuna_chooses_and_is_told(here, capsys):
     relab("s.yaml", "--yes", "--workers", "2")
-    found = body()
-    assert len(found["trials"]) == 8
+    analysis = body()
+    assert len(analysis["trials"]) == 8
     assert len(calls()) == len(set(calls())) == 8 * 2 + 2
-    assert all(t["point"]["x"] < 9 for t in found["trials"])
-    assert all(("size" in t["point"]) == (t["point"]["rnn"] == "gru") for t in found["trials"])
-    assert any("descriptions, not tests" in note for note in found["notes"])
+    assert all(t["point"]["x"] < 9 for t in analysis["trials"])
+    assert all(("size" in t["point"]) == (t["point"]["rnn"] == "gru") for t in analysis["trials"])
+    assert any("descriptions, not tests" in note for note in analysis["notes"])
     before = calls()
     relab("s.yaml", "--yes")
     assert calls() == before

@@ -8,8 +8,8 @@ from relab.config.base import ConfigError
 from relab.lab.sweep import axis, expression, names, points
 
 
-def made(**given):
-    return [axis.load(key, value) for key, value in given.items()]
+def axes_of(**entries):
+    return [axis.load(key, value) for key, value in entries.items()]
 
 
 def limits(*texts, known=()):
@@ -17,7 +17,7 @@ def limits(*texts, known=()):
 
 
 def test_a_grid_is_every_combination_that_is_allowed():
-    axes = made(lr=[0.001, 0.01], epochs=[1, 5, 20])
+    axes = axes_of(lr=[0.001, 0.01], epochs=[1, 5, 20])
     assert len(points.grid(axes, [], {})) == 6
     allowed = points.grid(axes, limits("lr * epochs <= 0.01", known=("lr", "epochs")), {})
     assert allowed == [{"lr": 0.001, "epochs": 1}, {"lr": 0.001, "epochs": 5}, {"lr": 0.01, "epochs": 1}]
@@ -26,20 +26,20 @@ def test_a_grid_is_every_combination_that_is_allowed():
 
 
 def test_settings_of_the_base_count_in_constraints():
-    found = points.grid(made(lr=[0.001, 0.01]), limits("lr * epochs <= 0.01", known=("lr", "epochs")), {"epochs": 10})
-    assert found == [{"lr": 0.001}]
+    grid = points.grid(axes_of(lr=[0.001, 0.01]), limits("lr * epochs <= 0.01", known=("lr", "epochs")), {"epochs": 10})
+    assert grid == [{"lr": 0.001}]
 
 
 def test_a_conditional_axis_is_there_only_when_it_means_something():
-    axes = made(rnn=["none", "gru", "lstm"], size={"values": [64, 128], "when": {"rnn": ["gru", "lstm"]}})
-    found = points.grid(axes, limits("size < 100 or rnn == 'gru'", known=("rnn", "size")), {})
-    assert found == [{"rnn": "none"}, {"rnn": "gru", "size": 64}, {"rnn": "gru", "size": 128},
-                     {"rnn": "lstm", "size": 64}]  # fmt: skip
+    axes = axes_of(rnn=["none", "gru", "lstm"], size={"values": [64, 128], "when": {"rnn": ["gru", "lstm"]}})
+    grid = points.grid(axes, limits("size < 100 or rnn == 'gru'", known=("rnn", "size")), {})
+    assert grid == [{"rnn": "none"}, {"rnn": "gru", "size": 64}, {"rnn": "gru", "size": 128},
+                    {"rnn": "lstm", "size": 64}]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", ["random", "sobol"])
 def test_more_trials_add_points_and_move_none(method):
-    axes = made(lr={"low": 1e-5, "high": 1e-1, "log": True}, n={"low": 1, "high": 4, "int": True}, b=[True, False])
+    axes = axes_of(lr={"low": 1e-5, "high": 1e-1, "log": True}, n={"low": 1, "high": 4, "int": True}, b=[True, False])
     few, many = (points.drawn(method, n, axes, [], {}, seed=3) for n in (10, 40))
     assert many[:10] == few
     assert len({repr(p) for p in many}) == 40
@@ -51,22 +51,22 @@ def test_more_trials_add_points_and_move_none(method):
 
 
 def test_draws_respect_constraints_and_say_when_they_cannot():
-    axes = made(x={"low": 0, "high": 1}, y={"low": 0, "high": 1})
-    found = points.drawn("random", 20, axes, limits("x + y <= 0.5", known=("x", "y")), {}, 0)
-    assert all(p["x"] + p["y"] <= 0.5 for p in found)
+    axes = axes_of(x={"low": 0, "high": 1}, y={"low": 0, "high": 1})
+    draws = points.drawn("random", 20, axes, limits("x + y <= 0.5", known=("x", "y")), {}, 0)
+    assert all(p["x"] + p["y"] <= 0.5 for p in draws)
     with pytest.raises(ConfigError, match=r"`trials` is 5, but only 4 different points"):
-        points.drawn("random", 5, made(a=[0, 1], b=[0, 1]), [], {}, 0)
+        points.drawn("random", 5, axes_of(a=[0, 1], b=[0, 1]), [], {}, 0)
 
 
 def test_a_range_has_steps_in_a_grid():
-    (lr,) = made(lr={"low": 1e-4, "high": 1e-1, "log": True, "steps": 4})
+    (lr,) = axes_of(lr={"low": 1e-4, "high": 1e-1, "log": True, "steps": 4})
     assert lr.levels() == pytest.approx((1e-4, 1e-3, 1e-2, 1e-1))
     with pytest.raises(ConfigError, match="a grid needs its values, or `steps: N`"):
-        made(lr={"low": 0, "high": 1})[0].levels()
+        axes_of(lr={"low": 0, "high": 1})[0].levels()
 
 
 @pytest.mark.parametrize(
-    ("given", "says"),
+    ("entry", "says"),
     [
         ([], "at least one value"),
         ([1, 1], "more than once"),
@@ -80,9 +80,9 @@ def test_a_range_has_steps_in_a_grid():
         ({"values": [1], "low": 0}, "leave one of them out"),
     ],
 )
-def test_an_axis_that_cannot_be(given, says):
+def test_an_axis_that_cannot_be(entry, says):
     with pytest.raises(ConfigError, match=says):
-        made(x=given)
+        axes_of(x=entry)
 
 
 @pytest.mark.parametrize(

@@ -88,27 +88,27 @@ def failing(tmp_path_factory) -> tuple[Path, str]:
 def after(ask, tmp_path):
     """Stand in a copy of a finished sweep."""
 
-    def copy(made: tuple[Path, str]) -> str:
-        shutil.copytree(made[0], tmp_path, dirs_exist_ok=True)
-        return made[1]
+    def copy(original: tuple[Path, str]) -> str:
+        shutil.copytree(original[0], tmp_path, dirs_exist_ok=True)
+        return original[1]
 
     return copy
 
 
 def test_a_grid_of_a_foreign_program_ends_in_a_winner(after, whole):
-    out, found = after(whole), body()
+    out, analysis = after(whole), body()
     assert len(calls()) == len(set(calls())) == 3 * 2 * 5 + 5, "every cell once, and the winner on five fresh seeds"
-    assert found["winner"]["point"]["a"] == 3
-    assert [v["seed"] for v in found["winner"]["fresh"]["values"]] == [10_000, 10_001, 10_002, 10_003, 10_004]
-    chosen, fresh = (found["winner"][key]["mean"] for key in ("selection", "fresh"))
-    assert found["winner"]["bias"]["delta"] == pytest.approx(chosen - fresh)
-    assert found["winner"]["bias"]["low"] < chosen - fresh < found["winner"]["bias"]["high"]
-    a, b = found["effects"]
+    assert analysis["winner"]["point"]["a"] == 3
+    assert [v["seed"] for v in analysis["winner"]["fresh"]["values"]] == [10_000, 10_001, 10_002, 10_003, 10_004]
+    chosen, fresh = (analysis["winner"][key]["mean"] for key in ("selection", "fresh"))
+    assert analysis["winner"]["bias"]["delta"] == pytest.approx(chosen - fresh)
+    assert analysis["winner"]["bias"]["low"] < chosen - fresh < analysis["winner"]["bias"]["high"]
+    a, b = analysis["effects"]
     assert (a["axis"], a["verdict"], b["verdict"]) == ("a", "moves", "inert")
     assert a["widest"]["delta"] == pytest.approx(20, abs=2)
     assert b["most"] < 3
-    assert found["interactions"][0]["verdict"] != "moves"
-    rows = {r["trial"].rpartition("_")[0]: r["verdict"] for r in found["differ"]["against_best"]}
+    assert analysis["interactions"][0]["verdict"] != "moves"
+    rows = {r["trial"].rpartition("_")[0]: r["verdict"] for r in analysis["differ"]["against_best"]}
     assert rows["a1_bx"] == rows["a1_by"] == rows["a2_bx"] == rows["a2_by"] == "worse"
     assert sorted(rows.values()).count("cannot tell") == 1, "x and y at a = 3 are the same"
     assert "forecast: 34 runs of about" in out, "the first run was made for the forecast, and counts"
@@ -165,11 +165,11 @@ def test_nobody_is_asked_where_nobody_is(ask, capsys):
 
 
 def test_failed_cells_are_data(after, failing, ask):
-    out, found = after(failing), body()
-    assert len(found["failed"]) == 3 * 4
-    assert all("it diverged" in why for why in found["failed"].values())
-    assert found["winner"]["point"]["b"] == "x", "the one seed of `bad` that did not fail is the best of all"
-    assert {row["n"] for row in found["incomplete"]} == {1}
+    out, analysis = after(failing), body()
+    assert len(analysis["failed"]) == 3 * 4
+    assert all("it diverged" in why for why in analysis["failed"].values())
+    assert analysis["winner"]["point"]["b"] == "x", "the one seed of `bad` that did not fail is the best of all"
+    assert {row["n"] for row in analysis["incomplete"]} == {1}
     assert "3 trials have runs that failed" in out
     before = len(calls())
     relab(str(ask(**FAILING)), "--yes")
@@ -225,16 +225,16 @@ def test_a_signal_leaves_the_rest_for_the_next_call(ask):
 def test_a_race_drops_what_cannot_catch_up_and_shows_why(ask, capsys):
     changes = {"seeds: 5": "seeds: 7\nracing: {least: 5, looks: 1}", "[1, 2, 3]": "[1, 3]", "confirm: 5": "confirm: 0"}
     relab(str(ask(**changes)), "--yes")
-    out, found = capsys.readouterr().out, body()
-    dropped = [t for t in found["trials"] if t["dropped"]]
+    out, analysis = capsys.readouterr().out, body()
+    dropped = [t for t in analysis["trials"] if t["dropped"]]
     assert {t["point"]["a"] for t in dropped} == {1}
     assert all(t["dropped"]["high"] < -3 for t in dropped), "even at its best it stays behind by what matters"
     assert {t["n"] for t in dropped} == {5}
-    assert {t["n"] for t in found["trials"] if not t["dropped"]} == {7}
+    assert {t["n"] for t in analysis["trials"] if not t["dropped"]} == {7}
     assert len(calls()) == 4 * 5 + 2 * 2
     assert "after 5 seeds 2 of 4 trials are dropped" in out
     assert "dropped after 5 seeds: -" in out
-    assert found["incomplete"] == [], "a dropped trial is not an incomplete one"
+    assert analysis["incomplete"] == [], "a dropped trial is not an incomplete one"
     before = len(calls())
     relab("s.yaml", "--yes")
     assert len(calls()) == before, "what was dropped stays dropped"
@@ -257,11 +257,11 @@ def test_sobol_over_a_foreign_program(ask):
         "confirm: 5": "confirm: 1",
     }
     relab(str(ask(**changes)), "--yes")
-    found = body()
-    assert len(found["trials"]) == 4
-    assert found["winner"]["point"]["a"] == max(t["point"]["a"] for t in found["trials"])
-    assert any("2 seeds a trial: no trial can be told from another under 5" in note for note in found["notes"])
-    few = {t["trial"] for t in found["trials"]}
+    analysis = body()
+    assert len(analysis["trials"]) == 4
+    assert analysis["winner"]["point"]["a"] == max(t["point"]["a"] for t in analysis["trials"])
+    assert any("2 seeds a trial: no trial can be told from another under 5" in note for note in analysis["notes"])
+    few = {t["trial"] for t in analysis["trials"]}
     relab(str(ask(**{**changes, "seeds: 5": "seeds: 2\nmethod: sobol\ntrials: 6"})), "--yes")
     assert few < {t["trial"] for t in body()["trials"]}
     assert len(calls()) == len(set(calls()))
@@ -296,10 +296,10 @@ def test_a_broken_ledger_is_said_and_can_be_deleted(after, whole, capsys):
 def test_json_is_the_result(after, whole, ask, capsys):
     after(whole)
     relab(str(ask()), "--json")
-    found = json.loads(capsys.readouterr().out)
-    assert found["winner"]["point"]["a"] == 3
-    assert found["sweep"] == "sweeps/s"
-    assert [Path(page).name for page in found["report"]] == ["report.md", "report.html"]
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["winner"]["point"]["a"] == 3
+    assert printed["sweep"] == "sweeps/s"
+    assert [Path(page).name for page in printed["report"]] == ["report.md", "report.html"]
     relab(str(ask()), "--dry-run", "--json")
     assert json.loads(capsys.readouterr().out) == {"cells": 30, "missing": [], "runs": 0, "confirm": 5}
 
@@ -330,11 +330,11 @@ def test_a_grid_of_the_own_trainer(tmp_path, monkeypatch, capsys):
     Path("own.yaml").write_text(OWN.replace("[0.0, 0.01]", "[0.0]").replace("confirm: 1", "confirm: 0"))
     relab("own.yaml", "--yes", "--workers", "2")
     out = capsys.readouterr().out
-    found = json.loads(Path("sweeps/own/sweep.json").read_text())
-    assert [t["n"] for t in found["trials"]] == [1, 1]
-    assert [e["axis"] for e in found["effects"]] == ["lr"]
+    analysis = json.loads(Path("sweeps/own/sweep.json").read_text())
+    assert [t["n"] for t in analysis["trials"]] == [1, 1]
+    assert [e["axis"] for e in analysis["effects"]] == ["lr"]
     assert "forecast: 2 runs of about" in out
-    name = next(v["run"] for v in found["trials"][0]["values"])
+    name = next(v["run"] for v in analysis["trials"][0]["values"])
     assert name.startswith("lr0p001_ec0_s0_")
     assert "algo" in (Path("sweeps/own/runs") / name / "config.yaml").read_text()
     written = {p: p.stat().st_mtime_ns for p in Path("sweeps/own/runs").glob("*/metrics.jsonl")}
@@ -356,8 +356,8 @@ def test_an_absurd_grid_is_told_in_days(tmp_path, monkeypatch, capsys):
     assert " days" in out
     assert not Path("sweeps/own/runs").exists()
     Path("own.yaml").write_text(OWN.replace("[1e-3, 1e-6]", "[1e-3, 1e-5]"))
-    found = sweep.prepare(sweep.load(Path("own.yaml")), Path("sweeps/own"))
-    assert len(found.ledger.points) == 4, "whoever declined may ask for less"
+    sweeping = sweep.prepare(sweep.load(Path("own.yaml")), Path("sweeps/own"))
+    assert len(sweeping.ledger.points) == 4, "whoever declined may ask for less"
     assert len(list(Path("sweeps/own/variants").iterdir())) == 4
 
 

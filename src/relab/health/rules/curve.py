@@ -80,15 +80,15 @@ def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) 
     Try: run the ladder environments (`relab train ppo env=ladder-policy`): the first that fails names the part.
     """
     mode = "sampled" if view.has_evals("sampled") else view.by
-    found = view.evals(mode, at_least=3)
+    course = view.evals(mode, at_least=3)
     level, error = view.random()
-    noise = {e.step: math.hypot(0 if math.isnan(e.se) else e.se, error) for e in found}
-    below = [e.mean + errors * noise[e.step] < level for e in found]
+    noise = {e.step: math.hypot(0 if math.isnan(e.se) else e.se, error) for e in course}
+    below = [e.mean + errors * noise[e.step] < level for e in course]
     if not all(below[-evaluations:]):
         return None
-    onset = next(e.step for i, e in enumerate(found) if all(below[i:]))
-    return Finding(f"return {found[-1].mean:.4g} is below the random policy's {level:.4g}", found[-1].mean, onset,
-                   [shown(found, mode)], confidence="high")  # fmt: skip
+    onset = next(e.step for i, e in enumerate(course) if all(below[i:]))
+    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, onset,
+                   [shown(course, mode)], confidence="high")  # fmt: skip
 
 
 @rule(
@@ -109,25 +109,25 @@ def peak_then_collapse(view: View, *, least_lost: float = 0.5, errors: float = 3
     Refuted by: the same checkpoint scoring as before on fresh episodes (`relab eval`).
     Try: keep the best checkpoint; lower `lr` or `epochs`, let `lr` fall; look at what changed just before the onset.
     """
-    found = view.course(at_least=5)
-    floor = view.floor(found)
-    means = [e.mean for e in found]
+    course = view.course(at_least=5)
+    floor = view.floor(course)
+    means = [e.mean for e in course]
     smooth = in_a_row(means)
     top = max(range(len(smooth)), key=lambda i: smooth[i])
-    k = max(2, min(3, len(found) // 3), len(found) // 10)
-    last = found[-k:]
+    k = max(2, min(3, len(course) // 3), len(course) // 10)
+    last = course[-k:]
     gain = smooth[top] - floor
     lost = [(smooth[top] - e.mean) / gain if gain > 0 else 0.0 for e in last]
-    peak = found[top]
+    peak = course[top]
     if top == 0 and means[0] >= smooth[0]:
         return None  # it never rose; what it lost of its start is another rule's
     if gain <= 0 or min(lost) < least_lost or min(clear(smooth[top] - e.mean, e, peak) for e in last) < errors:
         return None
     half = floor + (1 - least_lost) * gain
-    onset = next((found[i].step for i in range(top, len(found)) if all(e.mean < half for e in found[i:])), None)
+    onset = next((course[i].step for i in range(top, len(course)) if all(e.mean < half for e in course[i:])), None)
     rose = f"{smooth[top]:.4g} (median of three in a row)"
     return Finding(f"the return rose to {rose} and fell to {means[-1]:.4g}", min(lost), onset,
-                   [view.evidence(found)], confidence="high")  # fmt: skip
+                   [view.evidence(course)], confidence="high")  # fmt: skip
 
 
 def in_a_row(means: list[float]) -> list[float]:
@@ -158,12 +158,12 @@ def plateau(
     Refuted by: another metric of the task still improving.
     Try: stop; change one thing: `lr`, exploration (`ent_coef`), reward.
     """
-    found = view.evals(at_least=5)
+    course = view.evals(at_least=5)
     if not view.has_choice:
         return None
     curve = view.curve(f"eval/return_{view.by}", rows=5)
     half = curve.tail(0.5)
-    late = [e for e in found if e.step >= half.steps[0]]
+    late = [e for e in course if e.step >= half.steps[0]]
     level, (floor, noise) = half.median(), view.random()
     error = math.hypot(noise, max(0.0 if math.isnan(e.se) else e.se for e in late))
     enough = max(behind_errors * error, behind_share * abs(level - floor))
@@ -172,7 +172,7 @@ def plateau(
     if half.slope().significance >= rises or (level > floor + above_random * error and not behind):
         return None
     return Finding(f"no progress since step {int(half.steps[0]):,}: return {level:.4g}, random {floor:.4g}",
-                   level, int(half.steps[0]), [shown(found, view.by)], confidence="low")  # fmt: skip
+                   level, int(half.steps[0]), [shown(course, view.by)], confidence="low")  # fmt: skip
 
 
 @rule("start-already-solved", about="evidence", algos=())
@@ -214,8 +214,8 @@ def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) 
     Refuted by: the starting checkpoint scoring as low under this run's evaluation.
     Try: stop, go back to the starting checkpoint, and compare the settings with the parent's (`relab diff`).
     """
-    found = view.course(at_least=3)
-    first, last = found[0], found[-1]
+    course = view.course(at_least=3)
+    first, last = course[0], course[-1]
     alone = view.history.source == "relab"  # its record would say where it went on from
     if not view.resumed and (alone or first.step > 0):
         raise Missing("a checkpoint that the run went on from")
@@ -226,11 +226,11 @@ def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) 
     if lost < least_lost or clear(first.mean - last.mean, first, last) < errors:
         return None
     half = (first.mean + floor) / 2
-    onset = next((e.step for i, e in enumerate(found) if all(x.mean < half for x in found[i:])), None)
+    onset = next((e.step for i, e in enumerate(course) if all(x.mean < half for x in course[i:])), None)
     scores = [c for c in named(view, "score", rows=5) if c.values[0] > 2 * c.last > 0]
     more = "".join(f"; its score {c.values[0]:.4g} -> {c.last:.4g}" for c in scores[:1])
     return Finding(f"it began at {first.mean:.4g} and ended at {last.mean:.4g}{more}", lost, onset,
-                   [view.evidence(found), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
+                   [view.evidence(course), *(c.evidence() for c in scores[:1])], confidence="high")  # fmt: skip
 
 
 def _nothing(view: View, first: Estimate, errors: float = 5.0, share: float = 0.1) -> tuple[float, float]:

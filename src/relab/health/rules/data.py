@@ -72,7 +72,7 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     explains=("untrusted-best",),
     names=("success-summed",),
 )
-def rate_out_of_range(view: View) -> Finding | None:
+def rate_out_of_range(view: View, *, rounding: float = 1e-6) -> Finding | None:
     """
     What: a metric lies outside of its legal range in the glossary, e.g. a success rate above 1.
     Why: it is summed where it should be averaged, or computed from the wrong thing; nothing may be chosen by it.
@@ -80,21 +80,21 @@ def rate_out_of_range(view: View) -> Finding | None:
     Refuted by: the metric's own definition allowing such values.
     Try: recompute it from per-episode data, divided by the number of agents and steps it was summed over.
     """
-    found = None
+    worst = None
     for name, (steps, values) in view.history.columns.items():
         if name in OWN_RULE or not glossary.known(name):
             continue
         legal = glossary.metric(name)
-        slack = 1e-6 * max(1.0, *(abs(x) for x in (legal.low, legal.high) if np.isfinite(x)), 1.0)
+        slack = rounding * max(1.0, *(abs(x) for x in (legal.low, legal.high) if np.isfinite(x)), 1.0)
         bad = np.flatnonzero((values < legal.low - slack) | (values > legal.high + slack))
         bad = bad[np.isfinite(values[bad])]
-        if len(bad) and (found is None or len(bad) > found[1]):
-            found = (name, len(bad), steps[bad], values[bad], legal)
+        if len(bad) and (worst is None or len(bad) > worst[1]):
+            worst = (name, len(bad), steps[bad], values[bad], legal)
     if not view.history.columns:
         raise Missing("any metric")
-    if found is None:
+    if worst is None:
         return None
-    name, _, steps, values, legal = found
+    name, _, steps, values, legal = worst
     extreme = float(values[np.argmax(np.abs(values))])
     shown = Evidence(name, [int(s) for s in steps[:8]], [float(v) for v in values[:8]],
                      f"legal: {legal.low:g} to {legal.high:g}")  # fmt: skip
@@ -127,7 +127,7 @@ def steps_not_monotone(view: View) -> Finding | None:
 
 
 @rule("value-above-bound", about="belief", algos=(), severity="warning", names=("no-termination-mask",))
-def value_above_bound(view: View) -> Finding | None:
+def value_above_bound(view: View, *, over_by: float = 0.05, rows: int = 2) -> Finding | None:
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
     Why: no policy can earn that; the bootstrap or the handling of ends is wrong, or the critic diverges.
@@ -145,13 +145,13 @@ def value_above_bound(view: View) -> Finding | None:
     if gamma >= 1 or not any(isinstance(b, (int, float)) for b in bounds):
         raise Missing("a bound of the value: meta.spec.reward_high (or _low) and gamma < 1")
     low, high = (b / (1 - gamma) / scale if isinstance(b, (int, float)) else None for b in bounds)
-    slack = 0.05 * max(abs(b) for b in (low, high) if b is not None)
+    slack = over_by * max(abs(b) for b in (low, high) if b is not None)
     over = np.zeros(len(value), bool)
     if high is not None:
         over |= value.values > max(high, 0.0) + slack
     if low is not None:
         over |= value.values < min(low, 0.0) - slack
-    if over.sum() < 2:
+    if over.sum() < rows:
         return None
     extreme = float(value.values[over][np.argmax(np.abs(value.values[over]))])
     bound = high if high is not None and (low is None or extreme > max(high, 0.0)) else low
@@ -161,7 +161,7 @@ def value_above_bound(view: View) -> Finding | None:
 
 
 @rule("uncounted-steps", about="evidence", needs=("data/env_steps", "data/sim_steps"), algos=())
-def uncounted_steps(view: View) -> Finding | None:
+def uncounted_steps(view: View, *, counted: float = 0.5) -> Finding | None:
     """
     What: fewer than half of the simulator steps that fed learning are counted as training steps.
     Why: re-rollouts and warm-ups are free on the axis but not in truth; sample efficiency looks better than it is.
@@ -172,7 +172,7 @@ def uncounted_steps(view: View) -> Finding | None:
     env, sim = view.curve("data/env_steps"), view.curve("data/sim_steps")
     spent = sim.last - (view.curve("data/eval_steps").last if view.has("data/eval_steps") else 0.0)
     share = env.last / spent if spent > 0 else 1.0
-    if share >= 0.5:
+    if share >= counted:
         return None
     return Finding(f"only {share:.0%} of the simulator steps outside of evaluations are counted", share, None,
                    [env.evidence(), sim.evidence("env_steps / (sim_steps - eval_steps)")],

@@ -22,7 +22,8 @@ QUIET = ("seed", "device", "threads", "save.", "eval.", "probes")  # settings th
 QUIET_WORD = re.compile(
     r"(^|[._])(wandb|track|device|log\w*|verbose|tensorboard\w*|project\w*|entity|tags?|compile\w*|\w*(path|dir)|save\w*|checkpoint\w*)$"
 )
-TRUSTED_N = 20
+TRUSTED_N = 20  # episodes
+SHOWN = 3  # changes that a message names
 UNSAID = (None, "", "?", "unknown", "ended", "done", "end")  # an end that a log gives no reason for
 
 
@@ -52,10 +53,10 @@ def unmentioned_config_change(view: View) -> Finding | None:
                if not quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
     if not changes:
         return None
-    told = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:3])
-    more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
-    suggest = [{"key": c.key, "from": _plain(c.b), "to": _plain(c.a)} for c in changes[:3]]
-    return Finding(f"changed since {parent.name}, not mentioned: {told}{more}", float(len(changes)), 0,
+    names = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:SHOWN])
+    more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+    suggest = [{"key": c.key, "from": _plain(c.b), "to": _plain(c.a)} for c in changes[:SHOWN]]
+    return Finding(f"changed since {parent.name}, not mentioned: {names}{more}", float(len(changes)), 0,
                    [Evidence(c.key, [0], [], f"{c.a} -> {c.b}") for c in changes[:8]], suggest, "high")  # fmt: skip
 
 
@@ -76,7 +77,7 @@ def _mentions(intent: str, key: str) -> bool:
 
 
 @rule("single-seed", about="evidence", algos=(), scope="group", footer=True)
-def single_seed(group: ViewGroup) -> Finding | None:
+def single_seed(group: ViewGroup, *, least: int = 5) -> Finding | None:
     """
     What: a config was run with fewer than five seeds.
     Why: seeds differ by more than most changes do; under five there is no interval worth its name.
@@ -85,7 +86,7 @@ def single_seed(group: ViewGroup) -> Finding | None:
     Try: run the same config with seeds 0 to 4.
     """
     seeds = {str(seed_of(view.history, view.name)) for view in group.views}
-    if len(seeds) >= 5:
+    if len(seeds) >= least:
         return None
     return Finding(f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} of {group.name}: no conclusion about the config",
                    float(len(seeds)), confidence="high")  # fmt: skip
@@ -108,7 +109,7 @@ def not_reproducible(view: View) -> Finding | None:
 
 
 @rule("peak-selection", about="choice", algos=())
-def peak_selection(view: View) -> Finding | None:
+def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2) -> Finding | None:
     """
     What: the best of k evaluations lies above the mean of the last ones by more than luck in k draws explains.
     Why: the highest of many noisy numbers is too high; quoted as the result it promises what the run did not keep.
@@ -116,18 +117,18 @@ def peak_selection(view: View) -> Finding | None:
     Refuted by: the best checkpoint scoring the same on fresh episodes (`relab eval --checkpoint best`).
     Try: quote the mean of the last evaluations, or re-evaluate the best checkpoint on fresh seeds.
     """
-    found = view.evals(at_least=5)
-    k = max(2, len(found) // 10)
-    final = float(np.mean([e.mean for e in found[-k:]]))
-    best = max(found[1:], key=lambda e: e.mean)  # not the untrained start
-    spread = max(math.sqrt(e.n) * e.se for e in found[-k:] if not math.isnan(e.se))
-    error = spread / math.sqrt(found[-1].n) * math.sqrt(1 + 1 / k)
-    luck = math.sqrt(2 * math.log(len(found))) + 2
+    course = view.evals(at_least=5)
+    k = max(2, len(course) // 10)
+    final = float(np.mean([e.mean for e in course[-k:]]))
+    best = max(course[1:], key=lambda e: e.mean)  # not the untrained start
+    spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
+    error = spread / math.sqrt(course[-1].n) * math.sqrt(1 + 1 / k)
+    luck = math.sqrt(2 * math.log(len(course))) + beyond_luck
     floor = view.random()[0]
-    if best.mean - final <= luck * error or best.mean - final <= 0.2 * abs(best.mean - floor):
+    if best.mean - final <= luck * error or best.mean - final <= of_gain * abs(best.mean - floor):
         return None
     return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({final:.4g})",
-                   best.mean - final, None, [shown(found, view.by)])  # fmt: skip
+                   best.mean - final, None, [shown(course, view.by)])  # fmt: skip
 
 
 @rule(
@@ -138,7 +139,7 @@ def peak_selection(view: View) -> Finding | None:
     compared=False,
     names=("best-in-training",),
 )
-def untrusted_best(view: View) -> Finding | None:
+def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
     """
     What: the best checkpoint was chosen on fewer than 20 episodes, on a training metric, or on an illegal value.
     Why: with few episodes the choice follows luck; a training metric is not the policy that is handed on.
@@ -152,15 +153,15 @@ def untrusted_best(view: View) -> Finding | None:
     n, metric, noise, value = best.get("n"), str(best.get("metric", "")), best.get("noise"), best.get("value")
     number = float(value) if isinstance(value, (int, float)) else math.nan
     illegal = _illegal(metric, number)
-    few = isinstance(n, int) and n < TRUSTED_N and not (isinstance(noise, (int, float)) and noise == 0)
+    few = isinstance(n, int) and n < episodes and not (isinstance(noise, (int, float)) and noise == 0)
     if not few and not illegal and metric.startswith("eval/"):
         return None
     why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
     step = best.get("step")
     where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
-    told = "" if n is None else f"{n} episodes"
+    formula = "" if n is None else f"{n} episodes"
     return Finding(f"{where} was chosen on {why}", float(n or 0), None,
-                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], told)],
+                   [Evidence(metric, [step if isinstance(step, int) else 0], [number], formula)],
                    confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
 
 
@@ -176,7 +177,7 @@ def _illegal(metric: str, value: float) -> str:
 
 
 @rule("truncation-as-termination", about="fault", algos=(), severity="warning", least=SHORT, names=("cut-as-end",))
-def truncation_as_termination(view: View) -> Finding | None:
+def truncation_as_termination(view: View, *, least_ends: int = 5, share: float = 0.5) -> Finding | None:
     """
     What: episodes that last to the horizon are recorded as ended by the task, not by the time limit; or the targets
         expect nothing beyond a time limit (value/after_cut is 0) though the critic expects something elsewhere.
@@ -196,17 +197,17 @@ def truncation_as_termination(view: View) -> Finding | None:
     if not any(e.get("end") not in UNSAID for row in view.history.evals for e in episodes(row)):
         raise Missing("evaluations that say how their episodes ended")
     wrong = [step for step, end in ends if end not in ("time_limit", "unused")]
-    if len(ends) < 5 or len(wrong) < 0.5 * len(ends):
+    if len(ends) < least_ends or len(wrong) < share * len(ends):
         return None
     return Finding(f"{len(wrong)} of {len(ends)} episodes that reached the horizon of {horizon:g} count as terminated",
                    len(wrong) / len(ends), to_int(wrong[0]) or 0, confidence="high")  # fmt: skip
 
 
-def _nothing_after_cut(view: View) -> Finding | None:
+def _nothing_after_cut(view: View, rows: int = 3, at_zero: float = 0.9, value_above: float = 1e-3) -> Finding | None:
     if not view.has("value/after_cut") or not view.has("value/mean"):
         return None
     beyond, value = view.curve("value/after_cut"), view.curve("value/mean")
-    if len(beyond) < 3 or np.mean(beyond.values == 0) < 0.9 or float(np.median(np.abs(value.values))) < 1e-3:
+    if len(beyond) < rows or np.mean(beyond.values == 0) < at_zero or np.median(np.abs(value.values)) < value_above:
         return None
     return Finding(f"the targets expect nothing beyond a time limit, where the critic's mean value is {value.last:.4g}",
                    0.0, int(beyond.steps[0]), [beyond.evidence("= 0"), value.evidence()],
@@ -214,7 +215,7 @@ def _nothing_after_cut(view: View) -> Finding | None:
 
 
 @rule("throughput-drop", about="operation", needs=("time/collect_s", "time/update_s"), algos=())
-def throughput_drop(view: View) -> Finding | None:
+def throughput_drop(view: View, *, times: float = 2.0) -> Finding | None:
     """
     What: three of four iterations of the last quarter take more than twice as long as three of four of the first half.
     Why: a leak, a growing log, another program on the machine; times of this run say nothing about the method.
@@ -229,15 +230,16 @@ def throughput_drop(view: View) -> Finding | None:
     n = len(spent)
     middle, usual_high = np.percentile(spent.values[max(1, n // 10) : n // 2], (50, 75))
     late, usual_low = np.percentile(spent.tail(0.25).values, (50, 25))
-    if usual_low <= 2 * usual_high:
+    if usual_low <= times * usual_high:
         return None
     return Finding(f"an iteration takes {late:.3g} s now, {middle:.3g} s before", float(late / middle),
-                   spent.onset(spent.values > 2 * middle), [spent.evidence("late p25 / early p75 > 2")],
+                   spent.onset(spent.values > times * middle),
+                   [spent.evidence(f"late p25 / early p75 > {times:g}")],
                    confidence="low")  # fmt: skip
 
 
 @rule("busy-machine", about="operation", algos=(), footer=True)
-def busy_machine(view: View) -> Finding | None:
+def busy_machine(view: View, *, per_core: float = 1.25, beside_own: float = 0.5, rows: float = 0.25) -> Finding | None:
     """
     What: in a quarter of the rows or more the machine had more to do than it has cores, by a quarter or more, and not
         from this run's own threads alone: a thread got less than 80 % of a core.
@@ -253,13 +255,13 @@ def busy_machine(view: View) -> Finding | None:
         raise Missing("the machine's load and cores, as relab's own runs keep them")
     load, threads = view.curve("time/load"), view.meta.get("threads")
     own = threads if type(threads) is int else 1
-    busy = load.values > max(1.25 * cores, own + 0.5)
-    if busy.mean() < 0.25:
+    busy = load.values > max(per_core * cores, own + beside_own)
+    if busy.mean() < rows:
         return None
     usual = float(np.median(load.values[busy]))
     return Finding(f"the machine was busy in {busy.mean():.0%} of the rows (load {usual:.3g} on {cores} cores):"
                    " its speeds are not to be quoted", usual, load.onset(busy),
-                   [load.evidence(f"> 1.25 x {cores} cores")], confidence="high")  # fmt: skip
+                   [load.evidence(f"> {per_core:g} x {cores} cores")], confidence="high")  # fmt: skip
 
 
 @rule("metric-at-ceiling", about="evidence", algos=(), scope="folder")

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import itertools
-import re
-from typing import Any
-
 import numpy as np
 
-from relab.base.numbers import to_int
-from relab.base.streams import world_of
 from relab.health.curve import Curve
-from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import View, ViewGroup, episodes
-from relab.record.state import seed_of
+from relab.health.rule import SHORT, Finding, Missing, rule
+from relab.health.view import View
 
-ROUNDING = 1e-5  # of a value, and of 1: some logs keep half the digits
-OUTCOME = re.compile(r"return|reward|success|survival|score")
-CLOCK = re.compile(r"(^|/)time/|fps|sps|_s$")
-MOST_WORLDS = 2**32  # beyond, a seed that was drawn elsewhere is one of them by chance
 BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
 
 
@@ -34,7 +22,14 @@ BOOTSTRAPS = ("ppo", "a2c", "dqn", "sac", "td3", "iql")
     severity="warning",
     names=("advantage-sign", "gae-shifted"),
 )
-def advantage_misaligned(view: View) -> Finding | None:
+def advantage_misaligned(
+    view: View,
+    *,
+    negative: float = 0.9,
+    correlated_below: float = -0.1,
+    least_lead: float = 0.2,
+    led: float = 0.75,
+) -> Finding | None:
     """
     What: the advantages in the loss correlate negatively with their own step's TD error in nine of ten iterations, or
         less than with the next step's, by more than 0.2 in the median and in three of four iterations.
@@ -48,17 +43,17 @@ def advantage_misaligned(view: View) -> Finding | None:
     own, following = view.curve("data/advantage_td", rows=5), view.curve("data/advantage_td_next", rows=5)
     if not view.has_choice:
         return None
-    if np.mean(own.values < 0) >= 0.9 and own.median() < -0.1:
+    if np.mean(own.values < 0) >= negative and own.median() < correlated_below:
         return Finding(f"the advantages have the wrong sign: {own.median():.2f} correlated with their own TD error",
                        own.median(), int(own.steps[0]), [own.evidence("< 0")], confidence="high")  # fmt: skip
     rows = min(len(own), len(following))
     lead = Curve("data/advantage_td_next - data/advantage_td", following.steps[-rows:],
                  following.values[-rows:] - own.values[-rows:])  # fmt: skip
-    if lead.median() <= 0.2 or np.mean(lead.values > 0) < 0.75:
+    if lead.median() <= least_lead or np.mean(lead.values > 0) < led:
         return None
     return Finding(f"the advantages belong to the next step: {following.median():.2f} correlated with its TD error,"
                    f" {own.median():.2f} with their own", lead.median(), int(lead.steps[0]),
-                   [lead.evidence("> 0.2")], confidence="high")  # fmt: skip
+                   [lead.evidence(f"> {least_lead:g}")], confidence="high")  # fmt: skip
 
 
 @rule(
@@ -69,7 +64,7 @@ def advantage_misaligned(view: View) -> Finding | None:
     severity="warning",
     names=("no-termination-mask",),
 )
-def value_beyond_end(view: View) -> Finding | None:
+def value_beyond_end(view: View, *, rounding: float = 1e-6) -> Finding | None:
     """
     What: the targets expect something after a terminated episode: the successor's value there is not 0.
     Why: what comes after the end belongs to another episode; values grow without bound where ends are frequent.
@@ -79,10 +74,10 @@ def value_beyond_end(view: View) -> Finding | None:
     """
     beyond = view.curve("value/after_end", rows=3)
     level = float(np.median(np.abs(beyond.values)))
-    if level <= 1e-6:
+    if level <= rounding:
         return None
     return Finding(f"the targets hold {beyond.median():.4g} for what comes after a terminated episode", level,
-                   beyond.first(np.abs(beyond.values) > 1e-6), [beyond.evidence("must be 0")],
+                   beyond.first(np.abs(beyond.values) > rounding), [beyond.evidence("must be 0")],
                    confidence="high")  # fmt: skip
 
 
@@ -94,7 +89,9 @@ def value_beyond_end(view: View) -> Finding | None:
     severity="warning",
     names=("ratio-always-one",),
 )
-def ratio_always_one(view: View) -> Finding | None:
+def ratio_always_one(
+    view: View, *, iterations: int = 3, at_first: float = 1e-3, least_step: float = 1e-4, usually: float = 0.05
+) -> Finding | None:
     """
     What: from the first three iterations on the KL between old and new policy is under a thousandth of the square of a
         parameter's step (about ten times it is usual), while the parameters do move.
@@ -108,12 +105,13 @@ def ratio_always_one(view: View) -> Finding | None:
     rows = min(len(kl), len(step))
     size = np.maximum(step.values[:rows], 1e-12) ** 2
     ratio = np.abs(kl.values[:rows]) / size
-    blind = (ratio[:3] < 1e-3).all() and (step.values[:3] > 1e-4).all() and float(np.median(ratio)) < 0.05
-    if not view.has_choice or not blind:
+    blind = (ratio[:iterations] < at_first).all() and float(np.median(ratio)) < usually
+    moves = (step.values[:iterations] > least_step).all()
+    if not view.has_choice or not blind or not moves:
         return None
-    told = f"the ratio is always 1: KL {kl.median():.1e} though parameters move by {step.median():.1e} an iteration"
-    return Finding(told, float(np.median(ratio)), int(kl.steps[0]),
-                   [kl.evidence("< 0.001 step_rms² at first"), step.evidence()], confidence="high")  # fmt: skip
+    message = f"the ratio is always 1: KL {kl.median():.1e} though parameters move by {step.median():.1e} an iteration"
+    return Finding(message, float(np.median(ratio)), int(kl.steps[0]),
+                   [kl.evidence(f"< {at_first:g} step_rms² at first"), step.evidence()], confidence="high")  # fmt: skip
 
 
 @rule(
@@ -125,10 +123,10 @@ def ratio_always_one(view: View) -> Finding | None:
     explains=("critic-not-learning",),  # nearer than whatever holds the policy too,
     names=("critic-frozen",),
 )
-def critic_frozen(view: View) -> Finding | None:
+def critic_frozen(view: View, *, alike: float = 2e-3, iterations: float = 0.9, rows: int = 3) -> Finding | None:
     """
-    What: in nine of ten iterations of the first half the value loss after the epochs is, to a thousandth, the loss
-        before them: (advantage_mean² + advantage_std²) / 2.
+    What: in nine of ten iterations of the first half the value loss after the epochs is, to two thousandths, the
+        loss before them: (advantage_mean² + advantage_std²) / 2.
     Why: the critic gets no gradient, or its optimiser does nothing.
     Known problems: a learning rate of 0 looks the same, and is one; frozen-parameters tells.
     Refuted by: a value loss that is not the mean squared error of the same rows.
@@ -136,13 +134,13 @@ def critic_frozen(view: View) -> Finding | None:
     """
     names = ("value/loss", "data/advantage_mean", "data/advantage_std")
     loss, mean, std = (view.curve(name, rows=6).head(0.5) for name in names)
-    rows = min(len(loss), len(mean), len(std))
-    before = (mean.values[:rows] ** 2 + std.values[:rows] ** 2) / 2
+    n = min(len(loss), len(mean), len(std))
+    before = (mean.values[:n] ** 2 + std.values[:n] ** 2) / 2
     if view.config.get("algo.clip_value") or view.config.get("algo.advantage", "gae") != "gae":
         raise Missing("a plain value loss")
     good = before > 1e-12
-    ratio = loss.values[:rows][good] / before[good]
-    if len(ratio) < 3 or np.mean(np.abs(ratio - 1) < 2e-3) < 0.9:
+    ratio = loss.values[:n][good] / before[good]
+    if len(ratio) < rows or np.mean(np.abs(ratio - 1) < alike) < iterations:
         return None
     return Finding("the epochs do not lower the value loss: the critic does not learn", float(np.median(ratio)),
                    int(loss.steps[0]), [loss.evidence("= (advantage_mean² + advantage_std²) / 2")],
@@ -160,7 +158,7 @@ def critic_frozen(view: View) -> Finding | None:
     severity="warning",
     names=("reward-times-1000",),
 )
-def reward_out_of_scale(view: View) -> Finding | None:
+def reward_out_of_scale(view: View, *, outside_by: float = 0.01) -> Finding | None:
     """
     What: rewards lie outside of what the environment declares, by more than 1 % of its range.
     Why: something between the environment and the learner scales them, or the declared bound is wrong; value and
@@ -173,7 +171,7 @@ def reward_out_of_scale(view: View) -> Finding | None:
     if not all(isinstance(b, (int, float)) for b in bounds):
         raise Missing("meta.spec.reward_low and reward_high")
     low, high = float(bounds[0]), float(bounds[1])  # type: ignore[arg-type]
-    slack = 0.01 * max(high - low, abs(high), abs(low))
+    slack = outside_by * max(high - low, abs(high), abs(low))
     for name, past in (("data/reward_max", lambda x: x > high + slack), ("data/reward_min", lambda x: x < low - slack)):
         curve = view.curve(name, rows=1)
         out = past(curve.values)
@@ -193,7 +191,7 @@ def reward_out_of_scale(view: View) -> Finding | None:
     least=SHORT,
     names=("one-huge-observation",),
 )
-def observation_out_of_scale(view: View) -> Finding | None:
+def observation_out_of_scale(view: View, *, largest: float = 1000) -> Finding | None:
     """
     What: the networks see numbers above 1,000 in more than half of the iterations.
     Why: they are made for numbers of about 1; one large input drives the units to their ends, and the others vanish.
@@ -202,13 +200,13 @@ def observation_out_of_scale(view: View) -> Finding | None:
     Try: `norm_obs=true`, or give that observation in other units.
     """
     size = view.curve("data/obs_max", rows=3)
-    if size.median() <= 1000:
+    if size.median() <= largest:
         return None
-    return Finding(f"observations reach {size.median():.3g}", size.median(), size.first_above(1000),
-                   [size.evidence("> 1000")], confidence="high")  # fmt: skip
+    return Finding(f"observations reach {size.median():.3g}", size.median(), size.first_above(largest),
+                   [size.evidence(f"> {largest:g}")], confidence="high")  # fmt: skip
 
 
-# ---- Data, resumes, seeds
+# ---- Data and resumes
 
 
 @rule(
@@ -219,7 +217,7 @@ def observation_out_of_scale(view: View) -> Finding | None:
     severity="warning",
     names=("stale-data",),
 )
-def stale_data(view: View) -> Finding | None:
+def stale_data(view: View, *, apart: float = 1e-5) -> Finding | None:
     """
     What: before the first step of an iteration the policy already differs from the one that acted (KL above 1e-5), in
         half of the iterations.
@@ -229,10 +227,10 @@ def stale_data(view: View) -> Finding | None:
     Try: collect with the current parameters; compare log-probabilities before the first step: they must be equal.
     """
     start = view.curve("policy/kl_start", rows=5)
-    if start.median() <= 1e-5:
+    if start.median() <= apart:
         return None
     return Finding(f"the data is not the policy's: KL {start.median():.2g} before the first step", start.median(),
-                   start.first_above(1e-5), [start.evidence("> 1e-5")], confidence="high")  # fmt: skip
+                   start.first_above(apart), [start.evidence(f"> {apart:g}")], confidence="high")  # fmt: skip
 
 
 @rule(
@@ -262,128 +260,3 @@ def resume_lost_state(view: View) -> Finding | None:
                            float(count.values[at]), int(count.steps[at]), [count.evidence("must grow")],
                            confidence="high")  # fmt: skip
     return None
-
-
-@rule(
-    "evaluation-on-training-seeds",
-    about="evidence",
-    algos=(),
-    severity="warning",
-    names=("evaluated-on-training-streams",),
-)
-def evaluation_on_training_seeds(view: View) -> Finding | None:
-    """
-    What: evaluation episodes begin with the seeds that the training worlds began with.
-    Why: the policy is judged on what it was trained on; the score says nothing about new episodes.
-    Known problems: only relab's own streams are known.
-    Refuted by: training and evaluation being meant to share their episodes.
-    Try: take the evaluation's seeds from a stream of its own.
-    """
-    seed, worlds = seed_of(view.history, view.name), view.config.get("algo.envs")
-    if view.history.source != "relab" or not isinstance(seed, int) or not isinstance(worlds, int):
-        raise Missing("relab's own seeds")
-    rows = [(row, _begun(row)) for row in view.history.evals]
-    if not rows:
-        raise Missing("evaluations with their episodes")
-    most = max(min(worlds, MOST_WORLDS), max(len(begun) for _, begun in rows))
-    shared = [row for row, begun in rows if any(world_of(s, seed, "env") < most for s in begun)]
-    if not shared:
-        return None
-    told = f"{len(shared)} of {len(rows)} evaluations begin from the training worlds' seeds"
-    return Finding(told, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
-
-
-def _begun(row: dict[str, Any]) -> set[int]:
-    """Seeds of an evaluation's episodes, those that a stream can have given."""
-    return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < 2**64}
-
-
-@rule(
-    "duplicated-seeds",
-    about="evidence",
-    algos=(),
-    severity="warning",
-    scope="folder",
-    names=("seeds-duplicated",),
-)
-def duplicated_seeds(groups: list[ViewGroup]) -> Finding | None:
-    """
-    What: runs with different seeds are the same run: every metric of training equals in every row.
-    Why: the seed does not reach the program; what looks like several runs is one, and its spread is 0.
-    Known problems: a task without any randomness repeats itself rightly, and is rare.
-    Refuted by: a program that has no random numbers.
-    Try: check where the seed goes: networks, worlds, batches.
-    """
-    for group in [each for each in groups if len(each.views) > 1]:
-        seen: dict[str, View] = {}
-        for view in group.views:
-            mark = _fingerprint(view)
-            twin = seen.setdefault(mark, view) if mark else view
-            if twin is not view and _seed(twin) != _seed(view):
-                told = f"{twin.name} (seed {_seed(twin)}) and {view.name} (seed {_seed(view)}) are the same run"
-                return Finding(told, 2.0, 0, [Evidence("all metrics of training", [], [], "equal in every row")],
-                               confidence="high")  # fmt: skip
-    if not any(len(group.views) > 1 for group in groups):
-        raise Missing("two runs of one config")
-    return None
-
-
-@rule("same-seed-differs", about="evidence", algos=(), scope="folder")
-def same_seed_differs(groups: list[ViewGroup]) -> Finding | None:
-    """
-    What: two runs of one config and one seed differ at a step that both have, by more than rounding.
-    Why: the seed does not fix the run, so what is put down to a change may be what another try gives by itself; the
-        difference between two tries is a first measure of that noise.
-    Known problems: another machine, thread count or version changes the last digits, and training enlarges them; a GPU
-        is not deterministic by itself. A config may leave out what was changed in the code.
-    Refuted by: the same command giving the same numbers twice.
-    Try: give every random stream the seed, or count such runs as samples and compare several seeds.
-    """
-    pairs = [(a, b) for group in groups for a, b in itertools.combinations(group.views, 2)
-             if _seed(a) is not None and _seed(a) == _seed(b)]  # fmt: skip
-    if not pairs:
-        raise Missing("two runs of one config and seed")
-    found = [(parting, a, b) for a, b in pairs if (parting := _parting(a, b)) is not None]
-    if not found:
-        return None
-    (step, name, x, y), a, b = max(found, key=lambda each: _apart(each[0][2], each[0][3]))
-    told = f"{a.name} and {b.name}: one config, one seed ({_seed(a)}), but {name} is {x:.4g} and {y:.4g} at {step:,}"
-    shown = Evidence(name, [step, step], [x, y], f"{len(found)} of {len(pairs)} pairs of tries differ")
-    return Finding(told, _apart(x, y), step, [shown], confidence="high",
-                   axis=a.history.axes.get(name, "agent_steps"))  # fmt: skip
-
-
-def _parting(a: View, b: View) -> tuple[int, str, float, float] | None:
-    """(step, metric, both values) where two runs first part: outcomes before the rest, the one that parts most."""
-    found = []
-    for name in sorted(set(a.history.columns) & set(b.history.columns)):
-        x, y = a.history.columns[name], b.history.columns[name]
-        steps, i, j = np.intersect1d(x.steps, y.steps, return_indices=True)
-        apart = np.flatnonzero(np.abs(x.values[i] - y.values[j]) > ROUNDING * np.abs(x.values[i]) + ROUNDING)
-        if len(apart) and not CLOCK.search(name):
-            k = apart[0]
-            found.append((int(steps[k]), name, float(x.values[i[k]]), float(y.values[j[k]])))
-    found = [each for each in found if OUTCOME.search(each[1])] or found
-    first = min((step for step, *_ in found), default=0)
-    return max((each for each in found if each[0] == first), key=lambda e: _apart(e[2], e[3]), default=None)
-
-
-def _apart(x: float, y: float) -> float:
-    """The difference over the larger of the two."""
-    return abs(x - y) / max(abs(x), abs(y), 1e-12)
-
-
-def _seed(view: View) -> Any:
-    return seed_of(view.history, view.name)
-
-
-def _fingerprint(view: View) -> str:
-    """A hash of what training measured; empty where too little varies to tell runs apart."""
-    found = hashlib.blake2b(digest_size=8)
-    varied = 0
-    for name, (steps, values) in sorted(view.history.columns.items()):
-        outcome = not name.startswith(("time/", "data/", "eval/", "optim/"))
-        if outcome and len(values) >= 5 and len(np.unique(values)) > 3:
-            varied += 1
-            found.update(name.encode() + steps.tobytes() + values.tobytes())
-    return found.hexdigest() if varied >= 3 else ""

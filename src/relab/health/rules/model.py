@@ -27,10 +27,10 @@ def latent_kl(view: View, rows: int = 8) -> Curve:
 
 
 def free_bits(view: View) -> float:
-    found = first_setting(view, *FREE)
-    if found is None:
+    nats = first_setting(view, *FREE)
+    if nats is None:
         raise Missing("the free bits (kl_free_nats, free_nats, kl_free)")
-    return found
+    return nats
 
 
 # ---- The latent state
@@ -56,7 +56,9 @@ def dynamics_never_trained(view: View) -> Finding | None:
 
 
 @rule("posterior-collapsed", about="critic", algos=MODEL)
-def posterior_collapsed(view: View) -> Finding | None:
+def posterior_collapsed(
+    view: View, *, nats: float = 0.01, of_prior: float = 0.02, entropies_apart: float = 0.03, certain: float = 0.1
+) -> Finding | None:
     """
     What: over the last quarter the KL between posterior and prior is under 2 % of the prior's entropy, and the
         posterior's entropy within 3 % of the prior's; without entropies, under 0.01 nats.
@@ -67,12 +69,12 @@ def posterior_collapsed(view: View) -> Finding | None:
     Try: the usual weights (0.5 to 1 for dynamics, 0.1 for representation) and free bits of 1 nat.
     """
     kl = latent_kl(view)
-    level, limit = kl.median(0.25), 0.01
+    level, limit = kl.median(0.25), nats
     if view.has("model/prior_entropy") and view.has("model/post_entropy"):
         prior, post = (view.curve(f"model/{n}_entropy", rows=5).median(0.25) for n in ("prior", "post"))
-        if prior < 0.1 or abs(post / prior - 1) > 0.03:
+        if prior < certain or abs(post / prior - 1) > entropies_apart:
             return None
-        limit = 0.02 * prior
+        limit = of_prior * prior
     if level >= limit:
         return None
     return Finding(f"the latent KL is {level:.2g} nats: the posterior says nothing that the prior does not", level,
@@ -83,7 +85,7 @@ def posterior_collapsed(view: View) -> Finding | None:
 
 
 @rule("model-drifts", about="critic", needs=("model/loss",), algos=MODEL)
-def model_drifts(view: View) -> Finding | None:
+def model_drifts(view: View, *, rises: float = 0.2, spreads: float = 3.0, times_first: float = 10) -> Finding | None:
     """
     What: over the last fifth the model's loss is above its median of the fifth before by 20 %, and by three times the
         spread of its rows.
@@ -101,9 +103,9 @@ def model_drifts(view: View) -> Finding | None:
         float(np.diff(loss.values[-3 * fifth :]).std()) / math.sqrt(2),
     )
     if (
-        rise <= 0.2 * abs(float(np.median(before)))
-        or rise <= 3 * noise
-        or float(np.median(late)) > 10 * abs(loss.values[0])
+        rise <= rises * abs(float(np.median(before)))
+        or rise <= spreads * noise
+        or float(np.median(late)) > times_first * abs(loss.values[0])
     ):
         return None
     return Finding(f"the model's loss rises from {np.median(before):.3g} to {np.median(late):.3g}", rise,
@@ -111,7 +113,7 @@ def model_drifts(view: View) -> Finding | None:
 
 
 @rule("reward-loss-at-floor", about="evidence", needs=("model/reward_loss",), algos=MODEL, footer=True)
-def reward_loss_at_floor(view: View) -> Finding | None:
+def reward_loss_at_floor(view: View, *, nats: float = 0.05) -> Finding | None:
     """
     What: the loss of the predicted reward is within 0.05 nats of the entropy of its two-hot targets, where every step
         pays the same.
@@ -122,7 +124,7 @@ def reward_loss_at_floor(view: View) -> Finding | None:
     Try: watch the loss minus that entropy.
     """
     loss, floor = view.curve("model/reward_loss", rows=5), two_hot_floor(view)
-    if abs(loss.median(0.25) - floor) > 0.05:
+    if abs(loss.median(0.25) - floor) > nats:
         return None
     return Finding(f"the reward's loss {loss.median(0.25):.3g} is the entropy of its targets ({floor:.3g}): it cannot"
                    " fall further", floor, confidence="medium")  # fmt: skip
@@ -163,7 +165,9 @@ def reward_bins(view: View) -> list[float] | None:
 
 
 @rule("dream-up-return-down", about="belief", algos=MODEL)
-def dream_up_return_down(view: View) -> Finding | None:
+def dream_up_return_down(
+    view: View, *, rows: int = 4, errors: float = 3.0, least_fall: float = 0.2, rises: float = 2.0
+) -> Finding | None:
     """
     What: what the policy earns in dreams rises over the last half, clear of noise, while what it earns in the world
         falls clear of noise.
@@ -178,15 +182,15 @@ def dream_up_return_down(view: View) -> Finding | None:
     course = view.course(at_least=5)
     best = max(range(len(course)), key=lambda i: course[i].mean)
     fall = course[best].mean - course[-1].mean
-    errors = [0.0 if math.isnan(e.se) else e.se for e in (course[best], course[-1])]
+    error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (course[best], course[-1])))
     for name in names:
         dream = view.curve(name, rows=8)
         after = Curve(
             name, dream.steps[dream.steps >= course[best].step], dream.values[dream.steps >= course[best].step]
         )
-        if len(after) < 4 or fall <= 3 * math.hypot(*errors) or fall <= 0.2 * abs(course[best].mean):
+        if len(after) < rows or fall <= errors * error or fall <= least_fall * abs(course[best].mean):
             continue
-        if after.slope().significance >= 2 and after.last > after.values[0]:
+        if after.slope().significance >= rises and after.last > after.values[0]:
             return Finding(f"{name} rises from {after.values[0]:.3g} to {after.last:.3g} while the return falls from"
                            f" {course[best].mean:.4g} to {course[-1].mean:.4g}", fall, course[best].step,
                            [dream.evidence("rises"), view.evidence(course)])  # fmt: skip
@@ -194,7 +198,7 @@ def dream_up_return_down(view: View) -> Finding | None:
 
 
 @rule("dreams-end-at-once", about="belief", needs=("model/imag_continue", "return/length"), algos=MODEL)
-def dreams_end_at_once(view: View) -> Finding | None:
+def dreams_end_at_once(view: View, *, survives: float = 0.05, steps: int = 3, real_steps: float = 20) -> Finding | None:
     """
     What: over the last half a dream of three steps survives with a probability under 5 %, while episodes last 20 steps
         or more.
@@ -205,17 +209,19 @@ def dreams_end_at_once(view: View) -> Finding | None:
     """
     goes_on, length = view.curve("model/imag_continue", rows=5), view.curve("return/length", rows=3)
     level = goes_on.median(0.5)
-    if level**3 >= 0.05 or length.median(0.5) < 20:
+    if level**steps >= survives or length.median(0.5) < real_steps:
         return None
-    return Finding(f"three dreamed steps survive with {level**3:.2g}, real episodes last {length.median(0.5):.0f}",
-                   level, None, [goes_on.evidence("³ < 0.05"), length.evidence()])  # fmt: skip
+    lasts = length.median(0.5)
+    formula = f"to the power of {steps} < {survives:g}"
+    return Finding(f"{steps} dreamed steps survive with {level**steps:.2g}, real episodes last {lasts:.0f}",
+                   level, None, [goes_on.evidence(formula), length.evidence()])  # fmt: skip
 
 
 # ---- Capacity, switches, waste
 
 
 @rule("dormant-units", about="critic", needs=("optim/dormant_share",), algos=())
-def dormant_units(view: View) -> Finding | None:
+def dormant_units(view: View, *, share_above: float = 0.2, times_first: float = 2.0) -> Finding | None:
     """
     What: over the last quarter more than a fifth of the units are dormant, and more than twice as many as at first.
     Why: what such units could learn is lost; the network gets smaller while it is trained.
@@ -225,14 +231,14 @@ def dormant_units(view: View) -> Finding | None:
     """
     share = view.curve("optim/dormant_share", rows=5)
     level = share.median(0.25)
-    if level <= 0.2 or level <= 2 * float(np.median(share.head(0.2).values)):
+    if level <= share_above or level <= times_first * float(np.median(share.head(0.2).values)):
         return None
     return Finding(f"{level:.0%} of the units are dormant ({share.values[0]:.0%} at the start)", level,
-                   share.onset(share.values > 0.2), [share.evidence("> 0.2")])  # fmt: skip
+                   share.onset(share.values > share_above), [share.evidence(f"> {share_above:g}")])  # fmt: skip
 
 
 @rule("rank-falls", about="critic", needs=("optim/effective_rank",), algos=())
-def rank_falls(view: View) -> Finding | None:
+def rank_falls(view: View, *, left: float = 0.5) -> Finding | None:
     """
     What: over the last quarter the effective rank of the features is under half of its median in the first fifth, and
         the return does not rise.
@@ -243,14 +249,14 @@ def rank_falls(view: View) -> Finding | None:
     """
     rank = view.curve("optim/effective_rank", rows=8)
     early, late = float(np.median(rank.head(0.2).values)), rank.median(0.25)
-    if early <= 0 or late >= 0.5 * early or rose(view):
+    if early <= 0 or late >= left * early or rose(view):
         return None
     return Finding(f"the effective rank fell from {early:.3g} to {late:.3g}", late / early,
-                   rank.first_below(0.5 * early), [rank.evidence("late / early < 0.5")])  # fmt: skip
+                   rank.first_below(left * early), [rank.evidence(f"late / early < {left:g}")])  # fmt: skip
 
 
 @rule("padding-waste", about="operation", needs=("data/padding",), algos=())
-def padding_waste(view: View) -> Finding | None:
+def padding_waste(view: View, *, share_above: float = 0.4) -> Finding | None:
     """
     What: more than two fifths of the rows in a batch are padding.
     Why: they cost as much as rows that teach something.
@@ -259,17 +265,17 @@ def padding_waste(view: View) -> Finding | None:
     Try: shorter sequences, or several episodes packed into one.
     """
     share = view.curve("data/padding", rows=3)
-    if share.median(0.5) <= 0.4:
+    if share.median(0.5) <= share_above:
         return None
     return Finding(f"{share.median(0.5):.0%} of the batch is padding", share.median(0.5), None,
-                   [share.evidence("> 0.4")], confidence="high")  # fmt: skip
+                   [share.evidence(f"> {share_above:g}")], confidence="high")  # fmt: skip
 
 
 SWITCHES = r"(.*_)?(wm_focus|focus_mode|gated?|ac_paused|paused|ac_frozen|skipped)(_active|_on|_fired|_share)?"
 
 
 @rule("switch-stuck", about="operation", algos=MODEL)
-def switch_stuck(view: View) -> Finding | None:
+def switch_stuck(view: View, *, share_above: float = 0.95, rows: int = 20) -> Finding | None:
     """
     What: a logged switch (a focus mode, a gate, a pause) is on, or off, in more than 95 % of at least 20 rows.
     Why: its bar lies outside of the noise it looks at, or below it: it never helps, or it always blocks.
@@ -277,15 +283,15 @@ def switch_stuck(view: View) -> Finding | None:
     Refuted by: its bar being far from every value on purpose.
     Try: replay the bar on the logged values; set it above their usual noise.
     """
-    found = [c for c in named(view, SWITCHES, rows=20) if np.isin(c.values, (0, 1)).all()]
-    if not found:
+    switches = [c for c in named(view, SWITCHES, rows) if np.isin(c.values, (0, 1)).all()]
+    if not switches:
         raise Missing("a logged switch of 0 and 1")
-    for switch in found:
+    for switch in switches:
         on = float(switch.values.mean())
-        if on > 0.95 or on == 0:
-            told = "always on" if on > 0.95 else "never on"
-            return Finding(f"{switch.name} is {told} ({on:.0%} of {len(switch)} rows)", on, int(switch.steps[0]),
-                           [switch.evidence()], confidence="medium" if on > 0.95 else "low")  # fmt: skip
+        if on > share_above or on == 0:
+            position = "always on" if on > share_above else "never on"
+            return Finding(f"{switch.name} is {position} ({on:.0%} of {len(switch)} rows)", on, int(switch.steps[0]),
+                           [switch.evidence()], confidence="medium" if on > share_above else "low")  # fmt: skip
     return None
 
 

@@ -26,7 +26,7 @@ SHORT = {"s": "seed", "learning_rate": "lr", "ent": "ent_coef", "entropy": "ent_
 
 
 @rule("constant-ratio", about="evidence", algos=())
-def constant_ratio(view: View) -> Finding | None:
+def constant_ratio(view: View, *, rows: int = 5, off_by: float = 0.03, spread: float = 0.15) -> Finding | None:
     """
     What: two metrics whose names say the same (`td_loss`, `td_loss_from_Q`) differ by a constant simple factor: 2, 1/2,
         or the number of agents or worlds.
@@ -35,30 +35,33 @@ def constant_ratio(view: View) -> Finding | None:
     Refuted by: the two being meant to differ by that factor.
     Try: give both the same convention before one is held against the other.
     """
-    enough = [n for n, c in view.history.columns.items() if len(c.values) >= 5]
+    enough = [n for n, c in view.history.columns.items() if len(c.values) >= rows]
     own = {ours: name for name, ours in view.history.mapping.items()}
     enough = [n for n in enough if not GRADIENT.search(own.get(n, n))]  # Grads/critic belongs to Loss/critic_loss
     words = {n: frozenset(w.split("_")) for n in enough if not DERIVED.search(w := word(own.get(n, n)))}
     short = [n for n in words if len(words[n]) >= 2]  # `td_loss_from_q` says more about the same as `td_loss`
     for a, b in itertools.product(words, short):
         if words[b] < words[a]:
-            found = _ratio(view, a, b)
-            if found:
-                return found
+            finding = _ratio(view, a, b, rows, off_by, spread)
+            if finding:
+                return finding
     return None
 
 
-def _ratio(view: View, a: str, b: str) -> Finding | None:
+def _ratio(
+    view: View, a: str, b: str, rows: int, off_by: float, most: float, different: int = 3, errors: float = 2.0
+) -> Finding | None:
     one, other = view.history.columns[a], view.history.columns[b]
     steps, at_a, at_b = np.intersect1d(one.steps, other.steps, return_indices=True)
     x, y = one.values[at_a], other.values[at_b]
     good = np.isfinite(x) & np.isfinite(y) & (y != 0)
-    if good.sum() < 5 or len(np.unique(y[good])) < 3:
+    if good.sum() < rows or len(np.unique(y[good])) < different:
         return None
     ratio = x[good] / y[good]
     mean, spread = float(ratio.mean()), float(ratio.std() / max(abs(ratio.mean()), 1e-300))
-    near = next((c for c in _simple(view) if abs(mean / c[0] - 1) < 0.03 + 2 * spread / math.sqrt(len(ratio))), None)
-    if near is None or spread > 0.15:
+    within = off_by + errors * spread / math.sqrt(len(ratio))
+    near = next((factor for factor in _simple(view) if abs(mean / factor[0] - 1) < within), None)
+    if near is None or spread > most:
         return None
     a, b = theirs(view, a), theirs(view, b)
     shown = Curve(f"{a} / {b}", steps[good], ratio).evidence(f"mean {mean:.3g}, spread {spread:.1%}")
@@ -68,15 +71,17 @@ def _ratio(view: View, a: str, b: str) -> Finding | None:
 
 def _simple(view: View) -> list[tuple[float, str]]:
     """Factors that conventions make: a half, and the counts of the config."""
-    found = [(2.0, "2"), (0.5, "1/2")]
+    factors = [(2.0, "2"), (0.5, "1/2")]
     for key, value in view.config.items():
         if COUNTED.search(key) and isinstance(value, int) and value > 2:
-            found += [(float(value), f"{value} ({plain_key(key)})"), (1 / value, f"1/{value} ({plain_key(key)})")]
-    return found
+            factors += [(float(value), f"{value} ({plain_key(key)})"), (1 / value, f"1/{value} ({plain_key(key)})")]
+    return factors
 
 
 @rule("name-is-not-definition", about="evidence", algos=())
-def name_is_not_definition(view: View) -> Finding | None:
+def name_is_not_definition(
+    view: View, *, times: float = 5.0, deviations: float = 3.0, per_step: float = 0.3
+) -> Finding | None:
     """
     What: two metrics that both call themselves the episode's return or reward differ in sign, or by more than five
         times, over the last quarter of the run.
@@ -90,11 +95,11 @@ def name_is_not_definition(view: View) -> Finding | None:
     if optimised is None or not others:
         raise Missing("two metrics that call themselves the return")
     for other in others:
-        if _disagree(other, optimised) and not _per_step(view, other, optimised):
+        if _disagree(other, optimised, times, deviations) and not _per_step(view, other, optimised, per_step):
             twin = _twin(view, other)
-            told = f"{both_names(view, other.name)} is {other.last:.4g}{f', as {twin}' if twin else ''}"
-            told += f"; {both_names(view, optimised.name)} is {optimised.last:.4g}"
-            return Finding(told, other.last, None, [other.evidence(), optimised.evidence()],
+            message = f"{both_names(view, other.name)} is {other.last:.4g}{f', as {twin}' if twin else ''}"
+            message += f"; {both_names(view, optimised.name)} is {optimised.last:.4g}"
+            return Finding(message, other.last, None, [other.evidence(), optimised.evidence()],
                            confidence="high" if twin else "medium")  # fmt: skip
     return None
 
@@ -106,31 +111,31 @@ def _alone(view: View, name: str) -> Curve | None:
         return None
 
 
-def _twin(view: View, curve: Curve) -> str:
+def _twin(view: View, curve: Curve, alike: float = 1e-3) -> str:
     """Another metric that ends at the same value under another name: what the first one really is."""
     for name, (_, values) in view.history.columns.items():
         differs = word(name) != word(curve.name) and name != curve.name
-        if differs and len(values) and abs(values[-1] - curve.last) <= 1e-3 * abs(curve.last):
+        if differs and len(values) and abs(values[-1] - curve.last) <= alike * abs(curve.last):
             return theirs(view, name)
     return ""
 
 
-def _per_step(view: View, reward: Curve, whole: Curve) -> bool:
+def _per_step(view: View, reward: Curve, whole: Curve, within: float) -> bool:
     """Whether it is the reward of one step: the return over the length of the episodes."""
     length = _alone(view, "return/length")
-    return length is not None and abs(reward.last * length.last / whole.last - 1) < 0.3 if whole.last else False
+    return length is not None and abs(reward.last * length.last / whole.last - 1) < within if whole.last else False
 
 
-def _disagree(a: Curve, b: Curve) -> bool:
+def _disagree(a: Curve, b: Curve, times: float, deviations: float) -> bool:
     x, y = a.last, b.last
     spread = max(float(c.tail(0.25).values.std()) for c in (a, b))
-    if abs(x - y) <= 3 * spread or max(abs(x), abs(y)) < 1e-9:
+    if abs(x - y) <= deviations * spread or max(abs(x), abs(y)) < 1e-9:
         return False
-    return x * y < 0 or max(abs(x), abs(y)) > 5 * min(abs(x), abs(y))
+    return x * y < 0 or max(abs(x), abs(y)) > times * min(abs(x), abs(y))
 
 
 @rule("throughput-misquoted", about="operation", algos=())
-def throughput_misquoted(view: View) -> Finding | None:
+def throughput_misquoted(view: View, *, times: float = 1.5) -> Finding | None:
     """
     What: the speed that a summary (or the log's mean) gives is more than 1.5 times the steps over the time they took
         from start to end.
@@ -141,10 +146,10 @@ def throughput_misquoted(view: View) -> Finding | None:
     """
     quoted, name = _quoted(view)
     real = _end_to_end(view)
-    if quoted <= 1.5 * real:
+    if quoted <= times * real:
         return None
     return Finding(f"{name} says {quoted:,.0f} steps/s, from start to end there were {real:,.0f}", quoted / real, None,
-                   [Evidence(f"{name} over steps per second", [view.last_step], [quoted / real], "> 1.5")],
+                   [Evidence(f"{name} over steps per second", [view.last_step], [quoted / real], f"> {times:g}")],
                    confidence="high")  # fmt: skip
 
 
@@ -160,7 +165,7 @@ def _quoted(view: View) -> tuple[float, str]:
     return view.curve("time/sps", rows=10).median(), "time/sps"
 
 
-def _end_to_end(view: View) -> float:
+def _end_to_end(view: View, from_start: float = 0.2, least_s: float = 10) -> float:
     if not view.has("time/elapsed_s"):
         seconds = view.meta.get("seconds")
         if not isinstance(seconds, (int, float)) or seconds <= 0:
@@ -169,15 +174,18 @@ def _end_to_end(view: View) -> float:
     if view.history.axes.get("time/elapsed_s") in ("iteration", "updates", "episodes"):
         raise Missing("time/elapsed_s by steps of the environment")
     spent = view.curve("time/elapsed_s", rows=3)
-    whole = spent.steps[-1] - (spent.steps[0] if spent.values[0] < 0.2 * spent.last else 0)
-    time = spent.last - (spent.values[0] if spent.values[0] < 0.2 * spent.last else 0)
-    if time < 10:  # seconds: clocks of whole seconds say nothing
-        raise Missing("ten seconds of time/elapsed_s")
+    early = spent.values[0] < from_start * spent.last
+    whole = spent.steps[-1] - (spent.steps[0] if early else 0)
+    time = spent.last - (spent.values[0] if early else 0)
+    if time < least_s:  # clocks of whole seconds say nothing
+        raise Missing(f"{least_s:g} seconds of time/elapsed_s")
     return float(whole / time)
 
 
 @rule("mixed-step-axes", about="evidence", algos=())
-def mixed_step_axes(view: View) -> Finding | None:
+def mixed_step_axes(
+    view: View, *, rows: int = 3, ends_apart: float = 1.1, of_others: float = 0.01, fewer_than: int = 1000
+) -> Finding | None:
     """
     What: metrics of one run count different things as their step: environment steps here, iterations there.
     Why: drawn over one axis they do not line up; the last row of one is not the time of the last row of the other.
@@ -185,19 +193,20 @@ def mixed_step_axes(view: View) -> Finding | None:
     Refuted by: a metric that was logged at the start alone.
     Try: convert the axes, or look at each alone.
     """
-    columns = {n: c for n, c in view.history.columns.items() if len(c.steps) >= 3 and not n.startswith("time/")}
+    columns = {n: c for n, c in view.history.columns.items() if len(c.steps) >= rows and not n.startswith("time/")}
     if not columns:
-        raise Missing("metrics with three rows")
+        raise Missing(f"metrics with {rows} rows")
     axes: dict[str, list[str]] = {}
     for name in columns:
         axes.setdefault(view.history.axes.get(name, "?"), []).append(name)
     ends = [max(int(columns[name].steps[-1]) for name in names) for names in axes.values()]
-    if len(axes) > 1 and max(ends) > 1.1 * min(ends):  # one agent's steps are the environment's: the same numbers
+    # one agent's steps are the environment's: the same numbers
+    if len(axes) > 1 and max(ends) > ends_apart * min(ends):
         counted = {axis: f"{len(names)} metric{'s' * (len(names) > 1)}" for axis, names in axes.items()}
-        told = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
-        return Finding(f"steps count {told}", float(len(axes)), confidence="high")
-    short = [n for n, c in columns.items() if c.steps[-1] < 0.01 * view.last_step
-             and c.steps[-1] - c.steps[0] < 1000 and np.diff(c.steps).min() > 0]  # fmt: skip
+        kinds = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
+        return Finding(f"steps count {kinds}", float(len(axes)), confidence="high")
+    short = [n for n, c in columns.items() if c.steps[-1] < of_others * view.last_step
+             and c.steps[-1] - c.steps[0] < fewer_than and np.diff(c.steps).min() > 0]  # fmt: skip
     if not short:
         return None
     some = columns[short[0]]
@@ -224,8 +233,8 @@ def label_mismatch(view: View) -> Finding | None:
         keys = next((settings[key] for word in words if (key := SHORT.get(word, word)) in settings), [])
         value = view.config[keys[0]] if len(keys) == 1 else None  # a name that two sections have says neither
         if isinstance(value, (int, float)) and not isinstance(value, bool) and not _same(text, float(value)):
-            told = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
-            return Finding(told, float(value), confidence="high")
+            message = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
+            return Finding(message, float(value), confidence="high")
     return None
 
 
@@ -233,4 +242,4 @@ def _same(text: str, value: float) -> bool:
     """Equal up to the digits that the name has."""
     number = float(text.lower().replace("p", "."))
     places = len(re.split(r"[.pe]", text.lower())[1]) if re.search(r"[.p]", text.lower()) else 0
-    return abs(number - value) <= 0.5 * 10.0**-places if places else number == value
+    return abs(number - value) <= 10.0**-places / 2 if places else number == value

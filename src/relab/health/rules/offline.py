@@ -31,7 +31,7 @@ def weight_ess(view: View, rows: int = 5) -> Curve:
 
 
 @rule("weights-at-cap", about="policy", needs=("policy/weight_capped",), algos=OFFLINE)
-def weights_at_cap(view: View) -> Finding | None:
+def weights_at_cap(view: View, *, share_above: float = 0.1) -> Finding | None:
     """
     What: over the last half more than a tenth of the rows have the largest weight there is.
     Why: among them nothing tells better from best; the exponential has become a switch at one advantage.
@@ -40,14 +40,15 @@ def weights_at_cap(view: View) -> Finding | None:
     Try: a larger beta (a smaller inverse temperature), or a higher cap.
     """
     share = view.curve("policy/weight_capped", rows=5)
-    if share.median(0.5) <= 0.1:
+    if share.median(0.5) <= share_above:
         return None
     return Finding(f"{share.median(0.5):.0%} of the rows have the largest weight there is", share.median(0.5),
-                   share.onset(share.values > 0.1), [share.evidence("> 0.1")], confidence="high")  # fmt: skip
+                   share.onset(share.values > share_above), [share.evidence(f"> {share_above:g}")],
+                   confidence="high")  # fmt: skip
 
 
 @rule("few-rows-decide", about="policy", algos=OFFLINE)
-def few_rows_decide(view: View) -> Finding | None:
+def few_rows_decide(view: View, *, share_below: float = 0.1) -> Finding | None:
     """
     What: over the last half the effective share of the rows, (sum w)² / (n sum w²), is under a tenth.
     Why: a few rows of the batch make the gradient; their noise is learned.
@@ -56,14 +57,15 @@ def few_rows_decide(view: View) -> Finding | None:
     Try: a larger beta, a cap on the weights (20 for AWR, 100 for IQL), larger batches.
     """
     ess = weight_ess(view)
-    if ess.median(0.5) >= 0.1:
+    if ess.median(0.5) >= share_below:
         return None
     return Finding(f"{ess.median(0.5):.1%} of the rows decide: the weights differ too much", ess.median(0.5),
-                   ess.onset(ess.values < 0.1), [ess.evidence("< 0.1")], confidence="high")  # fmt: skip
+                   ess.onset(ess.values < share_below), [ess.evidence(f"< {share_below:g}")],
+                   confidence="high")  # fmt: skip
 
 
 @rule("weights-uniform", about="policy", algos=OFFLINE)
-def weights_uniform(view: View) -> Finding | None:
+def weights_uniform(view: View, *, share_above: float = 0.99) -> Finding | None:
     """
     What: over the last half the effective share of the rows is above 99 %: all weights are alike.
     Why: the policy imitates the whole dataset, good and bad actions alike; the advantage has no say.
@@ -72,17 +74,17 @@ def weights_uniform(view: View) -> Finding | None:
     Try: a smaller beta (a larger inverse temperature), about the advantages' standard deviation.
     """
     ess = weight_ess(view)
-    if ess.median(0.5) <= 0.99:
+    if ess.median(0.5) <= share_above:
         return None
     spread = f"; the advantages' standard deviation is {view.curve('data/advantage_std').median(0.5):.3g}" if view.has(
         "data/advantage_std") else ""  # fmt: skip
     return Finding(f"all weights are alike (effective share {ess.median(0.5):.2%}): this is imitation{spread}",
-                   ess.median(0.5), ess.onset(ess.values > 0.99), [ess.evidence("> 0.99")],
+                   ess.median(0.5), ess.onset(ess.values > share_above), [ess.evidence(f"> {share_above:g}")],
                    confidence="high")  # fmt: skip
 
 
 @rule("weights-say-nothing", about="evidence", needs=("policy/weight_mean",), algos=OFFLINE, footer=True)
-def weights_say_nothing(view: View) -> Finding | None:
+def weights_say_nothing(view: View, *, within: float = 0.1) -> Finding | None:
     """
     What: advantages are standardised before they are weighed, and the mean weight is within a tenth of what a standard
         normal gives, exp(1 / (2 beta²)) with the cap taken into account.
@@ -93,21 +95,21 @@ def weights_say_nothing(view: View) -> Finding | None:
     Try: compare rank correlations of the advantages with true ones, or their signal against their noise.
     """
     beta, cap = view.number("algo.beta") if "algo.beta" in view.config else first_setting(view, "beta"), _cap(view)
-    told = [v for k, v in view.config.items() if k.rpartition(".")[2] in ("norm_adv", "normalize_advantage")]
-    if not told or beta is None or not SOFTEST >= beta >= SHARPEST:
+    standardised = [v for k, v in view.config.items() if k.rpartition(".")[2] in ("norm_adv", "normalize_advantage")]
+    if not standardised or beta is None or not SOFTEST >= beta >= SHARPEST:
         raise Missing("norm_adv and beta")
-    if told[0] is not True:
+    if standardised[0] is not True:
         return None
     mean, expected = view.curve("policy/weight_mean", rows=5).median(0.5), normal_weight(beta, cap)
-    if abs(mean / expected - 1) > 0.1:
+    if abs(mean / expected - 1) > within:
         return None
     return Finding(f"the mean weight {mean:.3g} is that of any standardised advantages at beta {beta:g}"
                    f" ({expected:.3g})", mean, confidence="high")  # fmt: skip
 
 
 def _cap(view: View) -> float:
-    found = first_setting(view, "weight_cap", "w_max", "max_weight", "exp_adv_max", "weight_clip", "cap")
-    return math.inf if found is None or found <= 0 else found
+    cap = first_setting(view, "weight_cap", "w_max", "max_weight", "exp_adv_max", "weight_clip", "cap")
+    return math.inf if cap is None or cap <= 0 else cap
 
 
 def normal_weight(beta: float, cap: float) -> float:
@@ -131,7 +133,7 @@ def _below(z: float) -> float:
 
 
 @rule("advantage-one-sided", about="belief", needs=("data/advantage_positive",), algos=OFFLINE)
-def advantage_one_sided(view: View) -> Finding | None:
+def advantage_one_sided(view: View, *, least: float = 0.1, most: float = 0.9) -> Finding | None:
     """
     What: over the last half fewer than a tenth, or more than nine tenths, of the advantages are above 0.
     Why: an advantage compares an action with what the data's policy does; the baseline is not that policy's value.
@@ -141,13 +143,14 @@ def advantage_one_sided(view: View) -> Finding | None:
     """
     share = view.curve("data/advantage_positive", rows=5)
     level = share.median(0.5)
-    if 0.1 <= level <= 0.9:
+    if least <= level <= most:
         return None
-    return Finding(f"{level:.0%} of the advantages are above 0", level, None, [share.evidence("outside 0.1 to 0.9")])
+    shown = share.evidence(f"outside {least:g} to {most:g}")
+    return Finding(f"{level:.0%} of the advantages are above 0", level, None, [shown])
 
 
 @rule("value-above-q", about="belief", needs=("data/advantage_mean", "data/advantage_std"), algos=("iql",))
-def value_above_q(view: View) -> Finding | None:
+def value_above_q(view: View, *, deviations: float = 2.0) -> Finding | None:
     """
     What: over the last half V lies above Q by more than two standard deviations of their difference, on average.
     Why: V is an expectile of Q over the data's actions and cannot be above all of them; it has lost touch with Q.
@@ -157,14 +160,14 @@ def value_above_q(view: View) -> Finding | None:
     """
     mean, std = view.curve("data/advantage_mean", rows=5), view.curve("data/advantage_std", rows=5)
     gap = -mean.median(0.5) / max(std.median(0.5), 1e-12)
-    if gap <= 2:
+    if gap <= deviations:
         return None
     return Finding(f"V lies {gap:.2g} standard deviations above Q", gap, None,
-                   [mean.evidence("- mean / std > 2"), std.evidence()])  # fmt: skip
+                   [mean.evidence(f"- mean / std > {deviations:g}"), std.evidence()])  # fmt: skip
 
 
 @rule("value-above-dataset", about="belief", needs=("data/dataset_return_max",), algos=OFFLINE)
-def value_above_dataset(view: View) -> Finding | None:
+def value_above_dataset(view: View, *, times_best: float = 1.5) -> Finding | None:
     """
     What: over the last quarter the mean value of the data's states and actions is above the best episode of the
         dataset, and above its reward per step for ever, by half.
@@ -177,10 +180,10 @@ def value_above_dataset(view: View) -> Finding | None:
     value, best = view.curve(name, rows=5), view.curve("data/dataset_return_max").last
     bound = max(best, 0.0)
     level = value.median(0.25)
-    if level <= 1.5 * bound + 1e-9 or best <= 0:
+    if level <= times_best * bound + 1e-9 or best <= 0:
         return None
     return Finding(f"the critic expects {level:.4g} of the data's states, whose best episode earned {best:.4g}", level,
-                   value.onset(value.values > 1.5 * bound), [value.evidence(f"> 1.5 x {best:.4g}")],
+                   value.onset(value.values > times_best * bound), [value.evidence(f"> {times_best:g} x {best:.4g}")],
                    confidence="high")  # fmt: skip
 
 
@@ -188,7 +191,7 @@ def value_above_dataset(view: View) -> Finding | None:
 
 
 @rule("reward-hardly-there", about="fault", needs=("data/reward_nonzero",), algos=OFFLINE)
-def reward_hardly_there(view: View) -> Finding | None:
+def reward_hardly_there(view: View, *, share_below: float = 0.01) -> Finding | None:
     """
     What: fewer than one row in a hundred that was learned from has a reward.
     Why: a critic sees so few of them that it cannot tell good actions from bad ones.
@@ -197,13 +200,14 @@ def reward_hardly_there(view: View) -> Finding | None:
     Try: more data near the reward, n-step returns, returns instead of bootstraps.
     """
     share = view.curve("data/reward_nonzero", rows=3)
-    if share.median() >= 0.01:
+    if share.median() >= share_below:
         return None
-    return Finding(f"{share.median():.2%} of the rows have a reward", share.median(), None, [share.evidence("< 0.01")])
+    shown = share.evidence(f"< {share_below:g}")
+    return Finding(f"{share.median():.2%} of the rows have a reward", share.median(), None, [shown])
 
 
 @rule("policy-left-the-data", about="policy", needs=("policy/data_logprob",), algos=OFFLINE)
-def policy_left_the_data(view: View) -> Finding | None:
+def policy_left_the_data(view: View, *, nats: float = 1.0, errors: float = 3.0) -> Finding | None:
     """
     What: the policy gives the dataset's actions a log-probability lower by more than 1 nat than at the start, falling
         over the last half, and the return does not rise.
@@ -215,14 +219,15 @@ def policy_left_the_data(view: View) -> Finding | None:
     """
     logp = view.curve("policy/data_logprob", rows=8)
     fall = float(np.median(logp.head(0.1).values)) - logp.median(0.25)
-    if fall <= 1 or logp.tail(0.5).slope().significance > -3 or rose(view):
+    if fall <= nats or logp.tail(0.5).slope().significance > -errors or rose(view):
         return None
     return Finding(f"the data's actions became e^{fall:.2g} times less likely under the policy", fall,
-                   logp.first_below(float(logp.values[0]) - 1), [logp.evidence("falls by > 1 nat")])  # fmt: skip
+                   logp.first_below(float(logp.values[0]) - nats),
+                   [logp.evidence(f"falls by > {nats:g} nat")])  # fmt: skip
 
 
 @rule("evaluations-swing", about="return", algos=OFFLINE)
-def evaluations_swing(view: View) -> Finding | None:
+def evaluations_swing(view: View, *, errors: float = 3.0, of_level: float = 0.1, changes: int = 3) -> Finding | None:
     """
     What: over the second half, evaluations of a policy learned from a fixed dataset both rise and fall, from one to the
         next, by more than three standard errors of their difference and a tenth of their level.
@@ -233,12 +238,12 @@ def evaluations_swing(view: View) -> Finding | None:
     """
     curve = view.curve("eval/return_det", rows=6)
     late, error = curve.tail(0.5), _errors(view)
-    change, least = np.diff(late.values), max(3 * math.sqrt(2) * error, 0.1 * abs(late.median()))
-    if len(change) < 3 or (change > least).sum() < 1 or (change < -least).sum() < 1:
+    change, least = np.diff(late.values), max(errors * math.sqrt(2) * error, of_level * abs(late.median()))
+    if len(change) < changes or not (change > least).any() or not (change < -least).any():
         return None
     swing = float(np.abs(change).max())
     return Finding(f"the last {len(late)} evaluations swing by up to {swing:.3g}, each is known to {error:.2g}", swing,
-                   None, [late.evidence("rises and falls by > 3 SE")])  # fmt: skip
+                   None, [late.evidence(f"rises and falls by > {errors:g} SE")])  # fmt: skip
 
 
 def _errors(view: View) -> float:
@@ -252,7 +257,9 @@ def _errors(view: View) -> float:
 
 
 @rule("evaluation-length-biased", about="evidence", algos=())
-def evaluation_length_biased(view: View) -> Finding | None:
+def evaluation_length_biased(
+    view: View, *, rows: int = 4, episodes: float = 5, counts_differ: float = 0.03, steps_alike: float = 0.3
+) -> Finding | None:
     """
     What: evaluations count different numbers of episodes, and episodes times mean length is the same in all of them.
     Why: they run for a fixed number of steps and begin anew after each end: short episodes are counted more often.
@@ -261,97 +268,24 @@ def evaluation_length_biased(view: View) -> Finding | None:
     Refuted by: a number of episodes that was varied on purpose.
     Try: count the first episode of each environment, or a fixed number of episodes.
     """
-    for count, length in _counted(view):
+    for count, length in _counted(view, rows):
         n = min(len(count), len(length))
         number, product = count.values[-n:], count.values[-n:] * length.values[-n:]
-        if n < 4 or number.mean() < 5 or (number == 0).any():
+        if n < rows or number.mean() < episodes or (number == 0).any():
             continue
-        if number.std() > 0.03 * number.mean() and product.std() < 0.3 * number.std() / number.mean() * product.mean():
+        differ = number.std() / number.mean()
+        if differ > counts_differ and product.std() < steps_alike * differ * product.mean():
             both = Curve(f"{count.name} x {length.name}", count.steps[-n:], product)
             return Finding(f"evaluations count {number.min():.0f} to {number.max():.0f} episodes, the same number of"
                            " steps in all", float(number.max() / number.min()), int(count.steps[0]),
                            [count.evidence(), both.evidence("constant")])  # fmt: skip
-    if not _counted(view):
+    if not _counted(view, rows):
         raise Missing("eval/episodes with the episodes' length")
     return None
 
 
-def _counted(view: View) -> list[tuple[Curve, Curve]]:
-    counts = [view.curve("eval/episodes", 4)] if view.has("eval/episodes") and view.rows >= 4 else []
-    counts = [c for c in counts if len(c) >= 4] + named(view, r"(eval_)?(num|n)_(eval_)?episodes", 4)
-    lengths = [view.curve(n, 4) for n in ("eval/length_det", "eval/length_sampled") if view.has(n)]
+def _counted(view: View, rows: int) -> list[tuple[Curve, Curve]]:
+    counts = [view.curve("eval/episodes", rows)] if view.has("eval/episodes") and view.rows >= rows else []
+    counts = [c for c in counts if len(c) >= rows] + named(view, r"(eval_)?(num|n)_(eval_)?episodes", rows)
+    lengths = [view.curve(n, rows) for n in ("eval/length_det", "eval/length_sampled") if view.has(n)]
     return [(count, length) for count in counts for length in lengths]
-
-
-# ---- Importance ratios (of methods that learn about one policy from another's actions)
-
-CORRECTED = ("trackingac", "impala", "vtrace", "acer", "offpac")
-SQUARE, MEAN, LARGEST = r"(mean_)?rho_?2(_mean)?|ratio_square", r"mean_rho|rho_mean|ratio_mean", r"max_rho|rho_max"
-
-
-def _logged(view: View, pattern: str) -> Curve:
-    found = named(view, pattern, rows=5)
-    if not found:
-        raise Missing("importance ratios (rho_mean, rho2_mean, rho_max)")
-    return found[0]
-
-
-@rule("ratios-degenerate", about="step", algos=CORRECTED)
-def ratios_degenerate(view: View) -> Finding | None:
-    """
-    What: over the last half the effective share of the rows under importance ratios, 1 / E[rho²], is under a half.
-    Why: a few rows carry the estimate; its variance grows with the mean square of the ratios.
-    Known problems: a ratio that is clipped has a smaller square and a bias instead.
-    Refuted by: a ratio whose mean is not 1; then its square is no measure.
-    Try: a behaviour policy that is wider than the target's, clipped ratios, newer data.
-    """
-    square = _logged(view, SQUARE)
-    share = 1 / max(square.median(0.5), 1e-300)
-    if share >= 0.5:
-        return None
-    return Finding(f"importance ratios leave {share:.1%} of the rows", share, square.onset(square.values > 2),
-                   [square.evidence("1 / it < 0.5")], confidence="high" if share < 0.1 else "medium")  # fmt: skip
-
-
-@rule("ratios-off-one", about="step", algos=CORRECTED)
-def ratios_off_one(view: View) -> Finding | None:
-    """
-    What: the mean importance ratio is away from 1 by more than a tenth and four standard errors over all rows.
-    Why: under the policy that acted it is 1 whatever the target; log-probabilities belong to other actions, or actions
-        were clipped after they were drawn.
-    Known problems: clipped ratios have a mean below 1.
-    Refuted by: such a clip binding.
-    Try: compare both log-probabilities on one action by hand.
-    """
-    mean, square = _logged(view, MEAN), _logged(view, SQUARE)
-    batch = view.curve("data/batch").median() if view.has("data/batch") else 1.0
-    error = math.sqrt(max(square.median() - 1, 0.0) / (len(mean) * max(batch, 1.0)))
-    off = abs(float(mean.values.mean()) - 1)
-    if off <= 0.1 or off <= 4 * error:
-        return None
-    return Finding(f"the mean importance ratio is {mean.values.mean():.3g}, not 1", off, None, [mean.evidence("= 1")])
-
-
-@rule("ratio-clip-biases", about="step", algos=CORRECTED)
-def ratio_clip_biases(view: View) -> Finding | None:
-    """
-    What: more than a twentieth of the importance ratios are cut by their clip; where that is not logged, the largest
-        ratio stands at its clip in nine of ten rows.
-    Why: the estimate is biased towards the policy that acted.
-    Known problems: one ratio in thousands at the clip changes little; hence the share, where it is logged.
-    Refuted by: that share being under a hundredth.
-    Try: newer data, a wider behaviour policy, or a higher clip.
-    """
-    cut = named(view, r"rho_clipped_share|ratio_clipped_share", rows=5)
-    if cut:
-        level = cut[0].median(0.5)
-        told = f"{level:.0%} of the importance ratios are cut by their clip"
-        return Finding(told, level, None, [cut[0].evidence("> 0.05")]) if level > 0.05 else None
-    top, clip = _logged(view, LARGEST), first_setting(view, "rho_clip", "ratio_clip", "rho_bar", "clip_rho")
-    if clip is None:
-        raise Missing("the clip of the ratio (rho_clip)")
-    share = float(np.mean(top.values >= clip * (1 - 1e-6)))
-    if share < 0.9:
-        return None
-    return Finding(f"importance ratios reach their clip {clip:g} in {share:.0%} of the rows", share, None,
-                   [top.evidence(f"= {clip:g}")], confidence="low")  # fmt: skip

@@ -12,6 +12,7 @@ from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
 OFF_POLICY = ("sac", "td3", "dqn")
+NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
 @rule("learning-never-started", about="fault", algos=OFF_POLICY, severity="warning")
@@ -39,7 +40,7 @@ def learning_never_started(view: View) -> Finding | None:
 
 
 @rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="info")
-def exploration_never_ends(view: View) -> Finding | None:
+def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random.
     Why: the returns in training are those of a half random policy; states that need many right actions in a row are
@@ -49,14 +50,14 @@ def exploration_never_ends(view: View) -> Finding | None:
     Try: end exploration within the first tenth to half of the steps (`exploration_fraction`, `exploration_final_eps`).
     """
     share = view.curve("policy/exploration", rows=5)
-    if share.median(0.1) <= 0.3:
+    if share.median(0.1) <= share_above:
         return None
     return Finding(f"{share.last:.0%} of the actions are still random at the end ({share.values[0]:.0%} at the start)",
-                   share.last, None, [share.evidence("last > 0.3")], confidence="high")  # fmt: skip
+                   share.last, None, [share.evidence(f"last > {share_above:g}")], confidence="high")  # fmt: skip
 
 
 @rule("temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))
-def temperature_runaway(view: View) -> Finding | None:
+def temperature_runaway(view: View, *, times: float = 10, errors: float = 3.0, begun: float = 3.0) -> Finding | None:
     """
     What: the entropy temperature rises tenfold over its lowest value of before, still rises over the last quarter, and
         the return does not rise with it.
@@ -70,18 +71,18 @@ def temperature_runaway(view: View) -> Finding | None:
     low = int(np.argmin(heat.values))
     rise = heat.last / max(float(heat.values[low]), 1e-12)
     log = Curve(heat.name, heat.steps, np.log(np.maximum(heat.values, 1e-12)))
-    if rise < 10 or log.tail(0.25).slope().significance < 3 or heat.last <= float(heat.values[0]):
+    if rise < times or log.tail(0.25).slope().significance < errors or heat.last <= float(heat.values[0]):
         return None
     course = view.course(at_least=3)
     if course[-1].mean >= max(e.mean for e in course[1:-1]) and course[-1].mean > course[0].mean:
         return None
-    onset = next((int(s) for s, v in zip(heat.steps[low:], heat.values[low:]) if v > 3 * heat.values[low]), None)
+    onset = next((int(s) for s, v in zip(heat.steps[low:], heat.values[low:]) if v > begun * heat.values[low]), None)
     return Finding(f"the entropy temperature runs away: {heat.values[low]:.3g} -> {heat.last:.3g}", rise, onset,
-                   [heat.evidence("last / lowest > 10, still rising")])  # fmt: skip
+                   [heat.evidence(f"last / lowest > {times:g}, still rising")])  # fmt: skip
 
 
 @rule("temperature-stuck", about="optimiser", needs=("optim/temperature", "optim/temperature_loss"), algos=("sac",))
-def temperature_stuck(view: View) -> Finding | None:
+def temperature_stuck(view: View, *, rounding: float = 1e-6) -> Finding | None:
     """
     What: the temperature is tuned (its loss is logged), yet it has the same value in every row.
     Why: its optimiser does nothing: learning rate zero, a detached loss; exploration has the strength of the start.
@@ -90,14 +91,14 @@ def temperature_stuck(view: View) -> Finding | None:
     Try: check the learning rate of the temperature and that its loss reaches it.
     """
     heat, loss = view.curve("optim/temperature", rows=8), view.curve("optim/temperature_loss", rows=8)
-    if np.ptp(heat.values) > 1e-6 * max(abs(heat.last), 1e-12) or np.abs(loss.values).max() == 0:
+    if np.ptp(heat.values) > rounding * max(abs(heat.last), 1e-12) or np.abs(loss.values).max() == 0:
         return None
     return Finding(f"the temperature stays at {heat.last:.4g} in all {len(heat)} rows, though it has a loss", heat.last,
                    int(heat.steps[0]), [heat.evidence("constant"), loss.evidence()])  # fmt: skip
 
 
 @rule("q-overestimation", about="belief", algos=OFF_POLICY, severity="info")
-def q_overestimation(view: View) -> Finding | None:
+def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0.1) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
         its reward per step for ever (/ (1 - gamma)), by more than half of that and a tenth of the returns' range.
@@ -115,9 +116,9 @@ def q_overestimation(view: View) -> Finding | None:
         raise Missing("returns in the critic's units (rewards are normalised)")
     best, spread = float(returns.values.max()), float(np.ptp(returns.values))
     rate = best / max(float(view.curve("return/length").median()), 1.0)  # of a step of the best episodes, about
-    bonus = 2 * view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
+    bonus = NATS * view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
     bound = max(best, rate / (1 - gamma), 0.0)
-    limit = bound + 0.5 * abs(bound) + 0.1 * spread + bonus
+    limit = bound + above_best * abs(bound) + of_range * spread + bonus
     level = value.median(0.25)
     if level <= limit:
         return None
@@ -151,7 +152,7 @@ def critic_loss_blow_up(view: View) -> Finding | None:
 
 
 @rule("critic-expects-nothing", about="belief", needs=("return/length",), algos=OFF_POLICY, severity="warning")
-def critic_expects_nothing(view: View) -> Finding | None:
+def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 1000) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
         per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
@@ -161,18 +162,18 @@ def critic_expects_nothing(view: View) -> Finding | None:
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
     value, expected = q_estimate(view, rows=8), abs(amount(view))
-    if view.has("data/updates") and view.curve("data/updates").last < 1000:
-        raise Missing("1,000 updates")
+    if view.has("data/updates") and view.curve("data/updates").last < updates:
+        raise Missing(f"{updates:,} updates")
     returns, level = _returns(view), abs(value.median(0.25))
-    if expected <= 0 or level >= 0.05 * expected or (view.algo == "sac" and entropy_worth(view) > expected):
+    if expected <= 0 or level >= expects * expected or (view.algo == "sac" and entropy_worth(view) > expected):
         return None
     return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
                    f" {expected:.3g}", level / expected, None,
-                   [value.evidence(f"|median| < 0.05 x {expected:.3g}"), returns.evidence()])  # fmt: skip
+                   [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()])  # fmt: skip
 
 
 @rule("value-sign-turned", about="fault", needs=("return/length",), algos=OFF_POLICY, severity="warning")
-def value_sign_turned(view: View) -> Finding | None:
+def value_sign_turned(view: View, *, least: float = 0.05, most: float = 2.0) -> Finding | None:
     """
     What: rewards have one sign, and so have all returns that were logged, but over the last quarter the critic's mean
         value has the other; its size is above 5 % of what the returns amount to and two nats of entropy per action
@@ -183,11 +184,11 @@ def value_sign_turned(view: View) -> Finding | None:
     Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
     """
     value, expected, sign = q_estimate(view, rows=8), amount(view), reward_sign(view)
-    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    entropy = NATS * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
     returns, level = _returns(view).values, value.median(0.25)
     if (sign * returns <= 0).any() or sign * level >= 0:
         return None
-    if not 0.05 * abs(expected) + entropy < abs(level) < 2 * value_scale(view):
+    if not least * abs(expected) + entropy < abs(level) < most * value_scale(view):
         return None
     return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
                    f" {expected:.3g}: the sign is turned", level / expected, None,
@@ -196,7 +197,7 @@ def value_sign_turned(view: View) -> Finding | None:
 
 
 @rule("value-in-other-units", about="fault", needs=("value/critic_loss",), algos=("sac", "td3"), severity="warning")
-def value_in_other_units(view: View) -> Finding | None:
+def value_in_other_units(view: View, *, times: float = 10, errors: float = 0.2) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is more than ten times in size what the returns seen allow, and
         its errors are under a fifth of it: it predicts its targets well.
@@ -213,13 +214,13 @@ def value_in_other_units(view: View) -> Finding | None:
     if scale <= 0:
         raise Missing("a return other than 0")
     level, error = abs(value.median(0.25)), math.sqrt(max(view.curve("value/critic_loss", rows=8).median(0.25), 0.0))
-    entropy = 2 * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
-    times = level / scale
-    if level <= 10 * scale + entropy or error >= 0.2 * level:
+    entropy = NATS * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    ratio = level / scale
+    if level <= times * scale + entropy or error >= errors * level:
         return None
-    return Finding(f"the critic expects {value.median(0.25):.3g}, {times:.2g} times what the returns seen allow"
-                   f" ({scale:.3g}), and fits its targets: the rewards have another scale", times, None,
-                   [value.evidence(f"> 10 x {scale:.3g} in size")],
+    return Finding(f"the critic expects {value.median(0.25):.3g}, {ratio:.2g} times what the returns seen allow"
+                   f" ({scale:.3g}), and fits its targets: the rewards have another scale", ratio, None,
+                   [value.evidence(f"> {times:g} x {scale:.3g} in size")],
                    severity=judged(view))  # fmt: skip
 
 
@@ -238,11 +239,11 @@ def _returns(view: View) -> Curve:
     return view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
 
 
-def amount(view: View) -> float:
+def amount(view: View, least_gamma: float = 0.5) -> float:
     """What the returns seen amount to as a value: their reward per step times (1 - gamma^length) / (1 - gamma)."""
     gamma = view.number("algo.gamma")
-    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < 0.5:
-        raise Missing("returns in the critic's units, gamma from 0.5 to 1")
+    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < least_gamma:
+        raise Missing(f"returns in the critic's units, gamma from {least_gamma:g} to 1")
     length = max(view.curve("return/length").median(), 1.0)
     return float(np.median(_returns(view).values)) / length * (1 - gamma**length) / (1 - gamma)
 

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import entropy_share, moved, named, std_in_half_ranges
-from relab.health.mend import (
-    DOWN,
-    LARGER_STEPS,
-    MUCH_SLOWER,
-    SCALED_REWARDS,
-    SLOWER,
-    SMALLER_BONUS,
-    SMALLER_STEPS,
-    UP,
-    scaled,
-)
+from relab.health.foreign import named
+from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
-from relab.record.evaluations import Estimate
 
-ON_POLICY = ("ppo", "a2c")
 BASE = ("policy/kl", "policy/clip_share")
 STILL_KL, STILL_CLIP = 1e-4, 1e-3  # under which an update did not move the policy
 
@@ -225,11 +211,11 @@ def _ends_still(view: View, kl: Curve) -> Finding | None:
         return None
     other = view.reference
     shared = other is not None and _still_at_end(other)
-    found = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
-                    kl.onset(kl.values < STILL_KL), [kl.evidence("< 1e-4")], confidence="low",
-                    about="return")  # fmt: skip
-    found.status = "also-in-reference" if shared else "fired"
-    return found
+    finding = Finding(f"the policy hardly moves at the end: KL {kl.median(0.1):.2g}", kl.median(0.1),
+                      kl.onset(kl.values < STILL_KL), [kl.evidence(f"< {STILL_KL:g}")], confidence="low",
+                      about="return")  # fmt: skip
+    finding.status = "also-in-reference" if shared else "fired"
+    return finding
 
 
 def _still_at_end(view: View) -> bool:
@@ -252,161 +238,6 @@ def _fell(view: View, share: float = 0.2, errors: float = 3.0) -> bool:
 
 
 @rule(
-    "entropy-collapse",
-    about="policy",
-    kind="discrete",
-    algos=ON_POLICY,
-    severity="warning",
-    least=SHORT,
-    mends={"algo.ent_coef": UP, "algo.lr": DOWN},
-    fallback=(SLOWER,),
-    names=("entropy-punished",),
-)
-def entropy_collapse(view: View, *, share_below: float = 0.05, solved: float = 0.75) -> Finding | None:
-    """
-    What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
-        the way from random to the highest there is.
-    Why: exploration ended before the task was solved; the policy can no longer find anything better.
-    Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known.
-    Refuted by: the reference run being as low and still improving.
-    Try: raise `ent_coef`, lower `lr`.
-    """
-    share, found = entropy_share(view), view.course(at_least=2)
-    last, best = found[-1].mean, max(found, key=lambda e: e.mean)
-    if not view.has_choice or share.median(0.25) >= share_below or view.share_of_ceiling(last) > solved:
-        return None
-    if not view.knows_ceiling and _kept(view, best, found[-1]):
-        return None
-    return Finding(
-        f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
-        share.median(0.25),
-        share.onset(share.values < share_below),
-        [share.evidence(f"< {share_below:g}")],
-    )
-
-
-def _kept(view: View, best: Estimate, last: Estimate, errors: float = 3.0) -> bool:
-    """Whether it ends above random (where that is known) and no worse than it ever was."""
-    try:
-        return view.above_random() and clear(best.mean - last.mean, best, last) < errors
-    except Missing:
-        return clear(best.mean - last.mean, best, last) < errors
-
-
-@rule(
-    "no-policy-signal",
-    about="policy",
-    kind="discrete",
-    algos=ON_POLICY,
-    severity="warning",
-    least=SHORT,
-    mends={"algo.ent_coef": DOWN, "algo.lr": UP},
-    fallback=(SMALLER_BONUS,),
-)
-def no_policy_signal(
-    view: View, *, share_above: float = 0.98, begin: float = 0.2, errors: float = 5.0
-) -> Finding | None:
-    """
-    What: entropy stays above 98 % of its maximum after 20 % of the steps, and evaluations are no better than the first.
-    Why: the advantage does not reach the policy, or an entropy bonus drowns it.
-    Known problems: a task that needs random actions looks the same.
-    Refuted by: the return rising.
-    Try: check the advantage's sign and policy/entropy_push; lower `ent_coef`, raise `lr`.
-    """
-    share = entropy_share(view)
-    rest = share.tail(1 - begin)
-    sampled = view.evals("sampled", at_least=2) if view.has_evals("sampled") else view.course(at_least=2)
-    if not view.has_choice or float(rest.values.min()) <= share_above or view.at_ceiling(sampled[-1].mean):
-        return None
-    if clear(sampled[-1].mean - sampled[0].mean, sampled[0], sampled[-1]) > errors:
-        return None
-    push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else 0.0
-    why = f"; the entropy bonus pulls {push:.3g} times as hard as the surrogate" if push > 1 else ""
-    return Finding(
-        f"the policy is still uniform: entropy {share.last:.1%} of its maximum{why}",
-        share.last,
-        int(rest.steps[0]),
-        [share.evidence(f"> {share_above:g} after {100 * begin:g} % of the rows")],
-    )
-
-
-@rule(
-    "std-exceeds-action-range",
-    about="policy",
-    kind="continuous",
-    algos=ON_POLICY,
-    severity="warning",
-    least=SHORT,
-    mends={"algo.ent_coef": DOWN, "algo.log_std_max": DOWN},
-    fallback=(SMALLER_BONUS,),
-    names=("entropy-bonus-times-12",),
-)
-def std_exceeds_action_range(view: View, *, half_ranges: float = 2.0, growth: float = 1.2) -> Finding | None:
-    """
-    What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
-        only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)).
-    Why: most actions are cut to the ends of the range; entropy, KL and clip share lose their meaning.
-    Known problems: a squashed policy may be wide in health.
-    Refuted by: policy/saturated_share being small.
-    Try: cut `ent_coef` tenfold (0 is usual for continuous actions), lower `log_std_max`.
-    """
-    std = std_in_half_ranges(view)
-    if std.last <= half_ranges or std.last <= growth * std.values[0]:
-        return None
-    coef = view.config.get("algo.ent_coef")
-    suggest = [{"key": "algo.ent_coef", "from": coef, "to": coef / 10}] if isinstance(coef, float) and coef > 0 else []
-    inside = math.erf(1 / (std.last * math.sqrt(2)))
-    return Finding(
-        f"the action's standard deviation is {std.last:.3g} half ranges: {1 - inside:.0%} of a centred"
-        " policy's actions are cut",
-        std.last,
-        std.onset(std.values > half_ranges),
-        [std.evidence(f"last > {half_ranges:g}")],
-        suggest,
-        "high" if std.last > 10 else "medium",
-    )
-
-
-@rule(
-    "entropy-runaway",
-    about="policy",
-    needs=("policy/entropy",),
-    algos=ON_POLICY,
-    severity="warning",
-    least=SHORT,
-    explains=("std-exceeds-action-range",),
-    mends={"algo.ent_coef": DOWN},
-    fallback=(SMALLER_BONUS,),
-    names=("entropy-bonus-times-12",),
-)
-def entropy_runaway(
-    view: View, *, least_rise: float = 0.2, least_push: float = 1.0, errors: float = 3.0
-) -> Finding | None:
-    """
-    What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where
-        that is not logged, it rises clear of noise while the return does not.
-    Why: the bonus outweighs the advantage; the policy is paid for noise.
-    Known problems: early in training a policy may widen for a good reason.
-    Refuted by: policy/entropy_push well under 1, and the return rising.
-    Try: lower `ent_coef` tenfold, or to 0.
-    """
-    entropy = view.curve("policy/entropy", rows=6)
-    coef = view.curve("optim/ent_coef").last if view.has("optim/ent_coef") else view.number("algo.ent_coef")
-    push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else math.nan
-    rise = entropy.last - float(entropy.values[0])
-    if view.kind == "discrete" or coef <= 0 or rise <= least_rise or push <= least_push:
-        return None
-    if math.isnan(push) and (entropy.slope().significance < errors or moved(view) > 0):
-        return None
-    now = view.config.get("algo.ent_coef")
-    suggest = [{"key": "algo.ent_coef", "from": now, "to": now / 10}] if isinstance(now, float) else []
-    pull = "" if math.isnan(push) else f"; the bonus pulls {push:.3g} times as hard as the surrogate"
-    return Finding(f"entropy runs away: {entropy.values[0]:.3g} -> {entropy.last:.3g} nats{pull}", entropy.last,
-                   entropy.first_above(float(entropy.values[0]) + least_rise),
-                   [entropy.evidence(f"slope / SE = {entropy.slope().significance:.3g}")], suggest, "high")  # fmt: skip
-
-
-@rule(
     "gradient-always-clipped",
     about="optimiser",
     needs=("optim/grad_clipped_share", "optim/grad_norm"),
@@ -416,7 +247,9 @@ def entropy_runaway(
     fallback=(SCALED_REWARDS, scaled("algo.max_grad_norm", 10)),
     names=("reward-times-1000", "gradient-clip-1e-6"),
 )
-def gradient_always_clipped(view: View, *, clipped: float = 0.9, times_limit: float = 30) -> Finding | None:
+def gradient_always_clipped(
+    view: View, *, clipped: float = 0.9, times_limit: float = 30, likely: float = 300, surely: float = 1e4
+) -> Finding | None:
     """
     What: in the second half nearly every step is clipped, and the gradient is over 30 times `max_grad_norm`.
     Why: the clip, not the loss, decides about the step; the loss is out of scale or the limit a slip.
@@ -434,7 +267,7 @@ def gradient_always_clipped(view: View, *, clipped: float = 0.9, times_limit: fl
     return Finding(f"every step is clipped: gradient norm {norm.median(0.5):.3g}, limit {limit:g}", ratio,
                    share.onset(share.values > clipped),
                    [share.evidence(f"> {clipped:g}"), norm.evidence(f"/ {limit:g} > {times_limit:g}")],
-                   confidence="low" if ratio < 300 else ("medium" if ratio < 1e4 else "high"))  # fmt: skip
+                   confidence="low" if ratio < likely else ("medium" if ratio < surely else "high"))  # fmt: skip
 
 
 @rule(

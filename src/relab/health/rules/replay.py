@@ -13,18 +13,19 @@ from relab.health.view import View
 
 OFF_POLICY = ("sac", "td3", "dqn")
 OFFLINE = ("awr", "iql")
+ENOUGH = 1000  # updates, or steps, below which a run is short rather than wrong
 RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
          "actor_learning_rate")  # fmt: skip
 
 
 def _rates(view: View) -> dict[str, float]:
     """The learning rates that are set, else the one that is logged."""
-    found = {name: value for name in RATES if (value := setting(view, name)) is not None}
-    if not found and view.has("optim/lr"):
-        found["optim/lr"] = float(view.curve("optim/lr").values.max())
-    if not found:
+    rates = {name: value for name in RATES if (value := setting(view, name)) is not None}
+    if not rates and view.has("optim/lr"):
+        rates["optim/lr"] = float(view.curve("optim/lr").values.max())
+    if not rates:
         raise Missing("the learning rate")
-    return found
+    return rates
 
 
 # ---- Size of the steps
@@ -37,7 +38,7 @@ def _rates(view: View) -> dict[str, float]:
     algos=(*OFF_POLICY, *OFFLINE),
     severity="warning",
 )
-def steps_too_small(view: View) -> Finding | None:
+def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: float = 0.1) -> Finding | None:
     """
     What: after 1,000 updates or more, the largest learning rate times their number is under 0.1.
     Why: Adam moves a parameter by about the learning rate an update at most; all of them together cannot change a
@@ -48,15 +49,15 @@ def steps_too_small(view: View) -> Finding | None:
     """
     updates, (name, lr) = view.curve("data/updates").last, max(_rates(view).items(), key=lambda item: item[1])
     reach = lr * updates
-    if updates < 1000 or reach >= 0.1 or lr <= 0:
+    if updates < least_updates or reach >= reach_below or lr <= 0:
         return None
     return Finding(f"{updates:,.0f} updates with {name} {lr:.2g} move no parameter by more than {reach:.2g}", reach, 0,
-                   [Evidence(name, [view.last_step], [lr], f"x {updates:,.0f} updates < 0.1")],
+                   [Evidence(name, [view.last_step], [lr], f"x {updates:,.0f} updates < {reach_below:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
 @rule("steps-too-large", about="optimiser", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
-def steps_too_large(view: View) -> Finding | None:
+def steps_too_large(view: View, *, rate: float = 0.02) -> Finding | None:
     """
     What: a learning rate of 0.02 or more.
     Why: Adam moves every parameter by about the learning rate an update; weights are drawn with a size of about 0.1,
@@ -66,11 +67,11 @@ def steps_too_large(view: View) -> Finding | None:
     Try: a learning rate of 3e-4 to 1e-3.
     """
     name, lr = max(_rates(view).items(), key=lambda item: item[1])
-    if lr < 0.02:
+    if lr < rate:
         return None
     at = _first_at(view, lr) if name == "optim/lr" else 0
     return Finding(f"{name} is {lr:.3g}: a few updates replace the whole network", lr, at,
-                   [Evidence(name, [at], [lr], ">= 0.02")], confidence="high", severity=judged(view))  # fmt: skip
+                   [Evidence(name, [at], [lr], f">= {rate:g}")], confidence="high", severity=judged(view))  # fmt: skip
 
 
 def _first_at(view: View, lr: float) -> int:
@@ -95,7 +96,7 @@ def _copied(view: View) -> tuple[float, float, float]:
 
 
 @rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
-def target_network_frozen(view: View) -> Finding | None:
+def target_network_frozen(view: View, *, replaced: float = 0.05, steps: int = ENOUGH) -> Finding | None:
     """
     What: all updates of the target network together replace less than 5 % of it: 1 - (1 - tau)^n < 0.05.
     Why: targets are made of the network's random start; the critic learns the next reward and noise, nothing beyond.
@@ -104,18 +105,18 @@ def target_network_frozen(view: View) -> Finding | None:
     Try: `tau` 0.005 after every update, or a full copy every 100 to 10,000 steps.
     """
     tau, every, times = _copied(view)
-    if view.last_step < 1000 or (tau >= 1 and times >= 1):
+    if view.last_step < steps or (tau >= 1 and times >= 1):
         return None
     share = 1 - (1 - min(max(tau, 0.0), 1.0)) ** times if times >= 1 else 0.0
-    if share >= 0.05:
+    if share >= replaced:
         return None
     return Finding(f"the target network keeps {1 - share:.1%} of its random start (tau {tau:g}, every {every:,.0f})",
-                   share, 0, [Evidence("tau", [view.last_step], [tau], f"1 - (1 - tau)^{times:,.0f} < 0.05")],
+                   share, 0, [Evidence("tau", [view.last_step], [tau], f"1 - (1 - tau)^{times:,.0f} < {replaced:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
 @rule("no-target-network", about="fault", algos=OFF_POLICY, severity="warning")
-def no_target_network(view: View) -> Finding | None:
+def no_target_network(view: View, *, taken: float = 0.5) -> Finding | None:
     """
     What: the target network takes half or more of the critic at every update (tau of 0.5 or more, interval 1).
     Why: the critic chases itself; errors feed on themselves where the network generalises across states.
@@ -124,10 +125,10 @@ def no_target_network(view: View) -> Finding | None:
     Try: `tau` 0.005, or a full copy every 100 to 10,000 steps.
     """
     tau, every, _ = _copied(view)
-    if tau < 0.5 or every > 1 or "crossq" in str(view.config.get("algo.name", "")).lower():
+    if tau < taken or every > 1 or "crossq" in str(view.config.get("algo.name", "")).lower():
         return None
     return Finding(f"there is no target network: tau {tau:g} at every update", tau, 0,
-                   [Evidence("tau", [0], [tau], ">= 0.5, every update")], confidence="medium",
+                   [Evidence("tau", [0], [tau], f">= {taken:g}, every update")], confidence="medium",
                    severity=judged(view))  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def no_target_network(view: View) -> Finding | None:
 
 
 @rule("replay-too-small", about="fault", algos=OFF_POLICY, severity="warning")
-def replay_too_small(view: View) -> Finding | None:
+def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
     """
     What: the replay buffer holds fewer than ten batches, or less than one episode.
     Why: a batch is then nearly the last few steps again and again: rows depend on each other, and what was learned
@@ -149,16 +150,16 @@ def replay_too_small(view: View) -> Finding | None:
     if size is None or batch is None or not batch > 0:
         raise Missing("buffer_size and batch_size")
     length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
-    if size >= 10 * batch and size >= length:
+    if size >= batches * batch and size >= length:
         return None
-    told = f"the buffer holds {size:,.0f} rows: {size / batch:.2g} batches of {batch:,.0f}"
-    return Finding(told + (f", {size / length:.2g} episodes" if length else ""), size / batch, 0,
-                   [Evidence("buffer_size", [0], [size], f"< 10 x {batch:g}, or < {length:g}")],
+    message = f"the buffer holds {size:,.0f} rows: {size / batch:.2g} batches of {batch:,.0f}"
+    return Finding(message + (f", {size / length:.2g} episodes" if length else ""), size / batch, 0,
+                   [Evidence("buffer_size", [0], [size], f"< {batches} x {batch:g}, or < {length:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
 @rule("rows-hardly-used", about="fault", needs=("data/updates",), algos=OFF_POLICY, severity="warning")
-def rows_hardly_used(view: View) -> Finding | None:
+def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = ENOUGH) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
     Why: a replay method learns by using each row many times (SAC 256, DQN on Atari 8); here most are never seen.
@@ -170,18 +171,18 @@ def rows_hardly_used(view: View) -> Finding | None:
     if batch is None:
         raise Missing("batch_size")
     updates, steps = view.curve("data/updates").last, view.last_step - starts
-    if steps < 1000:
-        raise Missing("1,000 steps after learning_starts")
+    if steps < least_steps:
+        raise Missing(f"{least_steps:,} steps after learning_starts")
     uses = updates * batch / steps
-    if uses >= 1:
+    if uses >= least_uses:
         return None
     return Finding(f"a row is used {uses:.2g} times: {updates:,.0f} updates of {batch:,.0f} rows in {steps:,.0f} steps",
-                   uses, None, [view.curve("data/updates").evidence(f"x {batch:g} / steps < 1")],
+                   uses, None, [view.curve("data/updates").evidence(f"x {batch:g} / steps < {least_uses:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
 @rule("replay-ratio-jump", about="operation", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
-def replay_ratio_jump(view: View) -> Finding | None:
+def replay_ratio_jump(view: View, *, times: float = 2.0, left_out: float = 0.2) -> Finding | None:
     """
     What: updates per step in the last half are more than twice, or less than half, of those in the half before,
         leaving the first fifth out.
@@ -192,11 +193,11 @@ def replay_ratio_jump(view: View) -> Finding | None:
     Try: compare the settings before and after; cap the updates that are made up for.
     """
     count = view.curve("data/updates", rows=8)
-    late = count.tail(0.8)
+    late = count.tail(1 - left_out)
     middle = len(late) // 2
     parts = (slice(0, middle + 1), slice(middle, None))
     first, second = (_per_step(Curve("", late.steps[part], late.values[part])) for part in parts)
-    if first <= 0 or second <= 0 or 0.5 <= second / first <= 2:
+    if first <= 0 or second <= 0 or 1 / times <= second / first <= times:
         return None
     return Finding(f"updates per step went from {first:.3g} to {second:.3g}", second / first, int(late.steps[middle]),
                    [count.evidence("per step, before and after")], confidence="low")  # fmt: skip
@@ -211,7 +212,7 @@ def _per_step(count: Curve) -> float:
 
 
 @rule("discount-out-of-range", about="fault", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
-def discount_out_of_range(view: View) -> Finding | None:
+def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: float = 10) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
         the longest episodes last ten times as long as it sees.
@@ -225,10 +226,10 @@ def discount_out_of_range(view: View) -> Finding | None:
     gamma = view.number("algo.gamma")
     length = float(view.curve("return/length").values.max()) if view.has("return/length") else math.nan
     sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
-    if gamma < 1 and not (sight < 5 and length > 10 * sight):
+    if gamma < 1 and not (sight < sight_below and length > times_longer * sight):
         return None
-    told = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
-    return Finding(f"gamma is {gamma:g}: {told}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
+    reason = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
+    return Finding(f"gamma is {gamma:g}: {reason}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
                    confidence="medium" if learned(view) else "high",
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip
 
@@ -263,7 +264,7 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     algos=("sac",),
     severity="warning",
 )
-def temperature_drowns_reward(view: View) -> Finding | None:
+def temperature_drowns_reward(view: View, *, times: float = 1.0, warns: float = 3.0) -> Finding | None:
     """
     What: over the last half, the temperature times the number of action dimensions is above the largest reward per
         step that any logged episode had.
@@ -277,8 +278,8 @@ def temperature_drowns_reward(view: View) -> Finding | None:
     returns = view.curve(name, rows=3)
     rate = float(np.abs(returns.values).max()) / max(length.median(), 1.0)
     ratio = heat * action_dim(view) / max(rate, 1e-12)
-    if ratio <= 1 or learned(view):
+    if ratio <= times or learned(view):
         return None
     return Finding(f"a nat of entropy is worth {heat:.3g}, a step of the best or worst episode {rate:.3g}", ratio, None,
-                   [view.curve("optim/temperature").evidence(f"x dims / {rate:.3g} > 1"), returns.evidence()],
-                   severity="warning" if ratio > 3 else "info")  # fmt: skip
+                   [view.curve("optim/temperature").evidence(f"x dims / {rate:.3g} > {times:g}"), returns.evidence()],
+                   severity="warning" if ratio > warns else "info")  # fmt: skip

@@ -23,7 +23,9 @@ LEGAL: dict[str, tuple[float, float]] = {
     "buffer_size": (1, math.inf), "horizon": (0, math.inf), "unimix": (0, 1), "exploration_final_eps": (0, 1),
     "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
 }  # fmt: skip
+SIDE = 5  # rows before a jump, and after it
 BLOCK = 100_000  # rows whose windows are looked at together
+UNITS = (100.0, 1000.0)  # percent, milli and kilo
 LEAST_JUMP = 0.35  # ln of the factor from row to row: symexp(1) is 1.7, and rows lie within 5 % of their medians
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
@@ -46,9 +48,9 @@ def setting_out_of_range(view: View) -> Finding | None:
         if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not _number(value):
             continue
         if not legal[0] <= value <= legal[1]:
-            told = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
-            return Finding(f"{where} is {value:g}, but can only be {told}", float(value), 0,
-                           [Evidence(where, [0], [float(value)], f"legal: {told}")], confidence="high")  # fmt: skip
+            span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
+            return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
+                           [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
     return None
 
 
@@ -63,7 +65,9 @@ def _number(value: Any) -> bool:
     severity="warning",
     names=("entropy-punished",),
 )
-def entropy_punished(view: View) -> Finding | None:
+def entropy_punished(
+    view: View, *, least: float = 0.4, most: float = 0.67, iterations: float = 0.8, errors: float = 3.0
+) -> Finding | None:
     """
     What: the entropy coefficient is negative; or, for Gaussian policies of relab, the bonus appears to pull half as
         hard as the surrogate in at least eight of ten iterations (0.4 to 0.67), while the entropy falls.
@@ -80,8 +84,8 @@ def entropy_punished(view: View) -> Finding | None:
     if coef == 0 or view.kind != "continuous" or not view.has("policy/entropy_push"):
         return None
     push, entropy = view.curve("policy/entropy_push", rows=8), view.curve("policy/entropy", rows=8)
-    half = (push.values > 0.4) & (push.values < 0.67)
-    if half.mean() < 0.8 or entropy.slope().significance > -3:
+    half = (push.values > least) & (push.values < most)
+    if half.mean() < iterations or entropy.slope().significance > -errors:
         return None
     return Finding(f"the bonus enters the loss with the wrong sign: it pulls {push.median():.2f} times as hard as what"
                    f" is left, in {half.mean():.0%} of the iterations, and entropy falls", push.median(),
@@ -92,10 +96,10 @@ def entropy_punished(view: View) -> Finding | None:
 def _entropy_coef(view: View) -> float:
     if view.has("optim/ent_coef"):
         return view.curve("optim/ent_coef").median()
-    found = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
-    if not found:
+    values = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
+    if not values:
         raise Missing("the entropy coefficient")
-    return float(found[0][1])
+    return float(values[0][1])
 
 
 # ---- Targets
@@ -110,7 +114,9 @@ def _entropy_coef(view: View) -> float:
     least=SHORT,
     names=("targets-not-detached",),
 )
-def targets_not_detached(view: View) -> Finding | None:
+def targets_not_detached(
+    view: View, *, least: float = 0.75, most: float = 1.25, errors: float = 5.0, no_gradient: float = 0.01
+) -> Finding | None:
     """
     What: over the run, the value loss pulls the critic's output by less than three quarters of what its errors say
         (or by more than five quarters), by five standard errors.
@@ -133,7 +139,7 @@ def targets_not_detached(view: View) -> Finding | None:
         return None
     ratio = float(-(slope.values * mean.values).sum()) / size
     error = math.sqrt(float((mean.values**2 * std.values**2 / np.maximum(rows, 1)).sum())) / size
-    if 0.75 <= ratio <= 1.25 or abs(ratio - 1) < 5 * error or abs(ratio) < 0.01:
+    if least <= ratio <= most or abs(ratio - 1) < errors * error or abs(ratio) < no_gradient:
         return None  # no gradient at all is critic-frozen's
     return Finding(f"the critic is pulled by {ratio:.2f} ± {error:.2f} of its errors: the targets move with it", ratio,
                    int(slope.steps[0]), [slope.evidence("= - advantage_mean"), mean.evidence()],
@@ -168,8 +174,8 @@ def batch_not_divisible(view: View) -> Finding | None:
 
 
 def _setting(view: View, *words: str) -> float | None:
-    found = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
-    return next((value for word in words for key, value in found if key == word), None)
+    numbers = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
+    return next((value for word in words for key, value in numbers if key == word), None)
 
 
 def _rows(view: View) -> float:
@@ -180,7 +186,7 @@ def _rows(view: View) -> float:
 
 
 @rule("epochs-cut-short", about="step", needs=("optim/epochs",), algos=("ppo",))
-def epochs_cut_short(view: View) -> Finding | None:
+def epochs_cut_short(view: View, *, left: float = 0.2, least_epochs: int = 5) -> Finding | None:
     """
     What: over the second half `target_kl` leaves, in the median, a fifth or less of the `epochs` that were asked for.
     Why: the critic is trained in the same epochs and starves with the policy; most of the setting is not used.
@@ -188,16 +194,18 @@ def epochs_cut_short(view: View) -> Finding | None:
     Refuted by: the reference run being cut as much and learning.
     Try: fewer `epochs`, a lower `lr`, or a larger `target_kl`.
     """
-    done, asked, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
-    if asked < 5 or done.median(0.5) > 0.2 * asked:
+    done, epochs, target = view.curve("optim/epochs", rows=5), view.number("algo.epochs"), view.number("algo.target_kl")
+    if epochs < least_epochs or done.median(0.5) > left * epochs:
         return None
     level = done.median(0.5)
-    return Finding(f"target_kl {target:g} stops after {level:g} of {asked:g} epochs", level / asked, None,
-                   [done.evidence(f"<= 0.2 x {asked:g}")])  # fmt: skip
+    return Finding(f"target_kl {target:g} stops after {level:g} of {epochs:g} epochs", level / epochs, None,
+                   [done.evidence(f"<= {left:g} x {epochs:g}")])  # fmt: skip
 
 
 @rule("adaptive-rate-at-bound", about="optimiser", needs=("optim/lr",), algos=("ppo",))
-def adaptive_rate_at_bound(view: View) -> Finding | None:
+def adaptive_rate_at_bound(
+    view: View, *, lowest: float = 1e-5, highest: float = 1e-2, iterations: float = 0.5
+) -> Finding | None:
     """
     What: a learning rate that follows the KL stands at the end of its range, 1e-5 or 1e-2, in half of the iterations.
     Why: the KL asked for cannot be reached by the rate; something else makes the steps too large or too small.
@@ -208,8 +216,8 @@ def adaptive_rate_at_bound(view: View) -> Finding | None:
     if view.config.get("algo.lr_schedule") != "adaptive_kl":
         raise Missing("a learning rate that follows the KL (lr_schedule: adaptive_kl)")
     lr = view.curve("optim/lr", rows=8)
-    near = {bound: np.abs(lr.values / bound - 1) < 1e-6 for bound in (1e-5, 1e-2)}
-    at = [bound for bound, rows in near.items() if float(rows.mean()) >= 0.5]
+    near = {bound: np.abs(lr.values / bound - 1) < 1e-6 for bound in (lowest, highest)}
+    at = [bound for bound, rows in near.items() if float(rows.mean()) >= iterations]
     last = view.standing()
     if not at or (last is not None and view.at_ceiling(last.mean)):
         return None
@@ -221,7 +229,7 @@ def adaptive_rate_at_bound(view: View) -> Finding | None:
 
 
 @rule("unit-change", about="evidence", algos=())
-def unit_change(view: View) -> Finding | None:
+def unit_change(view: View, *, agree: float = 0.05, rows: int = 12) -> Finding | None:
     """
     What: within one row a value or return jumps by a factor of 100 or 1,000, or to its own symexp, and stays there:
         five rows before and five after agree among themselves to 5 %.
@@ -235,46 +243,47 @@ def unit_change(view: View) -> Finding | None:
         raise Missing("a value or a return")
     for name in names:
         try:
-            curve = view.curve(name, rows=12)
+            curve = view.curve(name, rows)
         except Missing:
             continue
-        found = _jump(curve)
-        if found:
-            at, before, after, what = found
+        jump = _jump(curve, agree)
+        if jump:
+            at, before, after, what = jump
             return Finding(f"{name} jumps from {before:.4g} to {after:.4g} in one row: {what}", after / before,
                            int(curve.steps[at]), [curve.evidence(what)], confidence="medium")  # fmt: skip
     return None
 
 
-def _jump(curve: Curve) -> tuple[int, float, float, str] | None:
+def _jump(curve: Curve, agree: float) -> tuple[int, float, float, str] | None:
     """The first row at which the five before and the five after agree among themselves, and differ by a unit."""
     every = curve.values[:-1]
-    for start in range(0, len(every) - 9, BLOCK):  # a block at a time: windows take ten times the memory of a column
-        windows = np.lib.stride_tricks.sliding_window_view(every[start : start + BLOCK + 9], 10)
-        jumps = np.flatnonzero(~(np.abs(np.log(np.abs(windows[:, 5] / windows[:, 4]))) < LEAST_JUMP))
-        left, right = np.sort(windows[jumps, :5], axis=1), np.sort(windows[jumps, 5:], axis=1)
-        before, after = left[:, 2], right[:, 2]
-        steady = [part[:, 4] - part[:, 0] <= 0.05 * np.abs(part[:, 2]) for part in (left, right)]
+    # a block at a time: windows take ten times the memory of a column
+    for start in range(0, len(every) - 2 * SIDE + 1, BLOCK):
+        windows = np.lib.stride_tricks.sliding_window_view(every[start : start + BLOCK + 2 * SIDE - 1], 2 * SIDE)
+        jumps = np.flatnonzero(~(np.abs(np.log(np.abs(windows[:, SIDE] / windows[:, SIDE - 1]))) < LEAST_JUMP))
+        left, right = np.sort(windows[jumps, :SIDE], axis=1), np.sort(windows[jumps, SIDE:], axis=1)
+        before, after = left[:, SIDE // 2], right[:, SIDE // 2]
+        steady = [np.ptp(part, axis=1) <= agree * np.abs(part[:, SIDE // 2]) for part in (left, right)]
         for i in np.flatnonzero(steady[0] & steady[1] & (before != 0) & (after != 0)):
-            what = _factor(float(before[i]), float(after[i]))
+            what = _factor(float(before[i]), float(after[i]), agree)
             if what:
-                return start + int(jumps[i]) + 5, float(before[i]), float(after[i]), what
+                return start + int(jumps[i]) + SIDE, float(before[i]), float(after[i]), what
     return None
 
 
-def _factor(before: float, after: float) -> str:
+def _factor(before: float, after: float, within: float, largest: float = 50) -> str:
     ratio = after / before
-    for factor in (100.0, 1000.0):
-        if abs(ratio / factor - 1) < 0.05 or abs(ratio * factor - 1) < 0.05:
+    for factor in UNITS:
+        if abs(ratio / factor - 1) < within or abs(ratio * factor - 1) < within:
             return f"a factor of {factor:g}"
     for a, b in ((before, after), (after, before)):
-        if 1 < abs(a) < 50 and abs(math.copysign(math.expm1(abs(a)), a) / b - 1) < 0.05:
+        if 1 < abs(a) < largest and abs(math.copysign(math.expm1(abs(a)), a) / b - 1) < within:
             return "symexp"
     return ""
 
 
 @rule("horizons-differ", about="evidence", needs=("return/length",), algos=())
-def horizons_differ(view: View) -> Finding | None:
+def horizons_differ(view: View, *, at_limit: float = 0.5, longer: float = 1.25) -> Finding | None:
     """
     What: training episodes never last longer than a length that most of them reach, and evaluation episodes last a
         quarter longer.
@@ -294,14 +303,16 @@ def horizons_differ(view: View) -> Finding | None:
     limit = float(train.values.max())
     pinned = float(np.mean(np.abs(train.values - limit) < 1e-6 * max(limit, 1.0)))
     longest = max(evals)
-    if limit <= 0 or pinned < 0.5 or longest <= 1.25 * limit:
+    if limit <= 0 or pinned < at_limit or longest <= longer * limit:
         return None
     return Finding(f"training episodes are cut at {limit:g} steps, evaluations last up to {longest:g}", longest / limit,
                    None, [train.evidence(f"= {limit:g} in {pinned:.0%} of the rows")], confidence="high")  # fmt: skip
 
 
 @rule("lost-to-rounding", about="evidence", algos=(), footer=True)
-def lost_to_rounding(view: View) -> Finding | None:
+def lost_to_rounding(
+    view: View, *, digits: int = 3, largest: float = 2, flat_above: float = 0.5, values: int = 3, rows: int = 20
+) -> Finding | None:
     """
     What: all values of a metric are multiples of 0.001 or coarser, and more than half of them are exactly 0, or exactly
         1, though not all.
@@ -315,13 +326,13 @@ def lost_to_rounding(view: View) -> Finding | None:
         raise Missing("a metric of the update")
     for name in names:
         try:
-            curve = view.curve(name, rows=20)
+            curve = view.curve(name, rows)
         except Missing:
             continue
-        scaled = np.abs(curve.values) * 1000
-        small = float(scaled.max()) < 2000 and bool(np.allclose(scaled, scaled.round()))
+        scaled = np.abs(curve.values) * 10**digits
+        small = float(scaled.max()) < largest * 10**digits and bool(np.allclose(scaled, scaled.round()))
         flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))
-        if small and 0.5 < flat < 1 and len(np.unique(curve.values)) > 3:
-            return Finding(f"{name} was written with three digits, {flat:.0%} of its rows as a bare 0 or 1", flat,
+        if small and flat_above < flat < 1 and len(np.unique(curve.values)) > values:
+            return Finding(f"{name} was written with {digits} digits, {flat:.0%} of its rows as a bare 0 or 1", flat,
                            confidence="medium")  # fmt: skip
     return None

@@ -23,6 +23,7 @@ FLAGS = r"(.*_)?converged"
 COUNTS = r"(.*_)?(num|n)_iters?|(.*_)?(num|n)_iterations|(.*_)?iters?_used|(.*_)?iterations_used"
 VALUES = r"(.*_)?(q|v|critic|value|dream)s?(_mean|_value|_values)?|mean_value"
 CAPS = re.compile(r"(^|[._])max_(n_)?iter(s|ations)?$")
+EXACT = 1e-9  # of a constant that was written in full
 COUNT_WORDS = {"n", "num", "number", "of", "no"}
 
 
@@ -30,7 +31,9 @@ COUNT_WORDS = {"n", "num", "number", "of", "no"}
 
 
 @rule("metric-frozen-at-init", about="optimiser", algos=(), severity="warning", names=("lr-over-1000",))
-def metric_frozen_at_init(view: View) -> Finding | None:
+def metric_frozen_at_init(
+    view: View, *, done: float = 0.1, moved_by: float = 0.01, travelled_by: float = 0.05
+) -> Finding | None:
     """
     What: the size of the parameters is within 1 % of its first value after more than 10 % of the budget, and all
         logged steps together could not have moved them by more than 5 %.
@@ -42,29 +45,29 @@ def metric_frozen_at_init(view: View) -> Finding | None:
     sizes = [c for c in named(view, SIZE_OF_PARAMETERS, rows=10) if not NO_PARAMETERS.search(word(c.name))]
     if not sizes or (view.has("optim/step_rms") and {c.name for c in sizes} == {"optim/param_norm"}):
         raise Missing("a norm of parameters, with the steps it took")
-    if _share_done(view) <= 0.1:
-        raise Missing("10 % of the planned steps")
+    if _share_done(view) <= done:
+        raise Missing(f"{100 * done:g} % of the planned steps")
     for size in sizes:
-        found = _frozen(view, size)
-        if found:
-            return found
+        finding = _frozen(view, size, moved_by, travelled_by)
+        if finding:
+            return finding
     return None
 
 
-def _frozen(view: View, size: Curve) -> Finding | None:
+def _frozen(view: View, size: Curve, moved_by: float, travelled_by: float) -> Finding | None:
     first = float(size.values[0])
     moved = float(np.abs(size.values - first).max()) / max(abs(first), 1e-300)
     travelled = _travelled(view, size)
-    if moved >= 0.01 or (travelled is not None and travelled >= 0.05 * abs(first)) or first == 0:
+    if moved >= moved_by or (travelled is not None and travelled >= travelled_by * abs(first)) or first == 0:
         return None
     start, formula = _analytic_start(view, first), f"|x - x_start| / x_start <= {moved:.2g}"
-    told = f", drawn with {start}" if start else ""
+    origin = f", drawn with {start}" if start else ""
     steps = "" if travelled is None else f"; all its steps add up to {travelled:.2g}"
     teacher = named(view, DISTANCE_TO_TEACHER, rows=10)
-    still = [c for c in teacher if abs(c.last - c.values[0]) < 0.01 * abs(c.values[0])]
+    still = [c for c in teacher if abs(c.last - c.values[0]) < moved_by * abs(c.values[0])]
     sure = bool(start) or travelled is not None
-    shown = [size.evidence(formula), *(c.evidence("within 1 % of its start") for c in still)]
-    return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{told}{steps}", moved,
+    shown = [size.evidence(formula), *(c.evidence(f"within {100 * moved_by:g} % of its start") for c in still)]
+    return Finding(f"{size.name} is still {size.last:.4g}, {first:.4g} at the start{origin}{steps}", moved,
                    int(size.steps[0]), shown, confidence="high" if sure else "low",
                    severity=None if sure else "info")  # fmt: skip
 
@@ -89,16 +92,16 @@ def _updates_between(view: View, curve: Curve) -> float | None:
     return max(float(np.median(np.diff(counts))), 1.0)
 
 
-def _analytic_start(view: View, first: float) -> str:
+def _analytic_start(view: View, first: float, least_dim: int = 4, deviations: float = 3.0) -> str:
     """`0.1 * sqrt(2048)` where an init scale and a size in the config give the first value, up to its luck.
 
     The norm of n normal numbers has a relative standard deviation of 1 / sqrt(2 n).
     """
     numbers = {k: v for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
     scales = [v for k, v in numbers.items() if re.search(r"init_(scale|std|sd)$|(scale|std)_init$", k) and v > 0]
-    dims = [v for k, v in numbers.items() if re.search(r"(dim|size|features|width|hidden)$", k) and v >= 4]
+    dims = [v for k, v in numbers.items() if re.search(r"(dim|size|features|width|hidden)$", k) and v >= least_dim]
     for scale, dim in itertools.product(scales, dims):
-        if abs(scale * math.sqrt(dim) / first - 1) < 3 / math.sqrt(2 * dim):
+        if abs(scale * math.sqrt(dim) / first - 1) < deviations / math.sqrt(2 * dim):
             return f"{scale:g} * sqrt({dim:g}) = {scale * math.sqrt(dim):.4g}"
     return ""
 
@@ -108,7 +111,7 @@ def _share_done(view: View) -> float:
 
 
 @rule("probe-hit-cap", about="evidence", algos=(), severity="warning")
-def probe_hit_cap(view: View) -> Finding | None:
+def probe_hit_cap(view: View, *, share: float = 0.9, rows: int = 3) -> Finding | None:
     """
     What: an iterative probe or solver did not converge, or used up its largest number of iterations, in at least 90 %
         of its rows.
@@ -124,15 +127,15 @@ def probe_hit_cap(view: View) -> Finding | None:
         if not len(values):
             continue
         if re.fullmatch(FLAGS, word(name)):
-            bad, told = values == 0, "did not converge"
+            bad, failure = values == 0, "did not converge"
         elif re.fullmatch(COUNTS, word(name)) and caps:
-            bad, told = np.isin(values, list(caps)), f"took all of its {values.max():g} iterations"
+            bad, failure = np.isin(values, list(caps)), f"took all of its {values.max():g} iterations"
         else:
             continue
         seen = True
-        if len(values) >= 3 and bad.mean() >= 0.9:
-            shown = Curve(name, steps, values).evidence("converged = 0" if "not" in told else "= max_iters")
-            return Finding(f"{name}: the probe {told} in {int(bad.sum())} of {len(bad)} rows", float(bad.mean()),
+        if len(values) >= rows and bad.mean() >= share:
+            shown = Curve(name, steps, values).evidence("converged = 0" if "not" in failure else "= max_iters")
+            return Finding(f"{name}: the probe {failure} in {int(bad.sum())} of {len(bad)} rows", float(bad.mean()),
                            int(steps[np.flatnonzero(bad)[0]]), [shown], confidence="high")  # fmt: skip
     if not seen:
         raise Missing("a probe with `converged`, or a count of iterations and its cap")
@@ -141,15 +144,15 @@ def probe_hit_cap(view: View) -> Finding | None:
 
 def _probe_columns(view: View) -> list[tuple[str, np.ndarray, np.ndarray]]:
     """Numbers and flags of the probes' rows and of the columns."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    points: dict[str, list[tuple[int, float]]] = {}
     for row in view.history.probes:
         step, kind = row.get("step"), str(row.get("probe") or row.get("kind") or row.get("name") or "probe")
         inner = row.get("values")
         for key, value in _flat(inner if isinstance(inner, dict) else row):
             number = _number(value)
             if isinstance(step, int) and number is not None and key != "step":
-                found.setdefault(f"{kind}/{key}", []).append((step, number))
-    rows = [(n, np.array([s for s, _ in p]), np.array([v for _, v in p])) for n, p in found.items()]
+                points.setdefault(f"{kind}/{key}", []).append((step, number))
+    rows = [(n, np.array([s for s, _ in p]), np.array([v for _, v in p])) for n, p in points.items()]
     return rows + [(n, c.steps, c.values) for n, c in view.history.columns.items()]
 
 
@@ -166,7 +169,7 @@ def _number(value: Any) -> float | None:
 
 
 @rule("loss-pinned", about="optimiser", algos=())
-def loss_pinned(view: View) -> Finding | None:
+def loss_pinned(view: View, *, rows: int = 20, tail_share: float = 0.25) -> Finding | None:
     """
     What: a loss stands at exactly one value over its last quarter (at least 20 rows): at 0, at 1, or at a number of the
         config.
@@ -176,50 +179,52 @@ def loss_pinned(view: View) -> Finding | None:
     Refuted by: the value before the clamp still changing.
     Try: log the value before the clamp; check counters of skipped updates.
     """
-    losses = [c for c in named(view, r"(.*_)?(loss|nll)(_.*)?|(.*_)?kl", rows=20) if not c.name.startswith("optim/")]
+    losses = [c for c in named(view, r"(.*_)?(loss|nll)(_.*)?|(.*_)?kl", rows) if not c.name.startswith("optim/")]
     if not losses:
-        raise Missing("a loss with 20 rows")
+        raise Missing(f"a loss with {rows} rows")
     constants = {k: float(v) for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
     for loss in losses:
-        tail = Curve(loss.name, loss.steps[-max(20, len(loss) // 4) :], loss.values[-max(20, len(loss) // 4) :])
+        last = max(rows, int(len(loss) * tail_share))
+        tail = Curve(loss.name, loss.steps[-last:], loss.values[-last:])
         level = tail.last
         if level == 0 and ("kl" in word(loss.name) or _rounded(loss) or _nothing_left(view)):
             continue  # no update, or one too small for the digits shown
-        if np.ptp(tail.values) > 1e-9 * max(1.0, abs(level)) or _faded(loss, level):
+        if np.ptp(tail.values) > EXACT * max(1.0, abs(level)) or _faded(loss, level):
             continue
         key = next((k for k, v in constants.items() if v == level and level != 0 and _is_clamp(k)), None)
         if level in (0.0, 1.0) or key:
             why = f" = {key}" if key else ""
             return Finding(f"{loss.name} stands at exactly {level:g}{why}", level,
-                           loss.onset(np.abs(loss.values - level) <= 1e-9), [loss.evidence("constant")])  # fmt: skip
+                           loss.onset(np.abs(loss.values - level) <= EXACT), [loss.evidence("constant")])  # fmt: skip
     return None
 
 
-def _nothing_left(view: View) -> bool:
+def _nothing_left(view: View, errors: float = 3.0) -> bool:
     """Whether a loss of 0 may be right: there is nothing to choose, or the task was learned."""
     try:
-        return not view.has_choice or moved(view) > 3
+        return not view.has_choice or moved(view) > errors
     except Missing:
         return False
 
 
-def _rounded(loss: Curve) -> bool:
+def _rounded(loss: Curve, digits: int = 3) -> bool:
     """Whether all values are multiples of 0.001 (or coarser): then 0 is any small number."""
-    return float(np.abs(loss.values * 1000 - np.round(loss.values * 1000)).max()) < 1e-6
+    scaled = loss.values * 10**digits
+    return float(np.abs(scaled - np.round(scaled)).max()) < 1e-6
 
 
 def _is_clamp(key: str) -> bool:
     return bool(re.search(r"free|nats|bits|clip|clamp|min|max|floor|bound", key))
 
 
-def _faded(loss: Curve, level: float) -> bool:
+def _faded(loss: Curve, level: float, last_step: float = 0.01) -> bool:
     """Whether it approached the level step by step, as a loss does that has nothing left to learn."""
-    away = loss.values[np.abs(loss.values - level) > 1e-9]
-    return len(away) > 0 and abs(float(away[-1]) - level) < 0.01 * float(np.abs(away - level).max())
+    away = loss.values[np.abs(loss.values - level) > EXACT]
+    return len(away) > 0 and abs(float(away[-1]) - level) < last_step * float(np.abs(away - level).max())
 
 
 @rule("support-ceiling", about="belief", algos=())
-def support_ceiling(view: View) -> Finding | None:
+def support_ceiling(view: View, *, within: float = 0.01) -> Finding | None:
     """
     What: over the last quarter the critic's value lies within 1 % of the largest number that its output can represent
         (`v_max` of a categorical critic, the last bin of a two-hot one).
@@ -235,32 +240,33 @@ def support_ceiling(view: View) -> Finding | None:
     values += [view.curve("value/mean", 8)] if view.has("value/mean") else []
     for value, (end, key) in itertools.product(values, ends):
         level = value.median(0.25)
-        if abs(level - end) <= 0.01 * abs(end) and not _all_there_is(view, end):
+        if abs(level - end) <= within * abs(end) and not _all_there_is(view, end, within):
             return Finding(f"{value.name} is {level:.4g}, the end of its support is {end:.4g} ({key})", level,
-                           value.onset(np.abs(value.values - end) <= 0.01 * abs(end)),
-                           [value.evidence(f"within 1 % of {end:.4g}")])  # fmt: skip
+                           value.onset(np.abs(value.values - end) <= within * abs(end)),
+                           [value.evidence(f"within {100 * within:g} % of {end:.4g}")])  # fmt: skip
     if not values:
         raise Missing("the critic's value")
     return None
 
 
-def _support(view: View) -> list[tuple[float, str]]:
-    found = []
+def _support(view: View, largest_bin: float = 40) -> list[tuple[float, str]]:
+    ends = []
     for key, value in view.config.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
             continue
         if re.search(r"(^|[._])(v_?max|value_max|support_max|q_max)$", key):
-            found.append((float(value), key))
-        elif re.search(r"(^|[._])(b_end|bins?_end|symlog_max)$", key) and value < 40:  # bins at symexp(k), end excluded
-            found += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
-    return found
+            ends.append((float(value), key))
+        elif re.search(r"(^|[._])(b_end|bins?_end|symlog_max)$", key) and value < largest_bin:
+            # bins at symexp(k), end excluded
+            ends += [(math.expm1(value - i), f"symexp({value - i:g}), {key} = {value:g}") for i in (0, 1)]
+    return ends
 
 
-def _all_there_is(view: View, end: float) -> bool:
+def _all_there_is(view: View, end: float, within: float) -> bool:
     high, gamma = view.spec.get("reward_high"), view.config.get("algo.gamma")
     if not isinstance(high, (int, float)) or not isinstance(gamma, float) or gamma >= 1:
         return False
-    return end >= 0.99 * high / (1 - gamma)
+    return end >= (1 - within) * high / (1 - gamma)
 
 
 # ---- Settings that nobody reads
@@ -278,10 +284,10 @@ def unknown_config_key(view: View) -> Finding | None:
     """
     if not view.config:
         raise Missing("the config")
-    told = view.meta.get("unknown_keys")
-    if isinstance(told, list) and told:
-        some = ", ".join(map(str, told[:3]))
-        return Finding(f"the program does not know {some}", float(len(told)), confidence="high")
+    unknown = view.meta.get("unknown_keys")
+    if isinstance(unknown, list) and unknown:
+        some = ", ".join(map(str, unknown[:3]))
+        return Finding(f"the program does not know {some}", float(len(unknown)), confidence="high")
     constants: dict[str, list[tuple[str, float, int]]] = {}
     for name, _, values in _probe_columns(view):
         if len(values) and np.ptp(values) == 0:

@@ -160,10 +160,10 @@ def value_up_return_down(
     Refuted by: longer episodes with the same return per step.
     Try: stop at the peak; lower `lr` or `epochs`; check the bootstrap at time limits.
     """
-    found, value = view.course(at_least=5), q_estimate(view)
-    peak = max(reversed(found[1:-2]), key=lambda e: e.mean)  # the last of equals: the fall begins there
-    last = found[-1]
-    floor = view.floor(found)
+    course, value = view.course(at_least=5), q_estimate(view)
+    peak = max(reversed(course[1:-2]), key=lambda e: e.mean)  # the last of equals: the fall begins there
+    last = course[-1]
+    floor = view.floor(course)
     fall = (peak.mean - last.mean) / max(peak.mean - floor, 1e-9)
     before = float(np.interp(peak.step, value.steps, value.values))
     scale = view.curve("value/target_std").median() if view.has("value/target_std") else 0.0
@@ -177,4 +177,4 @@ def value_up_return_down(
         return None
     return Finding(f"the critic's value rose {before:.4g} -> {value.median(0.1):.4g} while the return fell"
                    f" {peak.mean:.4g} -> {last.mean:.4g}", rise, peak.step,
-                   [value.evidence("rise since the best evaluation"), view.evidence(found)])  # fmt: skip
+                   [value.evidence("rise since the best evaluation"), view.evidence(course)])  # fmt: skip

@@ -57,7 +57,7 @@ def retry(queue: Queue, word: str) -> tuple[Item, str]:
 
 def clear(queue: Queue, states: Sequence[str]) -> list[Item]:
     """Forget what has ended, with its log; runs that it made stay."""
-    found = list(queue.items(states))
-    for item in found:
+    items = list(queue.items(states))
+    for item in items:
         queue.forget(item)
-    return found
+    return items

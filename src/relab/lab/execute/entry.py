@@ -93,12 +93,12 @@ class Entry:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def from_json(found: dict[str, Any], file: str) -> Entry:
+def from_json(row: dict[str, Any], file: str) -> Entry:
     """What a file holds; an entry of a newer relab, or of nobody's, is said to be one."""
-    if found.get("schema") != SCHEMA:
-        raise RecordError(f"{file} has schema {found.get('schema')!r}, but this relab reads {SCHEMA}; use a newer one")
+    if row.get("schema") != SCHEMA:
+        raise RecordError(f"{file} has schema {row.get('schema')!r}, but this relab reads {SCHEMA}; use a newer one")
     try:
-        values = {name: found[name] for name in Entry.__dataclass_fields__}
+        values = {name: row[name] for name in Entry.__dataclass_fields__}
         words = tuple(str(word) for word in values.pop("words"))
         entry = Entry(words, **values)
     except (KeyError, TypeError) as error:

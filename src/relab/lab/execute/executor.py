@@ -34,7 +34,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Standing:
     """How a command stands that was submitted and has not been collected."""
 
     id: str
@@ -52,7 +52,7 @@ class Ended:
     seconds: float
     rss_mb: float | None = None  # the most memory that one of its processes held
     load: float | None = None  # of the machine, the mean of what was seen while it ran
-    asked: bool = False  # to end, by cancel
+    cancelled: bool = False  # told to end by cancel
 
 
 class Executor(Protocol):
@@ -61,7 +61,7 @@ class Executor(Protocol):
     def submit(self, work: Work) -> None:
         """Take it; it starts once there is room. ConfigError for what could never fit."""
 
-    def watch(self) -> list[Seen]:
+    def watch(self) -> list[Standing]:
         """Start what fits, see what ended, keep hearts beating; cheap, called often. All that is not collected."""
 
     def cancel(self, id: str) -> None:

@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     """How a program ended."""
 
     code: int  # as a shell gives it: 137 for signal 9
-    told: bool  # to end, while it ran
+    stopped: bool  # told to end while it ran
 
 
 def around(file: Path, words: Sequence[str]) -> tuple[str, ...]:
@@ -38,8 +38,8 @@ def around(file: Path, words: Sequence[str]) -> tuple[str, ...]:
 def read(file: Path) -> Kept | None:
     """None while it runs, and where it was killed together with its shell."""
     try:
-        code, *told = limits.read_text(file, LONGEST).split()
-        return Kept(int(code), bool(told))
+        code, *stopped = limits.read_text(file, LONGEST).split()
+        return Kept(int(code), bool(stopped))
     except (OSError, ValueError):
         return None
 

@@ -20,7 +20,7 @@ from relab.base.enclosed import open_plain, subfolder
 from relab.base.interrupts import Interrupts
 from relab.config.base import require
 from relab.lab.execute import keeper
-from relab.lab.execute.executor import Ended, Needs, Seen, Work
+from relab.lab.execute.executor import Ended, Needs, Standing, Work
 from relab.lab.execute.slots import Slots, cores, machine_mb
 
 __all__ = ["Job", "Local", "Result", "Slots", "cores", "machine_mb", "run"]
@@ -45,7 +45,7 @@ class Started:
     since: float
     beat: float  # when its heart beat last
     loads: list[float]
-    asked: float | None = None  # when it was asked to end
+    cancelled_at: float | None = None  # when it was told to end
 
 
 class Local:
@@ -62,31 +62,31 @@ class Local:
         self.waiting[work.id] = work
         self._fill()
 
-    def watch(self) -> list[Seen]:
+    def watch(self) -> list[Standing]:
         now = time.monotonic()
         for each in list(self.running.values()):
             self._see(each, now)
         self._fill()
-        found = [Seen(id_, "waiting") for id_ in self.waiting]
-        found += [Seen(id_, "running", x.process.pid, now - x.since) for id_, x in self.running.items()]
-        return found + [Seen(x.id, "ended", None, x.seconds) for x in self.ended]
+        standings = [Standing(id_, "waiting") for id_ in self.waiting]
+        standings += [Standing(id_, "running", x.process.pid, now - x.since) for id_, x in self.running.items()]
+        return standings + [Standing(x.id, "ended", None, x.seconds) for x in self.ended]
 
     def cancel(self, id: str) -> None:
         if id in self.waiting:
             del self.waiting[id]
-            self.ended.append(Ended(id, -signal.SIGTERM, 0.0, asked=True))
+            self.ended.append(Ended(id, -signal.SIGTERM, 0.0, cancelled=True))
             return
         each = self.running.get(id)
-        if each is None or each.asked is not None:
+        if each is None or each.cancelled_at is not None:
             return
         self._see(each, time.monotonic())  # one that has ended already was not ended by us
         if id in self.running:
-            each.asked = time.monotonic()
+            each.cancelled_at = time.monotonic()
             processes.tell(each.process.pid, signal.SIGTERM)
 
     def collect(self) -> list[Ended]:
-        found, self.ended = self.ended, []
-        return found
+        ended, self.ended = self.ended, []
+        return ended
 
     def fits(self, needs: Needs, others: Collection[Needs] = ()) -> bool:
         return not self.waiting and self.slots.fits(needs, others)
@@ -130,7 +130,7 @@ class Local:
             if each.work.beat is not None and not touch(each.work.beat):
                 self.cancel(each.work.id)  # somebody has taken it away
                 return
-        if each.asked is not None and now - each.asked > self.patience_s:
+        if each.cancelled_at is not None and now - each.cancelled_at > self.patience_s:
             processes.tell(each.process.pid, signal.SIGKILL)
 
     def _close(self, each: Started, code: int, rss_mb: float, now: float) -> None:
@@ -139,7 +139,7 @@ class Local:
         del self.running[each.work.id]
         self.slots.free(each.work.id)
         mean = sum(each.loads) / len(each.loads)
-        self.ended.append(Ended(each.work.id, code, now - each.since, rss_mb, mean, each.asked is not None))
+        self.ended.append(Ended(each.work.id, code, now - each.since, rss_mb, mean, each.cancelled_at is not None))
 
 
 def start(work: Work, owner: str) -> subprocess.Popen[bytes]:
@@ -193,7 +193,7 @@ class Job:
     def end(self, ended: Ended) -> None:
         self.exit_codes.append(ended.code)
         if self.ended is not None:
-            self.ended(ended.code, ended.seconds, ended.asked)
+            self.ended(ended.code, ended.seconds, ended.cancelled)
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,7 @@ def run(
                 at.watch()
                 if look is not None and at.running and looked.due():
                     with looked:
-                        going.stop(at, look([name for name, each in at.running.items() if each.asked is None]))
+                        going.stop(at, look([name for name, each in at.running.items() if each.cancelled_at is None]))
                 if going.settle(at) and watch is not None:
                     watch(sum(job.done() for job in jobs), len(jobs))
                 time.sleep(POLL_S)
@@ -275,7 +275,7 @@ class _Going:
         for each in ended:
             job = self.jobs[each.id]
             job.end(each)
-            if each.asked:
+            if each.cancelled:
                 self.stopped.append(each.id)
             elif job.done():
                 continue

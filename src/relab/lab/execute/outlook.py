@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import statistics
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from relab.base import limits, masks, processes
 from relab.base.jsonl import RecordError, decode
 from relab.config.yaml_io import YamlError
+from relab.lab.execute.entry import Entry
 from relab.lab.execute.queue import Item, Queue, age_s
 from relab.record.run_folder import read_config
 
@@ -18,32 +20,62 @@ TAIL = 4096  # bytes of a log that are looked at
 PACE = 20  # entries
 
 
-def describe(queue: Queue, item: Item) -> dict[str, Any]:
-    """All that is known about an entry, as plain data."""
-    name = item.name
-    found: dict[str, Any] = {
-        "id": name.id, "state": item.state, "priority": name.priority, "tries": name.tries, "age_s": age_s(name),
-        "worker": name.worker or None, "log": str(queue.log(name.id)), "problem": None,
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is that relab trains."""
+
+    step: int
+    total_steps: int
+    eta_s: float
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """All that is known about an entry."""
+
+    item: Item
+    age_s: float
+    log: Path
+    entry: Entry | None  # None where its file cannot be read
+    problem: str | None = None
+    result: dict[str, Any] | None = None  # how the last try ended that did, as its file says it
+    without_worker: bool = False  # it runs, or did, and its worker is gone
+    progress: Progress | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        name, entry = self.item.name, self.entry
+        facts: dict[str, Any] = {
+            "id": name.id, "state": self.item.state, "priority": name.priority, "tries": name.tries,
+            "age_s": self.age_s, "worker": name.worker or None, "log": str(self.log), "problem": self.problem,
+        }  # fmt: skip
+        if entry is None:
+            return facts | {"words": None, "relab": None, "shown": ""}
+        facts |= entry.to_json() | {"words": list(entry.words), "shown": entry.shown}
+        if self.item.state == "running":
+            facts |= {"without_worker": self.without_worker, **(asdict(self.progress) if self.progress else {})}
+        return facts | {"result": self.result}
+
+
+def describe(queue: Queue, item: Item) -> Outlook:
+    age, log = age_s(item.name), queue.log(item.id)
     try:
         entry = queue.read(item)
     except (RecordError, OSError) as error:
-        return found | {"words": None, "relab": None, "shown": "", "problem": str(error)}
-    found |= entry.to_json() | {"words": list(entry.words), "shown": entry.shown}
-    if item.state == "running":
-        found |= {"without_worker": processes.is_alive(name.worker) is False, **(progress(entry.run) or {})}
-    found["result"] = result(queue, item)
-    if item.state == "failed":
-        found["problem"] = why(queue, item, found["result"])
-    return found
+        return Outlook(item, age, log, None, str(error))
+    ending = result(queue, item)
+    problem = why(queue, item, ending) if item.state == "failed" else None
+    if item.state != "running":
+        return Outlook(item, age, log, entry, problem, ending)
+    alone = processes.is_alive(item.name.worker) is False
+    return Outlook(item, age, log, entry, problem, ending, alone, progress(entry.run))
 
 
 def result(queue: Queue, item: Item) -> dict[str, Any] | None:
     """How the last try ended that did."""
     for tries in range(item.name.tries, -1, -1):
         with contextlib.suppress(RecordError, OSError):
-            if found := queue.result(item.name, tries):
-                return found
+            if ending := queue.result(item.name, tries):
+                return ending
     return None
 
 
@@ -56,8 +88,8 @@ def time_left(queue: Queue, counts: Mapping[str, int]) -> float | None:
     return statistics.median(known) * counts["waiting"] / counts["running"]
 
 
-def progress(run: str | None) -> dict[str, Any] | None:
-    """Step, planned steps and seconds left of a run that relab trains; None where its record does not say."""
+def progress(run: str | None) -> Progress | None:
+    """None where the run's record does not say."""
     if run is None:
         return None
     try:
@@ -68,7 +100,7 @@ def progress(run: str | None) -> dict[str, Any] | None:
     step, sps = row.get("step"), row.get("time/sps_mean")
     if type(step) is not int or type(total) is not int or not isinstance(sps, (int, float)):
         return None
-    return {"step": step, "total_steps": total, "eta_s": max(total - step, 0) / max(float(sps), 1e-9)}
+    return Progress(step, total, max(total - step, 0) / max(float(sps), 1e-9))
 
 
 def _last_row(path: Path) -> dict[str, Any]:
@@ -78,12 +110,12 @@ def _last_row(path: Path) -> dict[str, Any]:
     return row if isinstance(row, dict) else {}
 
 
-def why(queue: Queue, item: Item, found: dict[str, Any] | None) -> str:
+def why(queue: Queue, item: Item, ending: dict[str, Any] | None) -> str:
     """Why it failed, in one line."""
-    found = found or {}
-    if found.get("problem"):
-        return str(found["problem"])
-    code = found.get("code")
+    ending = ending or {}
+    if ending.get("problem"):
+        return str(ending["problem"])
+    code = ending.get("code")
     how = "nobody saw it end" if code is None else f"killed by signal {-code}" if code < 0 else f"exit code {code}"
     return f"{how}; {last_words(queue.log(item.id))}"
 

@@ -72,10 +72,10 @@ class Queue:
     def names(self, state: str) -> list[Name]:
         """In the order in which they are to run; files that are no entries are passed over."""
         try:
-            found = sorted(os.listdir(self.folder / state))
+            files = sorted(os.listdir(self.folder / state))
         except FileNotFoundError:
             return []
-        return [name for file in found if (name := entries.parse(file)) is not None]
+        return [name for file in files if (name := entries.parse(file)) is not None]
 
     def items(self, states: Iterable[str] = STATES) -> Iterator[Item]:
         for state in states:
@@ -89,19 +89,19 @@ class Queue:
         return entries.from_json(read_json(item.path.parent, item.path.name), item.path.name)
 
     def counts(self) -> dict[str, int]:
-        found = Counter(item.state for item in self.items())
-        return {state: found[state] for state in STATES}
+        counts = Counter(item.state for item in self.items())
+        return {state: counts[state] for state in STATES}
 
     def find(self, word: str, states: Iterable[str] = STATES) -> Item:
         """The entry with this id, or whose id begins so; where it moves while one looks, the look is repeated."""
         for _ in range(3):
-            found = {item.id: item for item in self.items(STATES) if item.id.startswith(word.lower())}
-            if found:
+            matches = {item.id: item for item in self.items(STATES) if item.id.startswith(word.lower())}
+            if matches:
                 break
-        if len(found) != 1:
-            what = f"{len(found)} entries: {', '.join(sorted(found)[:5])}" if found else "no entry"
+        if len(matches) != 1:
+            what = f"{len(matches)} entries: {', '.join(sorted(matches)[:5])}" if matches else "no entry"
             raise NotFoundError(f"`{word}` means {what} of {self.folder}; `relab queue` lists them")
-        (item,) = found.values()
+        (item,) = matches.values()
         allowed = tuple(states)
         require(item.state in allowed, f"{item.id[:8]} is {item.state}, but must be {' or '.join(allowed)} for that")
         return item
@@ -112,22 +112,22 @@ class Queue:
         """Written elsewhere, then moved in as a whole: nobody sees half an entry."""
         self.make()
         name = entries.new_name(priority)
-        made = self.folder / "new" / name.file
-        write_atomic(made, encode(entry.to_json(), indent=True), rename_later=True)
-        os.rename(made, self.path(name, state))
+        draft = self.folder / "new" / name.file
+        write_atomic(draft, encode(entry.to_json(), indent=True), rename_later=True)
+        os.rename(draft, self.path(name, state))
         return Item(name, state, self.path(name, state))
 
     def keys(self) -> dict[str, str]:
         """Key -> id of what is asked for already and has not ended."""
-        found = {}
+        ids = {}
         for item in self.items(("waiting", "paused", "running")):
             try:
                 key = self.read(item).key
             except (RecordError, OSError):  # it moved on a moment ago, or is a stranger's
                 continue
             if key:
-                found[key] = item.id
-        return found
+                ids[key] = item.id
+        return ids
 
     # ---- Moving
 
@@ -144,12 +144,12 @@ class Queue:
     def claim(self, name: Name, worker: str) -> Item | None:
         """Make a waiting entry ours; None when it is somebody else's by now."""
         ours = name._replace(worker=worker)
-        found = self.move(Item(name, "waiting", self.path(name, "waiting")), "running", ours)
-        if found is None and self.path(ours, "running").exists():  # a network mount may do it and say that it did not
-            found = Item(ours, "running", self.path(ours, "running"))
-        if found is not None:
-            os.utime(found.path)  # a rename keeps the time at which the file was written
-        return found
+        item = self.move(Item(name, "waiting", self.path(name, "waiting")), "running", ours)
+        if item is None and self.path(ours, "running").exists():  # a network mount may do it and say that it did not
+            item = Item(ours, "running", self.path(ours, "running"))
+        if item is not None:
+            os.utime(item.path)  # a rename keeps the time at which the file was written
+        return item
 
     def again(self, item: Item, state: str = "waiting") -> Item | None:
         """Back into the line, for another try at its old place."""
@@ -170,17 +170,17 @@ class Queue:
     def ask(self, item: Item, what: str) -> None:
         write_atomic(self.folder / "asks" / item.id, encode({"ask": what, "at": now()}), several=True)
 
-    def asked(self) -> dict[str, str]:
+    def requests(self) -> dict[str, str]:
         """Id -> cancel or pause."""
-        found = {}
+        requests = {}
         for file in os.listdir(self.folder / "asks"):
             try:
                 what = read_json(self.folder / "asks", file).get("ask")
             except (RecordError, OSError):
                 continue
             if what in ASKS:
-                found[file] = str(what)
-        return found
+                requests[file] = str(what)
+        return requests
 
     def answered(self, id_: str) -> None:
         (self.folder / "asks" / id_).unlink(missing_ok=True)
@@ -213,7 +213,7 @@ class Queue:
         kept = keeper.read(self.folder / "codes" / name.attempt)
         if kept is None:
             return None
-        return -signal.SIGTERM if kept.told and kept.code == 0 else kept.code
+        return -signal.SIGTERM if kept.stopped and kept.code == 0 else kept.code
 
     def log(self, id_: str) -> Path:
         return self.folder / "logs" / f"{id_}.log"
@@ -235,8 +235,8 @@ class Queue:
         file = self._memory(kind)
         if not file.is_file():
             return None
-        found = read_json(file.parent, file.name).get("rss_mb")
-        return float(found) if isinstance(found, (int, float)) else None
+        peak = read_json(file.parent, file.name).get("rss_mb")
+        return float(peak) if isinstance(peak, (int, float)) else None
 
     def learn(self, kind: str, rss_mb: float) -> None:
         if rss_mb > (self.learned_mb(kind) or 0.0):

@@ -20,13 +20,13 @@ def cores() -> int:
 
 def machine_mb() -> float | None:
     """Memory of the machine, or of the container where that is less; None where the system does not tell."""
-    found = [float(total)] if (total := memory_mb()) is not None else []
+    limits_mb = [float(total)] if (total := memory_mb()) is not None else []
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
-        found += [int(limit) / 2**20] if limit.isdigit() else []
+        limits_mb += [int(limit) / 2**20] if limit.isdigit() else []
     except OSError:  # no such limit here
         pass
-    return min(found, default=None)
+    return min(limits_mb, default=None)
 
 
 @dataclass

@@ -57,9 +57,9 @@ class Worker:
         self.local = Local(Slots(workers or cores(), machine_mb()))
         self.tell: Tell = tell or (lambda what, item, more: None)
         self.mine: dict[str, tuple[Item, Entry]] = {}  # by attempt
-        self.asked: dict[str, str] = {}  # attempt -> cancel | pause | stop
+        self.requests: dict[str, str] = {}  # attempt -> cancel | pause | stop
         self.waiting: list[Name] = []
-        self.seen: dict[str, float] = {}  # when lists were last made
+        self.last_look: dict[str, float] = {}  # when lists were last made
         self.crowd: list[Needs] = []  # what others on this machine have taken
         self.busy = 0.0  # when something last began or ended
         self.haunted = 0  # entries of dead workers whose processes live here, or may
@@ -73,7 +73,7 @@ class Worker:
                 while not stop.caught and (self.step() or stay):
                     time.sleep(POLL_S if time.monotonic() - self.busy < CALM_S else CALM_POLL_S)
             finally:
-                self.asked |= {attempt: "stop" for attempt in self.mine if attempt not in self.asked}
+                self.requests |= {attempt: "stop" for attempt in self.mine if attempt not in self.requests}
                 self.local.close()
                 self.settle()
         self.summary.interrupted = bool(stop.caught)
@@ -94,9 +94,9 @@ class Worker:
 
     def due(self, what: str, every_s: float) -> bool:
         now = time.monotonic()
-        if now - self.seen.get(what, -every_s) < every_s:
+        if now - self.last_look.get(what, -every_s) < every_s:
             return False
-        self.seen[what] = now
+        self.last_look[what] = now
         return True
 
     # ---- Starting
@@ -108,12 +108,12 @@ class Worker:
         if self.shares and self.due("crowd", REFRESH_S):
             self.crowd = self.others()
         while self.waiting and self.local.fits(Needs(), self.crowd):
-            found = self.look(self.waiting[0])
-            if found is not None and not self.local.fits(found.needs, self.crowd):
+            entry = self.look(self.waiting[0])
+            if entry is not None and not self.local.fits(entry.needs, self.crowd):
                 return  # it is its turn, and it waits for room
             name = self.waiting.pop(0)
-            if found is not None and (item := self.queue.claim(name, self.me)) is not None:
-                self.begin(item, found)
+            if entry is not None and (item := self.queue.claim(name, self.me)) is not None:
+                self.begin(item, entry)
 
     def look(self, name: Name) -> Entry | None:
         """What an entry asks for, with the memory that its kind has taken; None where it is gone, or not for us."""
@@ -167,9 +167,9 @@ class Worker:
 
     def how(self, ended: Ended) -> str:
         """done, failed or killed; or what was asked of it, unless it had ended before that."""
-        if not ended.asked:
+        if not ended.cancelled:
             return how_by_code(ended.code)
-        return {**ASKS, "stop": "stopped"}[self.asked.get(ended.id, "stop")]
+        return {**ASKS, "stop": "stopped"}[self.requests.get(ended.id, "stop")]
 
     def close(self, item: Item, entry: Entry, how: str, **facts: Any) -> None:
         """The result first, then the move: whoever comes in between finds what is needed."""
@@ -179,11 +179,11 @@ class Worker:
         self.queue.write_result(item.name, how, **facts)
         moved = after(self.queue, item, how)
         self.mine.pop(attempt, None)
-        self.asked.pop(attempt, None)
+        self.requests.pop(attempt, None)
         self.busy = time.monotonic()
         if moved is None:  # taken away while our heart seemed to stand still
             return
-        self.seen.pop("waiting", None)  # it may stand there again
+        self.last_look.pop("waiting", None)  # it may stand there again
         if moved.state != "waiting":  # one that is asked of an entry which goes on stays
             self.queue.answered(item.id)
         if how == "done" and facts.get("rss_mb"):
@@ -196,10 +196,10 @@ class Worker:
         """Cancel or pause what somebody asked for."""
         if not self.mine or not self.due("asks", 0.2):
             return
-        wanted = self.queue.asked()
+        requests = self.queue.requests()
         for attempt, (item, _) in list(self.mine.items()):
-            if item.id in wanted and attempt not in self.asked:
-                self.asked[attempt] = wanted[item.id]
+            if item.id in requests and attempt not in self.requests:
+                self.requests[attempt] = requests[item.id]
                 self.local.cancel(attempt)
 
     # ---- After the dead
@@ -236,15 +236,15 @@ class Worker:
         """How did it end, as far as can be told?"""
         code = self.queue.code(item.name)
         known = self.queue.result(item.name).get("how")  # its worker was killed between writing and moving
-        asked = self.queue.asked().get(item.id)
+        request = self.queue.requests().get(item.id)
         how = known or (how_by_code(code) if code is not None else "lost")
-        how = ASKS[asked] if asked and how != "done" else how
+        how = ASKS[request] if request and how != "done" else how
         if not known:
             self.queue.write_result(item.name, how, code=code, buried_by=self.me)
         moved = after(self.queue, item, how)
         if moved is None:
             return
-        self.seen.pop("waiting", None)
+        self.last_look.pop("waiting", None)
         if moved.state != "waiting":
             self.queue.answered(item.id)
         self.summary.done += moved.state == "done"

@@ -4,14 +4,15 @@ Everything here is a function of the experiment's folder: killed or called again
 no finished run is repeated. The first variant is the control; every other one is compared with it.
 """
 
-from relab.lab.experiment.again import LOG, Again, tried_before
+from relab.base.interrupts import Interrupted
+from relab.lab.experiment.again import LOG, Repeat, tried_before
 from relab.lab.experiment.cells import Cell, finished, histories, prepare, run, run_some, settled, status, why_failed
 from relab.lab.experiment.conclude import conclude
-from relab.lab.experiment.forecast import STARTUP_S, Forecast, Interrupted, forecast
+from relab.lab.experiment.forecast import STARTUP_S, Forecast, forecast
 from relab.lab.experiment.question import Experiment, load
 from relab.lab.experiment.queued import enqueue
 
 __all__ = [
-    "LOG", "STARTUP_S", "Again", "Cell", "Experiment", "Forecast", "Interrupted", "conclude", "enqueue", "finished",
+    "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "conclude", "enqueue", "finished",
     "forecast", "histories", "load", "prepare", "run", "run_some", "settled", "status", "tried_before", "why_failed",
 ]  # fmt: skip

@@ -14,30 +14,30 @@ LOG = "LOG.md"  # in the folder of the experiments
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """A variant whose change against the control was tried before."""
 
     variant: str
     change: dict[str, dict[str, Any]]
-    found: list[tried.Tried]
+    hits: list[tried.Tried]
     settings: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.found]}
+        return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.hits]}
 
 
-def tried_before(asked: Experiment, folder: Path, root: Path, log: Path | None) -> list[Again]:
+def tried_before(experiment: Experiment, folder: Path, root: Path, log: Path | None) -> list[Repeat]:
     """The variants that another experiment or an entry of a log has told the outcome of."""
     from relab.notebook.log import default_logs, earlier  # not for every import of an experiment
 
     logs = [*([log] if log is not None else []), *default_logs(), root / LOG]
     known = earlier(root, logs, without=folder)
-    settings = {name: tried.variant(folder, asked.asked(), name) for name in asked.variants}
+    settings = {name: tried.variant(folder, experiment.to_dict(), name) for name in experiment.variants}
     control, *others = settings
-    of = tried.subject(settings[control], str(asked.asked().get("command") or ""))
-    found = []
+    of = tried.subject(settings[control], str(experiment.to_dict().get("command") or ""))
+    repeats = []
     for name in others:
         change = lineage.changes(settings[control], settings[name])
         hits = tried.matching(change, of, known) if change else []
-        found += [Again(name, change, hits, settings[name])] if hits else []
-    return found
+        repeats += [Repeat(name, change, hits, settings[name])] if hits else []
+    return repeats

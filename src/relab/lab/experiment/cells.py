@@ -88,7 +88,7 @@ def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
 def keep_question(folder: Path, e: Experiment) -> None:
     """The folder belongs to one question; more seeds may be added to it, anything else is another experiment."""
     path = own(folder, "experiment.yaml")
-    text = config.format_yaml(e.asked())
+    text = config.format_yaml(e.to_dict())
     if path.exists():
         before, now = config.read_yaml(path), config.parse_yaml(text)
         check_same({**_defaults(), **before}, {**_defaults(), **now}, NOT_ASKED, folder, "experiment")
@@ -151,8 +151,8 @@ def command(cell: Cell, folder: Path, question: str) -> list[str]:
 def trusted(cell: Cell, folder: Path) -> list[str]:
     """Code that the question names is its asker's word; a record that names any other is not trusted with it."""
     try:
-        asked = config.read_yaml(inside(folder, f"variants/{cell.variant}.yaml"))
-        same = all(read_config(cell.folder).get(group) == asked.get(group) for group in config.CHOICES)
+        settings = config.read_yaml(inside(folder, f"variants/{cell.variant}.yaml"))
+        same = all(read_config(cell.folder).get(group) == settings.get(group) for group in config.CHOICES)
     except (config.ConfigError, RecordError, OSError):
         return []
     return ["--trust"] if same else []
@@ -169,8 +169,8 @@ def settled(cell: Cell) -> bool:
 
 def status(cell: Cell) -> str | None:
     """finished, stopped (on a finding), or as the record says; None where there is none."""
-    found = recorded(cell)
-    return "stopped" if found is not None and found != "finished" and watcher.stopped(cell.folder) else found
+    known = recorded(cell)
+    return "stopped" if known is not None and known != "finished" and watcher.stopped(cell.folder) else known
 
 
 def recorded(cell: Cell) -> str | None:
@@ -225,23 +225,23 @@ def run_some(
 
 def histories(cells: list[Cell]) -> dict[str, list[history.History]]:
     """Variant -> runs that are finished or were stopped, in the order of the seeds."""
-    found: dict[str, list[history.History]] = {}
+    runs: dict[str, list[history.History]] = {}
     for cell in cells:
-        found.setdefault(cell.variant, [])
+        runs.setdefault(cell.variant, [])
         if settled(cell):
-            found[cell.variant].append(read(cell))
-    return found
+            runs[cell.variant].append(read(cell))
+    return runs
 
 
 def read(cell: Cell) -> history.History:
     """Its history; why it was stopped is in `meta`."""
     if not told.read_state(cell.folder):
-        found = history.load(cell.folder)
+        loaded = history.load(cell.folder)
     else:
         try:
-            found = foreign.read(cell.folder)
+            loaded = foreign.read(cell.folder)
         except RecordError as error:
             raise RecordError(f"{cell.folder.name}: {error}") from None
     if status(cell) == "stopped":
-        found.meta["stopped"] = watcher.stopped(cell.folder)
-    return found
+        loaded.meta["stopped"] = watcher.stopped(cell.folder)
+    return loaded

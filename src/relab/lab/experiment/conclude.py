@@ -26,27 +26,27 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     check_metric(e, [run for group in runs.values() for run in group])
     arms = {name: [outcome(e, run) for run in group] for name, group in runs.items()}
     control, *others = arms
-    found = [compare(e, (control, name), arms, looked.get(name, [])) for name in others]
-    taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, found)}
+    answers = [compare(e, (control, name), arms, looked.get(name, [])) for name in others]
+    taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, answers)}
     gone = {run.folder.name: run.meta["stopped"] for group in runs.values() for run in group if "stopped" in run.meta}
-    for each in found:
-        each.text += told_stopped(each, gone)
-    body = {"question": e.question, "answers": [x.to_dict() for x in found], "looks": taken, "stopped": gone}
+    for each in answers:
+        each.text += stopped_text(each, gone)
+    body = {"question": e.question, "answers": [x.to_dict() for x in answers], "looks": taken, "stopped": gone}
     write_atomic(folder / "answer.json", encode(masks.masked(body), indent=True))
-    return found
+    return answers
 
 
 def outcome(e: Experiment, run: history.History) -> answer.Outcome:
     column = find_column(run, e.metric) or e.metric
-    found = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    counted = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
     why = run.meta.get("stopped")
     if not why:
-        return found
+        return counted
     cut = f"stopped by {why.get('slug')} at step {why.get('step', 0):,}"
-    return replace(found, stopped=True, note=f"{cut}; {found.note}" if found.note else cut)
+    return replace(counted, stopped=True, note=f"{cut}; {counted.note}" if counted.note else cut)
 
 
-def told_stopped(x: answer.Answer, gone: Mapping[str, Any]) -> str:
+def stopped_text(x: answer.Answer, gone: Mapping[str, Any]) -> str:
     """A sentence more, where runs of these two variants were stopped before their end."""
     mine = [gone[o.run] for arm in (x.a, x.b) for o in arm if o.run in gone]
     if not mine:
@@ -81,20 +81,20 @@ def find_column(run: history.History, metric: str) -> str | None:
 
 def column_of(run: history.History, e: Experiment) -> str:
     """The column, or an error that lists what there is; a tool's name that is read with another sign is one as well."""
-    found = find_column(run, e.metric)
+    column = find_column(run, e.metric)
     if e.at == "success_rate":
         return e.metric
     known = [*(name for name, ours in run.mapping.items() if ours == FOREIGN + name),
              *(name for name in run.columns if not name.startswith(FOREIGN))]  # fmt: skip
     some = ", ".join(sorted(known)[:SHOWN]) + (" ..." if len(known) > SHOWN else "")
     require(
-        found is not None, f"`metric` is {e.metric}, but {run.folder.name} has no such column; it has {some or 'none'}"
+        column is not None, f"`metric` is {e.metric}, but {run.folder.name} has no such column; it has {some or 'none'}"
     )
-    if found != e.metric:
+    if column != e.metric:
         _, factor = getattr(find.importers().get(run.source), "NAMES", {}).get(e.metric, ("", 1))
-        require(factor == 1, f"relab reads {e.metric} as {found}, {factor:g} times as large: write `metric: {found}`,"
+        require(factor == 1, f"relab reads {e.metric} as {column}, {factor:g} times as large: write `metric: {column}`,"
                              " and give direction and smallest_effect for that")  # fmt: skip
-    return str(found)
+    return str(column)
 
 
 def check_metric(e: Experiment, runs: list[history.History]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits, masks
+from relab.base.interrupts import Interrupted
 from relab.base.processes import RELAB
 from relab.config import layers
 from relab.config.base import ConfigError, require
@@ -38,10 +39,6 @@ class Forecast:
     @property
     def seconds(self) -> float:
         return -(-self.runs // self.workers) * self.seconds_per_run
-
-
-class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error
-    """Ctrl-C while the pilot ran."""
 
 
 def forecast(e: Experiment, cells: list[Cell], folder: Path, workers: int) -> Forecast:
@@ -90,9 +87,9 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
         if done.failed:
             said = limits.read_end(pilot.log, 4000).decode(errors="replace")
             raise ConfigError(f"the pilot run failed: {masks.mask(said)[-500:]}")
-        found = history.load(Path(root) / "pilot")
-        column_of(found, e)
-        return cost(found, cfg, runs, workers)
+        trial_run = history.load(Path(root) / "pilot")
+        column_of(trial_run, e)
+        return cost(trial_run, cfg, runs, workers)
 
 
 def pilot_job(cfg: Any, variant: Path, root: Path) -> local.Job:

@@ -92,7 +92,7 @@ def known(cell: Cell) -> dict[str, Any]:
     if kept is None:
         return state
     began = datetime.datetime.fromisoformat(state["created"]).timestamp()
-    ended(cell, keeper.signed(kept.code), code_path(cell).stat().st_mtime - began, stopped=kept.told)
+    ended(cell, keeper.signed(kept.code), code_path(cell).stat().st_mtime - began, stopped=kept.stopped)
     return told.read_state(cell.folder)
 
 

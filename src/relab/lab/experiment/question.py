@@ -53,7 +53,7 @@ class Experiment:
         budget = {} if self.budget is None else {"budget": self.budget}
         return {**self.base, **self.variants[variant], **budget}
 
-    def asked(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
@@ -67,13 +67,15 @@ KEYS = {each.name for each in fields(Experiment)} | INSTEAD
 def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = layers.read_yaml(path)
-    plain = given(values, path, Experiment, KEYS, ("vary", "variants", "stop_on"))
-    found = Experiment(variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain)
-    check(found, path)
-    return found
+    plain = fields_of(values, path, Experiment, KEYS, ("vary", "variants", "stop_on"))
+    experiment = Experiment(
+        variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain
+    )
+    check(experiment, path)
+    return experiment
 
 
-def given(
+def fields_of(
     values: Mapping[str, Any], path: Path, kind: type, keys: Collection[str], special: Collection[str]
 ) -> dict[str, Any]:
     """What a declared question says, key by key, as the fields of its class; `special` keys are left to the caller."""
@@ -142,8 +144,8 @@ def check(e: Experiment, path: Path) -> None:
     if e.command:
         template.check(e)
     else:
-        given = [key for key, value in (("resume", e.resume), ("resume_command", e.resume_command)) if value]
-        require(not given, f"`{given[0] if given else ''}` goes with `command`; relab's own runs resume by themselves")
+        keys = [key for key, value in (("resume", e.resume), ("resume_command", e.resume_command)) if value]
+        require(not keys, f"`{keys[0] if keys else ''}` goes with `command`; relab's own runs resume by themselves")
 
 
 def check_budget(e: Experiment) -> None:

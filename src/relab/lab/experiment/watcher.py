@@ -28,12 +28,12 @@ def names_of(value: Any) -> tuple[str, ...]:
         return ()
     from relab.health.rule import all_rules
 
-    found = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, (list, tuple)) else (value,)
     known = [*LEVELS, *(slug for slug, rule in all_rules().items() if rule.scope == "run" and not rule.footer)]
-    for name in found:
+    for name in names:
         require(name in known, f"`stop_on` takes rules about one run (relab explain) or {' or '.join(LEVELS)}, but got"
                                f" {name!r}{hint(str(name), known, '; the nearest is {!r}')}")  # fmt: skip
-    return found
+    return names
 
 
 # ---- What is kept
@@ -87,10 +87,10 @@ class Watcher:
         except (UserError, OSError):  # nothing there that could be read yet
             return False
         step = max((run.view.last_step for run in report.runs), default=0)
-        wanted = [found for found in report.main if {found.slug, found.severity} & set(self.stop_on)]
-        seen = self.before.get(name, {})
-        again = next((found for found in wanted if seen.get(found.slug, step) < step), None)
-        self.before[name] = {found.slug: seen.get(found.slug, step) for found in wanted}
+        stopping = [finding for finding in report.main if {finding.slug, finding.severity} & set(self.stop_on)]
+        since = self.before.get(name, {})
+        again = next((finding for finding in stopping if since.get(finding.slug, step) < step), None)
+        self.before[name] = {finding.slug: since.get(finding.slug, step) for finding in stopping}
         if again is not None:
             keep(self.folders[name], again, step)
         return again is not None

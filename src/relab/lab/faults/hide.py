@@ -15,12 +15,12 @@ class LeakError(Exception):
     """A copy that still tells what was planted."""
 
 
-def hide(made: Path, copy: Path, fault: str | None) -> None:
+def hide(original: Path, copy: Path, fault: str | None) -> None:
     """Copy the runs of a case under other ids; raises LeakError where a byte or a path still names the fault."""
-    shutil.copytree(made, copy)
+    shutil.copytree(original, copy)
     for meta in sorted(copy.rglob("meta.json")):
         rename(meta)
-    if fault is not None and (leaks := told(copy, [fault])):
+    if fault is not None and (leaks := leaks_in(copy, [fault])):
         shutil.rmtree(copy)
         raise LeakError(f"the copy of a case must not name its fault, but {', '.join(leaks[:3])} holds {fault!r}")
 
@@ -32,13 +32,13 @@ def rename(meta: Path) -> None:
     meta.write_bytes(encode(facts, indent=True))
 
 
-def told(folder: Path, names: Iterable[str]) -> list[str]:
+def leaks_in(folder: Path, names: Iterable[str]) -> list[str]:
     """Files and folders whose path or bytes hold one of the names, in any spelling (-, _ or blank between words)."""
     spelt = [b"[-_ ]?".join(re.escape(word.encode()) for word in name.split("-")) for name in names]
     pattern = re.compile(b"|".join(spelt), re.IGNORECASE)
-    found = []
+    leaks = []
     for path in sorted(folder.rglob("*")):
         below = path.relative_to(folder).as_posix()
         if pattern.search(below.encode()) or (path.is_file() and pattern.search(path.read_bytes())):
-            found.append(below)
-    return found
+            leaks.append(below)
+    return leaks

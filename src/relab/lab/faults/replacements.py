@@ -107,11 +107,11 @@ def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
         gradient = learner.gradient
 
         def without_critic(*args: Any) -> Any:
-            found = gradient(*args)
+            whole = gradient(*args)
             for name, grad in agent.params.grads.items():
                 if name.startswith("critic/"):
                     grad.zero_()
-            return found
+            return whole
 
         learner.gradient = without_critic
         return learner
@@ -127,13 +127,13 @@ def targets_follow(appraise: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """
 
     def live(s: Any) -> Any:
-        batch, found = appraise(s)
+        batch, metrics = appraise(s)
         cfg, adv_TB = s.cfg, batch.target - batch.v_old
         lean_B, slope_TB = np.zeros(adv_TB.shape[1]), np.empty_like(adv_TB)
         for t in range(len(adv_TB)):
             slope_TB[t] = -adv_TB[t] + cfg.gamma * (1 - cfg.lam) * lean_B
             lean_B = np.where(s.traj.ended_TB[t], 0.0, adv_TB[t] + cfg.gamma * cfg.lam * lean_B)
-        return batch._replace(target=batch.v_old - slope_TB), found
+        return batch._replace(target=batch.v_old - slope_TB), metrics
 
     return live
 
@@ -196,8 +196,8 @@ def success_summed(episode_metrics: Callable[..., dict[str, float]]) -> Callable
 
     def summed(ended: Any, spec: Any, *other: Any) -> dict[str, float]:
         good = sum(int((each.ret >= LEVEL[spec.env]).sum()) for each in ended)
-        found = episode_metrics(ended, spec, *other)
-        return found | {"return/success": float(good)} if found else found
+        metrics = episode_metrics(ended, spec, *other)
+        return metrics | {"return/success": float(good)} if metrics else metrics
 
     return summed
 
@@ -263,7 +263,7 @@ def best_in_training(candidate: Callable[..., dict[str, Any]]) -> Callable[..., 
 
     def earned(trainer: Any, played: Any) -> dict[str, Any]:
         value = math.nan if trainer.earned is None else trainer.earned
-        found = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
-        return found | {"protocol": "episodes of training"}
+        evidence = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
+        return evidence | {"protocol": "episodes of training"}
 
     return earned

@@ -33,11 +33,11 @@ class Member:
 class HalfWay(Silent):
     """Asks the run to stop, as Ctrl-C would, once half of its steps are done."""
 
-    asked = False
+    stopped = False
 
     def iteration(self, row: Mapping[str, Any]) -> None:
-        if not self.asked and 2 * row["step"] >= row["total_steps"]:
-            self.asked = True
+        if not self.stopped and 2 * row["step"] >= row["total_steps"]:
+            self.stopped = True
             signal.raise_signal(signal.SIGINT)
 
 
@@ -66,13 +66,13 @@ def make(name: str | None, env: str, seed: int, folder: Path, kind: str = "run")
 
 def one(member: Member, folder: Path, seams: Mapping[str, Replace], kind: str) -> None:
     settings = member.settings | {"seed": str(member.seed)}
-    found = layers.resolve([Layer("command line", {"algo": "ppo"} | settings)])
+    resolved = layers.resolve([Layer("command line", {"algo": "ppo"} | settings)])
     command = shlex.join(["relab", "train", "ppo", *(f"{key}={value}" for key, value in settings.items())])
     meta = {"command": command, "parent": None, "intent": None, "packages": provenance.packages()}
     half = HalfWay() if kind == "resume" else None
     with planted({} if half else seams):
-        outcome = loop.start(found.config, folder, found.provenance, meta, half)
-    if half is not None and half.asked:
+        outcome = loop.start(resolved.config, folder, resolved.provenance, meta, half)
+    if half is not None and half.stopped:
         with planted(seams):
             outcome = loop.resume(folder)
     if outcome.status == "interrupted":  # by the user: training has swallowed the signal, and the suite must end too

@@ -11,7 +11,7 @@ import hashlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -105,13 +105,13 @@ def check(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> Non
 # ---- Making the runs
 
 
-def made(out: Path, case: Case) -> Path:
+def case_folder(out: Path, case: Case) -> Path:
     return out / "made" / case.label
 
 
 def make(out: Path, case: Case) -> None:
     """Train a case unless it is there; one that broke off is made anew."""
-    folder = made(out, case)
+    folder = case_folder(out, case)
     done = folder.with_name(folder.name + ".done")
     if done.exists():
         return
@@ -123,7 +123,9 @@ def make(out: Path, case: Case) -> None:
 
 def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> None:
     """Train what is missing, one process per worker; with one worker, here."""
-    missing = [case for case in todo if not made(out, case).with_name(made(out, case).name + ".done").exists()]
+    missing = [
+        case for case in todo if not case_folder(out, case).with_name(case_folder(out, case).name + ".done").exists()
+    ]
     if workers <= 1:
         for i, case in enumerate(missing):
             watch(f"{i + 1} of {len(missing)}: {case.label}")
@@ -147,7 +149,7 @@ def blind(out: Path, case: Case) -> Path:
     copy = out / "blind" / case.number
     shutil.rmtree(copy, ignore_errors=True)
     copy.parent.mkdir(parents=True, exist_ok=True)
-    hide.hide(made(out, case), copy, case.fault)
+    hide.hide(case_folder(out, case), copy, case.fault)
     return copy
 
 
@@ -156,9 +158,9 @@ def score(out: Path, case: Case, reference: Path | None) -> Score:
     copy = blind(out, case)
     alone = examine(copy)
     beside = None if reference is None else slugs(examine(copy, against=reference))
-    found = Score(case, slugs(alone), beside, worst(alone))
-    found.also = sorted({f.slug for f in alone.main} & found.causes - set(found.first))
-    return found
+    scored = Score(case, slugs(alone), beside, worst(alone))
+    scored.also = sorted({f.slug for f in alone.main} & scored.causes - set(scored.first))
+    return scored
 
 
 def slugs(report: Report) -> list[str]:
@@ -216,41 +218,74 @@ def alarms(folder: Path, name: str = "") -> Alarm:
 
 def healthy_alarms(out: Path, scores: Sequence[Score], elsewhere: Sequence[Path]) -> list[Alarm]:
     """Each environment's healthy runs as one folder, and each folder given."""
-    found = []
+    raised = []
     for env in dict.fromkeys(s.case.env for s in scores if s.case.fault is None):
         folder = out / "healthy" / env
         shutil.rmtree(folder, ignore_errors=True)
         for each in (s.case for s in scores if s.case.fault is None and s.case.env == env):
-            hide.hide(made(out, each), folder / each.number, None)
-        found.append(alarms(folder, f"relab {env}"))
-    return found + [alarms(path) for path in elsewhere]
+            hide.hide(case_folder(out, each), folder / each.number, None)
+        raised.append(alarms(folder, f"relab {env}"))
+    return raised + [alarms(path) for path in elsewhere]
 
 
 # ---- The matrix
 
 
-def rate(hits: Sequence[bool]) -> dict[str, Any]:
-    """A share with Wilson's interval."""
+@dataclass(frozen=True)
+class Rate:
+    """A share with Wilson's interval; None where nothing was counted."""
+
+    hits: int
+    n: int
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+def rate(hits: Sequence[bool]) -> Rate:
     if not hits:
-        return {"hits": 0, "n": 0, "share": None, "low": None, "high": None}
-    found = wilson(sum(hits), len(hits))
-    return {"hits": sum(hits), "n": len(hits), "share": sum(hits) / len(hits), "low": found.low, "high": found.high}
+        return Rate(0, 0)
+    interval = wilson(sum(hits), len(hits))
+    return Rate(sum(hits), len(hits), sum(hits) / len(hits), interval.low, interval.high)
 
 
-def summary(scores: Sequence[Score], healthy: Sequence[Alarm]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Summary:
     """The four numbers: causes named alone and beside a healthy run, false alarms per run and per folder."""
+
+    alone: Rate
+    beside: Rate
+    healthy_runs: Rate
+    healthy_folders: Rate
+
+
+def summary(scores: Sequence[Score], healthy: Sequence[Alarm]) -> Summary:
     planted = [s for s in scores if s.case.fault is not None]
     runs = [k < each.alarmed for each in healthy for k in range(each.runs)]
-    return {
-        "alone": rate([s.named(s.first) for s in planted]),
-        "beside": rate([s.named(s.beside) for s in planted if s.beside is not None]),
-        "healthy_runs": rate(runs),
-        "healthy_folders": rate([each.folder_alarmed for each in healthy]),
-    }
+    return Summary(
+        alone=rate([s.named(s.first) for s in planted]),
+        beside=rate([s.named(s.beside) for s in planted if s.beside is not None]),
+        healthy_runs=rate(runs),
+        healthy_folders=rate([each.folder_alarmed for each in healthy]),
+    )
 
 
-def to_json(scores: Sequence[Score], healthy: Sequence[Alarm], about: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **about, "summary": summary(scores, healthy), "cases": [s.to_json() for s in scores],
-        "healthy": [each.to_json() for each in healthy],
-    }  # fmt: skip
+@dataclass(frozen=True)
+class Matrix:
+    """All scores and alarms, and what one needs to make them again."""
+
+    command: str
+    commit: str | None
+    seeds: list[int]
+    scores: list[Score]
+    healthy: list[Alarm]
+
+    @property
+    def summary(self) -> Summary:
+        return summary(self.scores, self.healthy)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "command": self.command, "commit": self.commit, "seeds": self.seeds, "summary": asdict(self.summary),
+            "cases": [each.to_json() for each in self.scores], "healthy": [each.to_json() for each in self.healthy],
+        }  # fmt: skip

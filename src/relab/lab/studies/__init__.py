@@ -4,7 +4,7 @@ A study is a module with
 
     SUMMARY: str                                       one line
     plan(full: bool) -> list[Step]                     what it does, in order, with the cost of each step
-    page(results: dict[str, dict[str, Any]]) -> str    the results as Markdown; a step that is not done is not in it
+    page(results: dict[str, StepResult]) -> str        the results as Markdown; a step that is not done is not in it
 
 A step is a function of its folder that returns plain values. They are kept as STEP.json beside the folder, so that a
 study that was stopped goes on with what is missing.
@@ -28,10 +28,6 @@ STUDIES: dict[str, str] = {  # name -> module
 Say = Callable[[str], None]
 
 
-class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error
-    """A step was asked to stop; what it has done so far stays."""
-
-
 @dataclass(frozen=True)
 class Step:
     """One part of a study."""
@@ -40,6 +36,18 @@ class Step:
     what: str  # what it shows, in a line
     seconds: float  # forecast for one core, as measured on the machine that docs/studies names
     run: Callable[[Path, int, Say], dict[str, Any]]  # folder, runs at a time, who hears of progress -> plain values
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What is kept of a step that is done, as STEP.json."""
+
+    numbers: dict[str, Any]  # plain values of the step's own; `found` in the file
+    seconds: float
+    commit: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"found": self.numbers, "seconds": self.seconds, "commit": self.commit}
 
 
 def module(name: str) -> Any:

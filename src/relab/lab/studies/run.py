@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from relab.base.jsonl import decode, encode, write_atomic
-from relab.lab.studies import Say, Step
+from relab.lab.studies import Say, Step, StepResult
 from relab.record import provenance
 
 
-def kept(root: Path, step: Step) -> dict[str, Any] | None:
-    """What a finished step found: {"found", "seconds", "commit"}; None where it is not done."""
+def kept(root: Path, step: Step) -> StepResult | None:
+    """None where it is not done."""
     path = root / f"{step.name}.json"
-    return decode(path.read_bytes()) if path.is_file() else None
+    if not path.is_file():
+        return None
+    row = decode(path.read_bytes())
+    return StepResult(row["found"], row["seconds"], row["commit"])
 
 
 def missing(root: Path, steps: list[Step]) -> list[Step]:
@@ -22,17 +24,17 @@ def missing(root: Path, steps: list[Step]) -> list[Step]:
 
 
 def run(root: Path, steps: list[Step], workers: int, say: Say) -> None:
-    """Do what is missing. Raises studies.Interrupted where somebody asked to stop."""
+    """Do what is missing. Raises Interrupted where somebody asked to stop."""
     root.mkdir(parents=True, exist_ok=True)
     commit = provenance.start(Path(__file__).parent).collect()["commit"]
     for step in missing(root, steps):
         say(f"{step.name}: {step.what}")
         began = time.monotonic()
-        found = step.run(root / step.name, workers, say)
-        row = {"found": found, "seconds": time.monotonic() - began, "commit": commit}
-        write_atomic(root / f"{step.name}.json", encode(row, indent=True))
+        numbers = step.run(root / step.name, workers, say)
+        result = StepResult(numbers, time.monotonic() - began, commit)
+        write_atomic(root / f"{step.name}.json", encode(result.to_json(), indent=True))
 
 
-def results(root: Path, steps: list[Step]) -> dict[str, dict[str, Any]]:
+def results(root: Path, steps: list[Step]) -> dict[str, StepResult]:
     """Step -> what is kept of it, for those that are done."""
-    return {step.name: row for step in steps if (row := kept(root, step)) is not None}
+    return {step.name: result for step in steps if (result := kept(root, step)) is not None}

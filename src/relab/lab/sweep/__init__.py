@@ -4,15 +4,16 @@ Everything here is a function of the sweep's folder: killed or called again, it 
 finished run is repeated. A trial is what an experiment calls a variant, and runs by the same machinery.
 """
 
-from relab.lab.experiment.forecast import Interrupted
+from relab.base.interrupts import Interrupted
 from relab.lab.sweep.analyse import analyse
 from relab.lab.sweep.cost import Cost, estimate, missing
 from relab.lab.sweep.plan import Sweep, load
 from relab.lab.sweep.preview import Preview, preview
+from relab.lab.sweep.result import Analysis
 from relab.lab.sweep.run import prepare, run
 from relab.lab.sweep.trials import Sweeping
 
 __all__ = [
-    "Cost", "Interrupted", "Preview", "Sweep", "Sweeping", "analyse", "estimate", "load", "missing", "prepare",
-    "preview", "run",
+    "Analysis", "Cost", "Interrupted", "Preview", "Sweep", "Sweeping", "analyse", "estimate", "load", "missing",
+    "prepare", "preview", "run",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ The result is plain data, kept in sweep.json; the terminal and the report's page
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -13,148 +14,137 @@ from relab import stats
 from relab.base import masks
 from relab.base.jsonl import encode, write_atomic
 from relab.comparison import answer, numbers
-from relab.lab.sweep import race, trials
+from relab.lab.sweep import race, result, trials
 from relab.lab.sweep.plan import Sweep
+from relab.lab.sweep.result import Analysis, AxisEffect, Differences, TrialResult, Winner
 from relab.lab.sweep.trials import Sweeping
 from relab.stats import axes
 
-SCHEMA = 1
 FILE = "sweep.json"
 MOST_PAIRS = 40  # trials up to which every pair is compared; beyond, each with the best
 Outcomes = dict[str, list[answer.Outcome]]
 
 
-def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
+def analyse(s: Sweeping, winner: str | None) -> Analysis:
     """Everything, from the runs that are there; kept in the sweep's folder."""
-    found = trials.outcomes(s, s.ledger.points, s.plan.seeds)
-    cells = cells_of(s, found)
-    of_seeds, small = s.plan.method == "grid", s.plan.smallest_effect
-    highest = max(s.ceilings.values(), default=math.inf)
-    body = {
-        "schema": SCHEMA, "question": s.plan.question, "metric": s.plan.metric, "at": s.plan.at,
-        "direction": s.plan.direction, "smallest_effect": small, "method": s.plan.method,
-        "axes": {each.key: list(each.values) or [each.low, each.high] for each in s.plan.axes},
-        "seeds": list(s.plan.seeds), "trials": [row(s, trial, found[trial]) for trial in found],
-        "effects": [effect(each, small, highest) for each in axes.effects(cells, small, of_seeds=of_seeds)],
-        "interactions": [crossing(each) for each in axes.interactions(cells, small, of_seeds=of_seeds)],
-        "binned": sorted(cells.binned), "incomplete": incomplete(s, found), "failed": dict(s.ledger.failed),
-        "differ": differ(s, found, winner), "winner": confirmed(s, found, winner),
-    }  # fmt: skip
-    body["notes"] = notes(s, body)
-    body["text"] = sentence(s.plan, body)
-    write_atomic(s.folder / FILE, encode(masks.masked(body), indent=True))
+    analysis = analysis_of(s, trials.outcomes(s, s.ledger.points, s.plan.seeds), winner)
+    write_atomic(s.folder / FILE, encode(masks.masked(analysis.to_json()), indent=True))
     s.save()  # the look that was taken
-    return body
+    return analysis
 
 
-def asked(s: Sweep) -> numbers.Asked:
+def analysis_of(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Analysis:
+    plan, cells, ceiling = s.plan, cells_of(s, outcomes), max(s.ceilings.values(), default=math.inf)
+    of_seeds, small = plan.method == "grid", plan.smallest_effect
+    rows = [trial_result(s, trial, outcomes[trial]) for trial in outcomes]
+    effects = [effect(each, small, ceiling) for each in axes.effects(cells, small, of_seeds=of_seeds)]
+    gaps, best = differ(s, outcomes, winner), confirmed(s, outcomes, winner)
+    return Analysis(
+        plan.question, plan.metric, plan.at, plan.direction, small, plan.method,
+        axes={each.key: list(each.values) or [each.low, each.high] for each in plan.axes}, seeds=list(plan.seeds),
+        trials=rows, effects=effects,
+        interactions=[crossing(each) for each in axes.interactions(cells, small, of_seeds=of_seeds)],
+        binned=sorted(cells.binned), incomplete=incomplete(s, outcomes), failed=dict(s.ledger.failed), differ=gaps,
+        winner=best, notes=notes(s, rows, effects), text=sentence(plan, len(rows), gaps, best),
+    )  # fmt: skip
+
+
+def question_of(s: Sweep) -> numbers.Asked:
     return numbers.Asked(s.metric, s.at, s.last, s.level, s.direction)
 
 
-def cells_of(s: Sweeping, found: Outcomes) -> axes.Cells:
+def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
     """Trials as cells; points of random, sobol and optuna hardly repeat a value and are cut into thirds."""
-    points = [s.ledger.points[trial] for trial in found]
-    values = [[x.value for x in group] for group in found.values()]
+    points = [s.ledger.points[trial] for trial in outcomes]
+    values = [[x.value for x in group] for group in outcomes.values()]
     return axes.cells_of(points, values, bins=s.plan.method != "grid")
 
 
 # ---- One trial
 
 
-def row(s: Sweeping, trial: str, found: list[answer.Outcome]) -> dict[str, Any]:
-    mid, low, high, n, _ = numbers.interval(found, asked(s.plan), s.ceilings.get(trial, math.inf))
-    return {
-        "trial": trial, "point": s.ledger.points[trial], "n": n, "planned": len(s.plan.seeds), "mean": mid, "low": low,
-        "high": high, "values": [each(x) for x in found], "dropped": s.ledger.dropped.get(trial),
-    }  # fmt: skip
+def trial_result(s: Sweeping, trial: str, outcomes: list[answer.Outcome]) -> TrialResult:
+    mid, low, high, n, _ = numbers.interval(outcomes, question_of(s.plan), s.ceilings.get(trial, math.inf))
+    values = [result.RunValue(x.seed, x.value, x.run, x.reached, x.note) for x in outcomes]
+    point, dropped = s.ledger.points[trial], s.ledger.dropped.get(trial)
+    return TrialResult(trial, point, n, len(s.plan.seeds), mid, low, high, values, dropped)
 
 
-def each(x: answer.Outcome) -> dict[str, Any]:
-    return {"seed": x.seed, "value": x.value, "run": x.run, "reached": x.reached, "note": x.note}
-
-
-def incomplete(s: Sweeping, found: Outcomes) -> list[dict[str, Any]]:
+def incomplete(s: Sweeping, outcomes: Outcomes) -> list[result.Incomplete]:
     """Trials with fewer numbers than seeds, dropped ones apart."""
     gone = []
-    for trial, group in found.items():
+    for trial, group in outcomes.items():
         n = sum(math.isfinite(x.value) for x in group)
         if n < len(s.plan.seeds) and trial not in s.ledger.dropped:
             why = dict.fromkeys(x.note for x in group if not math.isfinite(x.value))
-            gone.append({"trial": trial, "n": n, "planned": len(s.plan.seeds), "why": list(why) or ["not run"]})
+            gone.append(result.Incomplete(trial, n, len(s.plan.seeds), list(why) or ["not run"]))
     return gone
 
 
 # ---- Axes
 
 
-def effect(found: axes.Effect, smallest: float, ceiling: float) -> dict[str, Any]:
-    widest = found.widest and {"from": found.widest.a, "to": found.widest.b, "delta": found.widest.mid,
-                               "low": found.widest.low, "high": found.widest.high}  # fmt: skip
-    means = [{"level": level, "mean": m.mid, "low": m.low, "high": numbers.capped(m.high, m.mid, ceiling)}
-             for level, m in zip(found.levels, found.means)]  # fmt: skip
-    return {"axis": found.axis, "levels": means, "widest": widest, "most": found.most, "noise": found.noise,
-            "noise_from": found.source, "bound": smallest or found.noise, "verdict": found.verdict}  # fmt: skip
+def effect(x: axes.Effect, smallest: float, ceiling: float) -> AxisEffect:
+    widest = x.widest and result.Widest(x.widest.a, x.widest.b, x.widest.mid, x.widest.low, x.widest.high)
+    means = [result.LevelMean(level, m.mid, m.low, numbers.capped(m.high, m.mid, ceiling))
+             for level, m in zip(x.levels, x.means)]  # fmt: skip
+    return AxisEffect(x.axis, means, widest, x.most, x.noise, x.source, smallest or x.noise, x.verdict)
 
 
-def crossing(found: axes.Interaction) -> dict[str, Any]:
-    at = found.at and [list(pair) for pair in found.at]
-    return {"axes": list(found.axes), "at": at, "delta": found.mid, "low": found.low, "high": found.high,
-            "most": found.most, "verdict": found.verdict}  # fmt: skip
+def crossing(x: axes.Interaction) -> result.Crossing:
+    at = x.at and [list(pair) for pair in x.at]
+    return result.Crossing(list(x.axes), at, x.mid, x.low, x.high, x.most, x.verdict)
 
 
 # ---- Which truly differ
 
 
-def differ(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any]:
+def differ(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Differences:
     """Every trial against the best, at a level that holds over all pairs of trials and all looks taken so far."""
-    k = len(found)
+    k = len(outcomes)
     if winner is None or k < 2:
-        return {"level": math.nan, "look": 0, "pairs": 0, "against_best": [], "clear_pairs": None}
+        return Differences(math.nan, 0, 0, [], None)
     size = [len(s.plan.seeds), k]
     look = stats.look_number(s.ledger.looks, size)
     if look > len(s.ledger.looks):
         s.ledger.looks.append(size)
     alpha = stats.look_alpha(look)
-    rows = [against(s.plan, found, winner, trial, alpha) for trial in found if trial != winner]
+    rows = [against(s.plan, outcomes, winner, trial, alpha) for trial in outcomes if trial != winner]
     clear = None
     if k <= MOST_PAIRS:
-        both = [race.against(s.plan, found, a, b, alpha, k) for a, b in combinations(found, 2)]
+        both = [race.against(s.plan, outcomes, a, b, alpha, k) for a, b in combinations(outcomes, 2)]
         clear = sum(x.low > 0 or x.high < 0 for x in both)
-    return {"level": 1 - alpha / race.pairs(k), "look": look, "pairs": race.pairs(k), "against_best": rows,
-            "clear_pairs": clear}  # fmt: skip
+    return Differences(1 - alpha / race.pairs(k), look, race.pairs(k), rows, clear)
 
 
-def against(s: Sweep, found: Outcomes, winner: str, trial: str, alpha: float) -> dict[str, Any]:
-    x = race.against(s, found, winner, trial, alpha, len(found))
+def against(s: Sweep, outcomes: Outcomes, winner: str, trial: str, alpha: float) -> result.Gap:
+    x = race.against(s, outcomes, winner, trial, alpha, len(outcomes))
     verdict = "worse" if x.high < 0 else "better" if x.low > 0 else "cannot tell"
-    return {"trial": trial, "delta": x.delta, "low": x.low, "high": x.high, "n": list(x.n), "verdict": verdict}
+    return result.Gap(trial, x.delta, x.low, x.high, list(x.n), verdict)
 
 
 # ---- The winner
 
 
-def confirmed(s: Sweeping, found: Outcomes, winner: str | None) -> dict[str, Any] | None:
+def confirmed(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Winner | None:
     """The winner on the seeds that chose it and on fresh ones; the difference is the luck of having been chosen."""
     if winner is None:
         return None
     fresh = trials.outcomes(s, [winner], s.plan.fresh)[winner]
-    body: dict[str, Any] = {
-        "trial": winner,
-        "point": s.ledger.points[winner],
-        "selection": row(s, winner, found[winner]),
-    }
+    point, selection = s.ledger.points[winner], trial_result(s, winner, outcomes[winner])
     if not fresh:
-        return {**body, "fresh": None, "bias": None}
-    x = answer.answer(fresh, found[winner], 0.0, s.plan.direction, s.plan.at, metric=s.plan.metric, looks=1,
+        return Winner(winner, point, selection, None, None)
+    x = answer.answer(fresh, outcomes[winner], 0.0, s.plan.direction, s.plan.at, metric=s.plan.metric, looks=1,
                       names=("fresh seeds", "selection"), m=s.plan.last, reach=s.plan.level)  # fmt: skip
-    bias = {"delta": x.delta, "low": x.low, "high": x.high, "n": list(x.n), "level": x.level}
-    return {**body, "fresh": {**row(s, winner, fresh), "planned": len(s.plan.fresh)}, "bias": bias}
+    bias = result.Bias(x.delta, x.low, x.high, list(x.n), x.level)
+    again = replace(trial_result(s, winner, fresh), planned=len(s.plan.fresh))
+    return Winner(winner, point, selection, again, bias)
 
 
 # ---- What must be said
 
 
-def notes(s: Sweeping, body: dict[str, Any]) -> list[str]:
+def notes(s: Sweeping, rows: list[TrialResult], effects: list[AxisEffect]) -> list[str]:
     said = []
     n = len(s.plan.seeds)
     if n < answer.LEAST:
@@ -164,45 +154,43 @@ def notes(s: Sweeping, body: dict[str, Any]) -> list[str]:
     elif s.plan.method != "grid":
         said.append("effects of axes are averages over the points drawn; values that hardly repeat are cut into thirds")
     if s.plan.at == "first_step_reaching":
-        late = sum(not v["reached"] for t in body["trials"] for v in t["values"])
+        late = sum(not each.reached for row in rows for each in row.values)
         said += [f"{late} runs never reached {s.plan.level:g} and count with the steps that they had"] if late else []
-    failing = [t for t in body["trials"] if any(v["note"].startswith("failed") for v in t["values"])]
-    if failing:
-        said.append(
-            f"{len(failing)} trials have runs that failed; each counts as the worst number of all in the ranking"
-        )
-    crossed = [e for e in body["effects"] if e["verdict"] == axes.CONFOUNDED]
-    said += [f"what {e['axis']} does cannot be told: it changes only together with other axes" for e in crossed]
-    if s.plan.method == "grid" and any(not t["n"] for t in body["trials"]):
+    if failing := sum(row.failed > 0 for row in rows):
+        said.append(f"{failing} trials have runs that failed; each counts as the worst number of all in the ranking")
+    crossed = [each.axis for each in effects if each.verdict == axes.CONFOUNDED]
+    said += [f"what {axis} does cannot be told: it changes only together with other axes" for axis in crossed]
+    if s.plan.method == "grid" and any(not row.n for row in rows):
         said.append("with cells missing, effects of axes assume that axes add up")
     return said
 
 
-def sentence(s: Sweep, body: dict[str, Any]) -> str:
+def sentence(s: Sweep, k: int, gaps: Differences, winner: Winner | None) -> str:
     """The answer in words."""
     from relab.base.text import number
 
-    winner, k = body["winner"], len(body["trials"])
     if winner is None:
         return f"None of {k} trials has a number."
-    point = told(winner["point"])
-    picked, fresh, bias = winner["selection"], winner["fresh"], winner["bias"]
-    text = f"Best of {k} trials: {point}, {s.metric} {number(picked['mean'])} on the {picked['n']} seeds that chose it"
-    if fresh and fresh["n"]:
-        text += f" and {number(fresh['mean'])}{ends(fresh)} on {fresh['n']} fresh ones: the choice flattered it by"
-        text += f" {number(bias['delta'])}{ends(bias)}"
-    rows = body["differ"]["against_best"]
-    worse = sum(r["verdict"] == "worse" for r in rows)
-    return f"{text}. {worse} of {len(rows)} others are clearly worse, {len(rows) - worse} cannot be told from it."
+    point, picked, fresh, bias = point_text(winner.point), winner.selection, winner.fresh, winner.bias
+    text = f"Best of {k} trials: {point}, {s.metric} {number(picked.mean)} on the {picked.n} seeds that chose it"
+    if fresh and fresh.n and bias:
+        text += f" and {number(fresh.mean)}{ends(fresh)} on {fresh.n} fresh ones: the choice flattered it by"
+        text += f" {number(bias.delta)}{ends(bias)}"
+    others = len(gaps.against_best)
+    worse = sum(each.verdict == "worse" for each in gaps.against_best)
+    return f"{text}. {worse} of {others} others are clearly worse, {others - worse} cannot be told from it."
 
 
-def told(point: dict[str, Any]) -> str:
+def point_text(point: dict[str, Any]) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in point.items()}
     return ", ".join(f"{key}={value}" for key, value in shown.items())
 
 
-def ends(row: dict[str, Any]) -> str:
+def ends(span: result.Span) -> str:
+    return ends_of(span.low, span.high)
+
+
+def ends_of(low: float, high: float) -> str:
     from relab.base.text import number
 
-    known = math.isfinite(row["low"]) and math.isfinite(row["high"])
-    return f" [{number(row['low'])}, {number(row['high'])}]" if known else ""
+    return f" [{number(low)}, {number(high)}]" if math.isfinite(low) and math.isfinite(high) else ""

@@ -35,25 +35,25 @@ def study(s: Sweep, folder: Path) -> Any:
     own(subfolder(folder, "state"), JOURNAL)
     direction = "minimize" if s.at == "first_step_reaching" or s.direction == "lower" else "maximize"
     storage = JournalStorage(JournalFileBackend(str(path)))
-    made = optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)
+    optuna_study = optuna.create_study(storage=storage, study_name="sweep", direction=direction, load_if_exists=True)
     # a sampler starts its draws anew in each process: by how many trials there are, so that none is drawn twice
-    seed = streams.seed_for(s.sampler_seed, "optuna", len(made.trials)) % 2**32
-    made.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    return made
+    seed = streams.seed_for(s.sampler_seed, "optuna", len(optuna_study.trials)) % 2**32
+    optuna_study.sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    return optuna_study
 
 
-def open_trials(s: Sweep, made: Any) -> dict[int, Point]:
+def open_trials(s: Sweep, optuna_study: Any) -> dict[int, Point]:
     """Trials that were begun and not told; one that was cut off while being asked is told as failed."""
     from optuna.trial import TrialState
 
-    found = {}
-    for trial in made.get_trials(states=(TrialState.RUNNING,)):
+    points = {}
+    for trial in optuna_study.get_trials(states=(TrialState.RUNNING,)):
         point = rebuilt(s, trial.params)
         if point is None:
-            made.tell(trial.number, state=TrialState.FAIL)
+            optuna_study.tell(trial.number, state=TrialState.FAIL)
         else:
-            found[trial.number] = point
-    return found
+            points[trial.number] = point
+    return points
 
 
 def rebuilt(s: Sweep, params: dict[str, Any]) -> Point | None:
@@ -71,19 +71,19 @@ def written(axis: Axis, value: Any) -> Any:
     return float(f"{value:.12g}") if axis.is_range and not axis.whole else value
 
 
-def ask(s: Sweep, made: Any) -> tuple[int, Point]:
+def ask(s: Sweep, optuna_study: Any) -> tuple[int, Point]:
     """A point that satisfies the constraints; those that do not are told as failed, and cost nothing."""
     from optuna.trial import TrialState
 
     for _ in range(TRIES):
-        trial = made.ask()
+        trial = optuna_study.ask()
         point: Point = {}
         for axis in s.axes:
             if axis.is_on(point):
                 point[axis.key] = suggest(trial, axis)
         if allowed(point, s.limits, s.base):
             return int(trial.number), point
-        made.tell(trial, state=TrialState.FAIL)
+        optuna_study.tell(trial, state=TrialState.FAIL)
     require(False, f"optuna found no point that satisfies {' and '.join(s.constraints)} in {TRIES} tries")
     raise AssertionError  # require has raised
 
@@ -96,18 +96,18 @@ def suggest(trial: Any, axis: Axis) -> Any:
     return written(axis, trial.suggest_float(axis.key, axis.low, axis.high, log=axis.log))
 
 
-def tell(made: Any, number: int, value: float | None) -> None:
+def tell(optuna_study: Any, number: int, value: float | None) -> None:
     """What a trial was worth; None or NaN: it failed."""
     from optuna.trial import TrialState
 
     if value is None or not math.isfinite(value):
-        made.tell(number, state=TrialState.FAIL)
+        optuna_study.tell(number, state=TrialState.FAIL)
     else:
-        made.tell(number, value)
+        optuna_study.tell(number, value)
 
 
-def told(made: Any) -> int:
+def completed(optuna_study: Any) -> int:
     """Trials that were told a number."""
     from optuna.trial import TrialState
 
-    return len(made.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))
+    return len(optuna_study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)))

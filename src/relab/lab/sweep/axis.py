@@ -46,8 +46,8 @@ class Axis:
             return self.values
         require(self.steps is not None, f"axis `{self.key}` is a range: a grid needs its values, or `steps: N` of them")
         n = int(self.steps or 0)
-        found = [self.at(k / (n - 1)) if n > 1 else self.at(0.5) for k in range(n)]
-        return tuple(dict.fromkeys(found))
+        levels = [self.at(k / (n - 1)) if n > 1 else self.at(0.5) for k in range(n)]
+        return tuple(dict.fromkeys(levels))
 
     def at(self, u: float) -> Any:
         """The value at a share u of the axis, 0 <= u <= 1; whole numbers get equal shares."""
@@ -64,7 +64,7 @@ class Axis:
     def is_on(self, point: Mapping[str, Any]) -> bool:
         return all(key in point and point[key] in values for key, values in self.when.items())
 
-    def asked(self) -> Any:
+    def plain(self) -> Any:
         """As plain values for sweep.yaml."""
         if self.values and not self.when and self.otherwise is None:
             return list(self.values)
@@ -74,37 +74,37 @@ class Axis:
         return ends | {k: v for k, v in more.items() if v is not None and v is not False and v != {}}
 
 
-def load(key: str, given: Any) -> Axis:
+def load(key: str, entry: Any) -> Axis:
     """One entry of `axes`."""
-    if isinstance(given, (list, tuple)):
-        return Axis(key, values_of(key, given))
-    require(isinstance(given, Mapping), f"axis `{key}` must be a list of values or a range such as"
-                                        f" {{low: 1e-5, high: 1e-2, log: true}}, but is {given!r}")  # fmt: skip
-    for word in given:
+    if isinstance(entry, (list, tuple)):
+        return Axis(key, values_of(key, entry))
+    require(isinstance(entry, Mapping), f"axis `{key}` must be a list of values or a range such as"
+                                        f" {{low: 1e-5, high: 1e-2, log: true}}, but is {entry!r}")  # fmt: skip
+    for word in entry:
         require(word in KEYS, f"axis `{key}` has the unknown key `{word}`{hint(word, KEYS)}")
-    when = {str(k): tuple(v) if isinstance(v, (list, tuple)) else (v,) for k, v in (given.get("when") or {}).items()}
-    otherwise = given.get("otherwise")
-    if "values" in given:
-        wrong = [word for word in ("low", "high", "log", "int", "steps") if word in given]
+    when = {str(k): tuple(v) if isinstance(v, (list, tuple)) else (v,) for k, v in (entry.get("when") or {}).items()}
+    otherwise = entry.get("otherwise")
+    if "values" in entry:
+        wrong = [word for word in ("low", "high", "log", "int", "steps") if word in entry]
         require(not wrong, f"axis `{key}` has `values` and `{wrong[0] if wrong else ''}`: leave one of them out")
-        return Axis(key, values_of(key, given["values"]), when=when, otherwise=otherwise)
-    require("low" in given and "high" in given, f"axis `{key}` needs `values`, or `low` and `high`")
-    low, high = (coerce(given[word], float, f"axes.{key}.{word}") for word in ("low", "high"))
-    flags = {word: coerce(given.get(word, False), bool, f"axes.{key}.{word}") for word in ("log", "int")}
-    steps = coerce(given["steps"], int, f"axes.{key}.steps") if "steps" in given else None
-    made = Axis(key, (), low, high, flags["log"], flags["int"], steps, when, otherwise)
-    check_range(made)
-    return made
+        return Axis(key, values_of(key, entry["values"]), when=when, otherwise=otherwise)
+    require("low" in entry and "high" in entry, f"axis `{key}` needs `values`, or `low` and `high`")
+    low, high = (coerce(entry[word], float, f"axes.{key}.{word}") for word in ("low", "high"))
+    flags = {word: coerce(entry.get(word, False), bool, f"axes.{key}.{word}") for word in ("log", "int")}
+    steps = coerce(entry["steps"], int, f"axes.{key}.steps") if "steps" in entry else None
+    axis = Axis(key, (), low, high, flags["log"], flags["int"], steps, when, otherwise)
+    check_range(axis)
+    return axis
 
 
-def values_of(key: str, given: Any) -> tuple[Any, ...]:
-    found = tuple(given) if isinstance(given, (list, tuple)) else ()
-    require(bool(found), f"axis `{key}` needs at least one value, but got {given!r}")
-    odd = [v for v in found if not isinstance(v, PLAIN)]
+def values_of(key: str, entry: Any) -> tuple[Any, ...]:
+    values = tuple(entry) if isinstance(entry, (list, tuple)) else ()
+    require(bool(values), f"axis `{key}` needs at least one value, but got {entry!r}")
+    odd = [v for v in values if not isinstance(v, PLAIN)]
     require(not odd, f"axis `{key}` takes numbers, text, true and false, but got {odd[0] if odd else ''!r}")
-    twice = [v for i, v in enumerate(found) if v in found[:i]]
+    twice = [v for i, v in enumerate(values) if v in values[:i]]
     require(not twice, f"axis `{key}` has {twice[0] if twice else ''!r} more than once")
-    return found
+    return values
 
 
 def check_range(axis: Axis) -> None:

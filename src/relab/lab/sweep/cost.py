@@ -64,8 +64,8 @@ def estimate(s: Sweeping, workers: int) -> Cost:
 
 def first(s: Sweeping) -> None:
     """Optuna's first trial: what it costs is known before the others are asked for."""
-    made = ask.study(s.plan, s.folder)
-    number, point = next(iter(ask.open_trials(s.plan, made).items()), None) or ask.ask(s.plan, made)
+    study = ask.study(s.plan, s.folder)
+    number, point = next(iter(ask.open_trials(s.plan, study).items()), None) or ask.ask(s.plan, study)
     (s.ledger.numbers[str(number)],) = s.add([point])
     s.save()
 

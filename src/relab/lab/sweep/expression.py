@@ -74,8 +74,8 @@ def known_kind(node: ast.expr) -> bool:
 def _inside(node: ast.expr) -> list[ast.expr]:
     if isinstance(node, (ast.Name, ast.Attribute)):
         return []
-    found = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
-    return [child for child in found if isinstance(child, ast.expr)]
+    children = node.args if isinstance(node, ast.Call) else ast.iter_child_nodes(node)
+    return [child for child in children if isinstance(child, ast.expr)]
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -99,12 +99,12 @@ def holds(tree: ast.expr, text: str, values: Mapping[str, Any]) -> bool:
     if any(name not in values for name in names(tree)):
         return True
     try:
-        found = value(tree, values)
+        verdict = value(tree, values)
     except (TypeError, ValueError, ArithmeticError) as error:
-        given = ", ".join(f"{name} = {values[name]!r}" for name in names(tree))
-        require(False, f"the constraint {text!r} cannot be computed with {given}: {error}")
-    require(isinstance(found, bool), f"the constraint {text!r} must be true or false, but gives {found!r}")
-    return bool(found)
+        settings = ", ".join(f"{name} = {values[name]!r}" for name in names(tree))
+        require(False, f"the constraint {text!r} cannot be computed with {settings}: {error}")
+    require(isinstance(verdict, bool), f"the constraint {text!r} must be true or false, but gives {verdict!r}")
+    return bool(verdict)
 
 
 def value(node: ast.expr, values: Mapping[str, Any]) -> Any:
@@ -144,7 +144,7 @@ def _number(op: Callable[[Any, Any], Any], a: Any, b: Any) -> Any:
 def power(a: Any, b: Any) -> float:
     if not all(isinstance(x, (int, float)) and math.isfinite(x) for x in (a, b)) or abs(b) > LARGEST_POWER:
         raise ValueError(f"a power needs finite numbers and an exponent of at most {LARGEST_POWER}, but got {a}, {b}")
-    found = float(a) ** b
-    if isinstance(found, complex):
+    result = float(a) ** b
+    if isinstance(result, complex):
         raise ValueError(f"{a} ** {b} is no real number")
-    return found
+    return result

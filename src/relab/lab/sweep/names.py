@@ -19,19 +19,19 @@ TEXT = 12  # letters of a value
 SEED = "sS"  # what stands for the seed: s64 would be read as one
 
 
-def shorts(keys: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+def shorts(keys: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     """Setting -> what it is called in names; those that would share an abbreviation keep their whole word.
 
     >>> shorts(["beta", "algo.alpha_w", "theta_mu_offset_scale", "lr"], {})
     {'beta': 'b', 'algo.alpha_w': 'aw', 'theta_mu_offset_scale': 'tmos', 'lr': 'lr'}
     """
     last = {key: key.rpartition(".")[2] for key in keys}
-    found = {key: given.get(key) or initials(word) for key, word in last.items()}
+    short = {key: chosen.get(key) or initials(word) for key, word in last.items()}
     for fuller in (last, {key: key for key in keys}):
-        twice = [key for key in keys if list(found.values()).count(found[key]) > 1 and key not in given]
-        found |= {key: re.sub(r"\W+", "", fuller[key]) for key in twice}
-    require(len(set(found.values())) == len(found), f"axes need different short names, but got {found}; see `names`")
-    return found
+        twice = [key for key in keys if list(short.values()).count(short[key]) > 1 and key not in chosen]
+        short |= {key: re.sub(r"\W+", "", fuller[key]) for key in twice}
+    require(len(set(short.values())) == len(short), f"axes need different short names, but got {short}; see `names`")
+    return short
 
 
 def initials(word: str) -> str:
@@ -51,8 +51,8 @@ def value_text(value: Any) -> str:
 
 
 def label(point: Mapping[str, Any], short: Mapping[str, str]) -> str:
-    found = "_".join(f"{short[key]}{value_text(value)}" for key, value in point.items())
-    return found[:LONGEST].rstrip("_")
+    words = "_".join(f"{short[key]}{value_text(value)}" for key, value in point.items())
+    return words[:LONGEST].rstrip("_")
 
 
 def trial(point: Mapping[str, Any], short: Mapping[str, str]) -> str:

@@ -15,7 +15,7 @@ from relab.config.base import require
 from relab.config.coerce import coerce
 from relab.lab.experiment import template
 from relab.lab.experiment.cells import check_same, check_seeds
-from relab.lab.experiment.question import Experiment, check_budget, given
+from relab.lab.experiment.question import Experiment, check_budget, fields_of
 from relab.lab.sweep import axis, expression, names
 from relab.lab.sweep import points as chosen
 from relab.lab.sweep.axis import Axis
@@ -80,19 +80,19 @@ class Sweep:
             return chosen.grid(self.axes, self.limits, self.base)
         return chosen.drawn(self.method, int(self.trials or 0), self.axes, self.limits, self.base, self.sampler_seed)
 
-    def experiment(self, found: Mapping[str, chosen.Point]) -> Experiment:
+    def experiment(self, points: Mapping[str, chosen.Point]) -> Experiment:
         """Trials as the variants of an experiment: what runs, resumes and is read is the same."""
         fill = {each.key: each.otherwise for each in self.axes if each.otherwise is not None}
         variants = {name: {**{k: v for k, v in fill.items() if k not in point}, **point}
-                    for name, point in found.items()}  # fmt: skip
+                    for name, point in points.items()}  # fmt: skip
         shared = {each.name for each in fields(Experiment)} & {each.name for each in fields(Sweep)}
         return Experiment(variants=variants, **{key: getattr(self, key) for key in shared})
 
-    def asked(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As plain values for sweep.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k in KEYS_IN_ORDER for v in [getattr(self, k)]}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
-        values["axes"] = {each.key: each.asked() for each in self.axes}
+        values["axes"] = {each.key: each.plain() for each in self.axes}
         values["racing"] = asdict(self.racing) if self.racing else None
         return {k: v for k, v in values.items() if v not in (None, "", [], {}) and (k != "resume" or v)}
 
@@ -107,16 +107,16 @@ KEYS = set(KEYS_IN_ORDER)
 def load(path: Path) -> Sweep:
     """A sweep.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = layers.read_yaml(path)
-    known = given(values, path, Sweep, KEYS, ("axes", "racing", "constraints", "names"))
+    known = fields_of(values, path, Sweep, KEYS, ("axes", "racing", "constraints", "names"))
     require(isinstance(values.get("axes"), Mapping) and bool(values["axes"]),
             f"{path} needs `axes`: {{setting: [values]}}, or {{setting: {{low: .., high: ..}}}}")  # fmt: skip
-    found = Sweep(
+    sweep = Sweep(
         axes=tuple(axis.load(str(key), value) for key, value in values["axes"].items()),
         racing=racing_of(values.get("racing")), constraints=texts(values.get("constraints")),
         names={str(k): str(v) for k, v in (values.get("names") or {}).items()}, **known,
     )  # fmt: skip
-    check(found, path)
-    return found
+    check(sweep, path)
+    return sweep
 
 
 def racing_of(value: Any) -> Racing | None:
@@ -125,17 +125,19 @@ def racing_of(value: Any) -> Racing | None:
         return Racing() if on else None
     odd = [key for key in value if key not in ("least", "looks")]
     require(not odd, f"`racing` takes `least` and `looks`, but has `{odd[0] if odd else ''}`")
-    found = Racing(**{key: coerce(given_, int, f"racing.{key}") for key, given_ in value.items()})
-    require(found.least >= answer.LEAST, f"`racing.least` must be at least {answer.LEAST}, below which no interval has"
-                                         f" been shown to hold, but is {found.least}")  # fmt: skip
-    require(found.looks >= 1, f"`racing.looks` must be at least 1, but is {found.looks}")
-    return found
+    racing = Racing(**{key: coerce(number, int, f"racing.{key}") for key, number in value.items()})
+    require(racing.least >= answer.LEAST, f"`racing.least` must be at least {answer.LEAST}, below which no interval has"
+                                          f" been shown to hold, but is {racing.least}")  # fmt: skip
+    require(racing.looks >= 1, f"`racing.looks` must be at least 1, but is {racing.looks}")
+    return racing
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    found = (value,) if isinstance(value, str) else tuple(value or ())
-    require(all(isinstance(each, str) for each in found), f"`constraints` must be a list of texts, but is {value!r}")
-    return found
+    constraints = (value,) if isinstance(value, str) else tuple(value or ())
+    require(
+        all(isinstance(each, str) for each in constraints), f"`constraints` must be a list of texts, but is {value!r}"
+    )
+    return constraints
 
 
 # ---- What cannot be swept
@@ -174,13 +176,13 @@ def check_method(s: Sweep, path: Path) -> None:
 def check_runs(s: Sweep, path: Path) -> None:
     """What the trials have in common with an experiment's variants, asked of them all, or of a few of optuna's."""
     if s.method == "optuna":
-        found = chosen.drawn("random", 1, s.axes, s.limits, s.base, s.sampler_seed)
+        points = chosen.drawn("random", 1, s.axes, s.limits, s.base, s.sampler_seed)
     else:
-        found = s.points()
-        require(len(found) >= 2, f"{path} must ask for two points or more, but has {len(found)}")
+        points = s.points()
+        require(len(points) >= 2, f"{path} must ask for two points or more, but has {len(points)}")
     short = s.short
-    made = {names.trial(point, short): point for point in found}
-    e = s.experiment(made)
+    trials = {names.trial(point, short): point for point in points}
+    e = s.experiment(trials)
     check_budget(e)
     if s.command:
         lost = [each.key for each in s.axes if each.when and each.otherwise is None]
@@ -199,7 +201,7 @@ def keep(s: Sweep, folder: Path) -> None:
     """The folder belongs to one sweep: seeds, trials, values of a grid and fresh seeds may be added, nothing else."""
     check_again(s, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / FILE, layers.format_yaml(s.asked()).encode())
+    write_atomic(folder / FILE, layers.format_yaml(s.to_dict()).encode())
 
 
 def begun(folder: Path) -> bool:
@@ -212,7 +214,7 @@ def check_again(s: Sweep, folder: Path) -> None:
     require(not taken, f"{folder} belongs to an experiment; choose another --name or --root")
     if not begun(folder):
         return
-    before, now = layers.read_yaml(folder / FILE), layers.parse_yaml(layers.format_yaml(s.asked()))
+    before, now = layers.read_yaml(folder / FILE), layers.parse_yaml(layers.format_yaml(s.to_dict()))
     check_same(before, now, GROWS, folder, "sweep")
     check_seeds(before["seeds"], s.seeds, folder)
     for key in ("trials", "confirm"):

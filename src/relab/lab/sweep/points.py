@@ -31,29 +31,29 @@ def grid(axes: Sequence[Axis], constraints: Constraints, base: Mapping[str, Any]
     size = int(np.prod([len(each) for each in levels], dtype=object))
     require(size <= MOST_CELLS, f"the grid has {size:,} points, more than {MOST_CELLS:,}: name fewer values, or use"
                                 " method: random or sobol")  # fmt: skip
-    found: dict[str, Point] = {}
+    points: dict[str, Point] = {}
     for values in product(*levels):
         point = active(axes, values)
         if allowed(point, constraints, base):
-            found.setdefault(repr(point), point)
-    require(bool(found), f"no point of the grid satisfies {' and '.join(text for text, _ in constraints)}")
-    return list(found.values())
+            points.setdefault(repr(point), point)
+    require(bool(points), f"no point of the grid satisfies {' and '.join(text for text, _ in constraints)}")
+    return list(points.values())
 
 
 def drawn(
     method: str, n: int, axes: Sequence[Axis], constraints: Constraints, base: Mapping[str, Any], seed: int
 ) -> list[Point]:
     """n different points by `random` or `sobol`."""
-    found: dict[str, Point] = {}
+    points: dict[str, Point] = {}
     for u in shares(method, axes, seed, TRIES * n):
         point = active(axes, [axis.at(float(x)) for axis, x in zip(axes, u)])
         if allowed(point, constraints, base):
-            found.setdefault(repr(point), point)
-        if len(found) == n:
+            points.setdefault(repr(point), point)
+        if len(points) == n:
             break
-    require(len(found) == n, f"`trials` is {n}, but only {len(found)} different points that satisfy the constraints"
+    require(len(points) == n, f"`trials` is {n}, but only {len(points)} different points that satisfy the constraints"
                              f" were found in {TRIES * n:,} draws: ask for fewer trials, or loosen them")  # fmt: skip
-    return list(found.values())
+    return list(points.values())
 
 
 def shares(method: str, axes: Sequence[Axis], seed: int, most: int) -> Iterator[np.ndarray]:

@@ -17,11 +17,11 @@ class Preview:
     runs: int
 
 
-def preview(asked: plan.Sweep, folder: Path) -> Preview:
+def preview(sweep: plan.Sweep, folder: Path) -> Preview:
     """The runs that would be started; optuna's are not known yet."""
-    plan.check_again(asked, folder)
-    found = trials.Sweeping(asked, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
-    points = [] if asked.method == "optuna" else asked.points()
-    found.ledger.points |= {names.trial(point, asked.short): point for point in points}
-    cells = found.cells(found.alive, asked.seeds)
-    return Preview(len(cells), [cell.folder.name for cell in found.missing(cells)], cost.missing(found)[0])
+    plan.check_again(sweep, folder)
+    sweeping = trials.Sweeping(sweep, folder, trials.open_ledger(folder) if plan.begun(folder) else trials.Ledger())
+    points = [] if sweep.method == "optuna" else sweep.points()
+    sweeping.ledger.points |= {names.trial(point, sweep.short): point for point in points}
+    cells = sweeping.cells(sweeping.alive, sweep.seeds)
+    return Preview(len(cells), [cell.folder.name for cell in sweeping.missing(cells)], cost.missing(sweeping)[0])

@@ -34,31 +34,31 @@ def pairs(trials: int) -> int:
     return max(1, trials * (trials - 1) // 2)
 
 
-def against(s: Sweep, found: Outcomes, leader: str, trial: str, alpha: float, trials: int) -> answer.Answer:
+def against(s: Sweep, outcomes: Outcomes, leader: str, trial: str, alpha: float, trials: int) -> answer.Answer:
     """Trial minus leader, + is better, simultaneous over all pairs of trials."""
     return answer.answer(
-        found[leader], found[trial], s.smallest_effect, s.direction, s.at, metric=s.metric, names=(leader, trial),
+        outcomes[leader], outcomes[trial], s.smallest_effect, s.direction, s.at, metric=s.metric, names=(leader, trial),
         looks=1, alpha=alpha, comparisons=pairs(trials), m=s.last, reach=s.level,
     )  # fmt: skip
 
 
-def drop(s: Sweep, found: dict[str, list[answer.Outcome]], looks: list[list[int]], trials: int) -> dict[str, Any]:
+def drop(s: Sweep, outcomes: dict[str, list[answer.Outcome]], looks: list[list[int]], trials: int) -> dict[str, Any]:
     """Trials to be dropped at this look, with the interval that says so; `looks` gets this one too.
 
     `trials` counts those dropped before as well: they were part of what could have gone wrong.
     """
-    seeds = max((len(group) for group in found.values()), default=0)
-    leader = best(s, found)
+    seeds = max((len(group) for group in outcomes.values()), default=0)
+    leader = best(s, outcomes)
     if leader is None or seeds < answer.LEAST:
         return {}
     look = stats.look_number(looks, [seeds, trials])
     if look > len(looks):
         looks.append([seeds, trials])
     alpha, gone = stats.look_alpha(look), {}
-    for trial in found:
+    for trial in outcomes:
         if trial == leader:
             continue
-        x = against(s, found, leader, trial, alpha, trials)
+        x = against(s, outcomes, leader, trial, alpha, trials)
         if math.isfinite(x.high) and x.high < -s.smallest_effect:
             gone[trial] = {"look": look, "n": x.n[1], "leader": leader, "delta": x.delta, "low": x.low, "high": x.high,
                            "level": x.level}  # fmt: skip

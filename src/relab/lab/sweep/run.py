@@ -11,11 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from relab.base.enclosed import listed, own
+from relab.base.interrupts import Interrupted
 from relab.lab.execute import local
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment import foreign
 from relab.lab.experiment.cells import Cell
-from relab.lab.experiment.forecast import Interrupted
 from relab.lab.sweep import ask, plan, race, trials
 from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.points import Point
@@ -30,9 +30,9 @@ POLL_S = 0.2
 def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
     """Write the sweep down and its points, but for those that optuna chooses later."""
     runs.check_own(folder)
-    found = Sweeping(s, folder, trials.open_ledger(folder))
+    sweeping = Sweeping(s, folder, trials.open_ledger(folder))
     if not plan.begun(folder):
-        found.ledger = trials.Ledger()
+        sweeping.ledger = trials.Ledger()
     points = [] if s.method == "optuna" else s.points()
     runs.resolved(s.experiment({str(i): point for i, point in enumerate(points)}))  # wrong ones leave nothing behind
     if (folder / plan.FILE).exists() and not plan.begun(folder):  # what an earlier forecast of ours left behind
@@ -42,10 +42,10 @@ def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
         own(folder, f"state/{ask.JOURNAL}").unlink(missing_ok=True)
     plan.keep(s, folder)
     if retry:
-        found.ledger.failed.clear()
-    found.add(points)
-    found.save()
-    return found
+        sweeping.ledger.failed.clear()
+    sweeping.add(points)
+    sweeping.save()
+    return sweeping
 
 
 def run(s: Sweeping, workers: int, watch: Watch | None = None, tell: Tell | None = None) -> str | None:
@@ -64,12 +64,12 @@ def run_rounds(s: Sweeping, workers: int, watch: Watch | None, tell: Tell | None
     *looks, every = race.rounds(s.plan)
     for seeds in looks:
         do(s, s.cells(s.alive, seeds), workers, watch)
-        found = trials.outcomes(s, s.alive, seeds)
-        gone = race.drop(s.plan, found, s.ledger.looks, len(s.ledger.points))
+        outcomes = trials.outcomes(s, s.alive, seeds)
+        gone = race.drop(s.plan, outcomes, s.ledger.looks, len(s.ledger.points))
         s.ledger.dropped |= gone
         s.save()
         if tell is not None and gone:
-            tell(f"  after {len(seeds)} seeds {len(gone)} of {len(found)} trials are dropped")
+            tell(f"  after {len(seeds)} seeds {len(gone)} of {len(outcomes)} trials are dropped")
     do(s, s.cells(s.alive, every), workers, watch)
 
 
@@ -98,20 +98,20 @@ def busy(cell: Cell) -> bool:
 
 def run_asked(s: Sweeping, workers: int, watch: Watch | None) -> None:
     """As many trials at a time as keep the workers busy; each is told the mean over its seeds."""
-    made = ask.study(s.plan, s.folder)
+    study = ask.study(s.plan, s.folder)
     batch = max(1, workers // len(s.plan.seeds))
-    waiting = ask.open_trials(s.plan, made)
-    while ask.told(made) + failed(s, waiting) < int(s.plan.trials or 0):
-        left = int(s.plan.trials or 0) - ask.told(made) - failed(s, waiting)
+    waiting = ask.open_trials(s.plan, study)
+    while ask.completed(study) + failed(s, waiting) < int(s.plan.trials or 0):
+        left = int(s.plan.trials or 0) - ask.completed(study) - failed(s, waiting)
         while len(waiting) < min(batch, left):
-            number, point = ask.ask(s.plan, made)
+            number, point = ask.ask(s.plan, study)
             waiting[number] = point
         for number, point in waiting.items():
             (s.ledger.numbers[str(number)],) = s.add([point])
         s.save()
         do(s, s.cells(dict.fromkeys(s.ledger.numbers[str(n)] for n in waiting), s.plan.seeds), workers, watch)
         for number in list(waiting):
-            ask.tell(made, number, worth(s, s.ledger.numbers[str(number)]))
+            ask.tell(study, number, worth(s, s.ledger.numbers[str(number)]))
             del waiting[number]
 
 
@@ -125,5 +125,5 @@ def worth(s: Sweeping, trial: str) -> float | None:
     """A trial's score among all, in the metric's own sign."""
     from relab.comparison.answer import sign_of
 
-    found = trials.scores(s.plan, trials.outcomes(s, s.ledger.points, s.plan.seeds))
-    return sign_of(s.plan.at, s.plan.direction) * found[trial] if trial in found else None
+    scores = trials.scores(s.plan, trials.outcomes(s, s.ledger.points, s.plan.seeds))
+    return sign_of(s.plan.at, s.plan.direction) * scores[trial] if trial in scores else None

@@ -97,12 +97,12 @@ def open_ledger(folder: Path) -> Ledger:
     """As it was left; empty for a new sweep."""
     if not (folder / FILE).exists():
         return Ledger()
-    known, found = vars(Ledger()), read_json(folder, FILE)
-    odd = [key for key, value in found.items() if key != "planned" and type(value) is not type(known.get(key))]
+    known, kept = vars(Ledger()), read_json(folder, FILE)
+    odd = [key for key, value in kept.items() if key != "planned" and type(value) is not type(known.get(key))]
     if odd:
-        raise RecordError(f"{folder / FILE} is no ledger: `{odd[0]}` is {found[odd[0]]!r:.40}; delete it, and"
+        raise RecordError(f"{folder / FILE} is no ledger: `{odd[0]}` is {kept[odd[0]]!r:.40}; delete it, and"
                           " the sweep is taken up from its runs, without what was dropped or failed")  # fmt: skip
-    return Ledger(**{key: value for key, value in found.items() if key != "planned"})
+    return Ledger(**{key: value for key, value in kept.items() if key != "planned"})
 
 
 # ---- Numbers
@@ -111,8 +111,8 @@ def open_ledger(folder: Path) -> Ledger:
 def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[str, list[answer.Outcome]]:
     """Trial -> one number a run, in the order of the seeds; a failed run is one without a number, and says why."""
     e, seeds, read = s.experiment, list(seeds), []
-    found: dict[str, list[answer.Outcome]] = {trial: [] for trial in trials}
-    for cell in (s.cell(trial, seed) for trial in found for seed in seeds):
+    by_trial: dict[str, list[answer.Outcome]] = {trial: [] for trial in trials}
+    for cell in (s.cell(trial, seed) for trial in by_trial for seed in seeds):
         name = cell.folder.name
         if name not in s.known and runs.finished(cell):
             read.append(runs.read(cell))
@@ -120,31 +120,31 @@ def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[s
             if cell.variant not in s.ceilings:
                 s.ceilings[cell.variant] = ceiling_of(read[-1], e.at, find_column(read[-1], e.metric) or e.metric)
         if name in s.known:
-            found[cell.variant].append(s.known[name])
+            by_trial[cell.variant].append(s.known[name])
         elif name in s.ledger.failed:
             why = f"failed: {s.ledger.failed[name]}"
-            found[cell.variant].append(answer.Outcome(math.nan, cell.seed, name, note=why))
+            by_trial[cell.variant].append(answer.Outcome(math.nan, cell.seed, name, note=why))
     if not any(math.isfinite(x.value) for x in s.known.values()):
         check_metric(e, read)
-    return found
+    return by_trial
 
 
-def scores(s: Sweep, found: dict[str, list[answer.Outcome]]) -> dict[str, float]:
+def scores(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, float]:
     """What trials are ranked by, higher is better: the mean, with the worst number of all for each run that has none.
 
     A trial whose failing seeds were simply left out would win by failing.
     """
     sign = answer.sign_of(s.at, s.direction)
-    good = [sign * x.value for group in found.values() for x in group if math.isfinite(x.value)]
+    good = [sign * x.value for group in by_trial.values() for x in group if math.isfinite(x.value)]
     worst = min(good, default=math.nan)
     filled = {trial: [sign * x.value if math.isfinite(x.value) else worst for x in group]
-              for trial, group in found.items()}  # fmt: skip
-    has = {trial for trial, group in found.items() if any(math.isfinite(x.value) for x in group)}
+              for trial, group in by_trial.items()}  # fmt: skip
+    has = {trial for trial, group in by_trial.items() if any(math.isfinite(x.value) for x in group)}
     return {trial: float(np.mean(values)) for trial, values in filled.items() if trial in has}
 
 
-def best(s: Sweep, found: dict[str, list[answer.Outcome]]) -> str | None:
-    ranked = scores(s, found)
+def best(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> str | None:
+    ranked = scores(s, by_trial)
     return max(ranked, key=lambda trial: ranked[trial]) if ranked else None
 
 

@@ -20,7 +20,7 @@ from relab.health.foreign import plain_key, theirs
 from relab.health.view import ViewGroup
 from relab.notebook.check import words as w
 from relab.notebook.check.read import Claim
-from relab.notebook.check.record import Record, far, fits, reach
+from relab.notebook.check.record import RunRecord, far, fits, reach
 from relab.notebook.check.wording import Number
 from relab.record import glossary
 from relab.record.evaluations import Estimate
@@ -71,7 +71,7 @@ class Checked:
 class Checker:
     """Holds claims against the runs; groups tell how many seeds there are."""
 
-    records: Mapping[str, Record]
+    records: Mapping[str, RunRecord]
     groups: Iterable[ViewGroup] = ()
     levels: list[tuple[Estimate, str]] = field(default_factory=list)
 
@@ -93,7 +93,7 @@ class Checker:
 
     # ---- Pairs
 
-    def pair(self, claim: Claim, record: Record) -> Checked:
+    def pair(self, claim: Claim, record: RunRecord) -> Checked:
         """A → B of a setting or a metric, or a range A to B."""
         a, b = claim.numbers
         setting = next((key for key in claim.names.keys for n in (a, b) if _is(record.settings[key], n)), None)
@@ -106,13 +106,13 @@ class Checker:
             return luck
         both = [c for c in claim.names.columns if all(record.stands_for(c, n) for n in (a, b))]
         if both:
-            told = " and ".join(record.stands_for(both[0], n)[0] for n in (a, b))
-            return Checked(claim, "matched", f"{both[0]}: {told}")
+            places = " and ".join(record.stands_for(both[0], n)[0] for n in (a, b))
+            return Checked(claim, "matched", f"{both[0]}: {places}")
         if claim.firm and claim.names.keys and not claim.names.columns:
             return _setting_differs(claim, record)
         return Checked(claim, says="the two numbers do not both stand in one metric of the run")
 
-    def in_noise(self, claim: Claim, record: Record) -> Checked | None:
+    def in_noise(self, claim: Claim, record: RunRecord) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
         text = f"{claim.text} {_behind(claim)}"
@@ -128,21 +128,21 @@ class Checker:
                 claim, "matched", f"{a[1]} and {b[1]}; one episode each, so whether they differ is not known"
             )
         gap = abs(a[0].mean - b[0].mean)
-        told = f"{a[0].mean:.4g} ± {a[0].se:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].se:.2g} ({b[1]})"
+        levels = f"{a[0].mean:.4g} ± {a[0].se:.2g} ({a[1]}), {b[0].mean:.4g} ± {b[0].se:.2g} ({b[1]})"
         if gap >= 2 * error:
-            return Checked(claim, "matched", f"{told}: {gap / error:.1f} standard errors apart")
-        luck = f"{told}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
+            return Checked(claim, "matched", f"{levels}: {gap / error:.1f} standard errors apart")
+        luck = f"{levels}: {gap:.2g} apart, twice the error is {2 * error:.2g}"
         return Checked(claim, "contradicted", luck, "difference-in-noise")
 
-    def level(self, quoted: Number, record: Record, column: str) -> tuple[Estimate, str] | None:
+    def level(self, quoted: Number, record: RunRecord, column: str) -> tuple[Estimate, str] | None:
         """The evaluation, or the mean over seeds, that a number stands for; None where several could be meant."""
         views = [record.view, *(r.view for r in self.records.values() if r is not record)]
         for view in views:
             rows = view.evals(RETURNS[column]) if view.has_evals(RETURNS[column]) else []
-            found = [e for e in rows if fits(quoted, e.mean)]
+            fitting = [e for e in rows if fits(quoted, e.mean)]
             where = "" if view is record.view else f"{view.name} "
-            if found:
-                return (found[-1], f"{where}step {found[-1].step:,}") if len(found) == 1 else None
+            if fitting:
+                return (fitting[-1], f"{where}step {fitting[-1].step:,}") if len(fitting) == 1 else None
         return next(((e, name) for e, name in self.seed_means() if fits(quoted, e.mean)), None)
 
     def seed_means(self) -> list[tuple[Estimate, str]]:
@@ -169,12 +169,12 @@ class Checker:
         if n in (len(seeds), len(every)):
             return Checked(claim, "matched", f"{n} seeds")
         if claim.firm and len(seeds) > 1 and n > len(every):
-            told = f"the folder holds {len(every)} seeds: {', '.join(sorted(every)[:8])}"
-            return Checked(claim, "contradicted", told, "count-differs")
+            held = f"the folder holds {len(every)} seeds: {', '.join(sorted(every)[:8])}"
+            return Checked(claim, "contradicted", held, "count-differs")
         return Checked(claim, says="which runs are counted is not known")
 
 
-def episodes(claim: Claim, record: Record, n: int) -> Checked:
+def episodes(claim: Claim, record: RunRecord, n: int) -> Checked:
     """How many episodes an evaluation had; contradicted where the text repeats a setting that the record refutes."""
     had: dict[int, str] = {}
     for name, curve in record.curves.items():
@@ -185,18 +185,18 @@ def episodes(claim: Claim, record: Record, n: int) -> Checked:
         had |= {e.n: "evaluations" for e in record.view.evals()}
     if n in had:
         return Checked(claim, "matched", f"{n} episodes ({had[n]})")
-    asked = [k for k, v in record.settings.items() if "episodes" in k and v == n and not isinstance(v, bool)]
-    if claim.firm and had and asked and len(had) == 1:
-        (count, where), key = next(iter(had.items())), plain_key(asked[0])
-        told = f"{count} episodes were run ({where}); {n} is the setting {key}"
-        return Checked(claim, "contradicted", told, "count-differs")
+    keys = [k for k, v in record.settings.items() if "episodes" in k and v == n and not isinstance(v, bool)]
+    if claim.firm and had and keys and len(had) == 1:
+        (count, where), key = next(iter(had.items())), plain_key(keys[0])
+        counted = f"{count} episodes were run ({where}); {n} is the setting {key}"
+        return Checked(claim, "contradicted", counted, "count-differs")
     return Checked(claim, says="which evaluation is meant is not known")
 
 
 # ---- One number
 
 
-def value(claim: Claim, record: Record) -> Checked:
+def value(claim: Claim, record: RunRecord) -> Checked:
     one, names = claim.numbers[0], claim.names
     key = next((k for k in names.keys if _is(record.settings[k], one)), None)
     if key:
@@ -205,12 +205,12 @@ def value(claim: Claim, record: Record) -> Checked:
         return _setting_differs(claim, record) if claim.firm else Checked(claim, says=_settings(record, names.keys))
     if claim.role == "slope":
         return _slope(claim, record)
-    if claim.step is not None and (found := _at_step(claim, record)) is not None:
-        return found
+    if claim.step is not None and (checked := _at_step(claim, record)) is not None:
+        return checked
     return _anywhere(claim, record)
 
 
-def _at_step(claim: Claim, record: Record) -> Checked | None:
+def _at_step(claim: Claim, record: RunRecord) -> Checked | None:
     """Held against the row of the quoted step; None where no column has one."""
     one, step = claim.numbers[0], claim.step
     assert step is not None  # asked of claims with a step only
@@ -235,23 +235,23 @@ def _at_step(claim: Claim, record: Record) -> Checked | None:
     return _other_step(claim, record, list(rows), there)
 
 
-def _other_step(claim: Claim, record: Record, columns: list[str], there: float) -> Checked:
+def _other_step(claim: Claim, record: RunRecord, columns: list[str], there: float) -> Checked:
     one, step = claim.numbers[0], claim.step
     assert step is not None  # as above
-    told = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
+    at_step = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
     for column in columns:
         curve = record.curves[column]
         rows = [i for i, v in enumerate(curve.values) if fits(one, float(v))]
         if rows and one.digits > 1:
             where = f"{record.axis_word(column)} {int(curve.steps[rows[0]]):,}"
-            return Checked(claim, "contradicted", f"{one.text} stands at {where}; {told}", "another-step")
-    return Checked(claim, "contradicted", told, "number-differs")
+            return Checked(claim, "contradicted", f"{one.text} stands at {where}; {at_step}", "another-step")
+    return Checked(claim, "contradicted", at_step, "number-differs")
 
 
-def _anywhere(claim: Claim, record: Record) -> Checked:
+def _anywhere(claim: Claim, record: RunRecord) -> Checked:
     """Held against the whole column: as what does the number stand there? A step that was not logged could hold it."""
     one, firm = claim.numbers[0], claim.firm and claim.step is None
-    tags = {c: found for c in claim.names.columns if (found := record.stands_for(c, one))}
+    tags = {c: column_tags for c in claim.names.columns if (column_tags := record.stands_for(c, one))}
     if firm and not w.QUALIFIED.search(claim.text) and (wrong := _role_differs(claim, record, tags)):
         return wrong
     if tags:
@@ -261,18 +261,18 @@ def _anywhere(claim: Claim, record: Record) -> Checked:
         return Checked(claim, says=f"not in {claim.names.columns[0]}; {other} has such a value")
     curves = [record.curves[c] for c in claim.names.columns]
     if firm and not claim.text and claim.role in LEVELS and all(far(one, LEVELS[claim.role](c)) for c in curves):
-        told = f"the {claim.role} of {curves[0].name} is {LEVELS[claim.role](curves[0]):.4g}"
-        return Checked(claim, "contradicted", told, "number-differs")
+        peak = f"the {claim.role} of {curves[0].name} is {LEVELS[claim.role](curves[0]):.4g}"
+        return Checked(claim, "contradicted", peak, "number-differs")
     if firm and one.digits > 1 and all(_out_of_range(one, curve) for curve in curves):
-        told = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in curves[:2])
-        return Checked(claim, "contradicted", f"{told}, last {curves[0].last:.4g}", "number-nowhere")
+        ranges = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in curves[:2])
+        return Checked(claim, "contradicted", f"{ranges}, last {curves[0].last:.4g}", "number-nowhere")
     return Checked(claim, says=f"no row of {claim.names.columns[0]} has this value")
 
 
-def _role_differs(claim: Claim, record: Record, tags: dict[str, list[str]]) -> Checked | None:
+def _role_differs(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -> Checked | None:
     """A peak that is none, a final value that is not the last, a peak that is quoted as the result."""
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) > 2]
-    every = {tag for found in tags.values() for tag in found}
+    every = {tag for column_tags in tags.values() for tag in column_tags}
     if not curves or not every:
         return None
     if claim.role == "peak" and not every & {"peak", "low"}:
@@ -282,16 +282,16 @@ def _role_differs(claim: Claim, record: Record, tags: dict[str, list[str]]) -> C
     return None
 
 
-def _not_the_peak(claim: Claim, record: Record, curves: list[Curve]) -> Checked | None:
+def _not_the_peak(claim: Claim, record: RunRecord, curves: list[Curve]) -> Checked | None:
     one, first = claim.numbers[0], curves[0]
     if not all(far(one, float(c.values.max())) and far(one, float(c.values.min())) for c in curves):
         return None
     at = int(first.steps[int(np.argmax(first.values))])
-    told = f"the highest of {first.name} is {first.values.max():.4g}, at {record.axis_word(first.name)} {at:,}"
-    return Checked(claim, "contradicted", told, "not-the-peak")
+    highest = f"the highest of {first.name} is {first.values.max():.4g}, at {record.axis_word(first.name)} {at:,}"
+    return Checked(claim, "contradicted", highest, "not-the-peak")
 
 
-def _not_the_last(claim: Claim, record: Record, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
+def _not_the_last(claim: Claim, record: RunRecord, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
     """Not where the end differs by no more than three times the noise."""
     one = claim.numbers[0]
     if not all(far(one, c.last) and abs(c.last - one.value) > CLEARLY * noise(record, c) for c in curves):
@@ -299,8 +299,8 @@ def _not_the_last(claim: Claim, record: Record, curves: list[Curve], tags: dict[
     hit = next(c for c in curves if c.name in tags)
     best = _best(hit) in tags[hit.name]
     slug = "peak-as-result" if best else "not-the-last" if claim.role == "last" else ""
-    told = f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
-    return Checked(claim, "contradicted", told, slug) if slug else None
+    ending = f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
+    return Checked(claim, "contradicted", ending, slug) if slug else None
 
 
 def _best(curve: Curve) -> str:
@@ -308,7 +308,7 @@ def _best(curve: Curve) -> str:
     return "low" if metric is not None and metric.direction < 0 else "peak"
 
 
-def noise(record: Record, curve: Curve) -> float:
+def noise(record: RunRecord, curve: Curve) -> float:
     """The error of an evaluation's mean where episodes are known, else how much a row differs from the next."""
     mode = RETURNS.get(curve.name)
     if mode and record.view.has_evals(mode):
@@ -326,7 +326,7 @@ def _out_of_range(one: Number, curve: Curve) -> bool:
     return one.value < low - margin or one.value > high + margin
 
 
-def _slope(claim: Claim, record: Record) -> Checked:
+def _slope(claim: Claim, record: RunRecord) -> Checked:
     """A slope over the last rows; which rows is not said, so the usual numbers of them are tried."""
     one = claim.numbers[0]
     for column in claim.names.columns:
@@ -338,7 +338,7 @@ def _slope(claim: Claim, record: Record) -> Checked:
     return Checked(claim, says="the slope over the last 5, 10, 20 or all rows is another")
 
 
-def _range(claim: Claim, record: Record) -> Checked:
+def _range(claim: Claim, record: RunRecord) -> Checked:
     """A range is matched where the end of the curve lies in it, or both its ends stand in the column."""
     a, b = claim.numbers
     for column in claim.names.columns:
@@ -378,32 +378,32 @@ def _is_other(setting: Any, one: Number) -> bool:
     return gap > one.unit / 2 and gap > (0.3 if one.hedged else 0.1) * max(abs(float(setting)), abs(one.value))
 
 
-def _settings(record: Record, keys: Iterable[str]) -> str:
+def _settings(record: RunRecord, keys: Iterable[str]) -> str:
     return "; ".join(f"the setting {key.removeprefix('foreign.')} is {record.settings[key]}" for key in list(keys)[:3])
 
 
-def _setting_differs(claim: Claim, record: Record) -> Checked:
+def _setting_differs(claim: Claim, record: RunRecord) -> Checked:
     values = [record.settings[key] for key in claim.names.keys]
-    told = _settings(record, claim.names.keys)
+    settings = _settings(record, claim.names.keys)
     if not all(_is_number(v) and _is_other(v, n) for n in claim.numbers for v in values):
-        return Checked(claim, says=told)
-    return Checked(claim, "contradicted", told, "setting-differs")
+        return Checked(claim, says=settings)
+    return Checked(claim, "contradicted", settings, "setting-differs")
 
 
-def direction(claim: Claim, record: Record) -> Checked:
+def direction(claim: Claim, record: RunRecord) -> Checked:
     """`rose`, `fell`, `unchanged`, by the slope over the whole run, where every column of that name agrees."""
     curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) >= 8]
     if not curves or len(curves) < len(claim.names.columns):
         return Checked(claim, says="fewer than 8 rows")
-    found = {_went(curve) for curve in curves}
+    ways = {_went(curve) for curve in curves}
     first = curves[0]
-    told = f"{first.name} goes from {_end(first, 0):.4g} to {_end(first, -1):.4g} (means of the first and last fifth)"
-    if found == {claim.role}:
-        return Checked(claim, "matched", told)
+    course = f"{first.name} goes from {_end(first, 0):.4g} to {_end(first, -1):.4g} (means of the first and last fifth)"
+    if ways == {claim.role}:
+        return Checked(claim, "matched", course)
     against = {"rise": {"fall"}, "fall": {"rise"}, "flat": {"rise", "fall"}}[claim.role]
-    if claim.firm and len(found) == 1 and found <= against:
-        return Checked(claim, "contradicted", told, "direction-differs")
-    return Checked(claim, says=told)
+    if claim.firm and len(ways) == 1 and ways <= against:
+        return Checked(claim, "contradicted", course, "direction-differs")
+    return Checked(claim, says=course)
 
 
 def _end(curve: Curve, which: int) -> float:

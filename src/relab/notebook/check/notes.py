@@ -23,7 +23,7 @@ from relab.notebook.check import wording
 from relab.notebook.check import words as w
 from relab.notebook.check.claims import Checked, Checker
 from relab.notebook.check.read import MAX_CLAIMS, Claim, Reader
-from relab.notebook.check.record import Record, normal
+from relab.notebook.check.record import RunRecord, normal
 
 SLUG = "change-not-mentioned"
 SHOWN = 4  # contradictions that are printed without -v
@@ -56,22 +56,22 @@ class Notes:
 def check(path: str | Path, report: Report) -> Notes:
     """The claims of a file about the runs of a report."""
     text = wording.read(Path(path))
-    records = {run.view.name: Record(run.view) for run in report.runs}
+    records = {run.view.name: RunRecord(run.view) for run in report.runs}
     reader = Reader(records)
     place = home(Path(path), records)
     claims = reader.read(text, place)
     if len(claims) == MAX_CLAIMS:
         text.cut = f"only the first {MAX_CLAIMS:,} claims were checked"
     checker = Checker(records, report.groups)
-    found = Notes(str(path), text.lines, list(reader.quoted), len(records), cut=text.cut)
-    found.checked = [checker.check(claim) for claim in claims]
-    if not reader.quoted and place is None and not fits_run(found):
-        found.checked = [weakened(each) for each in found.checked]
-        return found
+    notes = Notes(str(path), text.lines, list(reader.quoted), len(records), cut=text.cut)
+    notes.checked = [checker.check(claim) for claim in claims]
+    if not reader.quoted and place is None and not fits_run(notes):
+        notes.checked = [weakened(each) for each in notes.checked]
+        return notes
     said = [line for line in text.blocks if isinstance(line, wording.Line)]
     for name in subjects(said, reader):
-        found.unsaid += unmentioned(records[name].view, said, reader)
-    return found
+        notes.unsaid += unmentioned(records[name].view, said, reader)
+    return notes
 
 
 def fits_run(notes: Notes) -> bool:
@@ -87,7 +87,7 @@ def weakened(each: Checked) -> Checked:
     return Checked(each.claim, says=f"no run is named; in this one {each.says}")
 
 
-def home(path: Path, records: Mapping[str, Record]) -> str | None:
+def home(path: Path, records: Mapping[str, RunRecord]) -> str | None:
     """The run in whose folder the write-up lies."""
     above = path.resolve().parents
     inside = [name for name, record in records.items() if record.view.history.folder.resolve() in above]
@@ -110,7 +110,7 @@ def unmentioned(view: View, lines: list[wording.Line], reader: Reader) -> list[C
     word for a change in that direction."""
     if view.reference is None or not view.is_parent:
         return []
-    found = []
+    unsaid = []
     named = next((line.number for line in lines if view.name in reader.mentioned(line.raw)), 1)
     for change in diff(view.reference.history.config, view.history.config):
         if quiet(change):
@@ -121,18 +121,18 @@ def unmentioned(view: View, lines: list[wording.Line], reader: Reader) -> list[C
         if not any(_tells(line.text, change) for line in about) and not any(
             _hints(line.text, change) for line in lines
         ):
-            found.append(_not_mentioned(change, about, view, named))
-    return found
+            unsaid.append(_not_mentioned(change, about, view, named))
+    return unsaid
 
 
 def _not_mentioned(change: Change, about: list[wording.Line], view: View, line: int) -> Checked:
     parent, key = view.reference.name if view.reference else "", plain_key(change.key)
-    told = f"{key} is {change.b}, was {change.a} in {parent}"
+    difference = f"{key} is {change.b}, was {change.a} in {parent}"
     if about:
         claim = Claim(about[0].number, about[0].raw.strip()[:100], "mention", view.name, key)
-        return Checked(claim, "not mentioned", f"{told}; the text names it, but not this change", SLUG)
+        return Checked(claim, "not mentioned", f"{difference}; the text names it, but not this change", SLUG)
     claim = Claim(line, view.name, "mention", view.name, key)
-    return Checked(claim, "not mentioned", f"{told}; the text never names it", SLUG)
+    return Checked(claim, "not mentioned", f"{difference}; the text never names it", SLUG)
 
 
 def _names(text: str, key: str) -> bool:
@@ -206,15 +206,15 @@ def text(notes: Notes, verbose: bool = False) -> str:
 def head(notes: Notes) -> str:
     n = {status: len(notes.having(status)) for status in ("matched", "contradicted", "unmatched")}
     runs = f"names {len(notes.runs)} of {notes.examined}" if notes.runs else f"names none of {notes.examined}"
-    told = [
+    parts = [
         f"{Path(notes.path).name} {runs} run{'s' * (notes.examined != 1)}, {sum(n.values())} claims",
         f"{n['matched']} matched, {n['contradicted']} contradicted, {n['unmatched']} not matched (not wrong)",
     ]
-    told += (
+    parts += (
         [f"{len(notes.unsaid)} changed setting{'s' * (len(notes.unsaid) > 1)} not mentioned"] if notes.unsaid else []
     )
-    told += [notes.cut] if notes.cut else []
-    return told[0] + ": " + "; ".join(told[1:])
+    parts += [notes.cut] if notes.cut else []
+    return parts[0] + ": " + "; ".join(parts[1:])
 
 
 def brief(each: Checked) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from relab.notebook.check import words as w
-from relab.notebook.check.record import Names, Record, normal
+from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.wording import Line, Number, Step, numbers, steps
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_/.]*(?:-[A-Za-z0-9_/.]+)*")
@@ -70,19 +70,19 @@ class Mention:
     sure: bool  # an identifier or a phrase, not a common word
 
 
-def run_words(records: Mapping[str, Record]) -> dict[str, str]:
+def run_words(records: Mapping[str, RunRecord]) -> dict[str, str]:
     """What can be written for a run -> its name: the name, its folder, its id, and parts that only one run has."""
-    found: dict[str, set[str]] = {}
+    runs_by_word: dict[str, set[str]] = {}
     for name, record in records.items():
         whole = {name, record.view.history.folder.name, str(record.view.meta.get("id") or name)}
         pieces = {piece for word in whole for piece in re.split(r"[-_/T]", word)}
         whole |= {piece for piece in pieces if len(piece) >= 6 and re.search(r"\d", piece)}
         for word in whole:
             if len(word) > 2 and word not in ("runs", "run"):
-                found.setdefault(word, set()).add(name)
+                runs_by_word.setdefault(word, set()).add(name)
     return {
         word: word if word in runs else next(iter(runs))
-        for word, runs in found.items()
+        for word, runs in runs_by_word.items()
         if len(runs) == 1 or word in runs
     }
 
@@ -94,28 +94,30 @@ def means_run(text: str, match: re.Match[str]) -> bool:
     return text[: match.start()][-5:].lower().endswith(("`", '"', "/", "run ")) or text.strip("# ") == match[0]
 
 
-def run_stamps(records: Mapping[str, Record]) -> dict[str, str]:
+def run_stamps(records: Mapping[str, RunRecord]) -> dict[str, str]:
     """Digits of a time of day that only one run has in its name or id -> that run."""
-    found: dict[str, set[str]] = {}
+    runs_by_digits: dict[str, set[str]] = {}
     for name, record in records.items():
         for word in {name, str(record.view.meta.get("id") or "")}:
             for match in STAMP.finditer(word):
                 digits = re.sub(r"\D", "", match[0])
                 for size in {12, len(digits)}:
-                    found.setdefault(digits[:size], set()).add(name)
-    return {digits: next(iter(runs)) for digits, runs in found.items() if len(runs) == 1}
+                    runs_by_digits.setdefault(digits[:size], set()).add(name)
+    return {digits: next(iter(runs)) for digits, runs in runs_by_digits.items() if len(runs) == 1}
 
 
 def step_of(text: str, start: int, end: int) -> tuple[Step | None, bool, bool]:
     """The step a clause speaks of, whether that is clear (not several), and whether its line begins with it."""
-    told = steps(text)
+    steps_quoted = steps(text)
     lead = MARKER.match(text)
     begin = lead.end() if lead else 0
-    first = [s for s, a, b in told if text[begin:a].strip(" *`") == "" and text[b : b + 3].strip(" *`")[:1] == ":"]
-    here = [s for s, a, _ in told if start <= a < end and _depth(text, a) == 0]
+    first = [
+        s for s, a, b in steps_quoted if text[begin:a].strip(" *`") == "" and text[b : b + 3].strip(" *`")[:1] == ":"
+    ]
+    here = [s for s, a, _ in steps_quoted if start <= a < end and _depth(text, a) == 0]
     if len(here) == 1 and here[0].exact:
         return here[0], True, here == first
-    intro = [s for s, a, b in told if s.exact and text[b:start].strip(" *`") == "," and _opens(text[begin:a])]
+    intro = [s for s, a, b in steps_quoted if s.exact and text[b:start].strip(" *`") == "," and _opens(text[begin:a])]
     if intro and not here:
         return intro[0], True, True
     return (first[0], True, True) if first and not here else (None, not here, False)
@@ -132,16 +134,18 @@ def in_brackets(text: str, one: Number) -> tuple[Step | None, bool]:
     if not rest.startswith("("):
         return None, False
     inner = rest[1:].partition(")")[0]
-    found = [step for step, _, _ in steps(inner)]
-    return (found[0] if len(found) == 1 and found[0].exact else None), len(found) > 1 or bool(BOUND.search(inner))
+    bracketed = [step for step, _, _ in steps(inner)]
+    return (bracketed[0] if len(bracketed) == 1 and bracketed[0].exact else None), len(bracketed) > 1 or bool(
+        BOUND.search(inner)
+    )
 
 
-def beside(text: str, one: Number, step: Step | None, found: list[Number]) -> bool:
+def beside(text: str, one: Number, step: Step | None, figures: list[Number]) -> bool:
     """Whether the step of a clause belongs to this one of its numbers: the only one, or right before or behind it."""
-    if step is None or len(found) < 2:
+    if step is None or len(figures) < 2:
         return True
     behind = [a for s, a, _ in steps(text) if s == step and 0 <= a - one.end <= 12]
-    return bool(behind) and not any(one.end <= other.start < behind[0] for other in found)
+    return bool(behind) and not any(one.end <= other.start < behind[0] for other in figures)
 
 
 def _depth(text: str, at: int) -> int:
@@ -167,18 +171,18 @@ def before(names: list[Mention], one: Number) -> Mention | None:
     return near[-1] if near else None
 
 
-def pair_of(text: str, found: list[Number], index: int) -> tuple[Number | None, str]:
+def pair_of(text: str, figures: list[Number], index: int) -> tuple[Number | None, str]:
     """The second of two numbers that belong together, and how: arrow, range or spread."""
-    if index + 1 >= len(found):
+    if index + 1 >= len(figures):
         return None, ""
-    gap = text[found[index].end : found[index + 1].start].strip(" `*")
+    gap = text[figures[index].end : figures[index + 1].start].strip(" `*")
     for kind, signs in (("arrow", ARROWS), ("range", RANGES), ("spread", SPREADS)):
         if gap.lower() in signs:
-            return found[index + 1], kind
+            return figures[index + 1], kind
     return None, ""
 
 
-def longest(text: str, tokens: list[re.Match[str]], at: int, record: Record) -> tuple[int, Mention | None]:
+def longest(text: str, tokens: list[re.Match[str]], at: int, record: RunRecord) -> tuple[int, Mention | None]:
     for size in (3, 2, 1):
         some = tokens[at : at + size]
         if len(some) < size or any(text[a.end() : b.start()] not in (" ", "-") for a, b in pairwise(some)):
@@ -195,8 +199,8 @@ def longest(text: str, tokens: list[re.Match[str]], at: int, record: Record) -> 
 def only_number(cell: str) -> Number | None:
     """The number that a cell holds alone; a spread behind it is left out."""
     bare = cell.strip(" *`~≈").partition("±")[0].strip()
-    found = numbers(bare)
-    return found[0] if len(found) == 1 and found[0].text == bare else None
+    in_cell = numbers(bare)
+    return in_cell[0] if len(in_cell) == 1 and in_cell[0].text == bare else None
 
 
 def bare(cell: str) -> str:

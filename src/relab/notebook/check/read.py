@@ -39,7 +39,7 @@ from relab.notebook.check.parts import (  # fmt: skip
     stands_as_heading,
     step_of,
 )
-from relab.notebook.check.record import Names, Record, normal
+from relab.notebook.check.record import Names, RunRecord, normal
 from relab.notebook.check.wording import Line, Number, Step, Table, Text, clauses, numbers, spans_of_steps
 
 COUNT = re.compile(r"(?i)(?<![\w.])(\d{1,6})\s?(episodes?|epis?|eps|回合|局|seeds?|个?种子)(?![A-Za-z_=])")
@@ -71,7 +71,7 @@ class Claim:
 class Reader:
     """Reads claims about the runs it is given."""
 
-    def __init__(self, records: Mapping[str, Record]):
+    def __init__(self, records: Mapping[str, RunRecord]):
         self.records = dict(records)
         self.words = run_words(self.records)
         alternatives = "|".join(re.escape(word) for word in sorted(self.words, key=len, reverse=True))
@@ -80,16 +80,16 @@ class Reader:
         self.starts = {name[:4] for name in self.records if len(name) >= 8}
         self.quoted: dict[str, None] = {}
         self.only: str | None = None  # the run that a text is about as a whole
-        self.seen = False  # whether that run was named already
+        self.named = False  # whether that run was named already
         self.mingled = False  # the text speaks of other runs as well
 
     def mentioned(self, text: str) -> list[str]:
         """The runs that a text names, each once."""
-        found = [(m.start(), self.words[m[0]]) for m in self.runs_in.finditer(text) if means_run(text, m)]
+        mentions = [(m.start(), self.words[m[0]]) for m in self.runs_in.finditer(text) if means_run(text, m)]
         for match in STAMP.finditer(text):
             run = self.stamps.get(re.sub(r"\D", "", match[0]))
-            found += [(match.start(), run)] if run else []
-        return list(dict.fromkeys(run for _, run in sorted(found)))
+            mentions += [(match.start(), run)] if run else []
+        return list(dict.fromkeys(run for _, run in sorted(mentions)))
 
     def strange(self, text: str) -> bool:
         """Whether a text names what looks like a run and is none of these: it begins as they do, and ends otherwise."""
@@ -115,21 +115,21 @@ class Reader:
         self.mingled = others or len(self.quoted) > 1
         alone = [home] if home else list(self.quoted) or list(self.records)
         self.only = alone[0] if len(alone) == 1 and (home or self.quoted or not others) else None
-        self.seen = not self.quoted or home is not None  # a text without a name, given with one run, is about that run
-        found: list[Claim] = []
+        self.named = not self.quoted or home is not None  # a text without a name, given with one run, is about that run
+        claims: list[Claim] = []
         scope = Scope()
         for block in text.blocks:
-            found += self.table(block, scope) if isinstance(block, Table) else self.line(block, scope)
-            if len(found) > MAX_CLAIMS:
+            claims += self.table(block, scope) if isinstance(block, Table) else self.line(block, scope)
+            if len(claims) > MAX_CLAIMS:
                 break
-        return found[:MAX_CLAIMS]
+        return claims[:MAX_CLAIMS]
 
     # ---- Lines
 
     def line(self, line: Line, scope: Scope) -> list[Claim]:
         level = line.headings[-1][0] if line.headings else 0
         here, strange = self.mentioned(line.raw), self.strange(line.text)
-        self.seen = self.seen or bool(here)
+        self.named = self.named or bool(here)
         if line.heading:
             scope.enter(line.heading, here[0] if len(here) == 1 else None, bool(here) or strange)
             run = self.about(scope)
@@ -162,7 +162,7 @@ class Reader:
         above = [title for _, title in line.headings] + [scope.title]
         if any(w.PLAN.search(title) for title in above if title):
             return True
-        if scope.run is None and (not self.seen or self.mingled or any(STRANGER.search(title) for title in above)):
+        if scope.run is None and (not self.named or self.mingled or any(STRANGER.search(title) for title in above)):
             return True
         own = set(VERSION.findall(run.replace("_", " ").replace("-", " ")))
         return bool(set(VERSION.findall(line.text.replace(run, " "))) - own)
@@ -173,24 +173,24 @@ class Reader:
         start, end = span
         text = line.text
         part = text[start:end]
-        found = [n for n in every if start <= n.start < end]
+        figures = [n for n in every if start <= n.start < end]
         names = self.mentions(text, start, end, self.records[run], hidden)
         step, clear, leading = step_of(text, start, end)
         firm = sure and clear and not any(p.search(part) for p in (w.SOFT, w.OTHERS, w.DERIVED))
         used: set[int] = set()
-        for index, one in enumerate(found):
+        for index, one in enumerate(figures):
             mention = before(names, one)
             if index in used or not (measures(one) or (mention and mention.names)):
                 continue
-            pair, sign = pair_of(text, found, index)
+            pair, sign = pair_of(text, figures, index)
             used |= {index + 1} if pair is not None else set()
             own, unclear = in_brackets(text, one)
-            mine = step if leading or beside(text, one, step, found) else None
+            mine = step if leading or beside(text, one, step, figures) else None
             unclear = unclear or mine is not step
             claim = self.bound(line, text, part, mention, one, firm and not unclear)
             quote = quoted(text, mention.start if mention else one.start, closed(text, (pair or one).end))
             yield replace(with_pair(claim, pair, sign), run=run, step=own or mine, quote=quote, whole=text)
-        if not found:
+        if not figures:
             yield from self.directions(line, text, part, names, run, firm and step is None)
 
     def bound(self, line: Line, text: str, part: str, mention: Mention | None, one: Number, firm: bool) -> Claim:
@@ -201,11 +201,11 @@ class Reader:
         around = text[max(0, mention.start - 20) : mention.start] + " " + gap + " " + text[one.end : one.end + 12]
         roles = [role for role, pattern in w.ROLES.items() if pattern.search(around)]
         role = "mean" if "mean" in roles else roles[0] if len(roles) == 1 else ""
-        given = gap.strip(" `*") in ("=", ":") and bool(mention.names)  # written as a setting is
+        as_setting = gap.strip(" `*") in ("=", ":") and bool(mention.names)  # written as a setting is
         sure = (
             firm
             and linked(gap)
-            and (mention.sure or given)
+            and (mention.sure or as_setting)
             and len(set(roles) - {"mean"}) < 2
             and not BOUND.search(gap)
             and "→" not in gap
@@ -213,17 +213,19 @@ class Reader:
         sure = sure and not (one.percent and (w.RISE.search(part) or w.FALL.search(part)))
         return Claim(line.number, "", "value", None, mention.word, mention.names, (one,), None, role, sure, part)
 
-    def mentions(self, text: str, start: int, end: int, record: Record, hidden: list[tuple[int, int]]) -> list[Mention]:
+    def mentions(
+        self, text: str, start: int, end: int, record: RunRecord, hidden: list[tuple[int, int]]
+    ) -> list[Mention]:
         """Metrics and settings named in a part of a line; up to three words make a name."""
         tokens = [m for m in WORD.finditer(text, start, end) if not any(a <= m.start() < b for a, b in hidden)]
-        found: list[Mention] = []
+        mentions: list[Mention] = []
         at = 0
         while at < len(tokens):
             size, mention = longest(text, tokens, at, record)
             if mention is not None:
-                found.append(mention)
+                mentions.append(mention)
             at += size
-        return found
+        return mentions
 
     def directions(
         self, line: Line, text: str, part: str, names: list[Mention], run: str, firm: bool
@@ -231,12 +233,12 @@ class Reader:
         """`entropy rose`: a metric and a change of it, without numbers."""
         for mention in names:
             behind = text[mention.end : mention.end + 24]
-            told = [(kind, m.end()) for kind, pattern in w.DIRECTIONS.items()
+            ways = [(kind, m.end()) for kind, pattern in w.DIRECTIONS.items()
                     if (m := pattern.search(behind)) and linked(behind[: m.start()])]  # fmt: skip
-            if len(told) == 1 and mention.names.columns:
+            if len(ways) == 1 and mention.names.columns:
                 sure = firm and mention.sure and not w.QUALIFIED.search(part)
-                yield Claim(line.number, quoted(text, mention.start, mention.end + told[0][1]), "direction", run,
-                            mention.word, mention.names, role=told[0][0], firm=sure, text=part)  # fmt: skip
+                yield Claim(line.number, quoted(text, mention.start, mention.end + ways[0][1]), "direction", run,
+                            mention.word, mention.names, role=ways[0][0], firm=sure, text=part)  # fmt: skip
 
     def counts(self, line: Line, run: str | None, sure: bool) -> Iterator[Claim]:
         """`24 episodes` of an evaluation, `5 seeds`."""
@@ -255,7 +257,7 @@ class Reader:
         first = normal(table.header[0]) if table.header else ""
         roles = [w.HEADERS.get(normal(cell) or cell, "") for cell in table.header]
         axis = step_axis(first) if first else None
-        found: list[Claim] = []
+        claims: list[Claim] = []
         for line, cells in table.rows:
             named = self.mentioned(line.raw)
             run = (named[0] if len(named) == 1 else None) if named else self.about(scope)
@@ -263,12 +265,12 @@ class Reader:
                 continue
             sure = not (scope.mixed or scope.torn) and not self._soft(line, run, scope)
             if axis is not None:
-                found += self.row_of_step(table, line, cells, run, axis, sure)
+                claims += self.row_of_step(table, line, cells, run, axis, sure)
             elif sum(1 for role in roles if role) >= 2:
-                found += self.row_of_metric(line, cells, roles, run, sure)
+                claims += self.row_of_metric(line, cells, roles, run, sure)
             else:
-                found += self.row_of_run(table, line, cells, run)
-        return found
+                claims += self.row_of_run(table, line, cells, run)
+        return claims
 
     def row_of_step(
         self, table: Table, line: Line, cells: list[str], run: str, axis: str, sure: bool

@@ -56,7 +56,7 @@ class Names:
 
 
 @dataclass
-class Record:
+class RunRecord:
     """One run, ready to be asked."""
 
     view: View
@@ -66,22 +66,22 @@ class Record:
     @cached_property
     def curves(self) -> dict[str, Curve]:
         """Every column and every number of the probes, finite values only, in order of steps."""
-        found = {name: Curve(name, c.steps, c.values) for name, c in self.view.history.columns.items()}
-        self.axes |= {name: self.view.history.axes.get(name, "") for name in found}
+        curves = {name: Curve(name, c.steps, c.values) for name, c in self.view.history.columns.items()}
+        self.axes |= {name: self.view.history.axes.get(name, "") for name in curves}
         for name, rows in self._probes().items():
-            found.setdefault(name, Curve(name, np.array([s for s, _ in rows]), np.array([v for _, v in rows])))
-        good = {name: np.isfinite(c.values) for name, c in found.items()}
-        return {n: Curve(n, c.steps[good[n]], c.values[good[n]]) for n, c in found.items() if good[n].any()}
+            curves.setdefault(name, Curve(name, np.array([s for s, _ in rows]), np.array([v for _, v in rows])))
+        good = {name: np.isfinite(c.values) for name, c in curves.items()}
+        return {n: Curve(n, c.steps[good[n]], c.values[good[n]]) for n, c in curves.items() if good[n].any()}
 
     def _probes(self) -> dict[str, list[tuple[int, float]]]:
-        found: dict[str, list[tuple[int, float]]] = {}
+        points: dict[str, list[tuple[int, float]]] = {}
         for row in self.view.history.probes[:MAX_PROBE_ROWS]:
             step, kind = row.get("step"), str(row.get("probe") or "probe")
             for key, value in row.items():
                 if type(step) is int and key != "step" and type(value) in (int, float):
-                    found.setdefault(f"{kind}/{key}", []).append((step, float(value)))
+                    points.setdefault(f"{kind}/{key}", []).append((step, float(value)))
                     self.axes[f"{kind}/{key}"] = str(row.get("axis") or "")
-        return found
+        return points
 
     @cached_property
     def settings(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Record:
     @cached_property
     def aliases(self) -> dict[str, list[str]]:
         """Normal name -> columns."""
-        found: dict[str, list[str]] = {}
+        columns: dict[str, list[str]] = {}
         names = [(name, name) for name in self.curves]
         names += [(own, ours) for own, ours in self.view.history.mapping.items() if ours in self.curves]
         names += [(word, ours) for word, ours in KNOWN.items() if ours in self.curves]
@@ -103,21 +103,21 @@ class Record:
         ]
         for name, column in names:
             for alias in _ends(name, "/"):
-                if column not in found.setdefault(alias, []):
-                    found[alias].append(column)
-        return found
+                if column not in columns.setdefault(alias, []):
+                    columns[alias].append(column)
+        return columns
 
     @cached_property
     def keys(self) -> dict[str, list[str]]:
         """Normal name -> settings."""
-        found: dict[str, list[str]] = {}
+        settings: dict[str, list[str]] = {}
         names = [(key, key) for key in self.settings]
         names += [(word, ours) for word, ours in KEYS.items() if ours in self.settings]
         for name, key in names:
             for alias in _ends(name, "."):
-                if key not in found.setdefault(alias, []):
-                    found[alias].append(key)
-        return found
+                if key not in settings.setdefault(alias, []):
+                    settings[alias].append(key)
+        return settings
 
     @cached_property
     def _parts(self) -> dict[str, list[str]]:
@@ -137,9 +137,9 @@ class Record:
         keys = self.keys.get(alias) or self.keys.get(normal(phrase.rpartition(".")[2]), [])
         if columns or keys or "_" not in phrase:
             return Names(tuple(columns), tuple(keys))
-        asked = parts(alias)
-        loose = [name for name, there in self._parts.items() if _within(asked, there)]
-        alone = len({name.rpartition("/")[2] for name in loose}) == 1 and len(asked) > 1
+        words = parts(alias)
+        loose = [name for name, there in self._parts.items() if _within(words, there)]
+        alone = len({name.rpartition("/")[2] for name in loose}) == 1 and len(words) > 1
         return Names(tuple(loose) if alone else (), (), False)
 
     # ---- Numbers
@@ -179,12 +179,12 @@ class Record:
         """As what a number stands in a column: last, peak, low, first, mean of the last 10, step 40."""
         curve = self.curves[column]
         v = curve.values
-        told = [("last", v[-1]), ("peak", v.max()), ("low", v.min()), ("first", v[0]), ("mean", v.mean())]
-        told += [(f"mean of the last {k}", v[-k:].mean()) for k in TAILS if k < len(v)]
-        found = [name for name, value in told if fits(quoted, float(value))]
-        if not found and (rows := np.flatnonzero(fits_all(quoted, v))).size and quoted.digits > 1:
-            found = [f"{self.axis_word(column)} {int(curve.steps[rows[0]]):,}"]
-        return found
+        levels = [("last", v[-1]), ("peak", v.max()), ("low", v.min()), ("first", v[0]), ("mean", v.mean())]
+        levels += [(f"mean of the last {k}", v[-k:].mean()) for k in TAILS if k < len(v)]
+        tags = [name for name, value in levels if fits(quoted, float(value))]
+        if not tags and (rows := np.flatnonzero(fits_all(quoted, v))).size and quoted.digits > 1:
+            tags = [f"{self.axis_word(column)} {int(curve.steps[rows[0]]):,}"]
+        return tags
 
     def axis_word(self, column: str) -> str:
         axis = self.axes.get(column, "")
@@ -216,10 +216,10 @@ def _ends(name: str, sign: str) -> Iterable[str]:
     return [alias for alias in whole if alias and (alias not in GENERIC or len(cells) == 1) and len(alias) > 1]
 
 
-def _within(asked: list[str], there: list[str]) -> bool:
+def _within(words: list[str], there: list[str]) -> bool:
     """Whether the words of one name come in the other, in order."""
     rest = iter(there)
-    return all(word in rest for word in asked)
+    return all(word in rest for word in words)
 
 
 def reach(quoted: Number) -> float:
@@ -234,10 +234,10 @@ def fits(quoted: Number, value: float) -> bool:
 
 
 def fits_all(quoted: Number, values: np.ndarray) -> np.ndarray:
-    found = np.abs(values - quoted.value) < reach(quoted)
+    fitting = np.abs(values - quoted.value) < reach(quoted)
     if quoted.percent:
-        found |= np.abs(values * 100 - quoted.value) < reach(quoted)
-    return found | (np.abs(values) == abs(quoted.value) if quoted.value == 0 else False)
+        fitting |= np.abs(values * 100 - quoted.value) < reach(quoted)
+    return fitting | (np.abs(values) == abs(quoted.value) if quoted.value == 0 else False)
 
 
 def far(quoted: Number, value: float) -> bool:

@@ -118,17 +118,17 @@ def read(path: Path) -> Text:
 
 def parse(source: str) -> Text:
     """Lines and tables, without code blocks."""
-    found = Text()
+    text = Text()
     headings: tuple[tuple[int, str], ...] = ()
     fence, long = "", 0
     for number, raw in enumerate(source.splitlines(), 1):
-        found.lines = number
+        text.lines = number
         raw = OWN.sub("", raw)
         mark = FENCE.match(raw)
         if mark and (not fence or fence == mark[1]):
             fence = "" if fence else mark[1]
         if mark or fence or not raw.strip():
-            _add(found, None)
+            _add(text, None)
             continue
         long += len(raw) > MAX_LINE
         line = Line(number, plain(raw[:MAX_LINE]), raw.strip()[:MAX_LINE], headings)
@@ -136,25 +136,25 @@ def parse(source: str) -> Text:
             level = len(title[1])
             headings = (*((n, t) for n, t in headings if n < level), (level, title[2]))
             line = Line(number, title[2], line.raw, headings, level)
-        _add(found, line)
-    found.cut = f"{long} lines were cut at {MAX_LINE} characters" if long else ""
-    found.blocks = [block for block in found.blocks if isinstance(block, Table) or block.number]
-    return found
+        _add(text, line)
+    text.cut = f"{long} lines were cut at {MAX_LINE} characters" if long else ""
+    text.blocks = [block for block in text.blocks if isinstance(block, Table) or block.number]
+    return text
 
 
-def _add(found: Text, line: Line | None) -> None:
+def _add(text: Text, line: Line | None) -> None:
     """A line, or a row of the table above it; an empty line ends a table."""
     end = Line(0, "", "")
     if line is None:
-        found.blocks.append(end)
+        text.blocks.append(end)
         return
-    last = found.blocks[-1] if found.blocks else None
+    last = text.blocks[-1] if text.blocks else None
     if RULE_ROW.match(line.text) and "|" in line.text and isinstance(last, Line) and "|" in last.text:
-        found.blocks[-1] = Table(cells(last.text))
+        text.blocks[-1] = Table(cells(last.text))
     elif isinstance(last, Table) and "|" in line.text:
         last.rows.append((line, cells(line.text)))
     else:
-        found.blocks.append(line)
+        text.blocks.append(line)
 
 
 def cells(row: str) -> list[str]:
@@ -194,7 +194,7 @@ def number(match: re.Match[str], text: str) -> Number:
 def numbers(text: str) -> list[Number]:
     """The numbers that can be results: none in dates, versions, words and sums (4×8, 28/56, 56 % 28)."""
     hidden = NO_NUMBERS.sub(lambda m: " " * len(m[0]), text)
-    found = []
+    results = []
     for match in NUMBER.finditer(hidden):
         before, after = hidden[: match.start()].rstrip(" ")[-1:], hidden[match.end() :].lstrip(" ")[:1]
         close = hidden[match.end() : match.end() + 1]
@@ -202,19 +202,19 @@ def numbers(text: str) -> list[Number]:
         part = (before != "" and before in "×*/^%<>≤≥") or (after != "" and after in "×*/^=")
         modulo = match[3] == "%" and after.isdigit()
         if not (glued or part or modulo):
-            found.append(number(match, hidden))
-    return found
+            results.append(number(match, hidden))
+    return results
 
 
 def steps(text: str) -> list[tuple[Step, int, int]]:
     """Steps quoted in a text (`iter40`, `at step 200k`, `第 40 轮`), each with where it stands."""
-    found = []
+    quoted = []
     for match in STEP.finditer(text):
         if not SETTING.match(match[0]):
-            found.append((_step(match[1], match[2], text[match.end() :]), match.start(), match.end()))
+            quoted.append((_step(match[1], match[2], text[match.end() :]), match.start(), match.end()))
     for match in STEP_AFTER.finditer(text):
-        found.append((_step(match[2], match[1], ""), match.start(), match.end()))
-    return found
+        quoted.append((_step(match[2], match[1], ""), match.start(), match.end()))
+    return quoted
 
 
 def _step(word: str, digits: str, after: str) -> Step:
@@ -233,12 +233,12 @@ def spans_of_steps(text: str) -> Iterator[tuple[int, int]]:
 
 def clauses(text: str) -> list[tuple[int, int]]:
     """(start, end) of the parts of a line between commas, semicolons and full stops that stand outside of brackets."""
-    found, depth, start = [], 0, 0
+    spans, depth, start = [], 0, 0
     for at, sign in enumerate(text):
         depth = max(0, depth + (sign in "([{") - (sign in ")]}"))
         near = text[at + 1 : at + 2]
         stop = sign in ";!?" or (sign == "," and not near.isdigit()) or (sign == "." and near in (" ", ""))
         if stop and depth == 0:
-            found.append((start, at))
+            spans.append((start, at))
             start = at + 1
-    return [*found, (start, len(text))]
+    return [*spans, (start, len(text))]

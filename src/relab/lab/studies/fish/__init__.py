@@ -18,7 +18,7 @@ SUMMARY = "a school that learns to escape: own or shared control, curriculum, ga
 
 def plan(full: bool) -> list[Step]:
     """Tier 1 takes half an hour of one core; `full` asks the log's other questions too."""
-    found = [
+    listed = [
         Step("floor", "deaths in the first step that no policy prevents: exact and simulated", 30, steps.floor),
         Step("log", "what the log itself holds, where its folder is here (../shared/corpus/fish)", 5, steps.log),
         Step(
@@ -33,4 +33,4 @@ def plan(full: bool) -> list[Step]:
         "threshold": "bars above the floor and more episodes against the log's gate",
         "warning": "a warning at 0.68 with patience 2 against 0.65 with patience 3",
     }
-    return found + [Step(name, what, 600, steps.ask(name)) for name, what in more.items() if full]
+    return listed + [Step(name, what, 600, steps.ask(name)) for name, what in more.items() if full]

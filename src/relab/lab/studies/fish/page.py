@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from relab.lab.studies import StepResult
 from relab.lab.studies.fish.steps import FROM, interval
 
 OURS = "our physics, not theirs"
 BETTER = {"avg_final": 0.84, "early_death_100": 0.11}  # the better of the log's runs
 
 
-def page(results: dict[str, dict[str, Any]]) -> str:
-    found = {name: row["found"] for name, row in results.items()}
+def page(results: dict[str, StepResult]) -> str:
     parts = ["# Fish: a school that learns to escape", sources(results)]
-    parts += [make(found[name]) for name, make in PARTS.items() if name in found]
+    parts += [make(results[name].numbers) for name, make in PARTS.items() if name in results]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def sources(results: dict[str, dict[str, Any]]) -> str:
-    seconds = sum(row["seconds"] for row in results.values())
-    commits = sorted({str(row["commit"])[:12] for row in results.values()})
+def sources(results: dict[str, StepResult]) -> str:
+    seconds = sum(result.seconds for result in results.values())
+    commits = sorted({str(result.commit)[:12] for result in results.values()})
     return (
         f"{len(results)} steps in {seconds / 60:.0f} minutes, commit {', '.join(commits)}. Ratios to the log: {OURS}."
     )

@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.interrupts import Interrupted
 from relab.base.jsonl import read_jsonl, write_atomic
 from relab.base.processes import RELAB
 from relab.config import layers
 from relab.lab import experiment
-from relab.lab.studies import Interrupted, Say
+from relab.lab.studies import Say
 from relab.record.history import History
 from relab.record.run_folder import DETERMINISTIC
 
@@ -42,18 +43,18 @@ def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
     def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-        asked = experiment.load(question(name, folder))
-        cells = experiment.prepare(asked, folder)
-        done = experiment.run(asked, folder, cells, workers, lambda n, all_: say(f"  {n} of {all_} runs"))
+        declared = experiment.load(question(name, folder))
+        cells = experiment.prepare(declared, folder)
+        done = experiment.run(declared, folder, cells, workers, lambda n, all_: say(f"  {n} of {all_} runs"))
         if done.interrupted:
             raise Interrupted
         layers.require(not done.failed, f"runs of {name} failed: {', '.join(done.failed)}; see {folder / 'logs'}")
-        found = experiment.conclude(asked, folder, cells)
+        answers = experiment.conclude(declared, folder, cells)
         arms = {arm: [of_run(run) for run in runs] for arm, runs in experiment.histories(cells).items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {
-            "question": asked.question,
-            "answers": [{key: getattr(each, key) for key in keys} for each in found],
+            "question": declared.question,
+            "answers": [{key: getattr(each, key) for key in keys} for each in answers],
             "arms": arms,
         }
 
@@ -158,8 +159,8 @@ def same_bytes(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     if iteration_of(folder / "killed") < TOTAL:
         relab("resume", str(folder / "killed"))
     resumed = any(row["kind"] == "resume" for row in read_jsonl(folder / "killed" / "events.jsonl")[0])
-    found = {name: digest(folder / name) for name in ("first", "second", "killed")}
-    return {"digests": found, "same": len(set(found.values())) == 1, "resumed": resumed}
+    digests = {name: digest(folder / name) for name in ("first", "second", "killed")}
+    return {"digests": digests, "same": len(set(digests.values())) == 1, "resumed": resumed}
 
 
 def train(folder: Path, settings: Path, name: str, kill: bool) -> None:
@@ -203,5 +204,5 @@ def digest(run: Path) -> str:
 
 def interval(values: list[float]) -> tuple[float, float, float]:
     """Mean and 95 % t-interval over seeds."""
-    found = stats.mean_interval(np.array(values))
-    return float(found[0]), float(found[1]), float(found[2])
+    ends = stats.mean_interval(np.array(values))
+    return float(ends[0]), float(ends[1]), float(ends[2])

@@ -15,7 +15,7 @@ import numpy as np
 from relab.base.jsonl import RecordError
 from relab.lab import sweep
 from relab.lab.experiment import cells
-from relab.lab.studies import Interrupted, Say, Step
+from relab.lab.studies import Say, Step
 from relab.lab.studies.torus.runs import HERE
 from relab.record.history import Column, History
 from relab.report.analytic import seen
@@ -25,29 +25,26 @@ FLAT, TD_MOST, W_MOST, OFF = 1e-6, 1e6, 1e4, 1e-3  # the document's own limits o
 
 
 def step(file: Path = HERE / "grid.yaml") -> Step:
-    asked = sweep.load(file)
-    sizes = " x ".join(str(len(axis.levels())) for axis in asked.axes)
-    what = f"{sizes} values of beta, alpha_w and offset, {len(asked.seeds)} seeds, in buckets"
-    n = len(asked.points()) * len(asked.seeds)
+    plan = sweep.load(file)
+    sizes = " x ".join(str(len(axis.levels())) for axis in plan.axes)
+    what = f"{sizes} values of beta, alpha_w and offset, {len(plan.seeds)} seeds, in buckets"
+    n = len(plan.points()) * len(plan.seeds)
 
     def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-        return summary(asked, folder, workers, say)
+        return summary(plan, folder, workers, say)
 
     return Step("grid", what, SECONDS_PER_RUN * n, run)
 
 
-def summary(asked: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str, Any]:
     """Run what is missing, then what the axes do and how many runs are in each bucket."""
-    doing = sweep.prepare(asked, folder)
-    try:
-        winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
-    except sweep.Interrupted as stop:
-        raise Interrupted from stop
-    body = sweep.analyse(doing, winner)
-    rows = [row_of(cell, doing.ledger.points[cell.variant]) for cell in doing.cells(doing.alive, asked.seeds)]
+    doing = sweep.prepare(plan, folder)
+    winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
+    analysis = sweep.analyse(doing, winner)
+    rows = [row_of(cell, doing.ledger.points[cell.variant]) for cell in doing.cells(doing.alive, plan.seeds)]
     return {"runs": len(rows), "buckets": dict(Counter(row["bucket"] for row in rows)),
             "off_policy": sum(row["off_policy"] >= OFF for row in rows if row["off_policy"] is not None),
-            "effects": body["effects"], "text": body["text"], "rows": rows}  # fmt: skip
+            "effects": analysis.to_json()["effects"], "text": analysis.text, "rows": rows}  # fmt: skip
 
 
 def row_of(cell: cells.Cell, point: dict[str, Any]) -> dict[str, Any]:

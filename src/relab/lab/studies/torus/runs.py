@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.interrupts import Interrupted
 from relab.base.jsonl import RecordError
 from relab.comparison import answer
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.lab import experiment
 from relab.lab.experiment import Cell
-from relab.lab.studies import Interrupted, Say
+from relab.lab.studies import Say
 from relab.record import history, provenance
 from relab.record.run_folder import read_meta
 from relab.train import loop
@@ -32,11 +33,11 @@ def one(folder: Path, settings: Mapping[str, Any], intent: str) -> history.Histo
     state = status(folder)
     if state != "finished":
         if state is None:
-            found = layers.resolve([Layer("study", settings)])
+            resolved = layers.resolve([Layer("study", settings)])
             words = " ".join(f"{key}={value}" for key, value in settings.items())
             facts = provenance.start(HERE).collect() | {"command": f"relab study torus ({words})", "intent": intent}
             folder.parent.mkdir(parents=True, exist_ok=True)
-            outcome = loop.start(found.config, folder, found.provenance, facts)
+            outcome = loop.start(resolved.config, folder, resolved.provenance, facts)
         else:
             outcome = loop.resume(folder)
         if outcome.status == "interrupted":
@@ -44,7 +45,7 @@ def one(folder: Path, settings: Mapping[str, Any], intent: str) -> history.Histo
     return history.load(folder)
 
 
-def asked(name: str, folder: Path, say: Say) -> tuple[dict[str, list[history.History]], list[answer.Answer]]:
+def run_experiment(name: str, folder: Path, say: Say) -> tuple[dict[str, list[history.History]], list[answer.Answer]]:
     """All runs of an experiment that ships with the study, and its answers."""
     question = experiment.load(HERE / f"{name}.yaml")
     cells = experiment.prepare(question, folder)

@@ -44,18 +44,18 @@ def first(run: History, name: str) -> float:
 
 
 def interval(values: list[float]) -> dict[str, Any]:
-    found = stats.mean_interval(np.array(values))
-    return {"mean": float(found[0]), "low": float(found[1]), "high": float(found[2]), "values": values}
+    ends = stats.mean_interval(np.array(values))
+    return {"mean": float(ends[0]), "low": float(ends[1]), "high": float(ends[2]), "values": values}
 
 
 def findings(folder: Path) -> list[str]:
     """Warnings and errors of the examiner, a line per kind; those that another one explains are left out."""
-    told: dict[str, list[Any]] = {}
-    for found in examine.examine(folder).main:
-        if found.severity in ("warning", "error") and not found.explained_by:
-            told.setdefault(found.slug, []).append(found)
+    by_slug: dict[str, list[Any]] = {}
+    for finding in examine.examine(folder).main:
+        if finding.severity in ("warning", "error") and not finding.explained_by:
+            by_slug.setdefault(finding.slug, []).append(finding)
     return [f"{slug}{f' (in {len(each)} runs)' if len(each) > 1 else ''}: {each[0].message}"
-            for slug, each in told.items()]  # fmt: skip
+            for slug, each in by_slug.items()]  # fmt: skip
 
 
 def named(arms: dict[str, list[History]]) -> dict[str, list[str]]:
@@ -93,10 +93,10 @@ def corpus(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     """Skipped, and said so, where the logs are not at hand."""
     if not CORPUS.is_dir():
         return {"skipped": f"{CORPUS} is not there"}
-    found = {
+    by_run = {
         source.name: [analytic.to_dict(row) for row in analytic.rows(find.read(source))] for source in find.find(CORPUS)
     }
-    return {"runs": found, "examine": findings(CORPUS)}
+    return {"runs": by_run, "examine": findings(CORPUS)}
 
 
 # ---- Sanity
@@ -134,7 +134,7 @@ def mode_numbers(mode: str) -> dict[str, Any]:
 
 def coupled(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     """Offset 0 against 0.2778 with all first parameters from one generator, and with named streams."""
-    found: dict[str, Any] = {}
+    variants: dict[str, Any] = {}
     for name, seams in (("coupled", {"first parameters": replacements.one_generator}), ("named", {})):
         with planted(seams):
             arms = {offset: [short(folder / name / f"offset={offset:g}-s{seed}", offset, seed) for seed in SEEDS]
@@ -143,9 +143,9 @@ def coupled(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         change = [100.0 * (b / a - 1.0) for a, b in zip(td[0.0], td[0.2778])]
         norms = {offset: [first(r, "value/w_norm") for r in arm] for offset, arm in arms.items()}
         starts = [[r.meta["init_parts"]["w"] for r in arm] for arm in arms.values()]
-        found[name] = {"change_percent": interval(change), "w_norm": {str(k): v for k, v in norms.items()},
-                       "same_start": starts[0] == starts[1], "examine": findings(folder / name)}  # fmt: skip
-    return found
+        variants[name] = {"change_percent": interval(change), "w_norm": {str(k): v for k, v in norms.items()},
+                          "same_start": starts[0] == starts[1], "examine": findings(folder / name)}  # fmt: skip
+    return variants
 
 
 def short(folder: Path, offset: float, seed: int) -> History:
@@ -158,17 +158,17 @@ def short(folder: Path, offset: float, seed: int) -> History:
 
 
 def learns(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-    arms, answers = runs.asked("learns", folder, say)
+    arms, answers = runs.run_experiment("learns", folder, say)
     name = "value/teacher_error"
     down = {arm: interval([first(r, name) / last(r, name) for r in group]) for arm, group in arms.items()}
     return {"answer": answers[0].text, "down": down, "examine": named(arms)}  # fmt: skip
 
 
 def sharp(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-    arms, answers = runs.asked("sharp", folder, say)
-    found = {arm: [distance(r) for r in group] for arm, group in arms.items()}
-    down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in found.items()}
-    return {"answer": answers[0].text, "down": down, "distances": found, "examine": named(arms)}  # fmt: skip
+    arms, answers = runs.run_experiment("sharp", folder, say)
+    distances = {arm: [distance(r) for r in group] for arm, group in arms.items()}
+    down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in distances.items()}
+    return {"answer": answers[0].text, "down": down, "distances": distances, "examine": named(arms)}  # fmt: skip
 
 
 def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, float]:
@@ -179,12 +179,12 @@ def distance(run: History, samples: int = 50_000, parts: int = 4) -> dict[str, f
     state = loaded(run.folder)
     begun = ac.init(Setup(state.worlds.env, state.cfg, state.seed, 1))
     solutions = [sample_solution(state, k, samples) for k in range(parts)]
-    found = {"noise": float(np.linalg.norm(np.std(solutions, axis=0, ddof=1)) / np.sqrt(parts))}
+    numbers = {"noise": float(np.linalg.norm(np.std(solutions, axis=0, ddof=1)) / np.sqrt(parts))}
     for name, w in (("before", begun.agent.w), ("after", state.agent.w)):
         pairs = [(w - a) @ (w - b) for i, a in enumerate(solutions) for b in solutions[:i]]
-        found[name] = float(np.sqrt(max(np.mean(pairs), 0.0)))
-        found[f"{name}_error"] = float(np.std(pairs, ddof=1) / np.sqrt(len(pairs)) / (2 * max(found[name], 1e-12)))
-    return found
+        numbers[name] = float(np.sqrt(max(np.mean(pairs), 0.0)))
+        numbers[f"{name}_error"] = float(np.std(pairs, ddof=1) / np.sqrt(len(pairs)) / (2 * max(numbers[name], 1e-12)))
+    return numbers
 
 
 def sample_solution(state: ac.State, part: int, samples: int) -> np.ndarray:
@@ -208,7 +208,7 @@ def loaded(folder: Path) -> ac.State:
 
 
 def offset(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-    arms, answers = runs.asked("offset", folder, say)
+    arms, answers = runs.run_experiment("offset", folder, say)
     metrics = ("value/td_loss", "value/w_norm", "value/teacher_error", "policy/rho2_mean")
     table = {arm: {name: interval([tail(r, name) for r in group]) for name in metrics} for arm, group in arms.items()}
     control = next(iter(arms))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-Results = dict[str, dict[str, Any]]
+from relab.lab.studies import StepResult
+
+Results = dict[str, StepResult]
 
 
 def page(results: Results) -> str:
     parts = ["# Torus: results\n", stamp(results)]
-    parts += [write(results[name]["found"]) for name, write in SECTIONS.items() if name in results]
+    parts += [write(results[name].numbers) for name, write in SECTIONS.items() if name in results]
     return "\n".join(parts)
 
 
 def stamp(results: Results) -> str:
-    commits = sorted({str(row["commit"])[:12] for row in results.values()})
-    spent = ", ".join(f"{name} {row['seconds']:.0f} s" for name, row in results.items())
+    commits = sorted({str(result.commit)[:12] for result in results.values()})
+    spent = ", ".join(f"{name} {result.seconds:.0f} s" for name, result in results.items())
     return f"`relab study torus --yes` at commit {', '.join(commits)}; {spent}.\n"
 
 
@@ -32,8 +34,8 @@ def listed(lines: list[str]) -> str:
     return "\n".join(f"- {line}" for line in lines) + "\n" if lines else "- nothing\n"
 
 
-def said(found: list[str]) -> str:
-    return f"`relab examine` says:\n\n{listed(found)}"
+def said(findings: list[str]) -> str:
+    return f"`relab examine` says:\n\n{listed(findings)}"
 
 
 # ---- Sections
@@ -46,65 +48,65 @@ def identities(rows: list[dict[str, Any]]) -> str:
     return table([head, *cells])
 
 
-def document(found: dict[str, Any]) -> str:
-    moved = [[name, f"{a:.6g}", f"{b:.6g}", f"{100 * (b / a - 1):+.3g} %"] for name, (a, b) in found["moved"].items()]
-    total = found["seconds"]
-    parts = sorted(found["timing"].items(), key=lambda each: -each[1])
+def document(numbers: dict[str, Any]) -> str:
+    moved = [[name, f"{a:.6g}", f"{b:.6g}", f"{100 * (b / a - 1):+.3g} %"] for name, (a, b) in numbers["moved"].items()]
+    total = numbers["seconds"]
+    parts = sorted(numbers["timing"].items(), key=lambda each: -each[1])
     time = [[name, f"{s:.1f}", f"{100 * s / total:.0f} %"] for name, s in parts]
-    norm = found["moved"]["value/w_norm"][0]
+    norm = numbers["moved"]["value/w_norm"][0]
     return "\n".join([
-        f"## The document's config (seed 0, 200 iterations, {found['rounds']} rounds of probes)\n",
-        identities(found["identities"]),
+        f"## The document's config (seed 0, 200 iterations, {numbers['rounds']} rounds of probes)\n",
+        identities(numbers["identities"]),
         "What moved in 200 iterations:\n",
         table([["metric", "first", "last", "change"], *moved]),
-        f"All steps of w add up to {found['steps_w']:.3g}, its norm is {norm:.4g}.\n",
-        listed(probed(found)),
+        f"All steps of w add up to {numbers['steps_w']:.3g}, its norm is {norm:.4g}.\n",
+        listed(probed(numbers)),
         f"Where the {total:.0f} s went:\n",
         table([["part", "s", "share"], *time]),
-        said(found["examine"]),
+        said(numbers["examine"]),
     ])  # fmt: skip
 
 
-def probed(found: dict[str, Any]) -> list[str]:
-    solved, capped, steady = found["fixed_point"], found["capped"], found["stability"]
+def probed(numbers: dict[str, Any]) -> list[str]:
+    solved, capped, steady = numbers["fixed_point"], numbers["capped"], numbers["stability"]
     return [
-        f"fixed point: |w - w_sharp| = {solved['value']:.4g} ± {solved['noise']:.2g} (n = {solved['n']:,},"
-        f" {solved['rows_per_feature']:.1f} rows per feature), largest residual of all rounds {found['residual']:.2g}",
-        f"capped iteration: {found['not_converged']} of {found['rounds']} rounds stopped at {capped['max_iters']}"
+        f"fixed point: |w - w_sharp| = {solved['value']:.4g} ± {solved['noise']:.2g} (n = {solved['n']:,}, "
+        f"{solved['rows_per_feature']:.1f} rows per feature), largest residual of all rounds {numbers['residual']:.2g}",
+        f"capped iteration: {numbers['not_converged']} of {numbers['rounds']} rounds stopped at {capped['max_iters']}"
         f" iterations, at |w - w_stop| = {capped['value']:.4g}; from there to w_sharp: {capped['to_w_sharp']:.4g}",
         f"stability: 1 - radius = {steady['value']:.3g} ± {steady['noise']:.2g}; training multiplies its sums by"
         f" {steady['step_scale_measured']:.6g}, the settings say {steady['step_scale']:.6g}",
-        f"kernel of temporal differences: its loss is td_loss to {found['kernel_difference']:.2g} (relative)",
-        f"share of ratios that the clip cut, largest of all iterations: {found['clipped']:.3g}",
+        f"kernel of temporal differences: its loss is td_loss to {numbers['kernel_difference']:.2g} (relative)",
+        f"share of ratios that the clip cut, largest of all iterations: {numbers['clipped']:.3g}",
     ]
 
 
-def corpus(found: dict[str, Any]) -> str:
+def corpus(numbers: dict[str, Any]) -> str:
     title = "## The document's own logs, through the importer\n"
-    if "skipped" in found:
-        return f"{title}\nNot checked: {found['skipped']}.\n"
+    if "skipped" in numbers:
+        return f"{title}\nNot checked: {numbers['skipped']}.\n"
     rows = [[run, str(len(each)), str(sum(r["ok"] for r in each)), f"{max(abs(r['z']) for r in each):.1f}"]
-            for run, each in found["runs"].items()]  # fmt: skip
+            for run, each in numbers["runs"].items()]  # fmt: skip
     return "\n".join(
-        [title, table([["run", "identities", "within 4 errors", "largest |z|"], *rows]), said(found["examine"])]
+        [title, table([["run", "identities", "within 4 errors", "largest |z|"], *rows]), said(numbers["examine"])]
     )
 
 
-def sanity(found: dict[str, Any]) -> str:
+def sanity(modes: dict[str, Any]) -> str:
     names = {"ratio_off_one": "largest |rho - 1|", "gap": "tracking gap", "theta_moved": "theta_pi moved",
              "w_sharp_to_teacher": "|w_sharp - w_R|", "residual": "residual",
              "step_scale_ratio": "step scale, measured / set"}  # fmt: skip
-    rows = [[mode, *(f"{x[key]:.3g}" for key in names)] for mode, x in found.items()]
+    rows = [[mode, *(f"{x[key]:.3g}" for key in names)] for mode, x in modes.items()]
     return "\n".join(
         ["## Sanity modes (2 iterations at full size, seed 0)\n", table([["mode", *names.values()], *rows])]
     )
 
 
-def coupled(found: dict[str, Any]) -> str:
+def coupled(arms: dict[str, Any]) -> str:
     head = ["first parameters from", "change of td_loss, %", "seed by seed", "same first w"]
     rows = [[name, span(x["change_percent"], 3), ", ".join(f"{v:+.1f}" for v in x["change_percent"]["values"]),
-             "yes" if x["same_start"] else "no"] for name, x in found.items()]  # fmt: skip
-    lines = [f"{name}: {', '.join(x['examine']) or 'nothing'}" for name, x in found.items()]
+             "yes" if x["same_start"] else "no"] for name, x in arms.items()]  # fmt: skip
+    lines = [f"{name}: {', '.join(x['examine']) or 'nothing'}" for name, x in arms.items()]
     title = "## Coupled draws: td_loss with offset 0.2778 against 0 (5 seeds)\n"
     return "\n".join([title, table([head, *rows]), said(lines)])
 
@@ -114,32 +116,32 @@ def way(d: dict[str, float]) -> str:
 
 
 def experiment(title: str, what: str) -> Any:
-    def write(found: dict[str, Any]) -> str:
-        rows = [[arm, span(x), ", ".join(f"{v:.3g}" for v in x["values"])] for arm, x in found["down"].items()]
-        lines = [f"{arm}: {', '.join(each) or 'nothing'}" for arm, each in found["examine"].items()]
-        more = [f"{arm}: {'; '.join(map(way, group))}" for arm, group in found.get("distances", {}).items()]
+    def write(numbers: dict[str, Any]) -> str:
+        rows = [[arm, span(x), ", ".join(f"{v:.3g}" for v in x["values"])] for arm, x in numbers["down"].items()]
+        lines = [f"{arm}: {', '.join(each) or 'nothing'}" for arm, each in numbers["examine"].items()]
+        more = [f"{arm}: {'; '.join(map(way, group))}" for arm, group in numbers.get("distances", {}).items()]
         distances = [f"Distances to w_sharp, before and after:\n\n{listed(more)}"] if more else []
         head = ["variant", what, "seed by seed"]
-        return "\n".join([f"## {title}\n", f"{found['answer']}\n", table([head, *rows]), *distances, said(lines)])
+        return "\n".join([f"## {title}\n", f"{numbers['answer']}\n", table([head, *rows]), *distances, said(lines)])
 
     return write
 
 
-def offset(found: dict[str, Any]) -> str:
-    names = list(next(iter(found["table"].values())))
-    rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in found["table"].items()]
-    change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in found["change_percent"].items()]
+def offset(numbers: dict[str, Any]) -> str:
+    names = list(next(iter(numbers["table"].values())))
+    rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in numbers["table"].items()]
+    change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in numbers["change_percent"].items()]
     title = "## The document's axis (5 seeds, all of the document's 200 iterations)\n"
     return "\n".join([title, table([["variant", *names], *rows]), "Against offset 0, in pairs of one seed:\n",
-                      listed(change), listed(found["answers"]), said(found["examine"])])  # fmt: skip
+                      listed(change), listed(numbers["answers"]), said(numbers["examine"])])  # fmt: skip
 
 
-def grid(found: dict[str, Any]) -> str:
-    rows = [[name, str(count)] for name, count in found["buckets"].items()]
-    scored = f"{found['off_policy']} of {found['runs']} runs have an off-policy score of 1e-3 or more."
-    effects = [f"{each['axis']}: {each['verdict']}" for each in found["effects"]]
-    return "\n".join([f"## The grid: {found['runs']} runs\n", table([["bucket", "runs"], *rows]), f"{scored}\n",
-                      listed(effects), f"{found['text']}\n"])  # fmt: skip
+def grid(numbers: dict[str, Any]) -> str:
+    rows = [[name, str(count)] for name, count in numbers["buckets"].items()]
+    scored = f"{numbers['off_policy']} of {numbers['runs']} runs have an off-policy score of 1e-3 or more."
+    effects = [f"{each['axis']}: {each['verdict']}" for each in numbers["effects"]]
+    return "\n".join([f"## The grid: {numbers['runs']} runs\n", table([["bucket", "runs"], *rows]), f"{scored}\n",
+                      listed(effects), f"{numbers['text']}\n"])  # fmt: skip
 
 
 SECTIONS = {
