@@ -85,3 +85,21 @@ def test_wide_batches_and_memories_go_step_by_step():
     assert rollout.compiled_parts(wide.worlds, wide.agent, wide.cursor) is None
     recurrent = state_of(CartPole(), rnn="gru", bptt=4)
     assert rollout.compiled_parts(recurrent.worlds, recurrent.agent, recurrent.cursor) is None
+
+
+def test_verbs_that_were_replaced_are_heeded():
+    """A subclass inherits `collect` with physics that are not its own."""
+
+    class Tilted(CartPole):
+        def observe(self, state, obs_NAD):
+            super().observe(state, obs_NAD)
+            obs_NAD[..., 0] = 7.0
+
+    wrapped = CartPole()
+    wrapped.step = lambda *parts: CartPole.step(wrapped, *parts)
+    assert rollout.offers_collect(CartPole())
+    assert not rollout.offers_collect(Tilted())
+    assert not rollout.offers_collect(wrapped)
+    state = state_of(Tilted())
+    ppo.collect(state)
+    assert (state.traj.obs_TBD[..., 0] == 7.0).all()

@@ -106,8 +106,17 @@ def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) ->
 
 def compiled_parts(worlds: Worlds, policy: Any, cursor: Cursor) -> Any:
     """The policy as data, where env and policy can be compiled together and one block of rows holds them all."""
-    possible = getattr(worlds.env, "collect", None) and cursor.rng_B.size <= BLOCK
-    return policy.compiled() if possible and hasattr(policy, "compiled") else None
+    possible = cursor.rng_B.size <= BLOCK and hasattr(policy, "compiled") and offers_collect(worlds.env)
+    return policy.compiled() if possible else None
+
+
+def offers_collect(env: Any) -> bool:
+    """Does the env's `collect` stand for its verbs? Not for those that a subclass or somebody else has replaced."""
+    owner = next((cls for cls in type(env).__mro__ if "collect" in vars(cls)), None)
+    verbs = ("step", "reset", "observe")
+    return owner is not None and all(
+        getattr(type(env), verb) is vars(owner).get(verb) and verb not in vars(env) for verb in verbs
+    )
 
 
 def collect_whole(worlds: Worlds, parts: Any, traj: Trajectory, cursor: Cursor) -> None:

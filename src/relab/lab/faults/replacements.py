@@ -207,8 +207,7 @@ def forget_optimiser(load: Callable[..., None]) -> Callable[..., None]:
 
     def partly(s: Any, tree: dict[str, Any]) -> None:
         load(s, tree)
-        s.adam.m.zero_()
-        s.adam.v.zero_()
+        s.adam.m[:], s.adam.v[:] = 0, 0
         s.adam.updates = 0
 
     return partly
