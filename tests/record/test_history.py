@@ -151,16 +151,16 @@ def test_evaluations_become_columns(tmp_path):
     ]
     (tmp_path / "metrics.jsonl").write_text("")
     (tmp_path / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = history.load(tmp_path)
-    steps, values = found.column("eval/return_det")
+    run = history.load(tmp_path)
+    steps, values = run.column("eval/return_det")
     assert steps.tolist() == [0, 10]
     assert values[0] == 2.0
     assert np.isnan(values[1]), "an episode that never ended has no return, and a mean without it would be too short"
-    assert found.column("eval/std_det").values[0] == 1.0
-    assert found.column("eval/return_sampled").values.tolist() == [5.0]
-    assert found.column("eval/success_sampled").values.tolist() == [1.0]
-    assert "eval/success_det" not in found.columns
-    assert [(p.file, p.line) for p in found.problems if "no evaluation" in p.message] == [
+    assert run.column("eval/std_det").values[0] == 1.0
+    assert run.column("eval/return_sampled").values.tolist() == [5.0]
+    assert run.column("eval/success_sampled").values.tolist() == [1.0]
+    assert "eval/success_det" not in run.columns
+    assert [(p.file, p.line) for p in run.problems if "no evaluation" in p.message] == [
         ("evals.jsonl", 4),
         ("evals.jsonl", 5),
     ]
@@ -172,6 +172,6 @@ def episode(ret, success=None, end="fell"):
 
 def test_lists_where_numbers_should_be_are_reported_and_left_out(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "policy/kl": [1.0]}\n{"step": 2, "policy/kl": [2.0]}\n')
-    found = history.load(tmp_path)
-    assert "policy/kl" not in found.columns
-    assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in found.problems)
+    run = history.load(tmp_path)
+    assert "policy/kl" not in run.columns
+    assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in run.problems)

@@ -108,23 +108,23 @@ def test_any_yaml_is_read_as_the_parser_reads_it_or_refused_as_it_does(text):
 
 
 def test_the_last_deterministic_evaluation_counts(tmp_path):
-    found = glance.own(os.fsencode(make(tmp_path / "run", (10.0, 20.0))))
-    assert (found.metric, found.outcome, found.error, found.episodes, found.steps) == (
+    summary = glance.own(os.fsencode(make(tmp_path / "run", (10.0, 20.0))))
+    assert (summary.metric, summary.outcome, summary.error, summary.episodes, summary.steps) == (
         "eval/return_det",
         15,
         5,
         2,
         2048,
     )
-    assert (found.env, found.algo, found.seed, found.status, found.problem) == ("cartpole-v1", "ppo", 0, "finished", "")
+    assert (summary.env, summary.algo, summary.seed, summary.status, summary.problem) == ("cartpole-v1", "ppo", 0, "finished", "")
 
 
 def test_a_cut_row_and_a_long_one_hide_nothing(tmp_path):
     folder = make(tmp_path / "run", tuple(float(i % 2) for i in range(3000)))  # rows of a few hundred kB
     with open(folder / "evals.jsonl", "ab") as file:
         file.write(b'{"step": 4096, "mode": "det", "epis')
-    found = glance.own(os.fsencode(folder))
-    assert (found.outcome, found.steps, found.episodes) == (0.5, 2048, 3000)
+    summary = glance.own(os.fsencode(folder))
+    assert (summary.outcome, summary.steps, summary.episodes) == (0.5, 2048, 3000)
 
 
 @pytest.mark.parametrize("name", ["meta.json", "config.yaml", "evals.jsonl"])
@@ -132,11 +132,11 @@ def test_a_cut_row_and_a_long_one_hide_nothing(tmp_path):
 def test_a_broken_head_is_told_and_the_rest_is_read(tmp_path, name, body):
     folder = make(tmp_path / "run")
     (folder / name).write_bytes(body)
-    found = glance.own(os.fsencode(folder))
-    assert found.size > 0
-    assert found.status == ("finished" if name != "meta.json" else "")
+    summary = glance.own(os.fsencode(folder))
+    assert summary.size > 0
+    assert summary.status == ("finished" if name != "meta.json" else "")
     if name == "config.yaml" and body in (b"[1, 2]", b"\xff\xfe\x00"):
-        assert "config.yaml cannot be read" in found.problem
+        assert "config.yaml cannot be read" in summary.problem
 
 
 def test_a_link_or_a_pipe_in_the_place_of_a_head_is_not_followed(tmp_path):
@@ -279,8 +279,8 @@ def test_several_processes_use_one_index_at_once(tmp_path):
         "    assert select(i, Query()).total == 60\n    i.close()"
     )
     running = [subprocess.Popen([sys.executable, "-W", "error", "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
-    told = [process.communicate(timeout=120)[1].decode() for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0], "\n".join(told)
+    errors = [process.communicate(timeout=120)[1].decode() for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], "\n".join(errors)
 
 
 # ---- Questions
@@ -346,8 +346,8 @@ def test_a_comparison_that_makes_no_sense_is_an_error_with_the_remedy(three):
 
 
 def test_groups_by_a_setting(three):
-    found = groups(refreshed(three), Query(), ["lr"])
-    shown = [(g["values"], g["runs"], g["n"], g["mean"], g["low"], g["high"], g["best"]) for g in found]
+    groups_of_lr = groups(refreshed(three), Query(), ["lr"])
+    shown = [(g["values"], g["runs"], g["n"], g["mean"], g["low"], g["high"], g["best"]) for g in groups_of_lr]
     assert shown == [({"algo.lr": 1e-4}, 1, 1, 15.0, 15.0, 15.0, "slow"),
                      ({"algo.lr": 1e-3}, 2, 2, -175.0, -500.0, 150.0, "fast")]  # fmt: skip
 

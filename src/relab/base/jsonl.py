@@ -230,31 +230,31 @@ OF_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors tells the system's er
 
 
 @contextlib.contextmanager
-def writing(path: str | os.PathLike[str], wanted: int | None = None) -> Iterator[None]:
+def writing(path: str | os.PathLike[str], size: int | None = None) -> Iterator[None]:
     """Inside, a file (or a folder of files) is written: a full disk becomes an error with its name and a remedy."""
     try:
         yield
     except DiskFullError:
         raise
     except Exception as error:
-        raise disk_error(error, path, wanted) or error from None
+        raise disk_error(error, path, size) or error from None
 
 
-def disk_error(error: Exception, path: str | os.PathLike[str], wanted: int | None = None) -> DiskFullError | None:
+def disk_error(error: Exception, path: str | os.PathLike[str], size: int | None = None) -> DiskFullError | None:
     """What an error of writing means, if it is a full disk."""
-    told = OF_RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
-    number = int(told[1]) if told else error.errno if isinstance(error, OSError) else None
+    match = OF_RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
+    number = int(match[1]) if match else error.errno if isinstance(error, OSError) else None
     named = getattr(error, "filename", None)
     exact = named if isinstance(named, str) and os.path.isdir(path) else path
-    return disk_full(exact, wanted, number) if number in FULL else None
+    return disk_full(exact, size, number) if number in FULL else None
 
 
-def disk_full(path: str | os.PathLike[str], wanted: int | None, number: int) -> DiskFullError:
+def disk_full(path: str | os.PathLike[str], needed: int | None, number: int) -> DiskFullError:
     path = Path(path)
     free = _free(path.parent) if number == errno.ENOSPC else None  # a quota leaves the disk with plenty
-    sizes = {"bytes were wanted": wanted, "bytes are free": free}
-    told = [f"{size:,} {what}" for what, size in sizes.items() if size is not None]
-    why = f"{FULL[number]} ({', '.join(told)})" if told else FULL[number]
+    sizes = {"bytes were wanted": needed, "bytes are free": free}
+    parts = [f"{size:,} {what}" for what, size in sizes.items() if size is not None]
+    why = f"{FULL[number]} ({', '.join(parts)})" if parts else FULL[number]
     error = DiskFullError(f"{path} could not be written: {why}; {_remedy(path)}")
     error.errno = number
     return error

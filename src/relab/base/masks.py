@@ -319,17 +319,17 @@ def _by_name(text: str) -> str:
 def _values(text: str) -> Iterator[tuple[int, int]]:
     """Where the secrets behind names begin and end."""
     at = 0
-    while found := _AT.search(text, at):
-        end = _end_of_value(text, found)
-        at = end or found.end(2)
+    while match := _AT.search(text, at):
+        end = _end_of_value(text, match)
+        at = end or match.end(2)
         if end:
-            yield found.end(), end
+            yield match.end(), end
 
 
-def _end_of_value(text: str, found: re.Match[str]) -> int:
+def _end_of_value(text: str, match: re.Match[str]) -> int:
     """Where the secret behind a name ends; 0 where there is none."""
-    dashes, name, at = found[1], found[2].rstrip(".-"), found.end()
-    sure, between = kind(name, bool(dashes)), text[found.end(2) : at]
+    dashes, name, at = match[1], match[2].rstrip(".-"), match.end()
+    sure, between = kind(name, bool(dashes)), text[match.end(2) : at]
     if not sure or not _joins(dashes, name, between):
         return 0
     if "\n" in between and "," not in between and sure == WEAK:  # a new line may be about something else
@@ -337,7 +337,7 @@ def _end_of_value(text: str, found: re.Match[str]) -> int:
     many = name.lower().rstrip("0123456789_").endswith("s")
     if many and between.rstrip().endswith(":") and sure != MAYBE and (block := _BLOCK.match(text, at)):
         return block.end() if text[at : block.end()].strip(" \t\n+-*") else 0
-    quote = text[found.start() - 1 : found.start()]
+    quote = text[match.start() - 1 : match.start()]
     within = quote in _CLOSE and "=" in between and not set(between) & set(_CLOSE)
     whole = _CLOSE[quote].match(text, at) if within else None
     if (whole and whole[0] == quote) or _is_plain(text, at, name, sure, dashes, between, whole is not None):
@@ -381,14 +381,14 @@ def _is_plain(text: str, at: int, name: str, sure: str, dashes: str, between: st
 
 def _fits(pattern: re.Pattern[str], text: str, at: int, closes: bool) -> bool:
     """Whether it is the whole value; within quotes that is up to the quote."""
-    found = pattern.match(text, at)
-    return found is not None and (not closes or text[found.end() : found.end() + 1] in ("", "'", '"', "\\"))
+    match = pattern.match(text, at)
+    return match is not None and (not closes or text[match.end() : match.end() + 1] in ("", "'", '"', "\\"))
 
 
 def _looks_random(text: str, at: int) -> bool:
-    found = _RANDOM.match(text, at)
-    digits = sum(c.isdigit() for c in found[0]) if found else 0
-    return found is not None and 2 <= digits <= len(found[0]) - 2
+    match = _RANDOM.match(text, at)
+    digits = sum(c.isdigit() for c in match[0]) if match else 0
+    return match is not None and 2 <= digits <= len(match[0]) - 2
 
 
 def _further(text: str, at: int, many: bool, flag: bool, blank: bool) -> int:
@@ -427,8 +427,8 @@ def beside(key: Any, value: Any, flag: bool = False) -> Any:
 
 
 def _is_plain_whole(value: str, name: str, sure: str) -> bool:
-    found = _SAID.match(value) or (_NUMBER.match(value) if sure != STRONG else None)
-    if not value or (found and found.end() == len(value)):
+    match = _SAID.match(value) or (_NUMBER.match(value) if sure != STRONG else None)
+    if not value or (match and match.end() == len(value)):
         return True
     if name.lower().endswith(PLACES) and _PLACE.match(value):
         return True
@@ -437,14 +437,14 @@ def _is_plain_whole(value: str, name: str, sure: str) -> bool:
 
 def _words(words: Sequence[Any]) -> list[Any]:
     """A list, which may be the words of a command: a flag and its value stand in two of them."""
-    found: list[Any] = []
+    masked_words: list[Any] = []
     for i, word in enumerate(words):
         before = words[i - 1] if i else None
         flag = isinstance(before, str) and _FLAG.fullmatch(fold(before)) and kind(before.lstrip("-"), True)
         value = isinstance(word, str) and not word.startswith("-")
         shown = beside(str(before).lstrip("-"), word, True) if flag and value else _word(word)
-        found.append(MASK if value and _is_login(words[:i], word) else shown)
-    return found
+        masked_words.append(MASK if value and _is_login(words[:i], word) else shown)
+    return masked_words
 
 
 def _is_login(before: Sequence[Any], word: str) -> bool:

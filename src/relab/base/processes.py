@@ -50,8 +50,8 @@ class Ours:
 
 def birth(pid: int) -> str | None:
     """When a living process was started, in the kernel's ticks; None where there is none."""
-    found = stat(pid)
-    return found[19] if found else None
+    fields = stat(pid)
+    return fields[19] if fields else None
 
 
 def stat(pid: int) -> list[str]:
@@ -122,7 +122,7 @@ def safe_path() -> Iterator[None]:
 
 def ours() -> list[Ours]:
     """What relab has started on this machine as this user and what still lives, a row for each process group."""
-    found: dict[int, Ours] = {}
+    groups: dict[int, Ours] = {}
     for pid in _ids():
         try:
             words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -135,8 +135,8 @@ def ours() -> list[Ours]:
         if fields:
             group = int(fields[2])
             job, owner = marks.values()
-            found.setdefault(group, Ours(group, pid, fields[19], job, owner, command_of(pid)))
-    return list(found.values())
+            groups.setdefault(group, Ours(group, pid, fields[19], job, owner, command_of(pid)))
+    return list(groups.values())
 
 
 def _ids() -> Iterator[int]:

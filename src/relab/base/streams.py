@@ -42,13 +42,13 @@ def splitmix64(z: np.ndarray) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-def world_of(found: int, seed: int, name: str) -> int:
+def world_of(world_seed: int, seed: int, name: str) -> int:
     """The world whose seed that is: world_seeds turned round, so that no number of worlds need be gone through.
 
     >>> world_of(int(world_seeds(0, "env", 5)[3]), 0, "env")
     3
     """
-    z = found ^ (found >> 31) ^ (found >> 62)
+    z = world_seed ^ (world_seed >> 31) ^ (world_seed >> 62)
     z = z * pow(0x94D049BB133111EB, -1, WORDS) % WORDS
     z = z ^ (z >> 27) ^ (z >> 54)
     z = z * pow(0xBF58476D1CE4E5B9, -1, WORDS) % WORDS

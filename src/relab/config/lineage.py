@@ -51,15 +51,15 @@ class Factor:
 def factors(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Factor]:
     """What changed, biggest first; the seed, the budget and what is measured are left out."""
     changes = [c for c in diff(before, after) if not NO_FACTOR.fullmatch(c.key)]
-    found: list[Factor] = []
+    grouped: list[Factor] = []
     taken: set[str] = set()
     for first, others in TOGETHER:
         lead = next((c for c in changes if c.key == first and c.key not in taken), None)
         if lead is not None:
             mine = [c.key for c in changes if c is not lead and c.key not in taken and re.fullmatch(others, c.key)]
             taken |= {lead.key, *mine}
-            found.append(Factor(lead.key, lead.a, lead.b, tuple(mine)))
-    return found + [Factor(c.key, c.a, c.b) for c in changes if c.key not in taken]
+            grouped.append(Factor(lead.key, lead.a, lead.b, tuple(mine)))
+    return grouped + [Factor(c.key, c.a, c.b) for c in changes if c.key not in taken]
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

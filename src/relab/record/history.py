@@ -122,7 +122,7 @@ def _rows(history: History, name: str) -> list[dict[str, Any]]:
 
 def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_steps") -> None:
     """eval/* columns from the episodes in history.evals: the record keeps each of them, and the means follow."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    pairs_by_name: dict[str, list[tuple[int, float]]] = {}
     for i, row in enumerate(history.evals):
         try:
             numbers = _eval_numbers(row)
@@ -130,8 +130,8 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
             history.problems.append(Problem(file, i + 1, f"no evaluation: {error}"))
             continue
         for name, value in numbers.items():
-            found.setdefault(name, []).append((row["step"], value))
-    for name, pairs in found.items():
+            pairs_by_name.setdefault(name, []).append((row["step"], value))
+    for name, pairs in pairs_by_name.items():
         history.columns[name] = Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
         history.axes[name] = str(history.evals[-1].get("axis", axis))
 
@@ -142,8 +142,8 @@ def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
     level = evaluation(row)
     if level is None:
         return {}
-    found = {"return": level.mean, "std": level.spread, "length": level.length, "success": level.success}
-    named = {f"eval/{name}_{level.mode}": value for name, value in found.items() if value is not None}
+    numbers = {"return": level.mean, "std": level.spread, "length": level.length, "success": level.success}
+    named = {f"eval/{name}_{level.mode}": value for name, value in numbers.items() if value is not None}
     return named | ({"eval/episodes": float(level.n)} if level.mode == "det" else {})
 
 
@@ -202,8 +202,8 @@ class _Columns:
     def _no_step(self, i: int, step: Any) -> None:
         self.lost += 1
         if self.lost <= MAX_PROBLEMS:
-            told = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
-            self.history.problems.append(Problem(self.file, None, told))
+            message = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
+            self.history.problems.append(Problem(self.file, None, message))
 
     def finish(self) -> None:
         """All pieces as columns of the history."""

@@ -85,8 +85,8 @@ class Pending:
         """Ask git; in its own thread, so that whoever waits for torch does not wait for git."""
         drivers = switched_off(self._ask("config", "--null", "--list", "--name-only"))
         top = self._ask("rev-parse", "--show-toplevel")
-        wanted = COMMANDS if drivers is not None and top and is_own(top) else {"commit": COMMANDS["commit"]}
-        for name, words in wanted.items():
+        commands = COMMANDS if drivers is not None and top and is_own(top) else {"commit": COMMANDS["commit"]}
+        for name, words in commands.items():
             self.answers[name] = self._ask(*words, before=drivers or ())
 
     def _ask(self, *words: str, before: tuple[str, ...] = ()) -> bytes | None:
@@ -104,12 +104,12 @@ class Pending:
             return None
         with process:
             assert process.stdout is not None
-            found = process.stdout.read(MAX_BYTES)
+            output = process.stdout.read(MAX_BYTES)
             whole = not process.stdout.read(1)
             if not whole:
                 processes.tell(process.pid, signal.SIGKILL)
         self.process = None
-        return found if (process.returncode == 0 or not whole) and not self.stopped else None
+        return output if (process.returncode == 0 or not whole) and not self.stopped else None
 
 
 def start(cwd: str | os.PathLike[str] | None = None) -> Pending:
@@ -131,10 +131,11 @@ def switched_off(names: bytes | None) -> tuple[str, ...] | None:
     ('-c', 'diff.pdf.textconv=', '-c', 'diff.pdf.command=')
     """
     keys = (names or b"").decode("utf-8", "surrogateescape").split("\0")
-    found = {(m[1], m[2]) for key in keys if (m := DRIVER.fullmatch(key))}
-    if names is None or len(found) > MAX_DRIVERS or any("=" in driver for _, driver in found):  # -c ends a name there
+    drivers = {(m[1], m[2]) for key in keys if (m := DRIVER.fullmatch(key))}
+    unsafe = any("=" in driver for _, driver in drivers)  # -c ends a name there
+    if names is None or len(drivers) > MAX_DRIVERS or unsafe:
         return None
-    pairs = [f"{kind}.{name}.{key}={value}" for kind, name in sorted(found) for key, value in OFF[kind].items()]
+    pairs = [f"{kind}.{name}.{key}={value}" for kind, name in sorted(drivers) for key, value in OFF[kind].items()]
     return tuple(word for pair in pairs for word in ("-c", pair))
 
 
@@ -169,17 +170,17 @@ def describe_untracked(names: bytes | None) -> dict[str, Any] | None:
     """Files that neither the commit nor the patch holds: their number and the first names."""
     if names is None:
         return None
-    found = [name.decode(errors="replace") for name in names.split(b"\0") if name]
-    return {"count": len(found), "files": found[:MAX_UNTRACKED]}
+    files = [name.decode(errors="replace") for name in names.split(b"\0") if name]
+    return {"count": len(files), "files": files[:MAX_UNTRACKED]}
 
 
 def packages() -> dict[str, str]:
     """Installed packages and versions, from the names of their dist-info folders: reading all metadata is slow."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         for name, version in _packages_in(folder or "."):
-            found.setdefault(name, version)  # the first on the path is the one that is imported
-    return dict(sorted(found.items()))
+            versions.setdefault(name, version)  # the first on the path is the one that is imported
+    return dict(sorted(versions.items()))
 
 
 def _packages_in(folder: str) -> list[tuple[str, str]]:

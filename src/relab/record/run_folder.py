@@ -314,9 +314,9 @@ def check_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     kinds = {"schema": int, "status": str, "id": str, "config_hash": str, "spec": dict, "step": int}
     words = {int: "a whole number", str: "text", dict: "an object"}
     for key, kind in kinds.items():
-        found = meta.get(key, {"schema": 0, "spec": {}, "step": 0}.get(key))
-        if not isinstance(found, kind) or isinstance(found, bool):
-            raise RecordError(f"{folder / 'meta.json'} must hold `{key}` as {words[kind]}, but it is {found!r:.80};"
+        value = meta.get(key, {"schema": 0, "spec": {}, "step": 0}.get(key))
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise RecordError(f"{folder / 'meta.json'} must hold `{key}` as {words[kind]}, but it is {value!r:.80};"
                               " put it right there, or start the run anew from its config.yaml")  # fmt: skip
 
 

@@ -78,45 +78,45 @@ def read_meta(folder: bytes) -> Any:
 def own(folder: bytes, meta: Any = None) -> Glance:
     """A run folder of relab's."""
     meta = read_meta(folder) if meta is None else meta
-    found = Glance(size=size_of(folder), labels=labels.read(folder + b"/labels.json"))
+    summary = Glance(size=size_of(folder), labels=labels.read(folder + b"/labels.json"))
     if not isinstance(meta, dict):
-        meta, found.problem = {}, "meta.json cannot be read"
-    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
-    found.sign, found.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
-    if not found.sign:
-        found.sign = _newest(folder)
-    _add_settings(found, folder, meta)
-    _add_outcome(found, folder)
-    return found
+        meta, summary.problem = {}, "meta.json cannot be read"
+    summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    summary.sign, summary.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
+    if not summary.sign:
+        summary.sign = _newest(folder)
+    _add_settings(summary, folder, meta)
+    _add_outcome(summary, folder)
+    return summary
 
 
-def _add_settings(found: Glance, folder: bytes, meta: dict[str, Any]) -> None:
+def _add_settings(summary: Glance, folder: bytes, meta: dict[str, Any]) -> None:
     seed, flat = None, dict[str, Any]()
     try:
         seed, flat = seedless(_bytes(folder + b"/config.yaml").decode())
     except (OSError, ValueError, ConfigError) as error:
-        found.problem = found.problem or f"config.yaml cannot be read: {error}"
-    found.seed = _number(meta.get("seed", seed))
+        summary.problem = summary.problem or f"config.yaml cannot be read: {error}"
+    summary.seed = _number(meta.get("seed", seed))
     spec = meta.get("spec")
     env = spec.get("env") if isinstance(spec, dict) else None
-    found.settings, found.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
-    found.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
+    summary.settings, summary.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
+    summary.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
 
 
-def _add_outcome(found: Glance, folder: bytes) -> None:
+def _add_outcome(summary: Glance, folder: bytes) -> None:
     rows = list(_last_rows(folder + b"/evals.jsonl", 2))
     step = rows[0].get("step") if rows else None
     same = [row for row in rows if row.get("step") == step]
-    by = found.settings.get("eval.by", "det")  # of one step, the one that decides counts
+    by = summary.settings.get("eval.by", "det")  # of one step, the one that decides counts
     for row in sorted(same, key=lambda row: row.get("mode") != by):
         for last in evaluations([row], str(row.get("mode"))):
-            found.steps, found.metric = _step(step), last.metric
-            found.outcome, found.error, found.episodes = last.mean, last.se if last.n > 1 else None, last.n
+            summary.steps, summary.metric = _step(step), last.metric
+            summary.outcome, summary.error, summary.episodes = last.mean, last.se if last.n > 1 else None, last.n
             return
     for row in _last_rows(folder + b"/metrics.jsonl", 1):
-        found.steps = _step(row.get("step"))
-        found.metric = next((name for name in RETURNS if row.get(name) is not None), "")
-        found.outcome = _float(row[found.metric]) if found.metric else None
+        summary.steps = _step(row.get("step"))
+        summary.metric = next((name for name in RETURNS if row.get(name) is not None), "")
+        summary.outcome = _float(row[summary.metric]) if summary.metric else None
 
 
 def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
@@ -239,32 +239,32 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
     from relab.formats.read import find
 
     files = source.files or tuple(p for p in source.folder.iterdir() if p.is_file())
-    found = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
-    found.size = sum(_size(file) for file in files)
-    found.sign = found.created = max((_mtime(file) for file in files), default=0.0)
+    summary = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
+    summary.size = sum(_size(file) for file in files)
+    summary.sign = summary.created = max((_mtime(file) for file in files), default=0.0)
     try:
-        _add_history(found, find.read(source, hints), source.name)
+        _add_history(summary, find.read(source, hints), source.name)
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
-        found.problem = faults.reason(error)
-    return found
+        summary.problem = faults.reason(error)
+    return summary
 
 
-def _add_history(found: Glance, run: History, name: str) -> None:
+def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
     from relab.record.state import seed_of
 
     meta, flat = run.meta, flatten(run.config)
-    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
-    found.sign, found.created = utc(meta.get("heartbeat")) or found.sign, utc(meta.get("created")) or found.created
-    found.seed = _number(seed_of(run, name))
+    summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    summary.sign, summary.created = utc(meta.get("heartbeat")) or summary.sign, utc(meta.get("created")) or summary.created
+    summary.seed = _number(seed_of(run, name))
     spec = meta.get("spec")
     env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
-    found.env, found.algo = _text(env), _text(flat.get("algo.name"))
-    found.settings = {key: value for key, value in flat.items() if key != "seed"}
-    found.metric = next((name for name in RETURNS if name in run.columns), "")
-    if found.metric and len(run.columns[found.metric].values):
-        column = run.columns[found.metric]
-        found.steps, found.outcome = int(column.steps[-1]), float(column.values[-1])
+    summary.env, summary.algo = _text(env), _text(flat.get("algo.name"))
+    summary.settings = {key: value for key, value in flat.items() if key != "seed"}
+    summary.metric = next((name for name in RETURNS if name in run.columns), "")
+    if summary.metric and len(run.columns[summary.metric].values):
+        column = run.columns[summary.metric]
+        summary.steps, summary.outcome = int(column.steps[-1]), float(column.values[-1])
 
 
 # ---- Small things
