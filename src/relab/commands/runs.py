@@ -132,9 +132,9 @@ def list_text(index: Index, query: Query, args: Runs) -> str:
 
 
 def empty(index: Index) -> str:
-    from relab.formats.read.find import known
+    from relab.formats.read.find import format_names
 
-    return f"no runs below {index.root}: no folder there is of a format that relab reads ({known()})"
+    return f"no runs below {index.root}: no folder there is of a format that relab reads ({format_names()})"
 
 
 def remarks(index: Index) -> list[str]:

@@ -95,7 +95,7 @@ def examine(
 
 
 def examine_loaded(
-    found: find.Found,
+    found: find.LoadedRuns,
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | None = None,
     ignore: dict[str, str] | None = None,
@@ -125,7 +125,7 @@ def examine_loaded(
     return report
 
 
-def _views(found: find.Found, report: Report) -> list[View]:
+def _views(found: find.LoadedRuns, report: Report) -> list[View]:
     report.unreadable = [Unread(source.name, why) for source, why in found.broken]
     report.not_read = list(found.unread)
     for run in found.runs:

@@ -125,7 +125,7 @@ def delete(folder: Path) -> Steps:
         entry = _new_entry(home / TRASH, f"{re.sub(r'[^0-9]', '', stamp)}-{str(id_)[:12] if _is_id(id_) else 'noid'}")
         yield "the entry is there"
         manifest = {"schema": 1, "name": folder.name, "origin": str(folder.relative_to(home)), "at": stamp, "id": id_,
-                "size": glance.size_of(os.fsencode(folder))}  # fmt: skip
+                    "size": glance.size_of(os.fsencode(folder))}  # fmt: skip
         write_atomic(entry / MANIFEST, encode(manifest, indent=True))
         yield "the manifest is written"
         os.rename(folder, entry / INSIDE)

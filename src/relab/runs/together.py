@@ -20,7 +20,7 @@ class Together:
     gone: list[str] = field(default_factory=list)  # what could not be read, with the reason
 
 
-def below(paths: Sequence[Path], load: Callable[[Path], find.Found] = find.load_all) -> Together:
+def below(paths: Sequence[Path], load: Callable[[Path], find.LoadedRuns] = find.load_all) -> Together:
     """All runs at or below the paths; RecordError where none could be read."""
     together = Together()
     for path in paths:

@@ -247,7 +247,7 @@ def effects(cells: Cells, smallest: float = 0.0, level: float = 0.95, of_seeds: 
         pairs = [Contrast(levels[a], levels[b], mid[i], low[i], high[i]) for i, (a, b) in enumerate(rows[name])]
         about = _judge([pair for pair, ok in zip(pairs, there) if ok], smallest or noise.sd)
         by_axis.append(Effect(name, levels, _level_means(codes, start, x, y, noise, level), *about, noise.sd,
-                            noise.source))  # fmt: skip
+                              noise.source))  # fmt: skip
     return by_axis
 
 

@@ -44,9 +44,9 @@ pytestmark = pytest.mark.slow
 
 def made(name: str, folder: Path) -> Path:
     script, _, packages, place = MADE[name]
-    asked = f"import {', '.join(packages.split())}"
+    statement = f"import {', '.join(packages.split())}"
     try:
-        there = subprocess.run([PYTHON, "-c", asked], capture_output=True, check=False).returncode == 0
+        there = subprocess.run([PYTHON, "-c", statement], capture_output=True, check=False).returncode == 0
     except OSError:
         there = False
     if not there:
@@ -58,13 +58,13 @@ def made(name: str, folder: Path) -> Path:
     return folder / place
 
 
-def shape(found: find.Found) -> Counter[tuple[str, ...]]:
+def shape(loaded: find.LoadedRuns) -> Counter[tuple[str, ...]]:
     """The runs by what they have; names hold times and ids, which differ every time."""
-    return Counter(tuple(sorted(run.history.columns)) for run in found.runs)
+    return Counter(tuple(sorted(run.history.columns)) for run in loaded.runs)
 
 
-def settings(found: find.Found) -> list[str]:
-    return sorted(repr(sorted(flatten(run.history.config).items())) for run in found.runs)
+def settings(loaded: find.LoadedRuns) -> list[str]:
+    return sorted(repr(sorted(flatten(run.history.config).items())) for run in loaded.runs)
 
 
 @pytest.mark.parametrize("name", list(MADE))

@@ -71,5 +71,5 @@ def name_parts(name: str) -> dict[str, Any]:
     if match is None:
         return {}
     parts = match.groupdict()
-    found: dict[str, Any] = {"env_id": parts["env"]} if "env" in parts else {}
-    return found | {"algo": parts["exp"], "seed": int(parts["seed"])}
+    env: dict[str, Any] = {"env_id": parts["env"]} if "env" in parts else {}
+    return env | {"algo": parts["exp"], "seed": int(parts["seed"])}

@@ -79,13 +79,13 @@ def read(source: Source) -> History:
     params = _params(history, source)
     kind = _kind(params)
     metrics = [path for path in source.files if not path.name.endswith(GRADIENTS)]
-    found = {path.stem: bare_csv.read(history, path, WIDTH) for path in metrics}
-    axis = "env_steps" if any(name in found for name in ONLINE) else "updates"
-    names = names_for(kind, found, axis)
-    for name, points in found.items():
+    metric_points = {path.stem: bare_csv.read(history, path, WIDTH) for path in metrics}
+    axis = "env_steps" if any(name in metric_points for name in ONLINE) else "updates"
+    names = names_for(kind, metric_points, axis)
+    for name, points in metric_points.items():
         put(history, name, points.steps, points.values, axis, names)
     if axis == "updates":
-        _put_updates(history, found)
+        _put_updates(history, metric_points)
     for path in source.files:
         if path.name.endswith(GRADIENTS):
             _put_gradients(history, csv_file.load(path), path.name.removesuffix(".csv"), axis)
@@ -96,27 +96,27 @@ def read(source: Source) -> History:
 # ---- Metrics
 
 
-def names_for(kind: str, found: dict[str, bare_csv.Points], axis: str) -> Names:
+def names_for(kind: str, metric_points: dict[str, bare_csv.Points], axis: str) -> Names:
     """relab's names for the metrics of one algorithm; what is no loss of `fit` is one of the user's evaluators."""
     names = {**EVERYWHERE, **LOSSES.get(kind, {})}
     if axis == "updates":
-        judged = {name: common.meaning(f"eval/{name}") for name in found if name not in names}
+        judged = {name: common.meaning(f"eval/{name}") for name in metric_points if name not in names}
         names |= {name: (ours, 1.0) for name, ours in judged.items() if ours == "eval/return_det"}
-        if per_row := _per_row(found):
+        if per_row := _per_row(metric_points):
             names["time_algorithm_update"] = ("time/update_s", per_row)
     return names
 
 
-def _per_row(found: dict[str, bare_csv.Points]) -> float:
+def _per_row(metric_points: dict[str, bare_csv.Points]) -> float:
     """Updates between two rows, where it is the same number throughout; 0 elsewhere. Times are means of an update."""
-    steps = found["time_algorithm_update"].steps if "time_algorithm_update" in found else np.zeros(0)
+    steps = metric_points["time_algorithm_update"].steps if "time_algorithm_update" in metric_points else np.zeros(0)
     gaps = np.unique(np.diff(steps, prepend=0))
     return float(gaps[0]) if len(gaps) == 1 and gaps[0] > 0 else 0.0
 
 
-def _put_updates(history: History, found: dict[str, bare_csv.Points]) -> None:
+def _put_updates(history: History, metric_points: dict[str, bare_csv.Points]) -> None:
     """`fit` makes one update a step, so that its steps are the number of updates so far."""
-    longest = max((points.steps for points in found.values()), key=len)
+    longest = max((points.steps for points in metric_points.values()), key=len)
     put(history, "step", longest, longest, "updates", {"step": ("data/updates", 1.0)})
 
 
@@ -165,7 +165,7 @@ def _use(history: History, source: Source, params: dict[str, Any], kind: str) ->
     flat |= {"beta": beta} if beta else {}
     set_config(history, flat, KEYS | ({"beta": "algo.beta"} if beta else {}))
     settings_files.name_parts(history)
-    settings_files.group_by_name(history, source, told=set(flat) - {"algo"})
+    settings_files.group_by_name(history, source, settings=set(flat) - {"algo"})
     if action := _action(params, kind):
         history.meta.setdefault("spec", {})["action"] = action
 

@@ -111,9 +111,9 @@ def mapping_file(path: Path) -> dict[str, tuple[str, float]]:
 
     if not path.is_file():
         raise ConfigError(f"`--mapping` must be a YAML file, but there is no file {path}")
-    found = read_yaml(path)
-    only = set(found) == {"mapping"} and isinstance(found["mapping"], dict) and "name" not in found["mapping"]
-    return read_mapping(found["mapping"] if only else found, str(path))
+    document = read_yaml(path)
+    only = set(document) == {"mapping"} and isinstance(document["mapping"], dict) and "name" not in document["mapping"]
+    return read_mapping(document["mapping"] if only else document, str(path))
 
 
 # ---- relab.toml and the cache
@@ -130,9 +130,9 @@ def read_toml(root: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} must be TOML, but {error}") from None
 
 
-def of_folder(root: str | os.PathLike[str], given: Hints | None = None) -> Hints:
+def of_folder(root: str | os.PathLike[str], hints_of_user: Hints | None = None) -> Hints:
     """The hints that hold for a folder: those given, its relab.toml, the pattern of the last time."""
-    hints, table = given or Hints(), read_toml(Path(root)).get("mapping")
+    hints, table = hints_of_user or Hints(), read_toml(Path(root)).get("mapping")
     if table is not None:
         hints = replace(hints, mapping=read_mapping(table, f"`mapping` of {Path(root) / FILE}") | dict(hints.mapping))
     return hints if hints.group is not None else replace(hints, group=recall_group(root))
@@ -164,14 +164,14 @@ def remember_group(root: str | os.PathLike[str], pattern: str) -> None:
         pass
 
 
-def command_text(given: str) -> str:
+def command_text(command: str) -> str:
     """A command line as typed, or the content of the file of that name."""
-    path = Path(given)
+    path = Path(command)
     try:
         is_file = path.is_file()
     except (OSError, ValueError):  # too long for a name
         is_file = False
     if not is_file:
-        return given.strip()
+        return command.strip()
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read(LONGEST).strip()

@@ -70,13 +70,13 @@ def _is_store(listing: Listing, name: str) -> bool:
 
 def sources(listing: Listing) -> list[Source]:
     """One per trial that has begun; a file that cannot be read is one source, so that its error is seen."""
-    found = []
+    runs = []
     for name in listing.files:
         if _is_store(listing, name):
             path = listing.folder / name
             trials = {key: trial for key, trial in load(path).trials.items() if trial.state != "WAITING"}
-            found += [Source("optuna", path, (path,), key) for key in trials or [""]]
-    return found
+            runs += [Source("optuna", path, (path,), key) for key in trials or [""]]
+    return runs
 
 
 def read(source: Source) -> History:
@@ -113,14 +113,14 @@ def _load(name: str, size: int, changed: int) -> Store:
 def param(value: Any, distribution: Any, file: str) -> Any:
     """A parameter as it was meant: storages keep numbers, of a choice its place in the list."""
     try:
-        found = parse_json(str(distribution).encode(), file)
+        document = parse_json(str(distribution).encode(), file)
     except RecordError:
         return value
-    inner = found.get("attributes")
+    inner = document.get("attributes")
     choices = inner.get("choices") if isinstance(inner, dict) else None
     if isinstance(choices, list) and isinstance(value, (int, float)) and 0 <= value < len(choices):
         return choices[int(value)]
-    whole = isinstance(value, float) and value.is_integer() and str(found.get("name", "")).startswith("Int")
+    whole = isinstance(value, float) and value.is_integer() and str(document.get("name", "")).startswith("Int")
     count = to_int(value) if whole else None
     return value if count is None else count
 
@@ -137,10 +137,12 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_tables(path: Path) -> bool:
-    wanted = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('studies', 'trials', 'trial_params')"
+    statement = (
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('studies', 'trials', 'trial_params')"
+    )
     try:
         with closing(connect(path)) as database:
-            return bool(database.execute(wanted).fetchone() == (3,))
+            return bool(database.execute(statement).fetchone() == (3,))
     except BROKEN:
         return False
 
@@ -161,16 +163,16 @@ def _sqlite(path: Path) -> Store:
 
 def _tables(database: sqlite3.Connection, store: Store, file: str) -> None:
     trials: dict[Any, Trial] = {}
-    asked = "trial_id, number, trials.study_id, state, study_name"
-    for key, number, _, state, study in _rows(database, "trials", asked, "JOIN studies USING (study_id)"):
+    columns = "trial_id, number, trials.study_id, state, study_name"
+    for key, number, _, state, study in _rows(database, "trials", columns, "JOIN studies USING (study_id)"):
         trials[key] = Trial(str(study), _whole(number, len(trials)), str(state))
     for key, name, value, distribution in _rows(
         database, "trial_params", "trial_id, param_name, param_value, distribution_json"
     ):
         if key in trials:
             trials[key].params[str(name)] = param(value, distribution, file)
-    wanted = "trial_id, step, intermediate_value, intermediate_value_type"
-    for key, step, value, kind in _rows(database, "trial_intermediate_values", wanted):
+    step_columns = "trial_id, step, intermediate_value, intermediate_value_type"
+    for key, step, value, kind in _rows(database, "trial_intermediate_values", step_columns):
         if key in trials and isinstance(step, int):
             trials[key].steps[step] = _value(value, kind)
     for key, _, value, kind in _rows(database, "trial_values", "trial_id, objective, value, value_type"):
@@ -192,8 +194,8 @@ def _rows(database: sqlite3.Connection, table: str, columns: str, more: str = ""
 def is_plain(database: sqlite3.Connection, table: str) -> bool:
     """Whether all columns are stored: a generated one, or a virtual table, makes gigabytes of a few bytes."""
     hidden = database.execute("SELECT max(hidden) FROM pragma_table_xinfo(?)", (table,)).fetchone()[0]
-    made = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    return hidden == 0 and not str(made and made[0]).upper().startswith("CREATE VIRTUAL")
+    definition = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return hidden == 0 and not str(definition and definition[0]).upper().startswith("CREATE VIRTUAL")
 
 
 def _whole(value: Any, otherwise: int) -> int:
@@ -244,10 +246,10 @@ def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], counts
         studies.append(str(row["study_name"]))
     elif code == CREATE_TRIAL:
         study = studies[_index(row["study_id"])]
-        made = Trial(study, counts.get(study, 0))
-        counts[study] = made.number + 1
-        trials.append(made)  # its number stands, even if the rest of the line cannot be read
-        _template(made, row, file)
+        trial = Trial(study, counts.get(study, 0))
+        counts[study] = trial.number + 1
+        trials.append(trial)  # its number stands, even if the rest of the line cannot be read
+        _template(trial, row, file)
     elif code in (SET_PARAM, SET_STATE, SET_STEP):
         _change(trials[_index(row["trial_id"])], row, file)
 
@@ -264,8 +266,8 @@ def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
 
 
 def _values(row: dict[str, Any]) -> list[float]:
-    found = row.get("values") or ([row["value"]] if row.get("value") is not None else [])
-    return [float(value) for value in found]
+    values = row.get("values") or ([row["value"]] if row.get("value") is not None else [])
+    return [float(value) for value in values]
 
 
 def _index(value: Any) -> int:
@@ -275,10 +277,10 @@ def _index(value: Any) -> int:
 
 
 def _step(value: Any) -> int:
-    found = to_int(value)
-    if found is None:
+    step = to_int(value)
+    if step is None:
         raise ValueError(f"{value!r:.40} is no step")
-    return found
+    return step
 
 
 def _change(trial: Trial, row: dict[str, Any], file: str) -> None:

@@ -49,12 +49,12 @@ def sources(listing: Listing) -> list[Source]:
     """JSON files that hold metrics as lists, INI files that say what they are, these with the rows beside them."""
     json_files = [name for name in listing.ending(".json") if _is_run(listing, name)]
     ini_files = [name for name in listing.ending(".ini") if listing.start_of(name, len(INI)) == INI]
-    found = []
+    runs = []
     for name in json_files + ini_files:
         rows = name.removesuffix(".ini") + ".jsonl"
         mine = (name, rows) if rows in listing.files else (name,)
-        found.append(Source("pufferlib", listing.folder / name, tuple(listing.folder / file for file in mine)))
-    return found
+        runs.append(Source("pufferlib", listing.folder / name, tuple(listing.folder / file for file in mine)))
+    return runs
 
 
 def _is_run(listing: Listing, name: str) -> bool:
@@ -132,11 +132,13 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
     for name, values in lists.items():
         if values is None or name in STEPS:
             continue
-        known = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
-        at = steps if known and steps is not None else np.arange(1, len(values) + 1)
+        has_steps = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
+        at = steps if has_steps and steps is not None else np.arange(1, len(values) + 1)
         order, said = common.in_order(at.astype(np.int64))
-        put(history, name, at.astype(np.int64)[order], values[order], "agent_steps" if known else "iteration", NAMES)
-        if said and said not in {told.message for told in history.problems}:
+        put(
+            history, name, at.astype(np.int64)[order], values[order], "agent_steps" if has_steps else "iteration", NAMES
+        )
+        if said and said not in {earlier.message for earlier in history.problems}:
             problem(history, file, said)
     if steps is None and lists:
         problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
@@ -150,7 +152,7 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
 
 def _floats(values: Any) -> np.ndarray | None:
     try:
-        found = np.array([np.nan if v is None else v for v in values], np.float64)
+        numbers = np.array([np.nan if v is None else v for v in values], np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if found.ndim == 1 else None
+    return numbers if numbers.ndim == 1 else None

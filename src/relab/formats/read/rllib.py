@@ -113,8 +113,8 @@ def parse(data: bytes | Iterable[bytes], file: str) -> table.Table:
 def _fresh(cells: table.Table, interval: Any) -> table.Table:
     """Evaluations only in the rows in which there was one; NaN of episodes is "none ended", not a number gone wrong."""
     rounds = cells.cells.get("training_iteration", [])
-    known = isinstance(interval, int) and interval > 1
-    fresh = [not known or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
+    rare = isinstance(interval, int) and interval > 1
+    fresh = [not rare or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
     columns = {}
     for name, column in cells.cells.items():
         if name.startswith("evaluation/") and fresh:
@@ -129,19 +129,19 @@ def names_for(names: list[str], config: dict[str, Any]) -> Names:
     """relab's names for those of this run: which policy learns, which stack wrote it, how it was evaluated."""
     policies = {policy for name in names if (policy := _policy(name)[0])}
     old = any(name.startswith("info/learner/") for name in names) or "episode_reward_mean" in names
-    found: dict[str, tuple[str, float]] = {**TOP, **(OLD_RETURNS if old else NEW_RETURNS)}
+    translated: dict[str, tuple[str, float]] = {**TOP, **(OLD_RETURNS if old else NEW_RETURNS)}
     for name in names:
         policy, metric = _policy(name)
         if policy and metric in LEARNER and len(policies) == 1:
             ours, factor = LEARNER[metric]
-            found[name] = (FOREIGN + name if ours.startswith(FOREIGN) else ours, factor)
+            translated[name] = (FOREIGN + name if ours.startswith(FOREIGN) else ours, factor)
         elif policy:  # several policies have one glossary name between them: all stay foreign
-            found[name] = (FOREIGN + name, 1.0)
+            translated[name] = (FOREIGN + name, 1.0)
         elif EVALUATION.fullmatch(name):
-            found[name] = (f"eval/return_{_mode(config)}", 1.0)
-        elif name in DROP or ("/" in name and name not in found):  # names without a group may be a Trainable's own
-            found[name] = (FOREIGN + name, 1.0)
-    return found
+            translated[name] = (f"eval/return_{_mode(config)}", 1.0)
+        elif name in DROP or ("/" in name and name not in translated):  # names without a group may be a Trainable's own
+            translated[name] = (FOREIGN + name, 1.0)
+    return translated
 
 
 def _policy(name: str) -> tuple[str, str]:
@@ -185,10 +185,10 @@ def _use(history: History, source: Source, config: dict[str, Any]) -> None:
         said["algo"] = match[1].lower()
     set_config(history, said, KEYS)
     settings_files.name_parts(history)
-    settings_files.group_by_name(history, source, told=set(said) - {"algo", "env", "seed"})
+    settings_files.group_by_name(history, source, settings=set(said) - {"algo", "env", "seed"})
 
 
 def _batch(config: dict[str, Any]) -> int:
     new = config.get("_train_batch_size_per_learner") if config.get("enable_rl_module_and_learner") else None
-    found = new or config.get("train_batch_size")
-    return found if isinstance(found, int) else 0
+    size = new or config.get("train_batch_size")
+    return size if isinstance(size, int) else 0

@@ -71,8 +71,8 @@ def _progress(listing: Listing) -> str:
 
 
 def _monitors(listing: Listing) -> list[str]:
-    found = [name for name in listing.files if MONITOR.fullmatch(name)]
-    return [name for name in found if listing.start_of(name, 2).startswith(b"#{")]
+    named_so = [name for name in listing.files if MONITOR.fullmatch(name)]
+    return [name for name in named_so if listing.start_of(name, 2).startswith(b"#{")]
 
 
 def _is_npz(listing: Listing) -> bool:
@@ -165,11 +165,11 @@ def _use(history: History, source: Source, data: dict[str, Any]) -> None:
     if spec:
         history.meta["spec"] = spec
     on_policy = data.get("algo") in ON_POLICY
-    known = {k: v for k, v in data.items() if v is not None and not settings_files.is_place(k)}
-    set_config(history, known, KEYS | (ON_POLICY_KEYS if on_policy else {}))
+    settings = {k: v for k, v in data.items() if v is not None and not settings_files.is_place(k)}
+    set_config(history, settings, KEYS | (ON_POLICY_KEYS if on_policy else {}))
     if isinstance(data.get("seed"), int):
         history.meta["seed"] = data["seed"]
-    settings_files.group_by_name(history, source, told=set(known) - {"algo", "env", "seed"})
+    settings_files.group_by_name(history, source, settings=set(settings) - {"algo", "env", "seed"})
 
 
 def _add_monitors(history: History, source: Source, cells: table.Table | None) -> None:

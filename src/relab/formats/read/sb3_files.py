@@ -66,29 +66,29 @@ def _monitor(history: History, path: Path, envs: int) -> Episodes:
     if len(i) < len(cells.lines):
         problem(history, path, f"{len(cells.lines) - len(i)} episodes have no return or no length and were left out")
     success = table.numbers(cells.cells.get("is_success", []))
-    known = success.values if len(success.at) == len(i) == len(cells.lines) else np.zeros(0)
-    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], known)
+    successes = success.values if len(success.at) == len(i) == len(cells.lines) else np.zeros(0)
+    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], successes)
 
 
-def by_row(found: Episodes, logged: np.ndarray, rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def by_row(ended: Episodes, logged: np.ndarray, rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """return/* of the episodes that ended since the row before: at the logged steps, else at `rows` even ones."""
-    last = int(found.steps[-1])
+    last = int(ended.steps[-1])
     edges = np.unique(logged) if len(logged) > 1 else np.unique(np.linspace(0, last, rows + 1).astype(np.int64)[1:])
     edges = edges if last <= edges[-1] else np.append(edges, last)
-    at, starts, counts = np.unique(np.searchsorted(edges, found.steps), return_index=True, return_counts=True)
+    at, starts, counts = np.unique(np.searchsorted(edges, ended.steps), return_index=True, return_counts=True)
     parts = [slice(s, s + n) for s, n in zip(starts, counts, strict=True)]
     with np.errstate(all="ignore"):  # a return may be infinite
-        values = _reduced(found, parts)
+        values = _reduced(ended, parts)
     values["return/episodes"] = [float(n) for n in counts]
     return {name: (edges[at], np.array(column)) for name, column in values.items()}
 
 
-def _reduced(found: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
+def _reduced(ended: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
     reduce: dict[str, Any] = {"mean": np.mean, "std": np.std, "min": np.min, "max": np.max}
-    values = {f"return/{name}": [float(f(found.reward[p])) for p in parts] for name, f in reduce.items()}
-    values["return/length"] = [float(found.length[p].mean()) for p in parts]
-    if len(found.success):
-        values["return/success"] = [float(found.success[p].mean()) for p in parts]
+    values = {f"return/{name}": [float(f(ended.reward[p])) for p in parts] for name, f in reduce.items()}
+    values["return/length"] = [float(ended.length[p].mean()) for p in parts]
+    if len(ended.success):
+        values["return/success"] = [float(ended.success[p].mean()) for p in parts]
     return values
 
 
@@ -99,11 +99,11 @@ def monitor_env(paths: Iterable[Path]) -> str:
             with open(path, "rb") as file:
                 line = file.readline(1 << 16)
             try:
-                found = parse_json(line.lstrip(b"#"), path.name).get("env_id")
+                env = parse_json(line.lstrip(b"#"), path.name).get("env_id")
             except RecordError:
                 continue
-            if isinstance(found, str) and found not in ("", "None"):
-                return found
+            if isinstance(env, str) and env not in ("", "None"):
+                return env
     return ""
 
 
@@ -123,8 +123,8 @@ def evaluations(history: History, path: Path) -> list[dict[str, Any]]:
         problem(history, path, f"cannot be read: {type(error).__name__}: {error}")
         return []
     success = arrays.get("successes", np.zeros(0))
-    told = success if success.shape == results.shape else None
-    return [_evaluation(steps, results, lengths, told, i) for i in range(len(steps)) if steps[i] >= 0]
+    successes = success if success.shape == results.shape else None
+    return [_evaluation(steps, results, lengths, successes, i) for i in range(len(steps)) if steps[i] >= 0]
 
 
 def _evaluation(
@@ -143,12 +143,12 @@ def _evaluation(
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Numeric arrays of an npz file, within limits and without unpickling; objects are an error."""
-    found = {}
+    arrays = {}
     with zipfile.ZipFile(path) as archive:
         for name in names:
             if f"{name}.npy" in archive.namelist():
-                found[name] = _read_npy(archive, f"{name}.npy")
-    return found
+                arrays[name] = _read_npy(archive, f"{name}.npy")
+    return arrays
 
 
 def _read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -198,19 +198,19 @@ def _member(path: Path, name: str) -> bytes:
 
 def _facts(data: dict[str, Any]) -> dict[str, Any]:
     """The plain values; of what is pickled only the text beside it is looked at."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for key, value in data.items():
         value = _schedule(value)
         if WANTED.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
-            found[key] = value
-    found |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
-    found["trained"] = data.get("num_timesteps")
-    found["algo"] = _algo(data)
-    batch, rows = found.get("batch_size"), _product(found.get("n_envs"), found.get("n_steps"))
-    if found["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
-        found["minibatches"] = -(-rows // batch)  # exact, however large
+            facts[key] = value
+    facts |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
+    facts["trained"] = data.get("num_timesteps")
+    facts["algo"] = _algo(data)
+    batch, rows = facts.get("batch_size"), _product(facts.get("n_envs"), facts.get("n_steps"))
+    if facts["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
+        facts["minibatches"] = -(-rows // batch)  # exact, however large
     action = _action(data.get("action_space"))
-    return found | ({"spec": {"action": action}} if action else {})
+    return facts | ({"spec": {"action": action}} if action else {})
 
 
 def _product(a: Any, b: Any) -> int:
@@ -221,15 +221,15 @@ def _schedule(value: Any) -> Any:
     """A constant schedule is its value; a function is told without its address, which differs from run to run."""
     if isinstance(value, dict) and isinstance(value.get("value_schedule"), str):
         match = SCHEDULE.fullmatch(value["value_schedule"])
-        told = re.sub(r" at 0x[0-9a-f]+", "", value["value_schedule"])
-        return float(match[1]) if match and csv_file.is_number(match[1]) else told
+        text = re.sub(r" at 0x[0-9a-f]+", "", value["value_schedule"])
+        return float(match[1]) if match and csv_file.is_number(match[1]) else text
     return value
 
 
 def _algo(data: dict[str, Any]) -> str | None:
     marks = {"clip_range": "ppo", "exploration_fraction": "dqn", "target_entropy": "sac", "policy_delay": "td3"}
-    found = next((algo for key, algo in marks.items() if key in data), None)
-    return found or ("a2c" if {"vf_coef", "gae_lambda"} <= set(data) else None)
+    marked = next((algo for key, algo in marks.items() if key in data), None)
+    return marked or ("a2c" if {"vf_coef", "gae_lambda"} <= set(data) else None)
 
 
 def _action(space: Any) -> dict[str, Any]:
@@ -242,8 +242,8 @@ def _action(space: Any) -> dict[str, Any]:
     shape = space.get("_shape")
     if "Box'" in kind and isinstance(shape, list) and all(isinstance(n, int) for n in shape):
         low, high = (_floats(space.get(end)) for end in ("low", "high"))
-        known = len(low) == len(high) == math.prod(shape)
-        bounds = {"low": low, "high": high} if known else {}
+        complete = len(low) == len(high) == math.prod(shape)
+        bounds = {"low": low, "high": high} if complete else {}
         return {"kind": "continuous", "dim": math.prod(shape), "n": []} | bounds
     return {}
 
@@ -259,17 +259,17 @@ def _floats(text: Any) -> list[float]:
 
 def zoo(history: History, folder: Path) -> dict[str, Any]:
     """Settings of <env>/config.yml and args.yml; Python's tags in them are cut out as text, never followed."""
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name in ("config.yml", "args.yml"):
         for path in sorted(folder.glob(f"*/{name}"))[:1]:
             if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
                 continue
             try:
-                given = _pairs(limits.read_text(path, MAX_BYTES), path.name)
-                found |= {key: value for key, value in given.items() if not _is_default(key, value)}
+                pairs = _pairs(limits.read_text(path, MAX_BYTES), path.name)
+                settings |= {key: value for key, value in pairs.items() if not _is_default(key, value)}
             except (ConfigError, UnicodeDecodeError, RecursionError, OSError) as error:
                 problem(history, path, str(error), getattr(error, "line", None))
-    return _zoo_facts(found)
+    return _zoo_facts(settings)
 
 
 def _pairs(text: str, name: str) -> dict[str, Any]:
@@ -282,12 +282,12 @@ def _pairs(text: str, name: str) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(value, (bool, int, float, str))}
 
 
-def _zoo_facts(given: dict[str, Any]) -> dict[str, Any]:
+def _zoo_facts(settings: dict[str, Any]) -> dict[str, Any]:
     drop = ("log_folder", "tensorboard_log", "uuid", "verbose", "device", "track", "progress", "log_interval")
-    found = {key: value for key, value in given.items() if key not in drop and value != ""}
-    if "n_timesteps" in found:
-        found["total_timesteps"] = found.pop("n_timesteps")
-    return found
+    facts = {key: value for key, value in settings.items() if key not in drop and value != ""}
+    if "n_timesteps" in facts:
+        facts["total_timesteps"] = facts.pop("n_timesteps")
+    return facts
 
 
 def _is_default(key: str, value: Any) -> bool:

@@ -114,9 +114,9 @@ def use(history: History, source: Source, flat: Mapping[str, Any], facts: Mappin
     group_by_name(history, source, kept)
 
 
-def group_by_name(history: History, source: Source, told: Collection[str]) -> None:
+def group_by_name(history: History, source: Source, settings: Collection[str]) -> None:
     """What a few columns say is no config: without one, runs belong together by their names."""
-    if not told:
+    if not settings:
         history.meta["config_hash"] = f"named {seedless(source.name).rstrip('/')}"
 
 
@@ -126,12 +126,12 @@ def is_place(key: str) -> bool:
 
 def ours(flat: Iterable[str]) -> dict[str, str]:
     """Foreign key -> relab's, where no other key of the same config means the same."""
-    found: dict[str, list[str]] = {}
+    keys_by_ours: dict[str, list[str]] = {}
     for key in flat:
         dotted = KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
         if dotted:
-            found.setdefault(dotted, []).append(key)
-    return {_shortest(keys): dotted for dotted, keys in found.items() if _shortest(keys)}
+            keys_by_ours.setdefault(dotted, []).append(key)
+    return {_shortest(keys): dotted for dotted, keys in keys_by_ours.items() if _shortest(keys)}
 
 
 def _shortest(keys: list[str]) -> str:

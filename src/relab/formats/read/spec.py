@@ -32,20 +32,20 @@ KEYS = {  # key -> (what it is, an example)
 }
 
 
-def read_spec(given: str) -> dict[str, Any]:
+def read_spec(option: str) -> dict[str, Any]:
     """The words of an option, or the file it names, as meta.spec has them."""
-    flat = flatten(read_yaml(given)) if "=" not in given or Path(given).is_file() else _words(given)
+    flat = flatten(read_yaml(option)) if "=" not in option or Path(option).is_file() else _words(option)
     return checked(flat)
 
 
-def _words(given: str) -> dict[str, Any]:
-    found = {}
-    for word in given.split(","):
+def _words(option: str) -> dict[str, Any]:
+    values = {}
+    for word in option.split(","):
         key, equals, value = (part.strip() for part in word.partition("="))
         require(bool(equals), f"`--spec` is key=value,key=value, but has {word!r}; a list is given in a YAML file")
-        require(key not in found, f"`--spec` gives `{key}` twice")
-        found[key] = scalar(value)
-    return found
+        require(key not in values, f"`--spec` gives `{key}` twice")
+        values[key] = scalar(value)
+    return values
 
 
 def checked(flat: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,23 +94,23 @@ def _check_bounds(spec: Mapping[str, Any]) -> None:
         require(None in (a, b) or a <= b, f"a lower bound must not be above the upper one, but {a} > {b}")
 
 
-def merged(spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(spec: Mapping[str, Any], option_values: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, over what is known; one bound of the action leaves the rest of it."""
-    known = spec.get("action")
-    action = {**(known if isinstance(known, dict) else {}), **given.get("action", {})}
-    found = {**spec, **given, "given": sorted(given)}
-    return found | ({"action": widened(action)} if action else {})
+    action_before = spec.get("action")
+    action = {**(action_before if isinstance(action_before, dict) else {}), **option_values.get("action", {})}
+    merged_spec = {**spec, **option_values, "given": sorted(option_values)}
+    return merged_spec | ({"action": widened(action)} if action else {})
 
 
 def widened(action: Mapping[str, Any]) -> dict[str, Any]:
     """One bound stands for all components, where the number of them is known; bounds make it continuous."""
-    found = dict(action)
-    bounds = [found[key] for key in ("low", "high") if isinstance(found.get(key), list)]
-    dim = found.get("dim") or max((len(bound) for bound in bounds), default=0)
+    wide = dict(action)
+    bounds = [wide[key] for key in ("low", "high") if isinstance(wide.get(key), list)]
+    dim = wide.get("dim") or max((len(bound) for bound in bounds), default=0)
     for key in ("low", "high"):
-        if isinstance(found.get(key), list) and len(found[key]) == 1 and isinstance(dim, int):
-            found[key] = found[key] * max(dim, 1)
+        if isinstance(wide.get(key), list) and len(wide[key]) == 1 and isinstance(dim, int):
+            wide[key] = wide[key] * max(dim, 1)
     if bounds:
-        found.setdefault("kind", "continuous")
-        found.setdefault("dim", dim)
-    return found
+        wide.setdefault("kind", "continuous")
+        wide.setdefault("dim", dim)
+    return wide

@@ -89,8 +89,8 @@ def _known(name: str, size: int, changed: int) -> dict[str, str]:
     try:
         with _opened(Path(name)) as base:
             by = _by(base)
-            asked = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
-            rows = [row for name_ in WANTED for row in base.execute(asked.format(by, name_, MAX_ROWS))]
+            statement = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
+            rows = [row for name_ in WANTED for row in base.execute(statement.format(by, name_, MAX_ROWS))]
     except BROKEN:
         return {}
     ids = {str(run): str(called) for run, called in rows}
@@ -108,15 +108,15 @@ def read(source: Source) -> History:
     try:
         with _opened(path) as base:
             by = _by(base)
-            wanted = f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY step, rowid LIMIT {MAX_ROWS}"
-            rows = base.execute(wanted, (run,)).fetchall()
-            told = base.execute(f"SELECT config, run_name FROM configs WHERE {by} = ? LIMIT 1", (run,)).fetchone()
+            statement = f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY step, rowid LIMIT {MAX_ROWS}"
+            rows = base.execute(statement, (run,)).fetchall()
+            config_row = base.execute(f"SELECT config, run_name FROM configs WHERE {by} = ? LIMIT 1", (run,)).fetchone()
     except BROKEN as error:
         raise RecordError(f"{path.name} cannot be read: {error}") from None
     if run is None:
         raise RecordError(f"{path.name} cannot be read: it names no runs")
     wandb_file.columns(history, wandb_file.Rows.of(path.name, _rows(history, path, rows)))
-    _settings(history, source, told)
+    _settings(history, source, config_row)
     _say_log(history, path)
     return history
 
@@ -137,14 +137,18 @@ def _bytes(content: Any) -> bytes:
     return content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else b""
 
 
-def _settings(history: History, source: Source, told: tuple[Any, Any] | None) -> None:
+def _settings(history: History, source: Source, config_row: tuple[Any, Any] | None) -> None:
     """The config without what trackio adds to it, which begins with an underscore."""
-    given = decode(_bytes(told[0])) if told else {}
-    if given is None:
+    document = decode(_bytes(config_row[0])) if config_row else {}
+    if document is None:
         problem(history, source.path, "the config of this run is no JSON object")
-    settings_files.use(history, source, flatten({k: v for k, v in (given or {}).items() if not k.startswith("_")}))
-    known = {"name": told and told[1], "created": (given or {}).get("_Created"), "group": (given or {}).get("_Group")}
-    history.meta |= {key: value for key, value in known.items() if isinstance(value, str) and value}
+    settings_files.use(history, source, flatten({k: v for k, v in (document or {}).items() if not k.startswith("_")}))
+    facts = {
+        "name": config_row and config_row[1],
+        "created": (document or {}).get("_Created"),
+        "group": (document or {}).get("_Group"),
+    }
+    history.meta |= {key: value for key, value in facts.items() if isinstance(value, str) and value}
 
 
 def _say_log(history: History, path: Path) -> None:

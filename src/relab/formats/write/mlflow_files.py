@@ -49,17 +49,17 @@ def keys_of(names: list[str]) -> dict[str, str]:
     >>> keys_of(["a", "a/b", "../x", "µ"])
     {'a_': 'a', 'a/b': 'a/b', '_/x': '../x', '_': 'µ'}
     """
-    found: dict[str, str] = {}
+    names_by_key: dict[str, str] = {}
     folders: set[str] = set()
     plain = {name: _key(name) for name in names}
     for key in plain.values():
         parts = key.split("/")
         folders |= {"/".join(parts[:n]).lower() for n in range(1, len(parts))}
     for name, key in plain.items():
-        while key.lower() in folders or key in found:
+        while key.lower() in folders or key in names_by_key:
             key += "_"
-        found[key] = name
-    return found
+        names_by_key[key] = name
+    return names_by_key
 
 
 def _key(name: str) -> str:

@@ -33,12 +33,12 @@ def write(run: Loaded, folder: Path, style: str) -> None:
     (folder / "config.yaml").write_bytes(format_yaml(plain_config(history.config)).encode())
     (folder / "provenance.json").write_bytes(encode(history.provenance, indent=True))
     (folder / "meta.json").write_bytes(encode(masks.of_meta(meta_of(run)), indent=True))
-    known = implied(history)
-    kept = [name for name in history.columns if name not in known]
+    implied_columns = implied(history)
+    kept = [name for name in history.columns if name not in implied_columns]
     timing = [name for name in kept if name.startswith("time/")]
     _rows(folder / "metrics.jsonl", _metrics(history, [name for name in kept if name not in timing]))
     _rows(folder / "timing.jsonl", _metrics(history, timing))
-    _rows(folder / "evals.jsonl", _with_axis(history, known))
+    _rows(folder / "evals.jsonl", _with_axis(history, implied_columns))
     _rows(folder / "probes.jsonl", history.probes)
     _rows(folder / "events.jsonl", (masks.masked(row) for row in history.events))
 
@@ -65,8 +65,8 @@ def _equal(a: Any, b: Any) -> bool:
     return np.array_equal(a.steps, b.steps) and np.array_equal(a.values, b.values, equal_nan=True)
 
 
-def _with_axis(history: History, known: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    axis = next(iter(known.values()), "agent_steps")
+def _with_axis(history: History, implied_columns: Mapping[str, str]) -> Iterable[dict[str, Any]]:
+    axis = next(iter(implied_columns.values()), "agent_steps")
     for row in history.evals:
         yield row if axis == "agent_steps" or "axis" in row else {**row, "axis": axis}
 

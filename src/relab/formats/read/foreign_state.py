@@ -32,10 +32,10 @@ def read_state(folder: Path) -> dict[str, Any]:
         path = own(folder.parent.parent, f"state/{folder.name}.json")
         if not path.is_file() or path.stat().st_size > MOST:
             return {}
-        found = read_json(path.parent, path.name)
+        state = read_json(path.parent, path.name)
     except (RecordError, OSError):
         return {}
-    return found if found.get("kind") == KIND else {}
+    return state if state.get("kind") == KIND else {}
 
 
 def of(path: Path) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def add(history: History, path: Path) -> History:
 
 
 def _foreign(history: History) -> dict[str, Any]:
-    found = history.config.get("foreign")
-    return dict(found) if isinstance(found, dict) else {}
+    foreign = history.config.get("foreign")
+    return dict(foreign) if isinstance(foreign, dict) else {}
 
 
 def status(state: dict[str, Any]) -> str:
