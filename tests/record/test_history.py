@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from relab.base.jsonl import RecordError
 from relab.record import history
 from relab.record.run_folder import Record
+from relab.runs.verdict import verdict_of
 
 CONFIG = {"algo": {"name": "ppo", "lr": 3e-4}, "seed": 0}
 
@@ -175,3 +177,45 @@ def test_lists_where_numbers_should_be_are_reported_and_left_out(tmp_path):
     run = history.load(tmp_path)
     assert "policy/kl" not in run.columns
     assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in run.problems)
+
+
+# ---- Rows in which no episode ended
+
+
+def trained(**columns) -> history.History:
+    """A run of twenty rows whose return is NaN in the last ten, beside what else it logged."""
+    returns = np.r_[np.arange(10.0), np.full(10, math.nan)]
+    named = {"return/mean": returns} | {name.replace("_", "/", 1): np.asarray(x) for name, x in columns.items()}
+    steps = np.arange(20, dtype=np.int64) * 100
+    return history.History(Path("x"), {name: history.Column(steps, x) for name, x in named.items()})
+
+
+FINE, TORN = np.ones(20), np.r_[np.ones(15), np.full(5, math.nan)]
+COUNTS = np.r_[np.ones(10), np.zeros(10)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "diverged"),
+    [
+        ({"return_episodes": COUNTS}, False),
+        ({"return_episodes": COUNTS, "value_loss": FINE}, False),
+        ({"value_loss": FINE}, False),
+        ({"return_episodes": COUNTS, "value_loss": TORN}, True),
+        ({"value_loss": FINE, "policy_loss": TORN}, True),
+        ({"return_episodes": FINE, "value_loss": FINE}, True),  # episodes ended, and earned no number
+        ({"policy_entropy": FINE}, True),  # nothing says why
+    ],
+)
+def test_a_return_without_episodes_is_no_divergence_and_a_loss_that_is_nan_is(columns, diverged):
+    run = trained(**columns)
+    values = history.measured(run, "return/mean").values
+    assert bool(history.flaw(values, history.end_rows(len(values)))) == diverged
+    assert (verdict_of(run).kind == "broken") == diverged
+    assert len(run.columns["return/mean"].values) == 20, "the record itself stays as it is"
+
+
+def test_only_nan_and_only_returns_of_training_may_be_gaps():
+    run = trained(value_loss=FINE, eval_return=np.full(20, math.nan))
+    assert len(history.measured(run, "eval/return").values) == 20
+    run.columns["return/mean"].values[-1] = math.inf
+    assert history.flaw(history.measured(run, "return/mean").values, 5) == "1 of its last 5 values not finite"

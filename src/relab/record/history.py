@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from relab.record.evaluations import evaluation
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
 MAX_COLUMNS = 20_000  # metrics of a file
+LOSS = re.compile("loss", re.IGNORECASE)
 END = 0.1  # share of the rows of a training curve that a run is judged by
 
 
@@ -66,9 +68,38 @@ def end_rows(rows: int) -> int:
 
 
 def flaw(values: np.ndarray, last: int) -> str:
-    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command."""
+    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command.
+
+    The values are those of `measured`, so that rows without an episode are none of them.
+    """
     bad = int(np.sum(~np.isfinite(values[-last:])))
     return f"{bad} of its last {len(values[-last:])} values not finite" if bad else ""
+
+
+def measured(history: History, metric: str) -> Column:
+    """A metric in the rows that measured it: many loggers write NaN as the return where no episode ended.
+
+    Only a training return has such rows, and only while the losses are finite: where these are NaN the run diverged.
+    """
+    column = history.columns[metric]
+    gaps = np.isnan(column.values)
+    if not gaps.any() or not metric.startswith("return/") or _losses_diverged(history):
+        return column
+    keep = ~(gaps & _without_episodes(history, column.steps))
+    return column if keep.all() else Column(column.steps[keep], column.values[keep])
+
+
+def _without_episodes(history: History, steps: np.ndarray) -> np.ndarray:
+    """The steps at which no episode ended: by their count, else all of a run whose losses show that it went on."""
+    counts = history.columns.get("return/episodes")
+    if counts is None:
+        return np.full(len(steps), any(LOSS.search(name) for name in history.columns))
+    return ~np.isin(steps, counts.steps[counts.values > 0])
+
+
+def _losses_diverged(history: History) -> bool:
+    losses = (column.values for name, column in history.columns.items() if LOSS.search(name))
+    return any(flaw(values, end_rows(len(values))) for values in losses)
 
 
 def load(folder: str | os.PathLike[str]) -> History:

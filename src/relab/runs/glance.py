@@ -251,6 +251,7 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
 
 def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
+    from relab.record.history import measured
     from relab.record.state import seed_of
 
     meta, flat = run.meta, flatten(run.config)
@@ -263,8 +264,9 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     summary.settings = {key: value for key, value in flat.items() if key != "seed"}
     summary.metric = next((name for name in RETURNS if name in run.columns), "")
     if summary.metric and len(run.columns[summary.metric].values):
-        column = run.columns[summary.metric]
-        summary.steps, summary.outcome = int(column.steps[-1]), float(column.values[-1])
+        values = measured(run, summary.metric).values
+        summary.steps = int(run.columns[summary.metric].steps[-1])
+        summary.outcome = float(values[-1]) if len(values) else None
 
 
 # ---- Small things

@@ -16,7 +16,7 @@ import numpy as np
 
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations
-from relab.record.history import History, end_rows, flaw
+from relab.record.history import History, end_rows, flaw, measured
 from relab.stats import Interval, mean_interval
 from relab.base.text import number
 
@@ -64,8 +64,10 @@ def verdict_of(run: History) -> Verdict:
 
 def _ended(run: History, metric: str, points: list[Estimate]) -> list[Estimate]:
     """The points as they are; without a number at the end where the last rows of training are not all finite."""
-    column = run.columns.get(metric)
-    if not points or column is None or metric.startswith("eval/") or not flaw(column.values, end_rows(len(column.values))):
+    if not points or metric not in run.columns or metric.startswith("eval/"):
+        return points
+    values = measured(run, metric).values
+    if not flaw(values, end_rows(len(values))):
         return points
     last = points[-1]
     return points if not math.isfinite(last.mean) else [*points[:-1], replace(last, mean=math.nan)]
@@ -106,9 +108,8 @@ def curve_points(run: History) -> tuple[str, list[Estimate]]:
 
 
 def _training_points(run: History) -> tuple[str, list[Estimate]]:
-    column, spread, counts = (run.columns.get(f"return/{k}") for k in ("mean", "std", "episodes"))
-    if column is None:
-        return "", []
+    column = measured(run, "return/mean")
+    spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
     std = dict(zip(spread.steps.tolist(), spread.values.tolist())) if spread else {}
     n = dict(zip(counts.steps.tolist(), counts.values.tolist())) if counts else {}
     points = []
@@ -127,7 +128,7 @@ def _column_points(run: History) -> tuple[str, list[Estimate]]:
     names = [*ours, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
     if not names:
         return "", []
-    column = run.columns[names[0]]
+    column = measured(run, names[0])
     points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
     return names[0], with_noise(binned(points))
 
