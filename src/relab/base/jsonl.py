@@ -23,6 +23,7 @@ import numpy as np
 import orjson
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.enclosed import NO_LINK, NO_WAIT, own
 from relab.base.enclosed import RecordError as RecordError
 from relab.base.enclosed import inside as inside
@@ -282,7 +283,7 @@ def _remedy(path: Path) -> str:
 # ---- Reading
 
 
-def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[list[dict[str, Any]], list[Problem]]:
+def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[list[Document], list[Problem]]:
     """(rows, problems): lines that are no JSON objects are reported, not raised; a missing file has no rows."""
     problems: list[Problem] = []
     return [row for pack in read_packs(path, problems, most) for row in pack], problems
@@ -290,7 +291,7 @@ def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[l
 
 def read_packs(
     path: str | os.PathLike[str], problems: list[Problem], most: int = MAX_BYTES
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Document]]:
     """The same rows, some thousands at a time: as dicts all rows of a long run would fill the memory."""
     path = Path(path)
     check_regular(path)
@@ -300,7 +301,7 @@ def read_packs(
     size, more = path.stat().st_size, 0
     if size > most:
         problems.append(Problem(path.name, None, f"only the first {most} of {size} bytes were read"))
-    rows: list[dict[str, Any]] = []
+    rows: list[Document] = []
     for line in limits.lines(path, most):
         row = _decode_row(line.data) if line.data else None
         if row is not None:
@@ -333,7 +334,7 @@ def shorten(problems: list[Problem], file: str) -> list[Problem]:
     )
 
 
-def _decode_row(line: bytes) -> dict[str, Any] | None:
+def _decode_row(line: bytes) -> Document | None:
     try:
         row = decode(line)
     except (orjson.JSONDecodeError, RecursionError):  # brackets a thousand deep
@@ -374,7 +375,7 @@ def read_at(path: Path, offset: int, size: int) -> bytes:
         return file.read(size)
 
 
-def read_json(folder: str | os.PathLike[str], name: str) -> dict[str, Any]:
+def read_json(folder: str | os.PathLike[str], name: str) -> Document:
     """A JSON file of the folder, with an error that names it."""
     path = inside(folder, name)
     check_regular(path)

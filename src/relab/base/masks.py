@@ -19,6 +19,8 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from relab.base.documents import Document
+
 MASK = "***"
 SHORT = 200  # characters of a text whose masking is remembered
 MACHINE = ("packages", "machine", "spec")  # of meta.json: what relab says itself, with names like google-auth
@@ -462,7 +464,7 @@ def _word(word: Any) -> Any:
     return word[:at] + str(beside(match[2], word[at:], flag))
 
 
-def of_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+def of_meta(meta: Mapping[str, Any]) -> Document:
     """What a run says of itself, as it is stored: command, intent, patch and reasons are anybody's text."""
     return {key: value if key in MACHINE else beside(key, value) for key, value in meta.items()}
 

@@ -19,10 +19,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 # How relab starts Python: -P keeps the working folder off the front of the path, where a user's queue.py or random.py
 # would stand in for the standard library's. A module that he names is found there all the same (registry.py).
+from relab.base.documents import Document
+
 PYTHON = (sys.executable, "-P")
 RELAB = (*PYTHON, "-m", "relab.cli")
 SAFE = "PYTHONSAFEPATH"  # the same by the environment, for children that are started by somebody else's code
@@ -41,7 +42,7 @@ class Ours:
     owner: str
     command: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return asdict(self)
 
 

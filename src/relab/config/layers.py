@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from relab.base.documents import Settings
 from relab.base.enclosed import inside
 from relab.base.near import nearest
 from relab.config import registry
@@ -332,7 +333,7 @@ def _from_file(value: Any, type_: Any) -> Any:
     return read_yaml(value.strip(), text=True) if named and _is_mapping(type_) else value
 
 
-def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> Settings:
     """`old` with an entry put in at a path of names; what stands beside it stays."""
     require(isinstance(old, Mapping), f"`{key}` is no mapping, but {old!r:.60}; nothing can be set inside of it")
     if not path:

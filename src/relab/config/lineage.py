@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
+from relab.base.documents import Settings
 from relab.config.views import MISSING, Change, config_hash, diff, flatten
 
 NO_FACTOR = re.compile(
@@ -31,6 +32,9 @@ ARCHITECTURE = re.compile(
     r"(?:.*\.)?(?:algo\.name|hidden(?:_size|_sizes|_dim|_layers)?|d_hidden|layers|n_layers|num_layers|depth|width|net_arch"
     r"|network|architecture|arch|encoder|decoder|activation(?:_fn)?|rnn(?:_size|_type)?|lstm_size|embed(?:ding)?_dim|d_model)"
 )
+
+
+FromTo = TypedDict("FromTo", {"from": Any, "to": Any})  # one key of a proposal's diff, as its JSON has it
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def factors(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Factor]
     return grouped + [Factor(c.key, c.a, c.b) for c in changes if c.key not in taken]
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, FromTo]:
     """The factors as the diff of a proposal: key -> {from, to}; a key that one side lacks is null there."""
     return {f.key: {"from": _plain(f.a), "to": _plain(f.b)} for f in factors(before, after)}
 
@@ -84,7 +88,7 @@ class Family:
     """Runs whose numbers belong together: one environment, one architecture."""
 
     name: str  # cartpole-v1.ppo.3fa2: the same config gives the same name, whenever and wherever it is asked
-    keys: dict[str, Any]
+    keys: Settings
 
 
 def family(config: Mapping[str, Any]) -> Family | None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.base import masks
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
 from relab.base.near import hint
 from relab.base.numbers import MAX_STEP
@@ -38,12 +39,12 @@ class History:
     folder: Path
     columns: dict[str, Column] = field(default_factory=dict)
     axes: dict[str, str] = field(default_factory=dict)  # metric -> what its steps count
-    evals: list[dict[str, Any]] = field(default_factory=list)
-    probes: list[dict[str, Any]] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    config: dict[str, Any] = field(default_factory=dict)
+    evals: list[Document] = field(default_factory=list)
+    probes: list[Document] = field(default_factory=list)
+    events: list[Document] = field(default_factory=list)
+    config: Settings = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: Document = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     source: str = "relab"  # the format it was read from
     mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
@@ -139,7 +140,7 @@ def mask_heads(history: History) -> None:
     history.meta |= masks.of_meta(shown)
 
 
-def _rows(history: History, name: str) -> list[dict[str, Any]]:
+def _rows(history: History, name: str) -> list[Document]:
     try:
         rows, problems = read_jsonl(inside(history.folder, name))
     except (RecordError, OSError) as error:
@@ -167,7 +168,7 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
         history.axes[name] = str(history.evals[-1].get("axis", axis))
 
 
-def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
+def _eval_numbers(row: Document) -> dict[str, float]:
     if not is_step(row.get("step")):
         raise ValueError(f"step {row.get('step')!r}")
     level = evaluation(row)
@@ -210,7 +211,7 @@ class _Columns:
         self.pieces: dict[str, list[_Piece]] = {}
         self.axes: dict[str, str] = {}
 
-    def add(self, rows: list[dict[str, Any]]) -> None:
+    def add(self, rows: list[Document]) -> None:
         steps = np.zeros(len(rows), np.int64)
         groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
         for i, row in enumerate(rows):

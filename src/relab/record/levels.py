@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import orjson
+
+from relab.base.documents import Document
 
 SOURCES = {
     "zoo": "rl-baselines3-zoo, benchmark.md (commit 0088472): one trained agent a row, mean over some 150,000"
@@ -113,10 +114,21 @@ def published() -> tuple[Level, ...]:
     return tuple(Level(env, algo, float(m), float(sd), int(n), src) for env, algo, m, sd, n, src in cells)
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What relab has measured of an environment, in the words of meta.spec."""
+
+    action: Document
+    horizon: int | None
+    solved: float | None  # the level that Gymnasium calls solved
+    random: Document  # what a random policy earns
+
+
 @cache
-def measured() -> dict[str, dict[str, Any]]:
-    """Environment id -> action, horizon, solved, random."""
-    return orjson.loads(files("relab.record").joinpath("levels_random.json").read_bytes())["envs"]
+def measured() -> dict[str, Measured]:
+    """By the environment's id."""
+    rows = orjson.loads(files("relab.record").joinpath("levels_random.json").read_bytes())["envs"]
+    return {env: Measured(**row) for env, row in rows.items()}
 
 
 def of(env: str, algo: str | None = None) -> list[Level]:
@@ -125,7 +137,7 @@ def of(env: str, algo: str | None = None) -> list[Level]:
     return sorted(matches, key=lambda x: -x.mean)
 
 
-def facts(env: str) -> dict[str, Any]:
+def facts(env: str) -> Document:
     """What a log of this environment does not say, in the words of meta.spec; empty for one that is not listed."""
     row = measured().get(env)
     if row is None:
@@ -133,7 +145,9 @@ def facts(env: str) -> dict[str, Any]:
     low, high = REWARDS.get(env, (None, None))
     spec = {
         "env": env,
-        **{k: row[k] for k in ("action", "horizon", "random")},
+        "action": row.action,
+        "horizon": row.horizon,
+        "random": row.random,
         "reward_low": low,
         "reward_high": high,
     }
@@ -144,10 +158,10 @@ def describe(env: str) -> list[str]:
     """The tables' lines about an environment, for people."""
     row, lines = measured().get(env), []
     if row is not None:
-        r = row["random"]
+        r = row.random
         lines.append(
             f"random policy: {r['return_mean']:.4g} (standard deviation {r['return_std']:.3g}, {r['n']} episodes)"
         )
-        lines += [f"called solved by Gymnasium: {row['solved']:g}"] if row["solved"] is not None else []
+        lines += [f"called solved by Gymnasium: {row.solved:g}"] if row.solved is not None else []
     lines += [f"{x.algo}: {x.mean:.4g} ± {x.spread:.3g} after {x.steps:,} steps ({x.source})" for x in of(env)]
     return lines

@@ -13,7 +13,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from relab.base import masks, processes
 
@@ -47,6 +47,43 @@ COMMANDS = {
 }  # fmt: skip
 
 
+class Patch(TypedDict):
+    """What is not committed, in meta.json."""
+
+    text: str  # up to a cap
+    bytes: int
+    sha256: str
+    cut: bool
+
+
+class Untracked(TypedDict):
+    """Files that git does not know, in meta.json."""
+
+    count: int
+    files: list[str]  # the first ones
+
+
+class Machine(TypedDict):
+    """What the numbers depend on beside the code, in meta.json."""
+
+    host: str
+    system: str
+    cpu: str
+    cores: int
+    memory_mb: int | None
+    python: str
+
+
+class Origin(TypedDict):
+    """What a run was made from and on, in meta.json; None for what git could not tell."""
+
+    commit: str | None
+    patch: Patch | None
+    untracked: Untracked | None
+    packages: dict[str, str]
+    machine: Machine
+
+
 @dataclass
 class Pending:
     """Git at work in the background: one question after the other, each answer up to a limit."""
@@ -57,7 +94,7 @@ class Pending:
     thread: Thread | None = None
     stopped: bool = False
 
-    def collect(self, timeout: float = 5.0) -> dict[str, Any]:
+    def collect(self, timeout: float = 5.0) -> Origin:
         """All facts; None for what git could not tell (no repository, no git, too slow)."""
         self._wait(timeout)
         texts, self.answers = self.answers, {}
@@ -144,7 +181,7 @@ def is_own(top: bytes) -> bool:
     return os.path.lexists(os.path.join(os.fsdecode(top.rstrip(b"\n")), ".git"))
 
 
-def describe_patch(patch: bytes | None) -> dict[str, Any] | None:
+def describe_patch(patch: bytes | None) -> Patch | None:
     """The patch up to a cap, with the size and hash of all that was read; None where git did not answer."""
     if patch is None:
         return None
@@ -166,7 +203,7 @@ def without_touched(patch: bytes) -> bytes:
     return b"".join(a for a, b in zip(lines, following) if not (a.startswith(head) and b.startswith(head)))
 
 
-def describe_untracked(names: bytes | None) -> dict[str, Any] | None:
+def describe_untracked(names: bytes | None) -> Untracked | None:
     """Files that neither the commit nor the patch holds: their number and the first names."""
     if names is None:
         return None
@@ -192,7 +229,7 @@ def _packages_in(folder: str) -> list[tuple[str, str]]:
     return [(pair[0].lower().replace("_", "-"), pair[1]) for pair in pairs if len(pair) == 2]
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Machine:
     """What the numbers depend on beside the code: processor, cores, memory, system, Python."""
     import platform
 

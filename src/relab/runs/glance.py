@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab.base.documents import Document, Settings
 from relab.base import faults, masks
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
@@ -55,7 +56,7 @@ class Glance:
     error: float | None = None  # standard error of the outcome over episodes
     episodes: int | None = None
     size: int = 0
-    settings: dict[str, Any] = field(default_factory=dict)  # dotted keys, without the seed
+    settings: Settings = field(default_factory=dict)  # dotted keys, without the seed
     labels: Labels = field(default_factory=Labels)
     problem: str = ""
 
@@ -90,8 +91,8 @@ def own(folder: bytes, meta: Any = None) -> Glance:
     return summary
 
 
-def _add_settings(summary: Glance, folder: bytes, meta: dict[str, Any]) -> None:
-    seed, flat = None, dict[str, Any]()
+def _add_settings(summary: Glance, folder: bytes, meta: Document) -> None:
+    seed, flat = None, Settings()
     try:
         seed, flat = seedless(_bytes(folder + b"/config.yaml").decode())
     except (OSError, ValueError, ConfigError) as error:
@@ -119,7 +120,7 @@ def _add_outcome(summary: Glance, folder: bytes) -> None:
         summary.outcome = _float(row[summary.metric]) if summary.metric else None
 
 
-def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
+def _last_rows(path: bytes, most: int) -> Iterator[Document]:
     """The last rows of a JSONL file, newest first; rows that are cut or broken are passed over."""
     try:
         fd = os.open(path, FLAGS)
@@ -163,7 +164,7 @@ def _decoded(line: bytes) -> Any:
 # ---- Settings without a YAML parser
 
 
-def seedless(text: str) -> tuple[Any, dict[str, Any]]:
+def seedless(text: str) -> tuple[Any, Settings]:
     """(seed, the other settings) of a config.yaml. Seeds of one config share one dict: do not change it."""
     before, mark, rest = text.partition("\nseed: ")
     line, _, after = rest.partition("\n")
@@ -174,17 +175,17 @@ def seedless(text: str) -> tuple[Any, dict[str, Any]]:
 
 
 @lru_cache(1 << 12)
-def _shared(text: str) -> dict[str, Any]:
+def _shared(text: str) -> Settings:
     return flat_yaml(text)
 
 
-def flat_yaml(text: str) -> dict[str, Any]:
+def flat_yaml(text: str) -> Settings:
     """Dotted key -> value of a config.yaml. The plain lines that relab writes are read here; all else by the parser.
 
     >>> flat_yaml("algo:\\n  name: ppo\\n  lr: 3e-4\\nseed: 0\\n")
     {'algo.name': 'ppo', 'algo.lr': 0.0003, 'seed': 0}
     """
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     above: list[str] = []
     opened = False  # the line before was a bare `key:`
     for line in text.split("\n"):
@@ -224,7 +225,7 @@ def _line(line: str) -> tuple[int, str, Any, bool] | None:
     return None
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> Settings:
     from relab.config.views import flatten
     from relab.config.yaml_io import parse_yaml
 
@@ -354,5 +355,5 @@ def _float(value: Any) -> float:
         return float("nan")
 
 
-def _list(value: Any) -> list[dict[str, Any]]:
+def _list(value: Any) -> list[Document]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.config.views import MISSING, flatten
 from relab.record.state import group_key, seed_of, seedless, state_of
 from relab.record.history import History
@@ -38,7 +39,7 @@ class Group:
     label: str = ""
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Settings:
         return self.runs[0].history.config
 
     @property

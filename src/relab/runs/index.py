@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab.base.documents import Settings
 from relab.base.places import cache_folder
 from relab.runs import glance
 from relab.runs.glance import Glance
@@ -44,7 +45,6 @@ COLUMNS = (
     " outcome REAL, error REAL, episodes INTEGER, size INTEGER, config INTEGER, tags TEXT, star INTEGER, note TEXT,"
     " renaming TEXT, problem TEXT, shown INTEGER DEFAULT 1, PRIMARY KEY (path, key)"
 )
-NAMES = [part.split()[0] for part in COLUMNS.rpartition(", PRIMARY")[0].split(", ")]
 Key = tuple[bytes, str]  # where it lies below the root, and which run where one file holds many
 Tell = Callable[[int, int, str], None]
 
@@ -172,7 +172,7 @@ class Index:
                " ".join(g.labels.tags), g.labels.star, g.labels.note, g.labels.renaming, g.problem, 1)  # fmt: skip
         self.db.execute(f"INSERT OR REPLACE INTO runs VALUES ({','.join('?' * len(row))})", row)
 
-    def _config(self, settings: dict[str, Any], configs: dict[bytes, int]) -> int:
+    def _config(self, settings: Settings, configs: dict[bytes, int]) -> int:
         """The number of a set of settings: runs that differ in the seed alone share it."""
         try:
             body = orjson.dumps(settings, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
@@ -195,7 +195,7 @@ class Index:
             " WHERE id IN (SELECT id FROM runs WHERE id != '' GROUP BY id HAVING COUNT(*) > 1)) WHERE place > 1)"
         )
 
-    def settings(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def settings(self) -> Iterator[tuple[int, Settings]]:
         """Every set of settings that a run has, by its number."""
         used = "SELECT id, body FROM configs WHERE id IN (SELECT config FROM runs)"
         return ((number, orjson.loads(body)) for number, body in self.db.execute(used))

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from relab.base.documents import Document
 from relab.base import limits
 from relab.config.base import require
 from relab.base.places import cache_folder
@@ -66,7 +67,7 @@ def is_damaged(file: Path) -> bool:
         return True
 
 
-def _of(document: dict[str, Any]) -> Labels:
+def _of(document: Document) -> Labels:
     def texts(name: str) -> tuple[str, ...]:
         value = document.get(name)
         return tuple(t for t in value if isinstance(t, str)) if isinstance(value, list) else ()

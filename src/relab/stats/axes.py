@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.stats import means
 from relab.stats.student import Interval
 
@@ -77,7 +78,7 @@ def _key(value: Any) -> Any:
 # ---- Which cells are there
 
 
-def missing(axes: Mapping[str, Sequence[Any]], points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def missing(axes: Mapping[str, Sequence[Any]], points: Sequence[Mapping[str, Any]]) -> list[Settings]:
     """The combinations of levels that no point has."""
     there = {tuple(_key(point.get(name)) for name in axes) for point in points}
     whole = [dict(zip(axes, values)) for values in product(*axes.values())]

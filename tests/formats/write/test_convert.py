@@ -45,7 +45,7 @@ def back(source: Path, out: Path, to: str, names: str = "relab") -> list[tuple[f
     assert not done.broken
     converted = {run.name: run.history for run in find.load_all(out / ("wide" if to == "csv" else "")).runs}
     ending = ".csv" if to == "csv" else ""
-    return [(run, converted.get(row["as"] + ending) or next(iter(converted.values())))
+    return [(run, converted.get(row.folder + ending) or next(iter(converted.values())))
             for run, row in zip(find.load_all(source).runs, done.runs, strict=True)]  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_numbers_and_settings_arrive_in_other_formats(name, to, tmp_path):
     assert {run.source.format for run in converted.runs} == {to}
     by_name = {run.history.meta.get("name", run.name): run.history for run in converted.runs}
     for run, row in zip(find.load_all(place(name)).runs, done.runs, strict=True):
-        history = by_name[row["as"].removeprefix("offline-")]  # without it `wandb sync` would pass over the folder
+        history = by_name[row.folder.removeprefix("offline-")]  # without it `wandb sync` would pass over the folder
         for metric in ("return/mean", "policy/entropy", "eval/return_det"):
             if metric in run.history.columns:
                 same(run.history.columns[metric], history.columns[metric], single=to == "tensorboard")

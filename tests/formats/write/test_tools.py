@@ -55,7 +55,7 @@ def test_the_library_reads_every_number(tool, source, tmp_path):
     done = convert(SOURCES[source], tool, tmp_path / "out")
     by_run = read_back(tool, tmp_path / "out")
     for run, row in zip(find.load_all(SOURCES[source]).runs, done.runs, strict=True):
-        theirs = by_run[row["as"]]
+        theirs = by_run[row.folder]
         for name, column, _ in named(run.history, "relab"):
             kind = np.float32 if tool == "tensorboard" else np.float64
             values = np.array([number(value) for _, value in theirs[name]], np.float64)
@@ -126,14 +126,14 @@ def test_wandb_sync_uploads_every_row(server, tmp_path):
     done = convert(SOURCES["sb3"], "wandb", tmp_path / "out")
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WANDB_API_KEY": "0" * 40,
            "WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_ERROR_REPORTING": "false"}  # fmt: skip
-    folders = [str(tmp_path / "out" / row["as"]) for row in done.runs]
+    folders = [str(tmp_path / "out" / row.folder) for row in done.runs]
     process = subprocess.run([wandb, "sync", *folders], env=env, cwd=tmp_path, capture_output=True, text=True,
                              timeout=300, check=True)  # fmt: skip
     assert "Skipped" not in process.stdout + process.stderr
     for run, row in zip(find.load_all(SOURCES["sb3"]).runs, done.runs, strict=True):
-        (path,) = (tmp_path / "out" / row["as"]).glob("*.wandb")
+        (path,) = (tmp_path / "out" / row.folder).glob("*.wandb")
         arrived = sorted(server.rows[path.stem.removeprefix("run-")], key=lambda line: line["_step"])
-        assert server.about[path.stem.removeprefix("run-")]["displayName"] == row["as"].removeprefix("offline-")
+        assert server.about[path.stem.removeprefix("run-")]["displayName"] == row.folder.removeprefix("offline-")
         for name, column, _ in named(run.history, "relab"):
             values = [float(line[name]) for line in arrived if name in line]
             np.testing.assert_array_equal(values, column.values, err_msg=f"{run.name} {name}")

@@ -10,10 +10,10 @@ value's loss; `alpha` is CQL's weight, no temperature), hence a table per algori
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside
 from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
@@ -136,7 +136,7 @@ def _put_gradients(history: History, cells: table.Table, name: str, axis: str) -
 # ---- Settings
 
 
-def _params(history: History, source: Source) -> dict[str, Any]:
+def _params(history: History, source: Source) -> Settings:
     try:
         path = inside(source.folder, PARAMS)
         return settings_files.read_settings(path) if path.is_file() else {}
@@ -145,19 +145,19 @@ def _params(history: History, source: Source) -> dict[str, Any]:
         return {}
 
 
-def _kind(params: dict[str, Any]) -> str:
+def _kind(params: Settings) -> str:
     """The algorithm, whatever its actions are like."""
     return _type(params).removeprefix("discrete_")
 
 
-def _type(params: dict[str, Any]) -> str:
+def _type(params: Settings) -> str:
     """`config.type` of d3rlpy 2, `algorithm` of d3rlpy 1 in the same spelling; empty where neither is there."""
     config = params.get("config")
     said = config.get("type") if isinstance(config, dict) else params.get("algorithm")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", said).lower() if isinstance(said, str) else ""
 
 
-def _use(history: History, source: Source, params: dict[str, Any], kind: str) -> None:
+def _use(history: History, source: Source, params: Settings, kind: str) -> None:
     flat = {INNER.sub("", key): value for key, value in flatten(params).items()}
     if kind:
         flat["algo"] = kind
@@ -170,7 +170,7 @@ def _use(history: History, source: Source, params: dict[str, Any], kind: str) ->
         history.meta.setdefault("spec", {})["action"] = action
 
 
-def _beta(kind: str, flat: dict[str, Any]) -> float:
+def _beta(kind: str, flat: Settings) -> float:
     """The temperature of advantage weights, exp(A / beta); 0 where there is none. IQL sets its inverse."""
     key = {"awac": "lam", "crr": "beta", "iql": "weight_temp"}.get(kind, "")
     value = flat.get(key)
@@ -179,7 +179,7 @@ def _beta(kind: str, flat: dict[str, Any]) -> float:
     return 1.0 / value if kind == "iql" else float(value)
 
 
-def _action(params: dict[str, Any], kind: str) -> dict[str, Any]:
+def _action(params: Settings, kind: str) -> Document:
     """What the size of the action means: choices of a discrete one, components of a continuous one."""
     size = params.get("action_size")
     if not kind or kind == "fqe" or isinstance(size, bool) or not isinstance(size, int) or size < 1:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, inside, read_json, write_atomic
 from relab.base.near import hint
 from relab.base.places import cache_folder
@@ -56,7 +57,7 @@ class Hints:
             history.meta["command"] = self.command
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _table(value: Any) -> Document:
     return value if isinstance(value, dict) else {}
 
 
@@ -119,7 +120,7 @@ def mapping_file(path: Path) -> dict[str, tuple[str, float]]:
 # ---- relab.toml and the cache
 
 
-def read_toml(root: Path) -> dict[str, Any]:
+def read_toml(root: Path) -> Document:
     """relab.toml of the folder that is read; empty where there is none."""
     path = inside(root, FILE)
     if not path.is_file():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.jsonl import MAX_PROBLEMS, Problem, loads, revive, shorten
 from relab.formats.read import common, table, tabular
 from relab.formats.read.source import Listing, Source
@@ -48,7 +49,7 @@ def _head(listing: Listing, name: str) -> bytes:
     return begin if whole else listing.start_of(name, LINE_BYTES)
 
 
-def _first(data: bytes) -> dict[str, Any]:
+def _first(data: bytes) -> Document:
     for line in data.removeprefix(codecs.BOM_UTF8).split(b"\n")[:20]:
         row = decode(line)
         flat = dict(flatten(row or {}))
@@ -57,7 +58,7 @@ def _first(data: bytes) -> dict[str, Any]:
     return {}
 
 
-def decode(line: bytes) -> dict[str, Any] | None:
+def decode(line: bytes) -> Document | None:
     """One object; NaN without quotes, as Python's json writes it, and numbers beyond every double are read as well."""
     line = line.strip()
     if not line.startswith(b"{"):

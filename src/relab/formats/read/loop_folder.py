@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
+from relab.config.lineage import FromTo
 from relab.config.views import flatten
 from relab.formats.read import pufferlib, settings_files
 from relab.formats.read.find import look
@@ -91,7 +93,7 @@ def intent(overrides: Mapping[str, Any], ours: Mapping[str, str]) -> str:
     return "asked for " + ", ".join(parts)
 
 
-def _json(history: History, path: Path | None) -> dict[str, Any]:
+def _json(history: History, path: Path | None) -> Document:
     """A JSON object of the run; empty where the file is missing, with a problem where it is broken."""
     if path is None:
         return {}
@@ -119,13 +121,13 @@ def _facts(history: History, files: Mapping[str, Path]) -> None:
         problem(history, "summary.json", "there is no summary.json: the run left no result")
 
 
-def changes(difference: Mapping[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
+def changes(difference: Mapping[str, Any], prefix: str = "") -> dict[str, FromTo]:
     """A nested difference as flat keys.
 
     >>> changes({"train": {"ent_coef": {"old": 0.01, "new": 0.12}}})
     {'train.ent_coef': {'from': 0.01, 'to': 0.12}}
     """
-    flat: dict[str, dict[str, Any]] = {}
+    flat: dict[str, FromTo] = {}
     for key, value in difference.items():
         if isinstance(value, dict) and set(value) == {"old", "new"}:
             flat[prefix + key] = {"from": value["old"], "to": value["new"]}
@@ -134,7 +136,7 @@ def changes(difference: Mapping[str, Any], prefix: str = "") -> dict[str, dict[s
     return flat
 
 
-def evidence(best: Mapping[str, Any]) -> dict[str, Any]:
+def evidence(best: Mapping[str, Any]) -> Document:
     """best.json in relab's words: the metric is the first number in it; on how many episodes it stands is not known."""
     metric = next((k for k, v in best.items() if isinstance(v, (int, float)) and not isinstance(v, bool)), "")
     return {**best, "metric": f"summary/{metric}", "value": best.get(metric), "n": None, "step": None}

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_start
 from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
@@ -216,7 +217,7 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
             problem(history, name, said)
 
 
-def _finish(history: History, source: Source, params: dict[str, Any], about: dict[str, Any]) -> None:
+def _finish(history: History, source: Source, params: Settings, about: Document) -> None:
     settings_files.use(history, source, {key: cleanrl.typed(str(value)) for key, value in params.items()})
     facts = {"name": about.get("run_name") or about.get("name"), "status": STATUS.get(str(about.get("status")))}
     for key, time in (("created", about.get("start_time")), ("ended", about.get("end_time"))):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import Problem, RecordError, read_start, shorten
 from relab.base.numbers import to_int
 from relab.formats.read import settings_files
@@ -42,7 +43,7 @@ class Trial:
     study: str
     number: int
     state: str = "RUNNING"
-    params: dict[str, Any] = field(default_factory=dict)
+    params: Settings = field(default_factory=dict)
     steps: dict[int, float] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
 
@@ -232,14 +233,14 @@ def _journal(path: Path) -> Store:
     return store
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> Document:
     row = decode(line)
     if row is None:
         raise ValueError("not a JSON object")
     return row
 
 
-def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], counts: dict[str, int], file: str) -> None:
+def _replay(row: Document, studies: list[str], trials: list[Trial], counts: dict[str, int], file: str) -> None:
     """One operation; ids are the order in which things were made."""
     code = row["op_code"]
     if code == CREATE_STUDY:
@@ -254,7 +255,7 @@ def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], counts
         _change(trials[_index(row["trial_id"])], row, file)
 
 
-def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
+def _template(trial: Trial, row: Document, file: str) -> None:
     """A trial that was queued, or added with its results, says all of it at once."""
     kinds = row.get("distributions") or {}
     trial.params = {str(name): param(value, kinds.get(name), file) for name, value in (row.get("params") or {}).items()}
@@ -265,7 +266,7 @@ def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
         trial.values = _values(row)
 
 
-def _values(row: dict[str, Any]) -> list[float]:
+def _values(row: Document) -> list[float]:
     values = row.get("values") or ([row["value"]] if row.get("value") is not None else [])
     return [float(value) for value in values]
 
@@ -283,7 +284,7 @@ def _step(value: Any) -> int:
     return step
 
 
-def _change(trial: Trial, row: dict[str, Any], file: str) -> None:
+def _change(trial: Trial, row: Document, file: str) -> None:
     if row["op_code"] == SET_PARAM:
         trial.params[str(row["param_name"])] = param(row["param_value_internal"], row["distribution"], file)
     elif row["op_code"] == SET_STEP:

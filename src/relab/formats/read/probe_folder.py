@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_start
 from relab.base.numbers import MAX_STEP
 from relab.config.views import flatten
@@ -65,7 +66,7 @@ def _drop_unmeasured(history: History) -> None:
             history.columns[name] = Column(steps[keep], values[keep])
 
 
-def _settings(history: History, path: Path | None) -> dict[str, Any]:
+def _settings(history: History, path: Path | None) -> Settings:
     try:
         return flatten(settings_files.read_settings(path)) if path else {}
     except (RecordError, OSError) as error:
@@ -73,7 +74,7 @@ def _settings(history: History, path: Path | None) -> dict[str, Any]:
         return {}
 
 
-def _say_end(history: History, flat: dict[str, Any]) -> None:
+def _say_end(history: History, flat: Settings) -> None:
     """Finished when the last iteration is the planned one; else it stopped before."""
     planned = next((flat[key] for key in PLANNED if isinstance(flat.get(key), int)), None)
     last = max((int(c.steps.max()) for c in history.columns.values() if len(c.steps)), default=None)
@@ -106,7 +107,7 @@ def _probe(history: History, path: Path) -> None:
         problem(history, path, f"{lost} rows have no whole step that a count can reach; they were left out")
 
 
-def _row(probe: str, row: dict[str, Any], axis: str, values: list[str]) -> dict[str, Any]:
+def _row(probe: str, row: Document, axis: str, values: list[str]) -> Document:
     first = values[0] if values else axis
     noise = row.get(f"{first}_std")
     count = next((row[name] for name in COUNTS if isinstance(row.get(name), int)), None)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.numbers import MAX_STEP, integer
 from relab.config.views import flatten
 from relab.formats.read import common, jsonl_file, settings_files, table
@@ -77,21 +78,21 @@ def read(history: History, source: Source, file: Path) -> History:
     return history
 
 
-def parse_json(data: bytes, name: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def parse_json(data: bytes, name: str) -> tuple[Settings, Mapping[str, Any]]:
     """(the arguments, flat; the metrics): one object, in which the metrics stand beside the arguments."""
     content = settings_files.parse_json(data, name)
     metrics = content.pop("metrics", None)
     return flatten(content.pop("args", content)), metrics if isinstance(metrics, Mapping) else {}
 
 
-def parse_ini(text: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def parse_ini(text: str) -> tuple[Settings, Mapping[str, Any]]:
     """The same of an INI file; keys of the section `base` stand alone, as those of the JSON do.
 
     >>> parse_ini("[base]\\nseed = 7\\n[train]\\ngamma = 0.9\\n[metrics]\\nSPS = 1,2.5\\n")
     ({'seed': 7, 'train.gamma': 0.9}, {'SPS': [1, 2.5]})
     """
-    flat: dict[str, Any] = {}
-    metrics: dict[str, Any] = {}
+    flat: Settings = {}
+    metrics: Document = {}
     section = ""
     for line in text.splitlines():
         key, equals, value = line.partition("=")

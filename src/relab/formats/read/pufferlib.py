@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.base.numbers import to_int
 from relab.formats.read import puffer_files, settings_files
 from relab.formats.read.source import Listing, Names, Source, problem, put, start
@@ -78,7 +78,7 @@ def read(source: Source) -> History:
     return history
 
 
-def read_log(history: History, file: Path, flat: dict[str, Any]) -> None:
+def read_log(history: History, file: Path, flat: Settings) -> None:
     """Add the frames of a log as columns; axis agent_steps, as PufferLib counts."""
     size = file.stat().st_size
     if size > MAX_BYTES:

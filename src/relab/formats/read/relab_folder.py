@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
+from relab.base.documents import Document
 from relab.base.jsonl import loads
 from relab.formats.read.source import Listing, Source
 from relab.record import glossary, history
@@ -43,7 +42,7 @@ def read(source: Source) -> History:
     return run
 
 
-def _recover(run: History, origin: dict[str, Any]) -> None:
+def _recover(run: History, origin: Document) -> None:
     """A run that `relab convert` wrote is still another tool's: its format, and what that calls its metrics."""
     if isinstance(origin.get("format"), str):
         run.source = origin["format"]

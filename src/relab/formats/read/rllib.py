@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import jsonl_file, settings_files, table, tabular
@@ -125,7 +126,7 @@ def _fresh(cells: table.Table, interval: Any) -> table.Table:
     return table.Table(cells.file, columns, cells.lines, cells.problems)
 
 
-def names_for(names: list[str], config: dict[str, Any]) -> Names:
+def names_for(names: list[str], config: Settings) -> Names:
     """relab's names for those of this run: which policy learns, which stack wrote it, how it was evaluated."""
     policies = {policy for name in names if (policy := _policy(name)[0])}
     old = any(name.startswith("info/learner/") for name in names) or "episode_reward_mean" in names
@@ -150,12 +151,12 @@ def _policy(name: str) -> tuple[str, str]:
     return (policy, match[3]) if match and policy != "__all_modules__" else ("", "")
 
 
-def _mode(config: dict[str, Any]) -> str:
+def _mode(config: Settings) -> str:
     """RLlib evaluates with exploration unless the config turns it off."""
     return "det" if config.get("evaluation_config.explore") is False else "sampled"
 
 
-def _config(history: History, source: Source) -> dict[str, Any]:
+def _config(history: History, source: Source) -> Settings:
     """params.json, flat; else the config in the first line of result.json."""
     path = source.folder / "params.json"
     try:
@@ -167,14 +168,14 @@ def _config(history: History, source: Source) -> dict[str, Any]:
         return {}
 
 
-def _first_config(path: Path) -> dict[str, Any]:
+def _first_config(path: Path) -> Settings:
     with open(path, "rb") as file:
         line = file.readline(MAX_BYTES)
     config = parse_json(line, path.name).get("config")
     return flatten(config) if isinstance(config, dict) else {}
 
 
-def _use(history: History, source: Source, config: dict[str, Any]) -> None:
+def _use(history: History, source: Source, config: Settings) -> None:
     said = {k: v for k, v in config.items() if v not in (None, -1, {}, []) and not k.startswith("_")}
     said = {k: v for k, v in said.items() if not settings_files.is_place(k)}
     batch, part = _batch(config), said.get("minibatch_size", said.get("sgd_minibatch_size"))
@@ -188,7 +189,7 @@ def _use(history: History, source: Source, config: dict[str, Any]) -> None:
     settings_files.group_by_name(history, source, settings=set(said) - {"algo", "env", "seed"})
 
 
-def _batch(config: dict[str, Any]) -> int:
+def _batch(config: Settings) -> int:
     new = config.get("_train_batch_size_per_learner") if config.get("enable_rl_module_and_learner") else None
     size = new or config.get("train_batch_size")
     return size if isinstance(size, int) else 0

@@ -7,8 +7,8 @@ returns are averaged, and `value_loss_coeff`, by which the value's loss is multi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.formats.read import hints, settings_files, tensorboard
 from relab.formats.read.source import Listing, Source, start
 from relab.record.history import History
@@ -58,7 +58,7 @@ def read(source: Source) -> History:
     return history
 
 
-def _rescale(history: History, config: dict[str, Any]) -> None:
+def _rescale(history: History, config: Settings) -> None:
     coeff, window = config.get("value_loss_coeff"), config.get("stats_avg", WINDOW)
     if isinstance(coeff, float) and 0 < coeff < 1e100 and coeff != COEFF:
         hints.rename(history, "train/value_loss", "value/loss", 0.5 / coeff)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.formats.read import csv_file, jsonl_file, sb3_files, settings_files, table
 from relab.formats.read.find import look
 from relab.formats.read.source import FOREIGN, Listing, Names, Source, problem, put, set_config, start
@@ -128,7 +129,7 @@ def _progress_cells(source: Source) -> table.Table | None:
     return csv_file.load(path) if path.suffix == ".csv" else jsonl_file.load(path)
 
 
-def names_for(algo: str, spec: dict[str, Any], window: Any = sb3_files.WINDOW) -> Names:
+def names_for(algo: str, spec: Document, window: Any = sb3_files.WINDOW) -> Names:
     """The translation of one algorithm's names: some of them mean something else in another."""
     names = dict(NAMES)
     if algo == "ppo":
@@ -143,7 +144,7 @@ def names_for(algo: str, spec: dict[str, Any], window: Any = sb3_files.WINDOW) -
     return names
 
 
-def _half_range(action: dict[str, Any]) -> float:
+def _half_range(action: Document) -> float:
     """Half the action range where it is the same for all components, else 0."""
     widths = {high - low for low, high in zip(action.get("low", []), action.get("high", []), strict=True)}
     return widths.pop() / 2 if len(widths) == 1 and 0 < min(widths) < np.inf else 0.0
@@ -156,7 +157,7 @@ def _algo_by_columns(cells: table.Table | None) -> str:
     return next((algo for algo, mark in marks.items() if mark in names), "")
 
 
-def _use(history: History, source: Source, data: dict[str, Any]) -> None:
+def _use(history: History, source: Source, data: Settings) -> None:
     """Config, seed and what is known of the environment."""
     spec = data.pop("spec", {})
     env = data.get("env") or sb3_files.monitor_env(source.files)

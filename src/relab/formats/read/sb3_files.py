@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError
 from relab.config.base import ConfigError
 from relab.config.yaml_io import parse_yaml
@@ -110,7 +111,7 @@ def monitor_env(paths: Iterable[Path]) -> str:
 # ---- Evaluations
 
 
-def evaluations(history: History, path: Path) -> list[dict[str, Any]]:
+def evaluations(history: History, path: Path) -> list[Document]:
     """A row per evaluation, with its episodes; EvalCallback plays deterministic actions unless told otherwise."""
     try:
         arrays = read_npz(path, ("timesteps", "results", "ep_lengths", "successes"))
@@ -129,7 +130,7 @@ def evaluations(history: History, path: Path) -> list[dict[str, Any]]:
 
 def _evaluation(
     steps: np.ndarray, results: np.ndarray, lengths: np.ndarray, success: np.ndarray | None, i: int
-) -> dict[str, Any]:
+) -> Document:
     n = results.shape[1]
     played = [
         {"seed": None, "return": float(results[i, k]), "length": int(lengths[i, k]),
@@ -177,7 +178,7 @@ PASSING = ("num_timesteps", "start_time", "verbose", "device", "lr_schedule", "e
 SCHEDULE = re.compile(r"ConstantSchedule\(val=([-+.\deE]+)\)")
 
 
-def model(history: History, folder: Path) -> dict[str, Any]:
+def model(history: History, folder: Path) -> Settings:
     """Hyperparameters from the first model zip whose `data` can be read; the final model before the best."""
     zips = sorted(folder.glob("*.zip"), key=lambda path: (path.name == "best_model.zip", path.name))
     for path in [p for p in zips if p.is_file() and not p.is_symlink()][:5]:
@@ -196,9 +197,9 @@ def _member(path: Path, name: str) -> bytes:
             return file.read(MAX_BYTES)
 
 
-def _facts(data: dict[str, Any]) -> dict[str, Any]:
+def _facts(data: Settings) -> Settings:
     """The plain values; of what is pickled only the text beside it is looked at."""
-    facts: dict[str, Any] = {}
+    facts: Settings = {}
     for key, value in data.items():
         value = _schedule(value)
         if WANTED.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
@@ -226,13 +227,13 @@ def _schedule(value: Any) -> Any:
     return value
 
 
-def _algo(data: dict[str, Any]) -> str | None:
+def _algo(data: Settings) -> str | None:
     marks = {"clip_range": "ppo", "exploration_fraction": "dqn", "target_entropy": "sac", "policy_delay": "td3"}
     marked = next((algo for key, algo in marks.items() if key in data), None)
     return marked or ("a2c" if {"vf_coef", "gae_lambda"} <= set(data) else None)
 
 
-def _action(space: Any) -> dict[str, Any]:
+def _action(space: Any) -> Document:
     """The action space as meta.spec has it, from the text beside the pickled one."""
     if not isinstance(space, dict):
         return {}
@@ -257,9 +258,9 @@ def _floats(text: Any) -> list[float]:
 # ---- RL-Zoo
 
 
-def zoo(history: History, folder: Path) -> dict[str, Any]:
+def zoo(history: History, folder: Path) -> Settings:
     """Settings of <env>/config.yml and args.yml; Python's tags in them are cut out as text, never followed."""
-    settings: dict[str, Any] = {}
+    settings: Settings = {}
     for name in ("config.yml", "args.yml"):
         for path in sorted(folder.glob(f"*/{name}"))[:1]:
             if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
@@ -272,7 +273,7 @@ def zoo(history: History, folder: Path) -> dict[str, Any]:
     return _zoo_facts(settings)
 
 
-def _pairs(text: str, name: str) -> dict[str, Any]:
+def _pairs(text: str, name: str) -> Settings:
     """An ordered dict as YAML writes it, a list of [key, value] lists, as a dict; other values are left out."""
     plain = re.sub(r"!!python/\S+", "", text)
     top = parse_yaml(f"top:\n{plain}", name).get("top")
@@ -282,7 +283,7 @@ def _pairs(text: str, name: str) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(value, (bool, int, float, str))}
 
 
-def _zoo_facts(settings: dict[str, Any]) -> dict[str, Any]:
+def _zoo_facts(settings: Settings) -> Settings:
     drop = ("log_folder", "tensorboard_log", "uuid", "verbose", "device", "track", "progress", "log_interval")
     facts = {key: value for key, value in settings.items() if key not in drop and value != ""}
     if "n_timesteps" in facts:
@@ -295,7 +296,7 @@ def _is_default(key: str, value: Any) -> bool:
     return key in ("n_timesteps", "seed") and isinstance(value, (int, float)) and value < 0
 
 
-def with_model(zoo: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
+def with_model(zoo: Settings, model: Settings) -> Settings:
     """What the model says counts more, but a schedule as it was typed: `lin_0.2` also before there is a model."""
     typed = {key for key, value in zoo.items() if isinstance(value, str) and isinstance(model.get(key), str)}
     return {**zoo, **{key: value for key, value in model.items() if key not in typed}}

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, check_regular, inside, revive
 from relab.base.numbers import integer
 from relab.config.base import ConfigError
@@ -62,7 +63,7 @@ def _read(table: str) -> dict[str, str]:
 KEYS = _read(SETTINGS)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> Document:
     """A JSON or YAML file as a mapping; an error says what is wrong with it."""
     check_regular(path)
     data = limits.read_bytes(path, MAX_BYTES)
@@ -71,7 +72,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     return parse_yaml(data.decode("utf-8-sig", errors="strict"), path.name)
 
 
-def parse_json(data: bytes, name: str) -> dict[str, Any]:
+def parse_json(data: bytes, name: str) -> Document:
     """A JSON object; NaN without quotes, as Python writes it, is read as well."""
     try:
         value = revive(orjson.loads(data))
@@ -87,7 +88,7 @@ def parse_json(data: bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def beside(history: History, source: Source, extra: Iterable[str] = ()) -> dict[str, Any]:
+def beside(history: History, source: Source, extra: Iterable[str] = ()) -> Settings:
     """The first config file beside a run that can be read, flat; those that cannot are reported."""
     own = [f"{source.files[0].stem}{end}" for end in (".json", ".yaml", ".yml")] if len(source.files) == 1 else []
     for name in (*own, *extra, *FILES):

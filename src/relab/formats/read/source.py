@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import HUGE, MAX_STEP
 from relab.record.history import Column, History
@@ -116,9 +117,9 @@ def _fitting(
     return (at, numbers) if len(at) < len(good) or not lost else (at[good], numbers[good])
 
 
-def settings(flat: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+def settings(flat: Mapping[str, Any], keys: Mapping[str, str]) -> Settings:
     """Foreign config keys -> relab's nested config; keys without a counterpart stay below `foreign`."""
-    nested: dict[str, Any] = {}
+    nested: Settings = {}
     for key, value in flat.items():
         dotted = keys.get(key, f"foreign.{key}")
         *above, last = [*dotted.split(".")] if key in keys else ["foreign", key]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.near import hint
 from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
@@ -32,13 +33,13 @@ KEYS = {  # key -> (what it is, an example)
 }
 
 
-def read_spec(option: str) -> dict[str, Any]:
+def read_spec(option: str) -> Document:
     """The words of an option, or the file it names, as meta.spec has them."""
     flat = flatten(read_yaml(option)) if "=" not in option or Path(option).is_file() else _words(option)
     return checked(flat)
 
 
-def _words(option: str) -> dict[str, Any]:
+def _words(option: str) -> Document:
     values = {}
     for word in option.split(","):
         key, equals, value = (part.strip() for part in word.partition("="))
@@ -48,9 +49,9 @@ def _words(option: str) -> dict[str, Any]:
     return values
 
 
-def checked(flat: Mapping[str, Any]) -> dict[str, Any]:
+def checked(flat: Mapping[str, Any]) -> Document:
     """Flat keys -> meta.spec; an unknown key or a value of another kind is an error."""
-    spec: dict[str, Any] = {}
+    spec: Document = {}
     for key, value in flat.items():
         if key not in KEYS:
             raise ConfigError(f"`--spec` has no key `{key}`{hint(key, KEYS)}"
@@ -94,7 +95,7 @@ def _check_bounds(spec: Mapping[str, Any]) -> None:
         require(None in (a, b) or a <= b, f"a lower bound must not be above the upper one, but {a} > {b}")
 
 
-def merged(spec: Mapping[str, Any], option_values: Mapping[str, Any]) -> dict[str, Any]:
+def merged(spec: Mapping[str, Any], option_values: Mapping[str, Any]) -> Document:
     """What was given, over what is known; one bound of the action leaves the rest of it."""
     action_before = spec.get("action")
     action = {**(action_before if isinstance(action_before, dict) else {}), **option_values.get("action", {})}
@@ -102,7 +103,7 @@ def merged(spec: Mapping[str, Any], option_values: Mapping[str, Any]) -> dict[st
     return merged_spec | ({"action": widened(action)} if action else {})
 
 
-def widened(action: Mapping[str, Any]) -> dict[str, Any]:
+def widened(action: Mapping[str, Any]) -> Document:
     """One bound stands for all components, where the number of them is known; bounds make it continuous."""
     wide = dict(action)
     bounds = [wide[key] for key in ("low", "high") if isinstance(wide.get(key), list)]

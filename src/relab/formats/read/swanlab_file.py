@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside, read_start
 from relab.config.base import ConfigError
 from relab.config.views import flatten
@@ -32,7 +32,7 @@ FACTS = {1: "project", 2: "workspace", 4: "name", 5: "description", 7: "group", 
 class Log:
     """What the records of a file say."""
 
-    rows: dict[int, dict[str, Any]] = field(default_factory=dict)  # by step
+    rows: dict[int, Document] = field(default_factory=dict)  # by step
     facts: dict[str, str] = field(default_factory=dict)
     status: str = "running"
     notes: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ def read(source: Source) -> History:
     return history
 
 
-def _settings(history: History, folder: Path) -> dict[str, Any]:
+def _settings(history: History, folder: Path) -> Settings:
     """files/config.yaml: under each key its value, a description and a place in the list."""
     name = "files/config.yaml"
     try:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_jsonl, read_start
 from relab.base.numbers import is_finite, to_int
 from relab.config.views import flatten
@@ -38,7 +39,7 @@ MULTI = {  # the file's number -> what relab's own evaluations call it
     "p10": "death_p10", "p25": "death_p25", "p75": "death_p75", "p90": "death_p90", "total_fish_samples": "agents",
     "step_one_death_count": "step_one_count", "step_one_death_ratio": "step_one_share", "episodes": "episodes",
 }  # fmt: skip
-Rows = list[dict[str, Any]]
+Rows = list[Document]
 
 
 def sniff(listing: Listing) -> bool:
@@ -156,7 +157,7 @@ def _evaluations(history: History, rows: Rows) -> None:
 # ---- Evaluations as relab's own multi-evaluations
 
 
-def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> Document:
     """One evaluation in the form of relab's own rows, as far as the file says it."""
     inner = [row[name] for name in ("summary", "death_stats") if isinstance(row.get(name), dict)]
     flat = {name: x for part in (row, *inner) for name, x in part.items() if type(x) in (int, float)}
@@ -178,10 +179,10 @@ def _samples(rows: Rows, iteration: int) -> list[Mapping[str, Any]]:
     return [each for each in samples if isinstance(each, dict)] if isinstance(samples, list) else []
 
 
-def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[dict[str, Any]]:
+def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[Document]:
     """Seed, start and step-one deaths of each episode; a death belongs to the start that its danger moved like."""
     seeds = row.get("episode_seeds")
-    episodes: list[dict[str, Any]] = [{"seed": s, "agents": to_int(agents) or 0, "step_one": 0}
+    episodes: list[Document] = [{"seed": s, "agents": to_int(agents) or 0, "step_one": 0}
                                       for s in (seeds if isinstance(seeds, list) else [])]  # fmt: skip
     for each, sample in zip(episodes, samples):
         heading, speed = sample.get("final_heading_deg"), sample.get("final_speed")
@@ -203,7 +204,7 @@ def _by_danger(deaths: Any) -> list[tuple[tuple[float, float], int]]:
     return groups
 
 
-def _in_order(moved: list[tuple[float, float]], episodes: list[dict[str, Any]]) -> list[int]:
+def _in_order(moved: list[tuple[float, float]], episodes: list[Document]) -> list[int]:
     """Which episode each danger belongs to: rising numbers with the least distance between velocities together.
 
     The file lists deaths in the order of episodes but not their numbers, and a start is one step before the death.
@@ -261,7 +262,7 @@ def _starts(history: History, clusters: Rows, starts: Rows) -> None:
                 history.probes.append(_start(row[AXIS], name, stats))
 
 
-def _start(step: int, name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
+def _start(step: int, name: str, stats: Mapping[str, Any]) -> Document:
     count, std = stats["count"], stats["std"]
     noise = std / math.sqrt(count) if isinstance(count, int) and count > 0 and isinstance(std, (int, float)) else None
     spread = {key: stats[key] for key in ("std", "p10", "p50", "p90", "min", "max") if key in stats}
@@ -273,7 +274,7 @@ def _start(step: int, name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(history: History, source: Source, path: Path | None) -> None:
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     if path is not None:
         text = read_start(path, 100_000).decode("utf-8", "replace")
         history.meta["command"] = text.strip()
@@ -284,13 +285,13 @@ def _settings(history: History, source: Source, path: Path | None) -> None:
     settings_files.use(history, source, flat)
 
 
-def flags(words: Iterable[str]) -> dict[str, Any]:
+def flags(words: Iterable[str]) -> Settings:
     """The options of a command line; one without a value is True.
 
     >>> flags("python train.py --lr 2.5e-4 --stages 15:9,20:10 --quick --seed=3 --shift -1".split())
     {'lr': 0.00025, 'stages': '15:9,20:10', 'quick': True, 'seed': 3, 'shift': -1}
     """
-    options: dict[str, Any] = {}
+    options: Settings = {}
     for word, after in itertools.pairwise([*words, "--"]):
         if word.startswith("--") and len(word) > 2:
             key, equals, value = word[2:].partition("=")

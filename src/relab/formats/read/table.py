@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import integer
 from relab.formats.read import common
@@ -235,9 +236,9 @@ def _part(name: str, cell: Cell) -> str:
     return f"{common.plain(name)}={text}" if common.plain(name) in ("seed", "run", "trial") else text
 
 
-def facts(table: Table) -> dict[str, Any]:
+def facts(table: Table) -> Settings:
     """What every row of a run says alike about the run itself: seed, algorithm, environment."""
-    shared: dict[str, Any] = {}
+    shared: Settings = {}
     for name in table.cells:
         word = common.plain(name)
         if word in (*FACT_KEYS, "seed") and len(_values(table, name)) == 1:

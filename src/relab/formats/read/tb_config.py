@@ -7,6 +7,7 @@ import itertools
 import re
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.formats.read import cleanrl, tb_merge
 from relab.formats.read import protobuf as pb
 from relab.formats.read.source import problem
@@ -17,9 +18,9 @@ STATUS = {1: "finished", 2: "failed", 3: "running"}  # SessionEndInfo.status
 FILE_NAME = re.compile(r"tfevents\.(?P<unix>\d+)\.(?P<host>.+?)\.(?P<pid>\d+)\.(?P<number>\d+)(\.\w+)?$")
 
 
-def settings_in(history: History, files: list[Events]) -> dict[str, Any]:
+def settings_in(history: History, files: list[Events]) -> Settings:
     """Flat settings: those of hparams, then CleanRL's table; status goes to meta, other texts to the events."""
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     for events in files:
         for other in events.others:
             try:
@@ -29,7 +30,7 @@ def settings_in(history: History, files: list[Events]) -> dict[str, Any]:
     return flat
 
 
-def _one(history: History, other: Other) -> dict[str, Any]:
+def _one(history: History, other: Other) -> Settings:
     if other.plugin == "hparams":
         return _hparams(history, other.content)
     text = other.content.decode("utf-8", "replace")
@@ -40,9 +41,9 @@ def _one(history: History, other: Other) -> dict[str, Any]:
     return {}
 
 
-def _hparams(history: History, content: bytes) -> dict[str, Any]:
+def _hparams(history: History, content: bytes) -> Settings:
     """HParamsPluginData{3 session_start_info{1 hparams}, 4 session_end_info{1 status}}."""
-    hparams: dict[str, Any] = {}
+    hparams: Settings = {}
     for number, value in pb.fields(content):
         if number == 3:
             entries = [part for inner, part in pb.fields(pb.message(value)) if inner == 1]
@@ -84,13 +85,13 @@ def iso(wall: float) -> str:
         return ""
 
 
-def resumes(files: list[Events]) -> list[dict[str, Any]]:
+def resumes(files: list[Events]) -> list[Document]:
     """A `resume` for each file in which another process went on with the same tags; `start` where it began anew.
 
     The process id is in the file's name.
     """
     files = sorted((f for f in files if f.scalars), key=tb_merge.began)
-    events: list[dict[str, Any]] = []
+    events: list[Document] = []
     for before, after in itertools.pairwise(files):
         same = before.scalars.keys() & after.scalars.keys()
         if same and _process(before) != _process(after) and _last(before) <= tb_merge.began(after):

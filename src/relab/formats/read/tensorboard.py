@@ -15,8 +15,8 @@ import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.formats.read import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, start
@@ -132,7 +132,7 @@ def read(source: Source) -> History:
     return history
 
 
-def read_into(history: History, files: list[Path], folder: Path, prefix: str = "") -> dict[str, Any]:
+def read_into(history: History, files: list[Path], folder: Path, prefix: str = "") -> Settings:
     """Add what event files hold to a history: columns, events, problems; returns the settings they tell."""
     parts = []
     for file in files:
@@ -161,7 +161,7 @@ def _drop(parts: list[tuple[tfevents.Events, str]], tags: frozenset[str]) -> set
     return gone
 
 
-def library_facts(history: History, run: str) -> dict[str, Any]:
+def library_facts(history: History, run: str) -> Settings:
     """What the library that logged a history's names says about the run itself."""
     dialect = libraries.dialect_of(history.mapping)
     algo = libraries.algo_of(dialect, run) if dialect is not None else ""

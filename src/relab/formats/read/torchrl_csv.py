@@ -7,8 +7,8 @@ libraries.py. Videos and other texts are not read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.jsonl import RecordError, inside, read_start
 from relab.config.base import ConfigError
 from relab.config.views import flatten
@@ -64,7 +64,7 @@ def read(source: Source) -> History:
     return history
 
 
-def _hparams(history: History, source: Source) -> dict[str, Any]:
+def _hparams(history: History, source: Source) -> Settings:
     """A line `key: value` for each setting, a group's value as Python prints it, which YAML reads as well."""
     try:
         path = inside(source.folder, HPARAMS)

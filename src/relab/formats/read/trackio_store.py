@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import settings_files, wandb_file
@@ -121,7 +122,7 @@ def read(source: Source) -> History:
     return history
 
 
-def _rows(history: History, path: Path, rows: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
+def _rows(history: History, path: Path, rows: list[tuple[Any, Any]]) -> Iterator[Document]:
     bad = 0
     for step, content in rows:
         row = decode(_bytes(content))

@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import read_start, revive
 from relab.base.numbers import integer
 from relab.config.views import flatten
@@ -57,7 +58,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.table.lines)
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: Document) -> None:
         if self.full:
             return
         flat = {_renamed(name): value for name, value in jsonl_file.flatten(row)}
@@ -70,7 +71,7 @@ class Rows:
         return self.table
 
     @classmethod
-    def of(cls, file: str, rows: Iterable[dict[str, Any]]) -> table.Table:
+    def of(cls, file: str, rows: Iterable[Document]) -> table.Table:
         collected = cls(file)
         for row in rows:
             collected.append(row)
@@ -86,7 +87,7 @@ class Log:
     """What the records of a file say."""
 
     rows: Rows
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Settings = field(default_factory=dict)
     sums: list[bytes] = field(default_factory=list)  # updates of the summary, taken apart when all are there
     facts: dict[str, str] = field(default_factory=dict)
     exit: int | None = None
@@ -134,7 +135,7 @@ def _facts(history: History, log: Log) -> None:
         history.meta["status"] = "finished" if log.exit == 0 else "failed"
 
 
-def last_values(log: Log) -> dict[str, Any]:
+def last_values(log: Log) -> Document:
     """The summary: of each key the last value; most rows update it, so only what counts is decoded."""
     latest: dict[tuple[str, ...], bytes] = {}
     for data in log.sums:
@@ -142,7 +143,7 @@ def last_values(log: Log) -> dict[str, Any]:
             if number == 1:
                 path, content = _raw_item(pb.message(value))
                 latest[tuple(path)] = content
-    summary: dict[str, Any] = {}
+    summary: Document = {}
     for keys, last in latest.items():
         _place(summary, list(keys), _value(last) if last else None)
     return summary
@@ -237,9 +238,9 @@ def _run(data: bytes, log: Log) -> None:
             log.facts[RUN_FACTS[number]] = pb.text(value)
 
 
-def _items(data: bytes) -> dict[str, Any]:
+def _items(data: bytes) -> Document:
     """HistoryRecord, SummaryRecord and ConfigRecord: field 1 is a list of items, history's field 2 the step."""
-    row: dict[str, Any] = {}
+    row: Document = {}
     for number, value in pb.fields(data):
         if number == 1:
             path, content = _item(pb.message(value))
@@ -277,7 +278,7 @@ def _value(data: bytes) -> Any:
         return json.loads(data, parse_int=integer)
 
 
-def _place(row: dict[str, Any], path: list[str], content: Any) -> None:
+def _place(row: Document, path: list[str], content: Any) -> None:
     for part in path[:-1]:
         inner = row.setdefault(part, {})
         row = inner if isinstance(inner, dict) else {}

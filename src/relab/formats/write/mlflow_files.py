@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.config.yaml_io import format_yaml
 from relab.formats.read.find import Loaded
 from relab.formats.write.naming import Clock, named, seconds_of, settings_of
@@ -81,7 +81,7 @@ def _experiment(store: Path) -> None:
         (store / "meta.yaml").write_text(format_yaml(about), encoding="utf-8")
 
 
-def _about(run: Loaded, name: str, run_id: str, clock: Clock) -> dict[str, Any]:
+def _about(run: Loaded, name: str, run_id: str, clock: Clock) -> Document:
     begin = int(clock.begin * 1000)
     ended = seconds_of(run.history.meta.get("ended"))
     status = STATUS.get(str(run.history.meta.get("status")), STATUS["finished"])

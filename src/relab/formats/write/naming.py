@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.config.views import flatten
 from relab.formats.read.source import FOREIGN
 from relab.record.history import Column, History
@@ -58,7 +59,7 @@ def named(history: History, names: str) -> list[Named]:
     return list(by_name.values())
 
 
-def settings_of(history: History, names: str) -> dict[str, Any]:
+def settings_of(history: History, names: str) -> Settings:
     """The config as flat keys: relab's dotted ones, or the tool's own."""
     theirs = {ours: key for key, ours in history.keys.items()} if names == "original" else {}
     flat = flatten(history.config)

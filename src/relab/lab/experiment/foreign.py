@@ -14,7 +14,7 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relab.base import faults, masks
 from relab.base.enclosed import subfolder
@@ -83,7 +83,7 @@ def alive(cell: Cell) -> int | None:
     return mine[0] if mine else None
 
 
-def known(cell: Cell) -> dict[str, Any]:
+def known(cell: Cell) -> foreign_state.State:
     """What is known of the run; of one that ended while no relab was there, its exit code is written down first."""
     state = foreign_state.read_state(cell.folder)
     if not state or state.get("exit_code") is not None:
@@ -107,12 +107,15 @@ def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
 def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
     """How it ended, and what is wrong with what it left."""
     problem = what_is_wrong(cell.folder) if code == 0 and not stopped else ""
-    facts = {"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem}
-    keep(cell, {**foreign_state.read_state(cell.folder), **facts})
+    facts: foreign_state.State = {
+        **foreign_state.read_state(cell.folder),
+        **{"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem},
+    }
+    keep(cell, facts)
     code_path(cell).unlink(missing_ok=True)
 
 
-def keep(cell: Cell, state: dict[str, Any]) -> None:
+def keep(cell: Cell, state: foreign_state.State) -> None:
     path = foreign_state.state_path(cell.folder)
     subfolder(path.parent.parent, path.parent.name)
     write_atomic(path, encode(masks.masked(state), indent=True), several=True)
