@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import shlex
 import time
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relab import logger
-from relab.base import masks
+from relab.base import masks, secret_names
 from relab.base.masks import mask, masked
 
 S = "Zq7hunter2Xy"  # what must never be seen
@@ -441,3 +442,10 @@ def test_time_grows_with_the_length_alone(how, piece, length, seconds):
     began = time.process_time()
     how(text)
     assert time.process_time() - began < seconds, "of processor; a pattern that looks twice would take half a minute"
+
+
+@pytest.mark.parametrize("module", [masks, secret_names])
+def test_examples_in_docstrings_hold(module):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

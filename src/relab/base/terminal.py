@@ -77,7 +77,7 @@ def harmless(text: str, as_json: bool = False) -> str:
     ('ab??c', '"\\u202e"')
     """
     if as_json:
-        return STEERING.sub(lambda found: escape(found[0]), text)
+        return STEERING.sub(lambda match: escape(match[0]), text)
     return STEERING.sub("?", COLOUR.sub("", text) if "\x1b" in text else text)
 
 

@@ -18,7 +18,7 @@ SEEDS = (5, 10, 20)  # seeds a variant
 LOOKS = (5, 10, 20, 40)  # seeds a variant at each look
 FAMILIES = (2, 4)  # variants that are compared with one control
 EPISODES = 20  # a seed, for success rates
-LEVEL, WANTED = 0.95, 0.93
+LEVEL, LEAST_COVER = 0.95, 0.93
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 

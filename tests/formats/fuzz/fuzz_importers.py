@@ -80,7 +80,7 @@ def frame_of(path: Path) -> tuple[Callable[[bytes], list[bytes]], Callable[[byte
     if path.suffix in (".wandb", ".swanlab"):
         return lambda whole: list(wandb_file.records(whole, [])), framed
     if "tfevents" in path.name:
-        return lambda whole: payloads(io.BytesIO(whole)), lambda _, found: b"".join(map(tfrecords.pack, found))
+        return lambda whole: payloads(io.BytesIO(whole)), lambda _, bodies: b"".join(map(tfrecords.pack, bodies))
     return None
 
 

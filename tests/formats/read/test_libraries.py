@@ -42,7 +42,7 @@ MADE = {
 pytestmark = pytest.mark.slow
 
 
-def made(name: str, folder: Path) -> Path:
+def make(name: str, folder: Path) -> Path:
     script, _, packages, place = MADE[name]
     statement = f"import {', '.join(packages.split())}"
     try:
@@ -69,7 +69,7 @@ def settings(loaded: find.LoadedRuns) -> list[str]:
 
 @pytest.mark.parametrize("name", list(MADE))
 def test_what_the_library_writes_now_is_read(name, tmp_path):
-    now, before = find.load_all(made(name, tmp_path)), find.load_all(FIXTURES / MADE[name][3])
+    now, before = find.load_all(make(name, tmp_path)), find.load_all(FIXTURES / MADE[name][3])
     assert (now.broken, now.unread) == ([], [])
     assert {run.source.format for run in now.runs} == {MADE[name][1]}
     for run in now.runs:

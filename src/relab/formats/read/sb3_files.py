@@ -173,7 +173,7 @@ def _header(file: Any, version: tuple[int, int]) -> tuple[tuple[int, ...], bool,
 # ---- Hyperparameters
 
 WINDOW = 100  # episodes in ep_rew_mean, unless set otherwise
-WANTED = re.compile(r"[a-z]\w*")  # no private names
+PUBLIC = re.compile(r"[a-z]\w*")  # no private names
 PASSING = ("num_timesteps", "start_time", "verbose", "device", "lr_schedule", "exploration_rate")  # no settings
 SCHEDULE = re.compile(r"ConstantSchedule\(val=([-+.\deE]+)\)")
 
@@ -202,7 +202,7 @@ def _facts(data: Settings) -> Settings:
     facts: Settings = {}
     for key, value in data.items():
         value = _schedule(value)
-        if WANTED.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
+        if PUBLIC.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
             facts[key] = value
     facts |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
     facts["trained"] = data.get("num_timesteps")

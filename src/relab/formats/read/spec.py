@@ -58,7 +58,7 @@ def checked(flat: Mapping[str, Any]) -> Document:
                               f" (known: {', '.join(KEYS)})")  # fmt: skip
         kind, example = KEYS[key]
         if not _fits(kind, value):
-            raise ConfigError(f"`{key}` of `--spec` must be {_told(kind)}, as in {key}={example}, but is {value!r}")
+            raise ConfigError(f"`{key}` of `--spec` must be {_form(kind)}, as in {key}={example}, but is {value!r}")
         if key.startswith("action."):
             listed = kind in ("counts", "numbers") and not isinstance(value, list)
             spec.setdefault("action", {})[key.removeprefix("action.")] = [value] if listed else value
@@ -68,7 +68,7 @@ def checked(flat: Mapping[str, Any]) -> Document:
     return spec
 
 
-def _told(kind: str) -> str:
+def _form(kind: str) -> str:
     words = {"text": "text", "count": "a whole number above 0", "number": "a number", "numbers": "finite numbers",
              "counts": "whole numbers above 0", "kind": f"one of {', '.join(KINDS)}"}  # fmt: skip
     return words[kind]

@@ -25,7 +25,7 @@ from relab.formats.read.source import Listing, Source, problem, start
 from relab.record.history import History
 
 DEEP = True
-WANTED = {"metrics": {"run_name", "step", "metrics"}, "configs": {"run_name", "config"}}  # table -> columns
+TABLES = {"metrics": {"run_name", "step", "metrics"}, "configs": {"run_name", "config"}}  # table -> columns
 UNREADABLE = "runs"  # stands for all runs of a base whose names cannot be read
 LONGEST, SHORT = 100, 8  # characters of a name, of an id that tells two apart
 
@@ -54,7 +54,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def _is_project(path: Path) -> bool:
     try:
         with _opened(path) as base:
-            return all(columns <= _columns(base, name) for name, columns in WANTED.items())
+            return all(columns <= _columns(base, name) for name, columns in TABLES.items())
     except BROKEN:
         return False
 
@@ -69,7 +69,7 @@ def _columns(base: sqlite3.Connection, table: str) -> set[str]:
 
 def _by(base: sqlite3.Connection) -> str:
     """The column that tells runs apart."""
-    return "run_id" if all("run_id" in _columns(base, name) for name in WANTED) else "run_name"
+    return "run_id" if all("run_id" in _columns(base, name) for name in TABLES) else "run_name"
 
 
 # ---- Runs
@@ -81,17 +81,17 @@ def _keys(path: Path) -> list[str]:
 
 def _runs(path: Path) -> dict[str, str]:
     about = path.stat()
-    return _known(os.fspath(path), about.st_size, about.st_mtime_ns)
+    return _run_names(os.fspath(path), about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _known(name: str, size: int, changed: int) -> dict[str, str]:
+def _run_names(name: str, size: int, changed: int) -> dict[str, str]:
     """Key -> what the base calls the run; a name that two runs have gets the beginning of the id."""
     try:
         with _opened(Path(name)) as base:
             by = _by(base)
             statement = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
-            rows = [row for name_ in WANTED for row in base.execute(statement.format(by, name_, MAX_ROWS))]
+            rows = [row for name_ in TABLES for row in base.execute(statement.format(by, name_, MAX_ROWS))]
     except BROKEN:
         return {}
     ids = {str(run): str(called) for run, called in rows}

@@ -32,7 +32,7 @@ TARGETS: dict[str, str] = {
     "wandb": "relab.formats.write.wandb_files",
 }
 MARK, SCHEMA = "conversion.json", 1
-ASKED = ("source", "to", "names")
+SAME = ("source", "to", "names")
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ def _check_same(target: Path, written: Written) -> None:
         before = {}
     require(bool(before), f"`--out` must be new or empty, but {target} holds files of something else")
     now = {"source": written.source, "to": written.to, "names": written.names}
-    other = [f"{key} {before.get(key)!r}, not {now[key]!r}" for key in ASKED if before.get(key) != now[key]]
+    other = [f"{key} {before.get(key)!r}, not {now[key]!r}" for key in SAME if before.get(key) != now[key]]
     require(not other, f"{target} holds another conversion ({'; '.join(other)}); give another `--out`")
     kept, here = before.get("files"), hashes(target)
     changed = sorted(set(here.items()) ^ set(kept.items())) if isinstance(kept, dict) else [("all files", "")]
