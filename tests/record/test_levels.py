@@ -26,10 +26,10 @@ def test_facts_agree_with_the_environment(env, monkeypatch):
     monkeypatch.setattr(
         "relab.train.baseline.EPISODES", 40
     )  # of 100: Gymnasium's are slow, and the error says how many
-    env_of_gym, facts = Gym(configs.Gym(name=f"gym:{env}")), levels.facts(env)
-    assert facts["horizon"] == env_of_gym.spec.horizon
-    assert facts["action"]["kind"] == env_of_gym.spec.action.kind
-    again = measure(env_of_gym)
+    world, facts = Gym(configs.Gym(name=f"gym:{env}")), levels.facts(env)
+    assert facts["horizon"] == world.spec.horizon
+    assert facts["action"]["kind"] == world.spec.action.kind
+    again = measure(world)
     error = (facts["random"]["return_std"] ** 2 / facts["random"]["n"] + again["return_std"] ** 2 / again["n"]) ** 0.5
     assert abs(again["return_mean"] - facts["random"]["return_mean"]) < 4 * error
 

@@ -72,5 +72,5 @@ def name_parts(name: str) -> Settings:
     if match is None:
         return {}
     parts = match.groupdict()
-    env: Settings = {"env_id": parts["env"]} if "env" in parts else {}
-    return env | {"algo": parts["exp"], "seed": int(parts["seed"])}
+    settings: Settings = {"env_id": parts["env"]} if "env" in parts else {}
+    return settings | {"algo": parts["exp"], "seed": int(parts["seed"])}

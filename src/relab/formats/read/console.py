@@ -34,10 +34,10 @@ class Console:
         if cells:
             self._cell(line, cells["name"], cells["value"])
             return
-        cells_so_far = self.table if RULE.match(line) else _from_line(line)
+        numbers = self.table if RULE.match(line) else _from_line(line)
         if RULE.match(line):
             self.table, self.group = {}, ""
-        row = as_row(cells_so_far)
+        row = as_row(numbers)
         if row is not None:
             yield row
 

@@ -131,9 +131,9 @@ def read_toml(root: Path) -> Document:
         raise ConfigError(f"{path} must be TOML, but {error}") from None
 
 
-def of_folder(root: str | os.PathLike[str], hints_of_user: Hints | None = None) -> Hints:
+def of_folder(root: str | os.PathLike[str], of_user: Hints | None = None) -> Hints:
     """The hints that hold for a folder: those given, its relab.toml, the pattern of the last time."""
-    hints, table = hints_of_user or Hints(), read_toml(Path(root)).get("mapping")
+    hints, table = of_user or Hints(), read_toml(Path(root)).get("mapping")
     if table is not None:
         hints = replace(hints, mapping=read_mapping(table, f"`mapping` of {Path(root) / FILE}") | dict(hints.mapping))
     return hints if hints.group is not None else replace(hints, group=recall_group(root))

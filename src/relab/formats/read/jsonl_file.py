@@ -100,22 +100,22 @@ def load(path: Path) -> Table:
 
 def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) -> Table:
     """The rows of a file that is given whole, or in blocks; `drop` names parts of a row that are no metrics."""
-    rows, parts = Table(file, lines=array("q")), Parts()
+    parsed, parts = Table(file, lines=array("q")), Parts()
     problems: list[Problem] = []
     for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
         row = decode(line.data) if line.data else None
         if row is not None:
-            append(rows, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
-            if rows.is_full(len(rows.lines), len(rows.cells), line.number):
+            append(parsed, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
+            if parsed.is_full(len(parsed.lines), len(parsed.cells), line.number):
                 break
         elif line.data is None or line.data.strip():
             problems.append(Problem(file, line.number, _what(line)))
-            if len(problems) > 10 * MAX_PROBLEMS and not rows.lines:
+            if len(problems) > 10 * MAX_PROBLEMS and not parsed.lines:
                 problems.append(Problem(file, line.number, "no line so far is a JSON object; the rest was not read"))
                 break
-    parts.finish(rows)
-    rows.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
-    return rows
+    parts.finish(parsed)
+    parsed.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
+    return parsed
 
 
 def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -137,47 +137,47 @@ class Parts:
         self.rows = 0
         self.columns: dict[str, list[Any]] = {}
 
-    def take(self, rows_so_far: Table) -> None:
+    def take(self, target: Table) -> None:
         """All rows of the table so far, whose columns are empty afterwards."""
-        count = len(rows_so_far.lines) - self.rows
-        for name, cells in rows_so_far.cells.items():
+        count = len(target.lines) - self.rows
+        for name, cells in target.cells.items():
             before = self.columns.setdefault(name, [])
             if not before and self.rows:
                 before.append(Packed(np.full(self.rows, np.nan), np.ones(self.rows, bool)))
             cells += [None] * (count - len(cells))
             before.append(cells if common.plain(name) in KEYS else pack(cells))
-            rows_so_far.cells[name] = []
-        self.rows = len(rows_so_far.lines)
+            target.cells[name] = []
+        self.rows = len(target.lines)
 
-    def finish(self, rows_so_far: Table) -> None:
+    def finish(self, target: Table) -> None:
         if self.rows:
-            self.take(rows_so_far)
-            for name in rows_so_far.cells:
-                rows_so_far.cells[name] = join(self.columns.pop(name))
-        for column in rows_so_far.cells.values():
+            self.take(target)
+            for name in target.cells:
+                target.cells[name] = join(self.columns.pop(name))
+        for column in target.cells.values():
             if isinstance(column, list):
-                column += [None] * (len(rows_so_far.lines) - len(column))
+                column += [None] * (len(target.lines) - len(column))
 
 
-def append(rows: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
+def append(target: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
     """One row; columns that come in later are empty before it."""
-    if len(rows.lines) - parts.rows >= table.PACK:
-        parts.take(rows)
-    at = len(rows.lines) - parts.rows
-    rows.lines.append(line)  # type: ignore[attr-defined]
+    if len(target.lines) - parts.rows >= table.PACK:
+        parts.take(target)
+    at = len(target.lines) - parts.rows
+    target.lines.append(line)  # type: ignore[attr-defined]
     for name, value in flatten(row):
-        column = rows.cells.get(name)
+        column = target.cells.get(name)
         if column is None:
-            if len(rows.cells) >= MAX_COLUMNS:
-                _too_wide(rows, line)
+            if len(target.cells) >= MAX_COLUMNS:
+                _too_wide(target, line)
                 continue
-            column = rows.cells[name] = []
+            column = target.cells[name] = []
         if len(column) <= at:  # the same name twice after flattening: the first stays
             column += [None] * (at - len(column))
             column.append(value)
 
 
-def _too_wide(rows: Table, line: int) -> None:
+def _too_wide(target: Table, line: int) -> None:
     message = f"there are more than {MAX_COLUMNS} names; those that came later were left out"
-    if not any(p.message == message for p in rows.problems):
-        rows.problems.append(Problem(rows.file, line, message))
+    if not any(p.message == message for p in target.problems):
+        target.problems.append(Problem(target.file, line, message))

@@ -72,8 +72,8 @@ def _progress(listing: Listing) -> str:
 
 
 def _monitors(listing: Listing) -> list[str]:
-    named_so = [name for name in listing.files if MONITOR.fullmatch(name)]
-    return [name for name in named_so if listing.start_of(name, 2).startswith(b"#{")]
+    candidates = [name for name in listing.files if MONITOR.fullmatch(name)]
+    return [name for name in candidates if listing.start_of(name, 2).startswith(b"#{")]
 
 
 def _is_npz(listing: Listing) -> bool:

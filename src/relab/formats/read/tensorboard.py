@@ -43,9 +43,9 @@ def sources(listing: Listing) -> list[Source]:
     own = [folder / name for name in listing.files if EVENT_FILES in name]
     joined = _extras(folder) if own else [folder / name for name in listing.folders if name in PARTS]
     files = own + [file for place in joined for file in event_files(place)]
-    whole = [Source("tensorboard", folder, tuple(files))] if files else []
+    own_run = [Source("tensorboard", folder, tuple(files))] if files else []
     chains = [] if own else _chains(listing)
-    return whole + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
+    return own_run + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
 
 
 def _extras(folder: Path, depth: int = 3) -> list[Path]:
