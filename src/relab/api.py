@@ -222,7 +222,7 @@ def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Exa
     """What went wrong, since when, with the numbers: the findings of `relab examine`."""
     loaded = load(runs) if not isinstance(runs, Runs) else runs
     reference = against.history.folder if isinstance(against, Run) else against
-    found = health.examine_loaded(find.Found(loaded.loaded, loaded.broken, loaded.unread), loaded.path, reference)
+    found = health.examine_loaded(find.LoadedRuns(loaded.loaded, loaded.broken, loaded.unread), loaded.path, reference)
     return Examination(**vars(found))
 
 

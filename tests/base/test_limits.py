@@ -53,7 +53,7 @@ def sparse(path: Path, size: int = GB) -> Path:
 
 def unlimited(tree: ast.AST) -> list[int]:
     """Lines with a call that reads a file to its end."""
-    found = []
+    lines = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             continue
@@ -66,8 +66,8 @@ def unlimited(tree: ast.AST) -> list[int]:
             ("np", "fromfile"),
         )
         if (whole and not ours and not (name == "read" and _is_no_file(owner))) or of_module:
-            found.append(node.lineno)
-    return found
+            lines.append(node.lineno)
+    return lines
 
 
 def _is_no_file(owner: ast.expr) -> bool:
@@ -76,12 +76,12 @@ def _is_no_file(owner: ast.expr) -> bool:
 
 
 def test_no_reader_reads_without_a_limit():
-    found = []
+    places = []
     for path in sorted(SRC.rglob("*.py")):
         name = path.relative_to(SRC).as_posix()
         if not any(name == each or name.startswith(f"{each}/") for each in WHOLE) and name != "base/limits.py":
-            found += [f"{name}:{line}" for line in unlimited(ast.parse(path.read_text(encoding="utf-8")))]
-    assert found == [], "use relab.base.limits.read_bytes or read_text, or say in WHOLE why not"
+            places += [f"{name}:{line}" for line in unlimited(ast.parse(path.read_text(encoding="utf-8")))]
+    assert places == [], "use relab.base.limits.read_bytes or read_text, or say in WHOLE why not"
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_the_exceptions_are_files():
 
 def test_a_file_over_the_limit_is_not_read(tmp_path):
     path = sparse(tmp_path / "x.json")
-    with bounded(memory=100_000_000), pytest.raises(limits.TooLargeError) as told:
+    with bounded(memory=100_000_000), pytest.raises(limits.TooLargeError) as error:
         limits.read_bytes(path, 1000, "cut it")
-    assert str(told.value) == "x.json has 1,073,741,824 bytes, and no more than 1,000 are read; cut it"
+    assert str(error.value) == "x.json has 1,073,741,824 bytes, and no more than 1,000 are read; cut it"
     assert limits.read_bytes(sparse(tmp_path / "y", 1000), 1000) == b"\0" * 1000
     assert limits.read_end(path, 10) == b"\0" * 10
 
@@ -134,10 +134,10 @@ def test_a_run_of_gigabytes_is_examined_as_far_as_it_goes(tmp_path, capsys):
     with bounded(seconds=20, memory=GB):
         history = load(run)
         assert cli.main(["examine", str(run), "-v"]) == 0
-    told = "\n".join(f"{p.file}: {p.message}" for p in history.problems)
-    assert "config.yaml has 1,073,741,824 bytes" in told
-    assert "evals.jsonl: only the first 134217728 of 1073741824 bytes were read" in told
-    assert "longer than 16,777,216 bytes" in told
+    problems = "\n".join(f"{p.file}: {p.message}" for p in history.problems)
+    assert "config.yaml has 1,073,741,824 bytes" in problems
+    assert "evals.jsonl: only the first 134217728 of 1073741824 bytes were read" in problems
+    assert "longer than 16,777,216 bytes" in problems
     assert "config.yaml has 1,073,741,824 bytes" in capsys.readouterr().out
 
 
@@ -180,9 +180,9 @@ def test_lines_are_those_of_split(tmp_path):
     for text in (b"", b"a", b"a\n", b"\n\na\r\nb", b"abc\n" * 9 + b"x"):
         (tmp_path / "x").write_bytes(text)
         for size in (1, 2, 3, 100):
-            found = list(limits.split(limits.blocks(tmp_path / "x", block=size)))
-            assert [line.data for line in found] == text.split(b"\n")
-            assert [line.number for line in found if line.last] == [len(found)]
+            lines = list(limits.split(limits.blocks(tmp_path / "x", block=size)))
+            assert [line.data for line in lines] == text.split(b"\n")
+            assert [line.number for line in lines if line.last] == [len(lines)]
 
 
 def test_a_line_without_end_is_left_out_and_the_others_stay(tmp_path):
@@ -210,9 +210,9 @@ def test_the_page_of_limits_says_what_the_constants_are():
     page = (SRC.parents[1] / "docs" / "reliability.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| [^|]+ \| ([\d,]+) \| `([\w.]+)` \|", page.partition("\n## Bounds\n")[2], re.M)
     assert len(rows) > 30
-    for told, name in rows:
+    for number, name in rows:
         module, _, constant = name.rpartition(".")
-        assert getattr(importlib.import_module(module), constant) == int(told.replace(",", "")), name
+        assert getattr(importlib.import_module(module), constant) == int(number.replace(",", "")), name
     held = {f"relab.base.limits.{name}" for name in vars(limits) if name.isupper() and name != "BLOCK"}
     assert held <= {name for _, name in rows}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import shlex
 import time
@@ -11,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relab import logger
-from relab.base import masks
+from relab.base import masks, secret_names
 from relab.base.masks import mask, masked
 
 S = "Zq7hunter2Xy"  # what must never be seen
@@ -293,18 +294,18 @@ def test_there_are_enough_examples():
 
 @pytest.mark.parametrize(("text", "gone"), SECRETS.items())
 def test_secrets_are_masked(text, gone):
-    found = mask(text)
-    assert gone not in found
-    assert masks.MASK in found
-    assert mask(found) == found, "twice is once"
+    masked_text = mask(text)
+    assert gone not in masked_text
+    assert masks.MASK in masked_text
+    assert mask(masked_text) == masked_text, "twice is once"
 
 
 @pytest.mark.parametrize(("text", "gone"), SHORT.items())
 def test_the_logger_that_was_copied_alone_masks_too(text, gone):
-    found = compact(text)
-    assert gone not in found
-    assert mask(compact(found)) == mask(found)
-    assert logger._masked({"a": [text]}) == {"a": [found]}
+    masked_text = compact(text)
+    assert gone not in masked_text
+    assert mask(compact(masked_text)) == mask(masked_text)
+    assert logger._masked({"a": [text]}) == {"a": [masked_text]}
 
 
 @pytest.mark.parametrize("how", [mask, compact])
@@ -347,14 +348,19 @@ def test_data_is_masked_by_its_keys_and_words():
         "key": "lr", "nested": {"WANDB_KEY": S, "n": [1, "2"]}, "command": ["x", "--token", S, f"--password={S} b"],
         "--keys": None, "note": f"it was ghp_{S * 3}", "empty": {"secret": "", "token": "none"},
     }  # fmt: skip
-    found = masked(data)
-    assert S not in json.dumps(found)
-    assert found["command"] == ["x", "--token", "***", "--password=***"]
-    assert (found["max_tokens"], found["password"], found["tokens"], found["use_auth"]) == (512, "***", 3, True)
-    assert found["key"] == "lr"
-    assert found["nested"] == {"WANDB_KEY": "***", "n": [1, "2"]}
-    assert found["empty"] == {"secret": "", "token": "none"}
-    assert masked(found) == found
+    masked_data = masked(data)
+    assert S not in json.dumps(masked_data)
+    assert masked_data["command"] == ["x", "--token", "***", "--password=***"]
+    assert (masked_data["max_tokens"], masked_data["password"], masked_data["tokens"], masked_data["use_auth"]) == (
+        512,
+        "***",
+        3,
+        True,
+    )
+    assert masked_data["key"] == "lr"
+    assert masked_data["nested"] == {"WANDB_KEY": "***", "n": [1, "2"]}
+    assert masked_data["empty"] == {"secret": "", "token": "none"}
+    assert masked(masked_data) == masked_data
 
 
 def test_words_of_a_login_and_disguised_names_are_masked_as_data():
@@ -369,8 +375,10 @@ def test_words_of_a_login_and_disguised_names_are_masked_as_data():
 
 def test_a_value_on_the_line_behind_its_flag_is_masked_when_lines_come_one_by_one():
     lines = masks.Lines()
-    found = [lines(line) for line in ("train.py --password\n", f"  {S} --lr 3\n", "step 3\n", "--key\n", "step 4\n")]
-    assert found == ["train.py --password\n", "  *** --lr 3\n", "step 3\n", "--key\n", "step 4\n"]
+    masked_lines = [
+        lines(line) for line in ("train.py --password\n", f"  {S} --lr 3\n", "step 3\n", "--key\n", "step 4\n")
+    ]
+    assert masked_lines == ["train.py --password\n", "  *** --lr 3\n", "step 3\n", "--key\n", "step 4\n"]
 
 
 WORDS = st.sampled_from([*SECRETS, *PLAIN, "--password", "token=", "'", '"', "\\", "[", "{", ",", "-", "***", "=", ":"])
@@ -434,3 +442,10 @@ def test_time_grows_with_the_length_alone(how, piece, length, seconds):
     began = time.process_time()
     how(text)
     assert time.process_time() - began < seconds, "of processor; a pattern that looks twice would take half a minute"
+
+
+@pytest.mark.parametrize("module", [masks, secret_names])
+def test_examples_in_docstrings_hold(module):
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0

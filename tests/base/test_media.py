@@ -40,10 +40,10 @@ def read(path: Path) -> list[np.ndarray]:
 def test_a_film_holds_every_picture(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / "new" / f"film{suffix}"
     assert write_film(path, iter(pictures(25)), fps=25) == 25
-    seen = read(path)
-    assert len(seen) == 25
+    frames = read(path)
+    assert len(frames) == 25
     for k in (0, 24):
-        frame = seen[k].astype(int)
+        frame = frames[k].astype(int)
         assert np.abs(frame[15, k + 5] - (200, 40, 30)).max() < 45  # mp4 halves the resolution of colour
         assert np.abs(frame[35, 35] - 200).max() < 8
 

@@ -319,6 +319,20 @@ def test_a_run_that_ended_in_nan_has_no_number():
     assert found.note == "diverged: 1 of its last 1 values not finite"
 
 
+def test_a_training_return_is_taken_from_the_rows_in_which_episodes_ended():
+    history = run([1.0])
+    steps = np.arange(6, dtype=np.int64)
+    history.columns["return/mean"] = Column(steps, np.array([1, 2, 3, 5, NAN, NAN]))
+    history.columns["return/episodes"] = Column(steps, np.array([2.0, 2, 2, 2, 0, 0]))
+    assert outcome(history, "mean_last_m", "return/mean", m=2).value == 4.0
+    history.columns["value/loss"] = Column(steps, np.array([1, 1, 1, 1, 1, NAN]))
+    assert outcome(history, "mean_last_m", "return/mean", m=2).note == "diverged: 2 of its last 2 values not finite"
+    history.columns["return/mean"] = Column(steps, np.full(6, NAN))
+    del history.columns["value/loss"]
+    history.columns["return/episodes"] = Column(steps, np.zeros(6))
+    assert outcome(history, metric="return/mean").note == "no number in `return/mean`: no episode ended"
+
+
 def test_a_missing_metric_is_said():
     found = outcome(run([1.0]), metric="eval/return_sampled")
     assert math.isnan(found.value)

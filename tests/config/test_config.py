@@ -374,8 +374,8 @@ def test_later_layers_win_and_each_value_remembers_its_own(tmp_path, monkeypatch
         config.file_layer(file, "file a.yaml"),
         cli("lam=0.84"),
     ]
-    found = resolve(layers)
-    algo, origin = found.config.algo, found.provenance
+    resolved = resolve(layers)
+    algo, origin = resolved.config.algo, resolved.provenance
     assert (algo.lr, origin["algo.lr"]) == (1e-1, "preset")
     assert (algo.steps, origin["algo.steps"]) == (16, "study")
     assert (algo.gamma, origin["algo.gamma"]) == (0.93, "file a.yaml")
@@ -383,7 +383,7 @@ def test_later_layers_win_and_each_value_remembers_its_own(tmp_path, monkeypatch
     assert (algo.envs, origin["algo.envs"]) == (64, "defaults")
     assert (algo.clip, origin["algo.clip"]) == (0.3, "preset")
     assert origin["env.name"] == "file a.yaml"
-    assert list(origin) == list(config.flatten(found.config))
+    assert list(origin) == list(config.flatten(resolved.config))
 
 
 def test_presets_can_be_left_out(monkeypatch):
@@ -407,16 +407,18 @@ def test_an_environment_must_be_chosen():
 
 def test_switching_the_environment_gives_its_defaults():
     parent = config.to_dict(resolve([cli("env=cartpole", "env.horizon=77", "lr=0.01")]).config)
-    found = resolve([Layer("parent", parent), cli("env=pendulum")], presets=False)
-    assert found.config.env == envs.Pendulum()
-    assert found.config.algo.lr == 0.01
-    assert found.dropped == {"env.horizon": "parent: 77"}
-    assert found.provenance["env.horizon"] == "defaults"
+    resolved = resolve([Layer("parent", parent), cli("env=pendulum")], presets=False)
+    assert resolved.config.env == envs.Pendulum()
+    assert resolved.config.algo.lr == 0.01
+    assert resolved.dropped == {"env.horizon": "parent: 77"}
+    assert resolved.provenance["env.horizon"] == "defaults"
 
 
 def test_switching_keeps_what_the_switching_layer_sets():
-    found = resolve([Layer("parent", {"env": {"name": "cartpole", "horizon": 77}}), cli("env=pendulum", "horizon=9")])
-    assert found.config.env == envs.Pendulum(horizon=9)
+    resolved = resolve(
+        [Layer("parent", {"env": {"name": "cartpole", "horizon": 77}}), cli("env=pendulum", "horizon=9")]
+    )
+    assert resolved.config.env == envs.Pendulum(horizon=9)
 
 
 def test_what_the_user_set_for_another_environment_is_an_error(tmp_path):
@@ -602,9 +604,9 @@ def test_comments_behind_fields_are_docs():
 
 @pytest.mark.parametrize("module", [base, coerce_module, config, names, streams], ids=lambda m: m.__name__)
 def test_examples_in_docstrings_hold(module):
-    found = doctest.testmod(module)
-    assert found.attempted > 0
-    assert found.failed == 0
+    outcome = doctest.testmod(module)
+    assert outcome.attempted > 0
+    assert outcome.failed == 0
 
 
 def test_config_is_light():

@@ -25,8 +25,8 @@ from relab.config.views import flatten
 )
 def test_factors_are_what_a_difference_can_be_assigned_to(changes: dict[str, object], factors: list[str]) -> None:
     base = settings() if "env" not in changes else settings() | {"algo": settings(env="pendulum")["algo"]}
-    found = lineage.factors(base, settings(**changes))
-    assert sorted(factor.key for factor in found) == factors
+    differences = lineage.factors(base, settings(**changes))
+    assert sorted(factor.key for factor in differences) == factors
     assert sorted(lineage.changes(base, settings(**changes))) == factors
 
 
@@ -47,8 +47,8 @@ def test_a_change_keeps_its_direction() -> None:
     ],
 )
 def test_architecture_and_environment_open_a_family(changes: dict[str, object], opens: list[str]) -> None:
-    found = lineage.opened(settings(), settings(**changes))
-    assert [factor.key for factor in found] == opens
+    opening = lineage.opened(settings(), settings(**changes))
+    assert [factor.key for factor in opening] == opens
     assert (lineage.family(settings()).name == lineage.family(settings(**changes)).name) == (not opens)
 
 

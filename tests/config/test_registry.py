@@ -59,8 +59,8 @@ def plugin(tmp_path, monkeypatch):
         EntryPoint("broken-v1", "my_plugin:Missing", "relab.envs"),
         EntryPoint("mine", "my_plugin", "relab.algos"),
     ]
-    found = lambda group: [p for p in points if p.group == group]  # noqa: E731
-    monkeypatch.setattr(importlib.metadata, "entry_points", found)
+    points_of = lambda group: [p for p in points if p.group == group]  # noqa: E731
+    monkeypatch.setattr(importlib.metadata, "entry_points", points_of)
     caches = (registry._entry_points, registry._plugin, layers.schema)
     for cache in caches:
         cache.cache_clear()
@@ -110,16 +110,16 @@ def test_gym_ids_stay_as_they_are():
 
 
 def test_a_class_of_the_user_by_its_path(plugin):
-    found = layers.resolve([layers.Layer("command line", {"env": "my_plugin:Env", "size": "5"})])
-    assert (found.config.env.name, found.config.env.size) == ("my_plugin:Env", 5)
+    resolved = layers.resolve([layers.Layer("command line", {"env": "my_plugin:Env", "size": "5"})])
+    assert (resolved.config.env.name, resolved.config.env.size) == ("my_plugin:Env", 5)
     assert registry.env_class("my_plugin:Env").__name__ == "Env"
 
 
 def test_entry_points_offer_names(plugin):
     assert registry.resolve_env_name("swarm") == "swarm-v10"
     assert registry.env_class("swarm").__name__ == "Env"
-    found = layers.resolve([layers.Layer("command line", {"env": "swarm", "algo": "mine", "lr": "2"})])
-    assert (found.config.env.name, found.config.env.size, found.config.algo.lr) == ("swarm-v10", 3, 2.0)
+    resolved = layers.resolve([layers.Layer("command line", {"env": "swarm", "algo": "mine", "lr": "2"})])
+    assert (resolved.config.env.name, resolved.config.env.size, resolved.config.algo.lr) == ("swarm-v10", 3, 2.0)
     assert registry.algo_module("mine").__name__ == "my_plugin"
     assert registry.algo_module("my_plugin:Config").__name__ == "my_plugin"
     with pytest.raises(ConfigError, match="the nearest is 'swarm-v2'"):

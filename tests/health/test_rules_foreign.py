@@ -261,6 +261,8 @@ def test_holes_in_returns_are_no_divergence_in_a_foreign_log():
     assert asked("non-finite", made({"return/mean": holes})) is None
     assert asked("non-finite", made({"return/mean": torn})).severity == "error"
     assert asked("non-finite", made({"policy/loss": holes})).severity == "warning"
+    assert asked("non-finite", made({"return/mean": torn, "value/loss": x})) is None
+    assert asked("non-finite", made({"return/mean": torn, "value/loss": torn})).severity == "error"
 
 
 def test_episodes_that_end_at_one_step_are_in_order():

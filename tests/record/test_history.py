@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from relab.base.jsonl import RecordError
 from relab.record import history
 from relab.record.run_folder import Record
+from relab.runs.verdict import verdict_of
 
 CONFIG = {"algo": {"name": "ppo", "lr": 3e-4}, "seed": 0}
 
@@ -151,16 +153,16 @@ def test_evaluations_become_columns(tmp_path):
     ]
     (tmp_path / "metrics.jsonl").write_text("")
     (tmp_path / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = history.load(tmp_path)
-    steps, values = found.column("eval/return_det")
+    run = history.load(tmp_path)
+    steps, values = run.column("eval/return_det")
     assert steps.tolist() == [0, 10]
     assert values[0] == 2.0
     assert np.isnan(values[1]), "an episode that never ended has no return, and a mean without it would be too short"
-    assert found.column("eval/std_det").values[0] == 1.0
-    assert found.column("eval/return_sampled").values.tolist() == [5.0]
-    assert found.column("eval/success_sampled").values.tolist() == [1.0]
-    assert "eval/success_det" not in found.columns
-    assert [(p.file, p.line) for p in found.problems if "no evaluation" in p.message] == [
+    assert run.column("eval/std_det").values[0] == 1.0
+    assert run.column("eval/return_sampled").values.tolist() == [5.0]
+    assert run.column("eval/success_sampled").values.tolist() == [1.0]
+    assert "eval/success_det" not in run.columns
+    assert [(p.file, p.line) for p in run.problems if "no evaluation" in p.message] == [
         ("evals.jsonl", 4),
         ("evals.jsonl", 5),
     ]
@@ -172,6 +174,48 @@ def episode(ret, success=None, end="fell"):
 
 def test_lists_where_numbers_should_be_are_reported_and_left_out(tmp_path):
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "policy/kl": [1.0]}\n{"step": 2, "policy/kl": [2.0]}\n')
-    found = history.load(tmp_path)
-    assert "policy/kl" not in found.columns
-    assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in found.problems)
+    run = history.load(tmp_path)
+    assert "policy/kl" not in run.columns
+    assert any("`policy/kl` is no number in 2 rows" in problem.message for problem in run.problems)
+
+
+# ---- Rows in which no episode ended
+
+
+def trained(**columns) -> history.History:
+    """A run of twenty rows whose return is NaN in the last ten, beside what else it logged."""
+    returns = np.r_[np.arange(10.0), np.full(10, math.nan)]
+    named = {"return/mean": returns} | {name.replace("_", "/", 1): np.asarray(x) for name, x in columns.items()}
+    steps = np.arange(20, dtype=np.int64) * 100
+    return history.History(Path("x"), {name: history.Column(steps, x) for name, x in named.items()})
+
+
+FINE, TORN = np.ones(20), np.r_[np.ones(15), np.full(5, math.nan)]
+COUNTS = np.r_[np.ones(10), np.zeros(10)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "diverged"),
+    [
+        ({"return_episodes": COUNTS}, False),
+        ({"return_episodes": COUNTS, "value_loss": FINE}, False),
+        ({"value_loss": FINE}, False),
+        ({"return_episodes": COUNTS, "value_loss": TORN}, True),
+        ({"value_loss": FINE, "policy_loss": TORN}, True),
+        ({"return_episodes": FINE, "value_loss": FINE}, True),  # episodes ended, and earned no number
+        ({"policy_entropy": FINE}, True),  # nothing says why
+    ],
+)
+def test_a_return_without_episodes_is_no_divergence_and_a_loss_that_is_nan_is(columns, diverged):
+    run = trained(**columns)
+    values = history.measured(run, "return/mean").values
+    assert bool(history.flaw(values, history.end_rows(len(values)))) == diverged
+    assert (verdict_of(run).kind == "broken") == diverged
+    assert len(run.columns["return/mean"].values) == 20, "the record itself stays as it is"
+
+
+def test_only_nan_and_only_returns_of_training_may_be_gaps():
+    run = trained(value_loss=FINE, eval_return=np.full(20, math.nan))
+    assert len(history.measured(run, "eval/return").values) == 20
+    run.columns["return/mean"].values[-1] = math.inf
+    assert history.flaw(history.measured(run, "return/mean").values, 5) == "1 of its last 5 values not finite"

@@ -16,9 +16,9 @@ from relab.train.envs.gym_bridge import Gym
 def test_every_published_level_has_a_source_and_beats_the_random_policy():
     for level in levels.published():
         assert level.source in levels.SOURCES
-        known = levels.measured().get(level.env)
-        if known and level.env != "MountainCar-v0":  # where the random policy's -200 is also a published result
-            assert level.mean > known["random"]["return_mean"], level
+        measured = levels.measured().get(level.env)
+        if measured and level.env != "MountainCar-v0":  # where the random policy's -200 is also a published result
+            assert level.mean > measured.random["return_mean"], level
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "Acrobot-v1", "Pendulum-v1"])
@@ -26,10 +26,10 @@ def test_facts_agree_with_the_environment(env, monkeypatch):
     monkeypatch.setattr(
         "relab.train.baseline.EPISODES", 40
     )  # of 100: Gymnasium's are slow, and the error says how many
-    made, facts = Gym(configs.Gym(name=f"gym:{env}")), levels.facts(env)
-    assert facts["horizon"] == made.spec.horizon
-    assert facts["action"]["kind"] == made.spec.action.kind
-    again = measure(made)
+    world, facts = Gym(configs.Gym(name=f"gym:{env}")), levels.facts(env)
+    assert facts["horizon"] == world.spec.horizon
+    assert facts["action"]["kind"] == world.spec.action.kind
+    again = measure(world)
     error = (facts["random"]["return_std"] ** 2 / facts["random"]["n"] + again["return_std"] ** 2 / again["n"]) ** 0.5
     assert abs(again["return_mean"] - facts["random"]["return_mean"]) < 4 * error
 

@@ -32,16 +32,16 @@ def repo(tmp_path):
 
 
 def facts(folder):
-    found = provenance.start(folder).collect()
-    orjson.dumps(found)  # it goes into meta.json
-    return found
+    collected = provenance.start(folder).collect()
+    orjson.dumps(collected)  # it goes into meta.json
+    return collected
 
 
 def test_a_clean_repository(repo):
-    found = facts(repo)
-    assert found["commit"] == git(repo, "rev-parse", "HEAD")
-    assert found["patch"] == {"text": "", "bytes": 0, "sha256": hashlib.sha256(b"").hexdigest(), "cut": False}
-    assert found["untracked"] == {"count": 0, "files": []}
+    collected = facts(repo)
+    assert collected["commit"] == git(repo, "rev-parse", "HEAD")
+    assert collected["patch"] == {"text": "", "bytes": 0, "sha256": hashlib.sha256(b"").hexdigest(), "cut": False}
+    assert collected["untracked"] == {"count": 0, "files": []}
 
 
 def test_uncommitted_changes_staged_or_not(repo):
@@ -49,13 +49,13 @@ def test_uncommitted_changes_staged_or_not(repo):
     (repo / "b.py").write_text("y = 1\n")
     git(repo, "add", "b.py")
     (repo / "new é.py").write_text("z = 1\n")
-    found = facts(repo)
-    assert "+x = 2" in found["patch"]["text"]
-    assert "+y = 1" in found["patch"]["text"]
-    assert found["untracked"] == {"count": 1, "files": ["new é.py"]}
+    collected = facts(repo)
+    assert "+x = 2" in collected["patch"]["text"]
+    assert "+y = 1" in collected["patch"]["text"]
+    assert collected["untracked"] == {"count": 1, "files": ["new é.py"]}
     sub = repo / "sub"
     sub.mkdir()
-    assert facts(sub)["patch"]["sha256"] == found["patch"]["sha256"], "the patch is of the whole repository"
+    assert facts(sub)["patch"]["sha256"] == collected["patch"]["sha256"], "the patch is of the whole repository"
 
 
 def test_a_big_patch_is_cut_and_says_so(repo, monkeypatch):
@@ -69,18 +69,18 @@ def test_a_big_patch_is_cut_and_says_so(repo, monkeypatch):
 
 def test_outside_of_a_repository(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    found = facts(tmp_path)
-    assert (found["commit"], found["patch"], found["untracked"]) == (None, None, None)
-    assert found["packages"]
-    assert found["machine"]["cores"] >= 1
+    collected = facts(tmp_path)
+    assert (collected["commit"], collected["patch"], collected["untracked"]) == (None, None, None)
+    assert collected["packages"]
+    assert collected["machine"]["cores"] >= 1
 
 
 def test_a_repository_without_commits(tmp_path):
     git(tmp_path, "init", "-q")
     (tmp_path / "a.py").write_text("x = 1\n")
-    found = facts(tmp_path)
-    assert (found["commit"], found["patch"]) == (None, None)
-    assert found["untracked"]["files"] == ["a.py"]
+    collected = facts(tmp_path)
+    assert (collected["commit"], collected["patch"]) == (None, None)
+    assert collected["untracked"]["files"] == ["a.py"]
 
 
 def test_without_git_or_folder(tmp_path, monkeypatch):
@@ -98,8 +98,8 @@ def test_a_git_that_hangs_is_ended(tmp_path, monkeypatch):
     while pending.process is None:
         time.sleep(0.001)
     process = pending.process
-    found = pending.collect(timeout=0.05)
-    assert found["commit"] is None
+    collected = pending.collect(timeout=0.05)
+    assert collected["commit"] is None
     assert process.poll() is not None, "it is ended, and no other is started"
     assert pending.process in (None, process)
 
@@ -181,14 +181,14 @@ def test_no_program_of_a_strangers_repository_runs(repo, name, included):
         (repo / ".git" / "config").rename(repo / "theirs")
         (repo / ".git" / "config").write_text("[core]\n\trepositoryformatversion = 0\n[include]\n\tpath = ../theirs\n")
     before = {p: p.stat().st_mtime_ns for p in (repo / ".git").rglob("*")}
-    found = facts(repo)
+    collected = facts(repo)
     assert list(canary.iterdir()) == []
-    assert found["commit"]
+    assert collected["commit"]
     assert {p: p.stat().st_mtime_ns for p in (repo / ".git").rglob("*")} == before
     if name in REFUSED:
-        assert found["patch"] is None
+        assert collected["patch"] is None
     elif name not in LACKS:
-        assert "+x = 3" in found["patch"]["text"]
+        assert "+x = 3" in collected["patch"]["text"]
 
 
 REAL = ("fsmonitor", "external diff", "textconv", "clean filter", "filter with =", "hooks path", "process filter")
@@ -226,9 +226,9 @@ def test_files_of_another_folder_are_not_read(repo, tmp_path):
     other.mkdir()
     (other / "a.py").write_text("private\n")
     git(repo, "config", "core.worktree", str(other))
-    found = facts(repo)
-    assert found["commit"]
-    assert (found["patch"], found["untracked"]) == (None, None)
+    collected = facts(repo)
+    assert collected["commit"]
+    assert (collected["patch"], collected["untracked"]) == (None, None)
 
 
 def test_a_repository_without_a_folder_of_its_own_is_not_asked(tmp_path):
@@ -253,9 +253,9 @@ def test_collecting_twice_is_harmless(repo):
 
 
 def test_packages_are_those_installed():
-    found = provenance.packages()
+    versions = provenance.packages()
     for name in ("numpy", "orjson", "relab", "ruamel-yaml"):
-        assert found[name if name in found else "ruamel.yaml"] == importlib.metadata.version(name)
+        assert versions[name if name in versions else "ruamel.yaml"] == importlib.metadata.version(name)
 
 
 def test_strange_entries_on_the_path(monkeypatch, tmp_path):
@@ -266,6 +266,6 @@ def test_strange_entries_on_the_path(monkeypatch, tmp_path):
 
 
 def test_the_machine():
-    found = provenance.machine()
-    assert found["python"] == sys.version.split()[0]
-    assert set(found) == {"host", "system", "cpu", "cores", "memory_mb", "python"}
+    machine = provenance.machine()
+    assert machine["python"] == sys.version.split()[0]
+    assert set(machine) == {"host", "system", "cpu", "cores", "memory_mb", "python"}

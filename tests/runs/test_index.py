@@ -23,7 +23,7 @@ NOW = LONG_AGO + 1000.0
 
 
 def names(index: Index, **query: object) -> list[str]:
-    return [row["name"] for row in select(index, Query(sort="name", **query)).rows]  # type: ignore[arg-type]
+    return [row.name for row in select(index, Query(sort="name", **query)).rows]  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -108,23 +108,23 @@ def test_any_yaml_is_read_as_the_parser_reads_it_or_refused_as_it_does(text):
 
 
 def test_the_last_deterministic_evaluation_counts(tmp_path):
-    found = glance.own(os.fsencode(make(tmp_path / "run", (10.0, 20.0))))
-    assert (found.metric, found.outcome, found.error, found.episodes, found.steps) == (
+    summary = glance.own(os.fsencode(make(tmp_path / "run", (10.0, 20.0))))
+    assert (summary.metric, summary.outcome, summary.error, summary.episodes, summary.steps) == (
         "eval/return_det",
         15,
         5,
         2,
         2048,
     )
-    assert (found.env, found.algo, found.seed, found.status, found.problem) == ("cartpole-v1", "ppo", 0, "finished", "")
+    assert (summary.env, summary.algo, summary.seed, summary.status, summary.problem) == ("cartpole-v1", "ppo", 0, "finished", "")
 
 
 def test_a_cut_row_and_a_long_one_hide_nothing(tmp_path):
     folder = make(tmp_path / "run", tuple(float(i % 2) for i in range(3000)))  # rows of a few hundred kB
     with open(folder / "evals.jsonl", "ab") as file:
         file.write(b'{"step": 4096, "mode": "det", "epis')
-    found = glance.own(os.fsencode(folder))
-    assert (found.outcome, found.steps, found.episodes) == (0.5, 2048, 3000)
+    summary = glance.own(os.fsencode(folder))
+    assert (summary.outcome, summary.steps, summary.episodes) == (0.5, 2048, 3000)
 
 
 @pytest.mark.parametrize("name", ["meta.json", "config.yaml", "evals.jsonl"])
@@ -132,11 +132,11 @@ def test_a_cut_row_and_a_long_one_hide_nothing(tmp_path):
 def test_a_broken_head_is_told_and_the_rest_is_read(tmp_path, name, body):
     folder = make(tmp_path / "run")
     (folder / name).write_bytes(body)
-    found = glance.own(os.fsencode(folder))
-    assert found.size > 0
-    assert found.status == ("finished" if name != "meta.json" else "")
+    summary = glance.own(os.fsencode(folder))
+    assert summary.size > 0
+    assert summary.status == ("finished" if name != "meta.json" else "")
     if name == "config.yaml" and body in (b"[1, 2]", b"\xff\xfe\x00"):
-        assert "config.yaml cannot be read" in found.problem
+        assert "config.yaml cannot be read" in summary.problem
 
 
 def test_a_link_or_a_pipe_in_the_place_of_a_head_is_not_followed(tmp_path):
@@ -183,7 +183,7 @@ def test_a_running_run_is_always_read_again(three):
     with open(three / "slow" / "evals.jsonl", "ab") as file:  # an append does not change the folder's time
         file.write(b'{"step": 4096, "mode": "det", "episodes": [{"return": 77.0, "end": "fell"}]}\n')
     index.refresh()
-    assert [row["outcome"] for row in find(index, "slow")] == [77.0]
+    assert [row.outcome for row in find(index, "slow")] == [77.0]
 
 
 def test_a_run_that_was_copied_is_one_run(three):
@@ -192,8 +192,8 @@ def test_a_run_that_was_copied_is_one_run(three):
     subprocess.run(["cp", "-r", three / "pc" / "twin", three / "server" / "twin"], check=True)
     with open(three / "server" / "twin" / "evals.jsonl", "ab") as file:  # it was continued there
         file.write(b'{"step": 9000, "mode": "det", "episodes": [{"return": 5.0, "end": "fell"}]}\n')
-    (row,) = [row for row in select(refreshed(three), Query()).rows if "twin" in row["name"]]
-    assert (row["name"], row["steps"], row["copies"]) == ("server/twin", 9000, ["pc/twin"])
+    (row,) = [row for row in select(refreshed(three), Query()).rows if "twin" in row.name]
+    assert (row.name, row.steps, row.copies) == ("server/twin", 9000, ["pc/twin"])
 
 
 def test_runs_of_other_tools_stand_beside_and_their_folders_stay_as_they_are(three):
@@ -203,13 +203,13 @@ def test_runs_of_other_tools_stand_beside_and_their_folders_stay_as_they_are(thr
     before = tree(three)
     index = refreshed(three)
     (row,) = find(index, "sb3")
-    assert (row["format"], row["outcome"], row["metric"], row["steps"]) == ("sb3", 2.5, "return/mean_100", 200)
+    assert (row.format, row.outcome, row.metric, row.steps) == ("sb3", 2.5, "return/mean_100", 200)
     assert tree(three) == before
     assert index.refresh() == 0
     with open(logs / "progress.csv", "a") as file:
         file.write("300,9.5\n")
     assert index.refresh() == 1
-    assert find(index, "sb3")[0]["outcome"] == 9.5
+    assert find(index, "sb3")[0].outcome == 9.5
 
 
 def test_a_folder_that_is_itself_a_run_is_one_run(tmp_path):
@@ -231,7 +231,7 @@ def test_names_that_are_no_text_are_kept_apart(tmp_path):
     index = refreshed(tmp_path)
     rows = select(index, Query()).rows
     assert len(rows) == 4
-    assert sorted(os.fsencode(row["folder"].name) for row in rows)[0] == b"bad-\xfe"
+    assert sorted(os.fsencode(row.folder.name) for row in rows)[0] == b"bad-\xfe"
     assert index.refresh() in (0, 4), "they changed a moment ago"
     assert index.db.execute("SELECT COUNT(*) FROM runs").fetchone() == (4,)
 
@@ -279,8 +279,8 @@ def test_several_processes_use_one_index_at_once(tmp_path):
         "    assert select(i, Query()).total == 60\n    i.close()"
     )
     running = [subprocess.Popen([sys.executable, "-W", "error", "-c", code], stderr=subprocess.PIPE) for _ in range(3)]
-    told = [process.communicate(timeout=120)[1].decode() for process in running]
-    assert [process.returncode for process in running] == [0, 0, 0], "\n".join(told)
+    errors = [process.communicate(timeout=120)[1].decode() for process in running]
+    assert [process.returncode for process in running] == [0, 0, 0], "\n".join(errors)
 
 
 # ---- Questions
@@ -346,8 +346,8 @@ def test_a_comparison_that_makes_no_sense_is_an_error_with_the_remedy(three):
 
 
 def test_groups_by_a_setting(three):
-    found = groups(refreshed(three), Query(), ["lr"])
-    shown = [(g["values"], g["runs"], g["n"], g["mean"], g["low"], g["high"], g["best"]) for g in found]
+    groups_of_lr = groups(refreshed(three), Query(), ["lr"])
+    shown = [(g.values, g.runs, g.n, g.mean, g.low, g.high, g.best) for g in groups_of_lr]
     assert shown == [({"algo.lr": 1e-4}, 1, 1, 15.0, 15.0, 15.0, "slow"),
                      ({"algo.lr": 1e-3}, 2, 2, -175.0, -500.0, 150.0, "fast")]  # fmt: skip
 
@@ -357,16 +357,16 @@ def test_sorting_by_a_column_or_a_setting(three):
     for sort, expected in {"outcome": ["fast", "slow", "swing"], "-outcome": ["swing", "slow", "fast"],
                            "algo.lr": ["slow", "swing", "fast"], "-lr": ["swing", "fast", "slow"]}.items():  # fmt: skip
         rows = select(index, Query(sort=sort)).rows
-        assert [Path(row["name"]).name for row in rows] == expected, sort
+        assert [Path(row.name).name for row in rows] == expected, sort
     assert len(select(index, Query(limit=2)).rows) == 2
     assert select(index, Query(limit=2)).total == 3
 
 
 def test_a_run_by_its_name_its_id_or_a_pattern(three):
     index = refreshed(three)
-    id_ = find(index, "fast")[0]["id"]
+    id_ = find(index, "fast")[0].id
     for word in ("fas", id_, id_[:5], "f*", "f?st"):
-        assert [row["name"] for row in find(index, word)] == ["fast"], word
+        assert [row.name for row in find(index, word)] == ["fast"], word
     with pytest.raises(LookupError, match=r"`s` means 3 runs below .*: deep/er/swing, fast, slow; write more"):
         find(index, "s")
     with pytest.raises(LookupError, match=r"no run `fsat` below .* \(3 runs there\); the nearest is fast"):

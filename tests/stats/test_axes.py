@@ -13,10 +13,10 @@ LR = [1e-4, 1e-3, 1e-2]
 
 def grid(*levels):
     names = "abc"
-    found = [{}]
+    points = [{}]
     for name, values in zip(names, levels):
-        found = [{**point, name: value} for point in found for value in values]
-    return found
+        points = [{**point, name: value} for point in points for value in values]
+    return points
 
 
 def test_effects_of_a_whole_grid_are_differences_of_marginal_means():
@@ -38,19 +38,19 @@ def test_effects_of_a_whole_grid_are_differences_of_marginal_means():
 def test_two_cells_give_the_interval_of_two_samples():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=7), rng.normal(1, 2, size=7)
-    (found,) = axes.effects(axes.cells_of(grid([0, 1]), [a, b]))
+    (effect,) = axes.effects(axes.cells_of(grid([0, 1]), [a, b]))
     expected = means.difference(a, b)
-    assert (found.widest.mid, found.widest.low, found.widest.high) == pytest.approx(expected[:3], rel=1e-9)
+    assert (effect.widest.mid, effect.widest.low, effect.widest.high) == pytest.approx(expected[:3], rel=1e-9)
 
 
 def test_one_run_a_cell_takes_the_noise_from_what_the_model_leaves_over():
     rng = np.random.default_rng(1)
     y = rng.normal(size=12)
     points = [{"a": i % 2, "other": i} for i in range(12)]
-    (found,) = axes.effects(axes.cells_of([{"a": p["a"]} for p in points], [[v] for v in y]), of_seeds=False)
-    wanted = oracle.ttest_ind(y[1::2], y[::2]).confidence_interval(0.95)
-    assert (found.widest.low, found.widest.high) == pytest.approx((wanted.low, wanted.high), rel=1e-5)
-    assert found.source == "cells"
+    (effect,) = axes.effects(axes.cells_of([{"a": p["a"]} for p in points], [[v] for v in y]), of_seeds=False)
+    expected = oracle.ttest_ind(y[1::2], y[::2]).confidence_interval(0.95)
+    assert (effect.widest.low, effect.widest.high) == pytest.approx((expected.low, expected.high), rel=1e-5)
+    assert effect.source == "cells"
 
 
 def test_missing_cells_are_filled_by_the_additive_model_alone():
@@ -143,9 +143,9 @@ def test_slices_agree_in_all_else():
 
 
 @pytest.mark.parametrize(
-    ("levels", "error", "known", "flat"),
+    ("levels", "error", "error_is_known", "flat"),
     [([100, 100.5], 0, True, True), ([100, 103], 1, True, False), ([100, 103], 2, True, True),
      ([100, 103], 2, False, False)],
 )  # fmt: skip
-def test_an_axis_hardly_moves_a_metric(levels, error, known, flat):
-    assert axes.hardly_moves(levels, error, known) == flat
+def test_an_axis_hardly_moves_a_metric(levels, error, error_is_known, flat):
+    assert axes.hardly_moves(levels, error, error_is_known) == flat

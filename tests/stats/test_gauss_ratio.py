@@ -50,9 +50,9 @@ def drawn(request: pytest.FixtureRequest) -> tuple[Pair, np.ndarray]:
 
 def test_moments_and_their_errors_by_draws(drawn: tuple[Pair, np.ndarray]):
     pair, rho = drawn
-    for p, found in ((1, pair.mean(len(rho))), (2, pair.square(len(rho)))):
-        assert abs((rho**p).mean() - found.value) < 4 * found.error
-        assert found.error == pytest.approx((rho**p).std() / math.sqrt(len(rho)), rel=0.02)
+    for p, moment in ((1, pair.mean(len(rho))), (2, pair.square(len(rho)))):
+        assert abs((rho**p).mean() - moment.value) < 4 * moment.error
+        assert moment.error == pytest.approx((rho**p).std() / math.sqrt(len(rho)), rel=0.02)
     assert rho.max() <= pair.top * (1 + 1e-12)
 
 
@@ -60,13 +60,13 @@ def test_quantiles_extremes_and_their_errors_by_draws():
     u = np.random.default_rng(3).random((4000, 500))
     rho = DOCUMENT.top * u**DOCUMENT.k
     middle = np.quantile(rho, 0.95, axis=1)
-    seen = {DOCUMENT.least(500): rho.min(1), DOCUMENT.largest(500): rho.max(1), DOCUMENT.quantile(0.95, 500): middle}
-    for found, values in seen.items():
+    draws = {DOCUMENT.least(500): rho.min(1), DOCUMENT.largest(500): rho.max(1), DOCUMENT.quantile(0.95, 500): middle}
+    for quantile, values in draws.items():
         error = values.std() / math.sqrt(len(values))
-        assert abs(values.mean() - found.value) < 4 * error + 0.5 * found.value / 500, (
+        assert abs(values.mean() - quantile.value) < 4 * error + 0.5 * quantile.value / 500, (
             "an empirical quantile is off by O(1/n)"
         )
-        assert found.error == pytest.approx(values.std(), rel=0.1)
+        assert quantile.error == pytest.approx(values.std(), rel=0.1)
 
 
 def test_kl_and_total_variation_by_draws():

@@ -48,18 +48,18 @@ def test_an_impossible_probability_is_an_error(p):
 @pytest.mark.parametrize("n", [2, 3, 10, 500])
 def test_mean_interval_equals_scipys(n, level):
     x = np.random.default_rng(n).normal(3, 2, n)
-    found = stats.mean_interval(x, level)
+    interval = stats.mean_interval(x, level)
     low, high = reference.t.interval(level, n - 1, loc=x.mean(), scale=reference.sem(x))
-    assert (found.n, found.level) == (n, level)
-    np.testing.assert_allclose([found.mid, found.low, found.high], [x.mean(), low, high], rtol=1e-9)
+    assert (interval.n, interval.level) == (n, level)
+    np.testing.assert_allclose([interval.mid, interval.low, interval.high], [x.mean(), low, high], rtol=1e-9)
 
 
 def test_mean_interval_by_hand():
     """1, 2, 3: mean 2, sd 1, t_{0.975, 2} = 4.302653."""
-    found = stats.mean_interval(np.array([1, 2, 3]))
-    assert found.mid == 2.0
-    assert found.high - found.mid == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
-    assert found.mid - found.low == pytest.approx(found.high - found.mid)
+    interval = stats.mean_interval(np.array([1, 2, 3]))
+    assert interval.mid == 2.0
+    assert interval.high - interval.mid == pytest.approx(4.302653 / math.sqrt(3), rel=1e-6)
+    assert interval.mid - interval.low == pytest.approx(interval.high - interval.mid)
 
 
 def test_too_few_samples_have_no_interval():
@@ -72,8 +72,8 @@ def test_too_few_samples_have_no_interval():
 
 
 def test_equal_samples_have_an_interval_of_no_width():
-    found = stats.mean_interval(np.full(5, 7.0))
-    assert (found.low, found.mid, found.high) == (7.0, 7.0, 7.0)
+    interval = stats.mean_interval(np.full(5, 7.0))
+    assert (interval.low, interval.mid, interval.high) == (7.0, 7.0, 7.0)
 
 
 def test_a_missing_number_is_not_hidden():
@@ -101,26 +101,26 @@ X, Y = RNG.normal(0, 1, 8), RNG.normal(1, 3, 13)
 
 
 def test_plain_ends_are_welchs():
-    found = means.plain(means.two_samples(X, Y), 0.95)
+    ends = means.plain(means.two_samples(X, Y), 0.95)
     want = reference.ttest_ind(Y, X, equal_var=False).confidence_interval(0.95)
-    np.testing.assert_allclose(found, (want.low, want.high), rtol=1e-9)
+    np.testing.assert_allclose(ends, (want.low, want.high), rtol=1e-9)
 
 
 def test_plain_ends_of_pairs_are_students():
-    found = means.plain(means.one_sample(Y[:8] - X), 0.9)
+    ends = means.plain(means.one_sample(Y[:8] - X), 0.9)
     want = reference.ttest_rel(Y[:8], X).confidence_interval(0.9)
-    np.testing.assert_allclose(found, (want.low, want.high), rtol=1e-9)
+    np.testing.assert_allclose(ends, (want.low, want.high), rtol=1e-9)
 
 
 def test_halls_ends_take_the_skewness_out():
     """g(t) = t + k t² / 3 + k² t³ / 27 + k / 6 of each end is the t quantile again (Hall 1992)."""
-    found = means.two_samples(RNG.lognormal(0, 1, 9), RNG.normal(0, 1, 9))
-    low, high = means.hall(found, 0.95)
-    quantile, k = reference.t.ppf(0.975, found.df), found.skew
+    moments = means.two_samples(RNG.lognormal(0, 1, 9), RNG.normal(0, 1, 9))
+    low, high = means.hall(moments, 0.95)
+    quantile, k = reference.t.ppf(0.975, moments.df), moments.skew
     for end, want in ((low, quantile), (high, -quantile)):
-        t = (found.mid - end) / np.sqrt(found.var)
+        t = (moments.mid - end) / np.sqrt(moments.var)
         assert t + k * t**2 / 3 + k**2 * t**3 / 27 + k / 6 == pytest.approx(want, rel=1e-9)
-    assert abs(found.skew) > 0.01
+    assert abs(moments.skew) > 0.01
 
 
 def test_the_skewness_is_scipys_unbiased_one():
@@ -136,20 +136,20 @@ def test_symmetric_data_are_not_widened():
 
 
 def test_widening_ends_at_twice_the_plain_interval():
-    found = means.two_samples(np.zeros(5) + 1e-9 * X[:5], np.array([0, 0, 0, 0, 1.0]))
-    half = (means.plain(found, 0.975)[1] - means.plain(found, 0.975)[0]) / 2
-    assert means.hall(found, 0.975)[1] > found.mid + 2 * half
-    assert means.widened(found, 0.975)[1] == pytest.approx(found.mid + 2 * half)
+    moments = means.two_samples(np.zeros(5) + 1e-9 * X[:5], np.array([0, 0, 0, 0, 1.0]))
+    half = (means.plain(moments, 0.975)[1] - means.plain(moments, 0.975)[0]) / 2
+    assert means.hall(moments, 0.975)[1] > moments.mid + 2 * half
+    assert means.widened(moments, 0.975)[1] == pytest.approx(moments.mid + 2 * half)
 
 
 def test_unequal_numbers_borrow_the_larger_spread():
     """Five equal seeds against twenty of which five failed: Welch knows of no spread in the first, pooling does."""
     a, b = np.ones(5), np.r_[np.ones(15), np.zeros(5)]
-    found, plain = means.careful(a, b), means.two_samples(a, b)
+    careful, plain = means.careful(a, b), means.two_samples(a, b)
     pooled = 19 * b.var(ddof=1) / 23
-    assert found.var == pytest.approx(pooled * (1 / 5 + 1 / 20))
-    assert (found.mid, found.df) == (plain.mid, plain.df)
-    assert found.skew == pytest.approx(plain.skew * (plain.var / found.var) ** 1.5)
+    assert careful.var == pytest.approx(pooled * (1 / 5 + 1 / 20))
+    assert (careful.mid, careful.df) == (plain.mid, plain.df)
+    assert careful.skew == pytest.approx(plain.skew * (plain.var / careful.var) ** 1.5)
     assert means.careful(b, b) == means.two_samples(b, b)
     assert stats.difference(a, b).high > 0 > means.widened(plain, 0.95)[1]
 
@@ -186,17 +186,17 @@ def test_iqm_equals_scipys_trimmed_mean(n):
 
 def test_iqm_interval_depends_on_the_seed_alone_and_draws_within_tasks():
     tasks = [RNG.normal(0, 0.01, 10), RNG.normal(100, 0.01, 10)]
-    found = stats.iqm_interval(tasks, seed=1)
-    assert found == stats.iqm_interval(tasks, seed=1)
-    assert found != stats.iqm_interval(tasks, seed=2)
-    assert found.low < found.mid < found.high
-    assert found.high - found.low < 1, "tasks that lie 100 apart were mixed"
+    interval = stats.iqm_interval(tasks, seed=1)
+    assert interval == stats.iqm_interval(tasks, seed=1)
+    assert interval != stats.iqm_interval(tasks, seed=2)
+    assert interval.low < interval.mid < interval.high
+    assert interval.high - interval.low < 1, "tasks that lie 100 apart were mixed"
 
 
 def test_improvement_equals_the_mann_whitney_share():
-    found = stats.improvement(X, Y)
-    assert found.mid == pytest.approx(reference.mannwhitneyu(Y, X).statistic / (len(X) * len(Y)))
-    assert 0 < found.low < found.mid < found.high < 1
+    share = stats.improvement(X, Y)
+    assert share.mid == pytest.approx(reference.mannwhitneyu(Y, X).statistic / (len(X) * len(Y)))
+    assert 0 < share.low < share.mid < share.high < 1
 
 
 def test_improvement_ends_solve_their_equation():
@@ -208,10 +208,10 @@ def test_improvement_ends_solve_their_equation():
 
 
 def test_improvement_of_arms_that_do_not_overlap_is_not_certain():
-    found = stats.improvement(np.arange(5.0), np.arange(10.0, 15))
-    assert found.mid == 1.0
-    assert found.low < 0.8
-    assert found.high == pytest.approx(1.0)
+    share = stats.improvement(np.arange(5.0), np.arange(10.0, 15))
+    assert share.mid == 1.0
+    assert share.low < 0.8
+    assert share.high == pytest.approx(1.0)
     assert stats.improvement(np.ones(5), np.ones(5)).mid == 0.5
 
 
@@ -311,9 +311,9 @@ def test_logrank_statistic_is_scipys_and_its_p_close():
     ra, rb = a < 2, b < 2
     a, b = np.minimum(a, 2), np.minimum(b, 2)
     want = reference.logrank(reference.CensoredData(a[ra], right=a[~ra]), reference.CensoredData(b[rb], right=b[~rb]))
-    found = stats.logrank_p(a, ra, b, rb)
-    assert found == pytest.approx(want.pvalue, abs=0.02)
-    assert found == stats.logrank_p(a, ra, b, rb)
+    p = stats.logrank_p(a, ra, b, rb)
+    assert p == pytest.approx(want.pvalue, abs=0.02)
+    assert p == stats.logrank_p(a, ra, b, rb)
     assert stats.logrank_p(a, ra, a, ra) == 1.0
 
 
@@ -323,12 +323,12 @@ def test_logrank_statistic_is_scipys_and_its_p_close():
 def test_a_slope_without_autocorrelation_equals_scipys():
     x = np.arange(40.0)
     rest = np.tile([1.0, -1.0], 20)  # neighbours differ: counted as independent, not as more
-    found = stats.slope(x, 0.3 * x + rest)
+    trend = stats.slope(x, 0.3 * x + rest)
     want = reference.linregress(x, 0.3 * x + rest)
-    assert (found.rho, found.n_eff) == (0.0, 40.0)
-    assert found.slope == pytest.approx(want.slope)
-    assert found.p == pytest.approx(want.pvalue, rel=1e-6, abs=1e-14)
-    assert found.high - found.slope == pytest.approx(reference.t.ppf(0.975, 38) * want.stderr)
+    assert (trend.rho, trend.n_eff) == (0.0, 40.0)
+    assert trend.slope == pytest.approx(want.slope)
+    assert trend.p == pytest.approx(want.pvalue, rel=1e-6, abs=1e-14)
+    assert trend.high - trend.slope == pytest.approx(reference.t.ppf(0.975, 38) * want.stderr)
 
 
 def test_a_random_drift_is_rarely_called_a_slope():
@@ -420,7 +420,7 @@ def test_the_answers_intervals_cover(cells):
     kinds = {"mean", "mean, n and 4n", "time", "paired", "P(B > A)", "success rate"}
     checked = [c for c in cells if c.kind in kinds and c.method != "plain Welch" and (c.a, c.b) not in simulate.UNSEEN]
     assert len(checked) == 3 * (9 + 5 + 5 + 2 + 3 + 8)
-    assert [cell for cell in checked if cell.value < simulate.WANTED - 3 * cell.error] == []
+    assert [cell for cell in checked if cell.value < simulate.LEAST_COVER - 3 * cell.error] == []
 
 
 def test_looking_again_keeps_the_error_and_naive_looking_does_not(cells):
@@ -461,6 +461,6 @@ def rows_of(text):
 
 def test_coverage_as_json(capsys):
     assert coverage.main(["--reps", "100", "--json"]) == 0
-    found = jsonl.decode(capsys.readouterr().out.encode())
-    assert found["reps"] == 100
-    assert {"kind", "method", "a", "b", "n", "value", "reps", "error"} == set(found["cells"][0])
+    document = jsonl.decode(capsys.readouterr().out.encode())
+    assert document["reps"] == 100
+    assert {"kind", "method", "a", "b", "n", "value", "reps", "error"} == set(document["cells"][0])

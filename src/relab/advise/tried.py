@@ -29,7 +29,7 @@ Diff = Mapping[str, Mapping[str, Any]]
 class Tried:
     """A change that was tried: what came out, and where that is written."""
 
-    diff: dict[str, dict[str, Any]]  # key -> {from, to}
+    diff: Diff  # key -> {from, to}
     verdict: str
     text: str  # the answer's sentence
     seeds: tuple[int, int]

@@ -23,6 +23,7 @@ import numpy as np
 import orjson
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.enclosed import NO_LINK, NO_WAIT, own
 from relab.base.enclosed import RecordError as RecordError
 from relab.base.enclosed import inside as inside
@@ -230,31 +231,31 @@ OF_RUST = re.compile(r"\(os error (\d+)\)")  # safetensors tells the system's er
 
 
 @contextlib.contextmanager
-def writing(path: str | os.PathLike[str], wanted: int | None = None) -> Iterator[None]:
+def writing(path: str | os.PathLike[str], size: int | None = None) -> Iterator[None]:
     """Inside, a file (or a folder of files) is written: a full disk becomes an error with its name and a remedy."""
     try:
         yield
     except DiskFullError:
         raise
     except Exception as error:
-        raise disk_error(error, path, wanted) or error from None
+        raise disk_error(error, path, size) or error from None
 
 
-def disk_error(error: Exception, path: str | os.PathLike[str], wanted: int | None = None) -> DiskFullError | None:
+def disk_error(error: Exception, path: str | os.PathLike[str], size: int | None = None) -> DiskFullError | None:
     """What an error of writing means, if it is a full disk."""
-    told = OF_RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
-    number = int(told[1]) if told else error.errno if isinstance(error, OSError) else None
+    match = OF_RUST.search(str(error)) if type(error).__name__ == "SafetensorError" else None
+    number = int(match[1]) if match else error.errno if isinstance(error, OSError) else None
     named = getattr(error, "filename", None)
     exact = named if isinstance(named, str) and os.path.isdir(path) else path
-    return disk_full(exact, wanted, number) if number in FULL else None
+    return disk_full(exact, size, number) if number in FULL else None
 
 
-def disk_full(path: str | os.PathLike[str], wanted: int | None, number: int) -> DiskFullError:
+def disk_full(path: str | os.PathLike[str], needed: int | None, number: int) -> DiskFullError:
     path = Path(path)
     free = _free(path.parent) if number == errno.ENOSPC else None  # a quota leaves the disk with plenty
-    sizes = {"bytes were wanted": wanted, "bytes are free": free}
-    told = [f"{size:,} {what}" for what, size in sizes.items() if size is not None]
-    why = f"{FULL[number]} ({', '.join(told)})" if told else FULL[number]
+    sizes = {"bytes were wanted": needed, "bytes are free": free}
+    parts = [f"{size:,} {what}" for what, size in sizes.items() if size is not None]
+    why = f"{FULL[number]} ({', '.join(parts)})" if parts else FULL[number]
     error = DiskFullError(f"{path} could not be written: {why}; {_remedy(path)}")
     error.errno = number
     return error
@@ -282,7 +283,7 @@ def _remedy(path: Path) -> str:
 # ---- Reading
 
 
-def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[list[dict[str, Any]], list[Problem]]:
+def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[list[Document], list[Problem]]:
     """(rows, problems): lines that are no JSON objects are reported, not raised; a missing file has no rows."""
     problems: list[Problem] = []
     return [row for pack in read_packs(path, problems, most) for row in pack], problems
@@ -290,7 +291,7 @@ def read_jsonl(path: str | os.PathLike[str], most: int = limits.KEPT) -> tuple[l
 
 def read_packs(
     path: str | os.PathLike[str], problems: list[Problem], most: int = MAX_BYTES
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[list[Document]]:
     """The same rows, some thousands at a time: as dicts all rows of a long run would fill the memory."""
     path = Path(path)
     check_regular(path)
@@ -300,7 +301,7 @@ def read_packs(
     size, more = path.stat().st_size, 0
     if size > most:
         problems.append(Problem(path.name, None, f"only the first {most} of {size} bytes were read"))
-    rows: list[dict[str, Any]] = []
+    rows: list[Document] = []
     for line in limits.lines(path, most):
         row = _decode_row(line.data) if line.data else None
         if row is not None:
@@ -333,7 +334,7 @@ def shorten(problems: list[Problem], file: str) -> list[Problem]:
     )
 
 
-def _decode_row(line: bytes) -> dict[str, Any] | None:
+def _decode_row(line: bytes) -> Document | None:
     try:
         row = decode(line)
     except (orjson.JSONDecodeError, RecursionError):  # brackets a thousand deep
@@ -374,7 +375,7 @@ def read_at(path: Path, offset: int, size: int) -> bytes:
         return file.read(size)
 
 
-def read_json(folder: str | os.PathLike[str], name: str) -> dict[str, Any]:
+def read_json(folder: str | os.PathLike[str], name: str) -> Document:
     """A JSON file of the folder, with an error that names it."""
     path = inside(folder, name)
     check_regular(path)

@@ -83,10 +83,10 @@ def lines(path: str | os.PathLike[str], most: int = ROWS, longest: int = LINE) -
     yield from split(blocks(path, most), longest)
 
 
-def split(given: Iterable[bytes], longest: int = LINE) -> Iterator[Line]:
+def split(chunks: Iterable[bytes], longest: int = LINE) -> Iterator[Line]:
     """The lines in blocks of bytes that follow each other."""
     number, parts, held = 1, [b""], 0  # of the line that is not over yet
-    for block in given:
+    for block in chunks:
         first, *rest = block.split(b"\n")
         held += len(first)
         parts = [*parts, first] if held <= longest else []

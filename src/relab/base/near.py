@@ -10,7 +10,7 @@ LISTED = 12  # words: so many can be told all
 DATE = re.compile(r"\d{4}-\d\d-\d\d-")  # runs of one day share more letters in it than in their names
 
 
-def nearest(word: str, known: Collection[str], most: int = 1, marks: str = "./") -> list[str]:
+def nearest(word: str, words: Collection[str], most: int = 1, marks: str = "./") -> list[str]:
     """The known words that look most like this one, as a whole or in their last part; none where none is near.
 
     `marks` part a word; not for names of files, which all end alike.
@@ -18,7 +18,7 @@ def nearest(word: str, known: Collection[str], most: int = 1, marks: str = "./")
     >>> nearest("lrr", ["algo.lr", "algo.clip"]), nearest("nosuch", ["algo.lr", "algo.clip"])
     (['algo.lr'], [])
     """
-    rated = [(closeness(word, each, marks), each) for each in dict.fromkeys(known)]
+    rated = [(closeness(word, each, marks), each) for each in dict.fromkeys(words)]
     return [each for rate, each in sorted(rated, key=lambda pair: -pair[0]) if rate >= CUTOFF][:most]
 
 
@@ -33,16 +33,16 @@ def closeness(word: str, other: str, marks: str = "./") -> float:
     return _ratio(a, b) if parted else max(_ratio(a, b), _ratio(a, _last(b, marks)))
 
 
-def hint(word: str, known: Collection[str], form: str = "; the nearest is `{}`", marks: str = "./") -> str:
+def hint(word: str, words: Collection[str], form: str = "; the nearest is `{}`", marks: str = "./") -> str:
     """The end of a message about an unknown word: the nearest one; else all, where they are few; else nothing.
 
     >>> hint("wrok", ["work", "pause"]), hint("zzz", ["work", "pause"], "; the nearest is {}")
     ('; the nearest is `work`', '; known: work, pause')
     """
-    found = nearest(word, known, marks=marks)
-    if found:
-        return form.format(found[0])
-    return f"; known: {', '.join(known)}" if 0 < len(known) <= LISTED else ""
+    close = nearest(word, words, marks=marks)
+    if close:
+        return form.format(close[0])
+    return f"; known: {', '.join(words)}" if 0 < len(words) <= LISTED else ""
 
 
 def _plain(word: str) -> str:

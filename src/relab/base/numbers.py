@@ -21,10 +21,10 @@ def to_int(value: Any) -> int | None:
     if isinstance(value, bool) or (isinstance(value, str) and not (value.isascii() and "_" not in value)):
         return None  # int("1_0") is 10, int("٣") is 3
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if abs(found) < MAX_STEP else None
+    return number if abs(number) < MAX_STEP else None
 
 
 def is_finite(value: Any) -> bool:

@@ -19,10 +19,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 # How relab starts Python: -P keeps the working folder off the front of the path, where a user's queue.py or random.py
 # would stand in for the standard library's. A module that he names is found there all the same (registry.py).
+from relab.base.documents import Document
+
 PYTHON = (sys.executable, "-P")
 RELAB = (*PYTHON, "-m", "relab.cli")
 SAFE = "PYTHONSAFEPATH"  # the same by the environment, for children that are started by somebody else's code
@@ -41,7 +42,7 @@ class Ours:
     owner: str
     command: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return asdict(self)
 
 
@@ -50,8 +51,8 @@ class Ours:
 
 def birth(pid: int) -> str | None:
     """When a living process was started, in the kernel's ticks; None where there is none."""
-    found = stat(pid)
-    return found[19] if found else None
+    fields = stat(pid)
+    return fields[19] if fields else None
 
 
 def stat(pid: int) -> list[str]:
@@ -122,7 +123,7 @@ def safe_path() -> Iterator[None]:
 
 def ours() -> list[Ours]:
     """What relab has started on this machine as this user and what still lives, a row for each process group."""
-    found: dict[int, Ours] = {}
+    groups: dict[int, Ours] = {}
     for pid in _ids():
         try:
             words = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
@@ -135,8 +136,8 @@ def ours() -> list[Ours]:
         if fields:
             group = int(fields[2])
             job, owner = marks.values()
-            found.setdefault(group, Ours(group, pid, fields[19], job, owner, command_of(pid)))
-    return list(found.values())
+            groups.setdefault(group, Ours(group, pid, fields[19], job, owner, command_of(pid)))
+    return list(groups.values())
 
 
 def _ids() -> Iterator[int]:

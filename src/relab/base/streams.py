@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
+
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # splitmix64's increment (Steele et al. 2014)
 WORDS = 2**64
 
@@ -42,13 +44,13 @@ def splitmix64(z: np.ndarray) -> np.ndarray:
         return z ^ (z >> np.uint64(31))
 
 
-def world_of(found: int, seed: int, name: str) -> int:
+def world_of(world_seed: int, seed: int, name: str) -> int:
     """The world whose seed that is: world_seeds turned round, so that no number of worlds need be gone through.
 
     >>> world_of(int(world_seeds(0, "env", 5)[3]), 0, "env")
     3
     """
-    z = found ^ (found >> 31) ^ (found >> 62)
+    z = world_seed ^ (world_seed >> 31) ^ (world_seed >> 62)
     z = z * pow(0x94D049BB133111EB, -1, WORDS) % WORDS
     z = z ^ (z >> 27) ^ (z >> 54)
     z = z * pow(0xBF58476D1CE4E5B9, -1, WORDS) % WORDS
@@ -61,14 +63,14 @@ def generator(seed: int, name: str, *index: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(seed_for(seed, name, *index)))
 
 
-def get_state(rng: np.random.Generator) -> dict[str, Any]:
+def get_state(rng: np.random.Generator) -> Document:
     """The generator's state as plain JSON; 128-bit numbers as hex text, because JSON readers stop at 64 bits."""
     state: Any = _pcg64(rng).state
     inner = {key: hex(value) for key, value in state["state"].items()}
     return {"kind": "PCG64", **inner, "has_uint32": state["has_uint32"], "uinteger": state["uinteger"]}
 
 
-def set_state(rng: np.random.Generator, state: dict[str, Any]) -> np.random.Generator:
+def set_state(rng: np.random.Generator, state: Document) -> np.random.Generator:
     """Put a generator into a state that `get_state` returned; the next draws are the same bits."""
     if state.get("kind") != "PCG64":
         raise ValueError(f"a stream's state must be of kind 'PCG64', but got {state.get('kind')!r}")
@@ -81,7 +83,7 @@ def set_state(rng: np.random.Generator, state: dict[str, Any]) -> np.random.Gene
     return rng
 
 
-def from_state(state: dict[str, Any]) -> np.random.Generator:
+def from_state(state: Document) -> np.random.Generator:
     """A new generator in that state."""
     return set_state(np.random.Generator(np.random.PCG64(0)), state)
 

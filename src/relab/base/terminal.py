@@ -77,7 +77,7 @@ def harmless(text: str, as_json: bool = False) -> str:
     ('ab??c', '"\\u202e"')
     """
     if as_json:
-        return STEERING.sub(lambda found: escape(found[0]), text)
+        return STEERING.sub(lambda match: escape(match[0]), text)
     return STEERING.sub("?", COLOUR.sub("", text) if "\x1b" in text else text)
 
 
@@ -107,12 +107,12 @@ class Stream:
             inner.reconfigure(errors=errors)  # type: ignore[attr-defined]
 
     def write(self, text: str) -> int:
-        with self.told():
+        with self.naming_errors():
             self.inner.write(text if _own else harmless(text, self.as_json))
         return len(text)
 
     def flush(self) -> None:
-        with self.told():
+        with self.naming_errors():
             self.inner.flush()
 
     def writelines(self, lines: Any) -> None:
@@ -123,7 +123,7 @@ class Stream:
         return getattr(self.inner, name)
 
     @contextlib.contextmanager
-    def told(self) -> Iterator[None]:
+    def naming_errors(self) -> Iterator[None]:
         """What the stream's own errors mean."""
         try:
             yield

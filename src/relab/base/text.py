@@ -65,18 +65,18 @@ def wrap(text: str, columns: int, head: str = "", most: int | None = None) -> li
 
 def _pieces(text: str) -> list[str]:
     """Where a line may end: behind a blank, before or behind a wide sign; closing marks stay with what they close."""
-    found: list[str] = []
+    pieces: list[str] = []
     wide_before = False
     for sign in " ".join(text.split()):
         wide = _columns(sign) == 2
         closes = sign in "，。；：、！？）】》」』”’,.;:!?)]}"
-        joins = bool(found) and (closes or not (wide or wide_before or found[-1].endswith(" ")))
-        if joins or (found and sign == " "):
-            found[-1] += sign
+        joins = bool(pieces) and (closes or not (wide or wide_before or pieces[-1].endswith(" ")))
+        if joins or (pieces and sign == " "):
+            pieces[-1] += sign
         else:
-            found.append(sign)
+            pieces.append(sign)
         wide_before = wide
-    return found
+    return pieces
 
 
 def rows(table: list[list[str]], gap: str = "  ") -> list[str]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 
@@ -15,6 +15,9 @@ from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.record import names as run_names
+
+if TYPE_CHECKING:
+    from relab.formats.write.convert import Converted
 
 EXAMPLES = """
   relab convert logs/ --to relab --out runs_of_sb3           every run below logs/ as a relab run folder
@@ -59,7 +62,7 @@ def main(words: Sequence[str]) -> int:
     with Progress("converting run") as tell:
         done = convert(path, args.to, args.out, args.names, args.told.of(path), tell)
     for gone in done.broken:
-        print(clean(f"relab: not readable: {gone['run']}: {gone['why']}"), file=sys.stderr)
+        print(clean(f"relab: not readable: {gone.run}: {gone.why}"), file=sys.stderr)
     if done.unread:
         more = "" if args.json or len(done.unread) == 1 else " (--json lists all)"
         print(clean(f"relab: {summary_of(done.unread)}{more}"), file=sys.stderr)
@@ -72,8 +75,8 @@ def main(words: Sequence[str]) -> int:
     return BROKEN if done.broken else 0
 
 
-def summary(runs: list[dict[str, object]], args: Convert) -> str:
-    formats = ", ".join(dict.fromkeys(str(run["format"]) for run in runs))
-    values = sum(int(str(run["values"])) for run in runs)
+def summary(runs: list[Converted], args: Convert) -> str:
+    formats = ", ".join(dict.fromkeys(run.format for run in runs))
+    values = sum(run.values for run in runs)
     many = f"{len(runs)} run{'s' * (len(runs) != 1)}"
     return f"{args.out}: {many} ({formats}) as {args.to}, {values:,} numbers"

@@ -49,11 +49,11 @@ def main(words: Sequence[str]) -> int:
 
 def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     """The tables, as they stand in docs/statistics.md."""
-    from relab.stats.simulate import EPISODES, LEVEL, LOOKS, WANTED
+    from relab.stats.simulate import EPISODES, LEAST_COVER, LEVEL, LOOKS
 
     head = (
         f"{reps:,} simulated experiments a cell, seed {seed}; ± is one standard error. Intervals of {LEVEL:.0%};"
-        f" `*` marks cells below {WANTED}. Success rates have {EPISODES} episodes a seed."
+        f" `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed."
     )
     again = (
         f"Chance that any look so far calls a winner (either way) between identical arms, at {LOOKS} seeds a variant;"
@@ -72,7 +72,7 @@ def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     parts: dict[str, list[Cell]] = {name: [] for name in groups}
     for cell in cells:
         parts[cell.kind if cell.kind in parts else "cover"].append(cell)
-    marks = {"cover": lambda cell: cell.value < WANTED, "looks": too_often, "family": too_often}
+    marks = {"cover": lambda cell: cell.value < LEAST_COVER, "looks": too_often, "family": too_often}
     return "\n\n".join(
         f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
         for name, text in groups.items()

@@ -107,7 +107,7 @@ def about_levels(name: str) -> str:
         f"({key}) {text}" for key, text in levels.SOURCES.items() if any(x.source == key for x in levels.of(name))
     ]
     return "\n".join([f"{name} (environment of Gymnasium), returns to hold a run against:",
-                      *(f"  {line}" for line in levels.told(name)), *sources])  # fmt: skip
+                      *(f"  {line}" for line in levels.describe(name)), *sources])  # fmt: skip
 
 
 def about_class(name: str, what: str, cls: type) -> str:

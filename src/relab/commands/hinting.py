@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from relab.base.places import printable as _clean
 
 if TYPE_CHECKING:
-    from relab.formats.read.find import Found, Tell
+    from relab.formats.read.find import LoadedRuns, Tell
     from relab.formats.read.hints import Hints
     from relab.health.examine import Report
 
@@ -48,7 +48,7 @@ class Hinting:
         )
         return hints.of_folder(path, given)
 
-    def load(self, path: Path, tell: Tell | None = None) -> Found:
+    def load(self, path: Path, tell: Tell | None = None) -> LoadedRuns:
         """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time."""
         from relab.formats.read import find
 
@@ -74,7 +74,7 @@ class Hinting:
                     f" which are called {some}")  # fmt: skip
             hints.remember_group(path, self.group)
 
-    def check(self, path: Path, found: Found) -> None:
+    def check(self, path: Path, found: LoadedRuns) -> None:
         """A pattern that no run fits, or names that none has, are slips; a pattern that fits is kept."""
         from relab.config.base import require
         from relab.formats.read import hints

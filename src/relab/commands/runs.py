@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +16,7 @@ from relab.config.base import require
 
 if TYPE_CHECKING:
     from relab.runs.index import Index
-    from relab.runs.listing import Query, Row
+    from relab.runs.listing import ListedRun, Query
 
 EXAMPLES = """
   relab runs                                     the newest runs below runs/
@@ -132,9 +132,9 @@ def list_text(index: Index, query: Query, args: Runs) -> str:
 
 
 def empty(index: Index) -> str:
-    from relab.formats.read.find import known
+    from relab.formats.read.find import format_names
 
-    return f"no runs below {index.root}: no folder there is of a format that relab reads ({known()})"
+    return f"no runs below {index.root}: no folder there is of a format that relab reads ({format_names()})"
 
 
 def remarks(index: Index) -> list[str]:
@@ -166,14 +166,14 @@ def json_text(index: Index, query: Query, args: Runs) -> str:
     return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def as_json(row: Row) -> dict[str, Any]:
+def as_json(run: ListedRun) -> dict[str, Any]:
     from relab.base.jsonl import plain
     from relab.runs.listing import iso
 
-    odd = {"outcome": plain(row["outcome"]), "error": plain(row["error"]), "copies": list(map(unicode, row["copies"]))}
-    times = {"created": iso(row["created"]), "last_sign": iso(row["sign"])}
-    flags = {"star": bool(row["star"]), "archived": bool(row["archived"])}
-    return {**{key: row[key] for key in KEYS}, **odd, **times, **flags, "folder": unicode(row["folder"])}
+    odd = {"outcome": plain(run.outcome), "error": plain(run.error), "copies": list(map(unicode, run.copies))}
+    times = {"created": iso(run.created), "last_sign": iso(run.sign)}
+    flags = {"star": bool(run.star), "archived": bool(run.archived)}
+    return {**{key: getattr(run, key) for key in KEYS}, **odd, **times, **flags, "folder": unicode(run.folder)}
 
 
 def unicode(path: Any) -> str:
@@ -191,7 +191,8 @@ def by_text(index: Index, query: Query, args: Runs) -> str:
     if args.json:
         from relab.base.jsonl import encode
 
-        return encode({"schema": 1, "path": str(index.root), "by": keys, "groups": found}).decode()
+        rows = [asdict(group) for group in found]
+        return encode({"schema": 1, "path": str(index.root), "by": keys, "groups": rows}).decode()
     shown = found[: query.limit or None]
     lines = [runs_text.groups(shown)] if found else [f"no such run below {index.root}"]
     if len(shown) < len(found):

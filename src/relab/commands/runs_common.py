@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -17,6 +17,7 @@ from relab.config.base import require
 
 if TYPE_CHECKING:
     from relab.runs.index import Index
+    from relab.runs.listing import ListedRun
 
 Words = tyro.conf.Positional[tuple[str, ...]]
 
@@ -84,8 +85,8 @@ def is_run(path: Path) -> bool:
     return glance.is_relab(glance.read_meta(os.fsencode(path)))
 
 
-def of_row(row: dict[str, Any]) -> Target:
-    return Target(row["name"], row["folder"], row["key"], row["format"], tuple(row["copies"]))
+def of_row(run: ListedRun) -> Target:
+    return Target(run.name, run.folder, run.key, run.format, tuple(run.copies))
 
 
 def mended(root: Path) -> Index:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relab.base.places import printable as clean
-from relab.runs.listing import Listed, Row
+from relab.runs.listing import Listed, ListedGroup, ListedRun
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
 HEAD = ("name", "env", "algo", "seed", "state", "outcome", "steps", "age", "size", "tags")
@@ -45,35 +45,33 @@ def runs(listed: Listed) -> str:
     return table(HEAD, [[clean(cell) for cell in _cells(row, now)] for row in listed.rows])
 
 
-def _cells(row: Row, now: float) -> list[str]:
-    star = "* " if row["star"] else ""
-    tags = " ".join([*row["tags"], *([f'"{row["note"]}"'] if row["note"] else [])])
-    copies = f" (+{len(row['copies'])} cop{'ies' if len(row['copies']) > 1 else 'y'})" if row["copies"] else ""
-    return [cut(star + row["name"], NAME_WIDTH) + copies, cut(row["env"], 24), cut(row["algo"], 12), cell(row["seed"]),
-            row["state"], outcome(row), "" if row["steps"] is None else f"{row['steps']:,}", age(now - row["sign"]),
-            size(row["size"]), cut(tags, TAGS_WIDTH)]  # fmt: skip
+def _cells(run: ListedRun, now: float) -> list[str]:
+    star = "* " if run.star else ""
+    tags = " ".join([*run.tags, *([f'"{run.note}"'] if run.note else [])])
+    copies = f" (+{len(run.copies)} cop{'ies' if len(run.copies) > 1 else 'y'})" if run.copies else ""
+    return [cut(star + run.name, NAME_WIDTH) + copies, cut(run.env, 24), cut(run.algo, 12), cell(run.seed),
+            run.state, outcome(run), "" if run.steps is None else f"{run.steps:,}", age(now - run.sign),
+            size(run.size), cut(tags, TAGS_WIDTH)]  # fmt: skip
 
 
-def outcome(row: Row) -> str:
+def outcome(run: ListedRun) -> str:
     """The last evaluation's mean with its standard error; a return of training says so."""
-    if not row["metric"]:
+    if not run.metric:
         return ""
-    if row["outcome"] is None:
+    if run.outcome is None:
         return "nan"
-    error = "" if row["error"] is None else f" ±{num(row['error'])}"
-    return num(row["outcome"]) + (error if row["metric"].startswith("eval/") else " (train)")
+    error = "" if run.error is None else f" ±{num(run.error)}"
+    return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)")
 
 
-def groups(found: Sequence[Row]) -> str:
-    keys = list(found[0]["values"]) if found else []
+def groups(found: Sequence[ListedGroup]) -> str:
+    keys = list(found[0].values) if found else []
     head = [*keys, "runs", "finished", "n", "mean", "low", "high", "best"]
     rows = []
     for g in found:
-        numbers = [num(g[k]) if g[k] is not None else "" for k in ("mean", "low", "high")]
-        best = cut(g["best"] or "", NAME_WIDTH) + (
-            f" ({', '.join(g['metrics'])} mixed)" if len(g["metrics"]) > 1 else ""
-        )
-        cells = [*(cell(g["values"][k]) for k in keys), str(g["runs"]), str(g["finished"]), str(g["n"]), *numbers, best]
+        numbers = ["" if x is None else num(x) for x in (g.mean, g.low, g.high)]
+        best = cut(g.best or "", NAME_WIDTH) + (f" ({', '.join(g.metrics)} mixed)" if len(g.metrics) > 1 else "")
+        cells = [*(cell(g.values[k]) for k in keys), str(g.runs), str(g.finished), str(g.n), *numbers, best]
         rows.append([clean(each) for each in cells])
     return table(head, rows)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,7 +158,7 @@ def origin_of(words: Sequence[str], parent: str | None, runs: Path, trust: bool 
 class Again:
     """What the run changes against its parent, and the earlier tries of it that did not end in a yes."""
 
-    change: dict[str, dict[str, Any]]
+    change: Mapping[str, Mapping[str, Any]]
     found: list[Tried]
     settings: dict[str, Any]
 

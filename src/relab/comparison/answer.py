@@ -11,7 +11,7 @@ import numpy as np
 
 from relab import stats
 from relab.record.evaluations import evaluations
-from relab.record.history import History, flaw
+from relab.record.history import History, flaw, measured
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
 PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
@@ -102,7 +102,9 @@ def outcome(
         return _success(history, base)
     if metric not in history.columns or not len(history.columns[metric].values):
         return replace(base, note=f"no `{metric}` in its record")
-    steps, values = history.columns[metric]
+    steps, values = measured(history, metric)
+    if not len(values):
+        return replace(base, note=f"no number in `{metric}`: no episode ended")
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
     return _last(values, replace(base, episodes=_episodes(history, metric)), 1 if at == "final" else m)

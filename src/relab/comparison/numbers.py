@@ -15,7 +15,7 @@ from relab import stats
 from relab.comparison import answer as answers
 from relab.config.views import flatten
 from relab.record.evaluations import evaluations
-from relab.record.history import Column, History
+from relab.record.history import Column, History, measured
 from relab.runs.grouping import Run
 from relab.stats import means
 
@@ -71,7 +71,7 @@ def cut(history: History, metric: str, step: float) -> History:
     kept = {}
     for name in (metric, "eval/episodes"):
         if name in history.columns:
-            steps, values = history.columns[name]
+            steps, values = measured(history, name)
             kept[name] = Column(steps[steps <= step], values[steps <= step])
     return replace(history, columns=kept, evals=[row for row in history.evals if row.get("step", 0) <= step])
 

@@ -151,7 +151,8 @@ def level_of(arms: Sequence[Arm], metric: str, given: float | None) -> tuple[flo
     stop = {flatten(run.history.config).get("eval.stop_at") for run in runs}
     if len(stop) == 1 and isinstance(found := stop.pop(), (int, float)):
         return float(found), "eval.stop_at"
-    solved = levels.measured().get(_env(runs[0]), {}).get("solved")
+    measured = levels.measured().get(_env(runs[0]))
+    solved = measured.solved if measured is not None else None
     if solved is not None:
         return float(solved), "called solved by Gymnasium"
     return _most_way(arms, metric)

@@ -84,5 +84,5 @@ def _comment_behind(first: int, last: int, comments: dict[int, Any]) -> str:
 
 def property_docs(cls: type) -> dict[str, str]:
     """Derived numbers: property name -> first line of its docstring, in order of definition."""
-    found = {k: v for base in reversed(cls.__mro__) for k, v in vars(base).items() if isinstance(v, property)}
-    return {name: (prop.__doc__ or "").strip().split("\n")[0] for name, prop in found.items()}
+    properties = {k: v for base in reversed(cls.__mro__) for k, v in vars(base).items() if isinstance(v, property)}
+    return {name: (prop.__doc__ or "").strip().split("\n")[0] for name, prop in properties.items()}

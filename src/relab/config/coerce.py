@@ -7,6 +7,7 @@ import types
 import typing
 from typing import Any, Literal
 
+from relab.base.documents import Document
 from relab.base.numbers import DIGITS as MOST_DIGITS
 from relab.base.numbers import integer
 from relab.config.base import ConfigError
@@ -186,7 +187,7 @@ def _anything(value: Any) -> Any:
     return scalar(value) if isinstance(value, str) else value
 
 
-def _mapping(value: Any, args: tuple[Any, ...]) -> dict[str, Any]:
+def _mapping(value: Any, args: tuple[Any, ...]) -> Document:
     if isinstance(value, str):
         import json
 

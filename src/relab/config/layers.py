@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from relab.base.documents import Settings
 from relab.base.enclosed import inside
 from relab.base.near import nearest
 from relab.config import registry
@@ -164,10 +165,10 @@ def find_key(word: str, leaves: Mapping[str, Leaf]) -> str:
         return word
     if f"{word}.name" in leaves and word in CHOICES:
         return f"{word}.name"
-    found = [key for key in leaves if key.endswith("." + word)]
-    if len(found) == 1:
-        return found[0]
-    require(not found, f"`{word}` is ambiguous: it could be {' or '.join(found)}; write the longer key")
+    matches = [key for key in leaves if key.endswith("." + word)]
+    if len(matches) == 1:
+        return matches[0]
+    require(not matches, f"`{word}` is ambiguous: it could be {' or '.join(matches)}; write the longer key")
     inside = [key for key, leaf in leaves.items() if word.startswith(key + ".") and _is_mapping(leaf.type)]
     if inside:
         return word
@@ -276,15 +277,15 @@ class _Stack:
                 self.settings = {k: v for k, v in self.settings.items() if not k.startswith(f"{name}.")}
         names = self.final | self.bound
         leaves = schema(names["algo"], names["env"])
-        given: dict[str, str] = {}
+        words: dict[str, str] = {}
         for word, value in _pairs(layer.values, "", leaves):
             with _Placed(layer, value):
-                self._set(word, value, layer, leaves, given)
+                self._set(word, value, layer, leaves, words)
 
-    def _set(self, word: str, value: Any, layer: Layer, leaves: Mapping[str, Leaf], given: dict[str, str]) -> None:
+    def _set(self, word: str, value: Any, layer: Layer, leaves: Mapping[str, Leaf], words: dict[str, str]) -> None:
         key = find_key(word, leaves)
-        require(key not in given, f"`{key}` is given twice in one layer, as `{given.get(key)}` and as `{word}`")
-        given[key] = word
+        require(key not in words, f"`{key}` is given twice in one layer, as `{words.get(key)}` and as `{word}`")
+        words[key] = word
         group = key.removesuffix(".name")
         if group in CHOICES:
             require(isinstance(value, str) and not is_null(value), f"`{key}` must be a name, but got {value!r}")
@@ -332,7 +333,7 @@ def _from_file(value: Any, type_: Any) -> Any:
     return read_yaml(value.strip(), text=True) if named and _is_mapping(type_) else value
 
 
-def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _inside(old: Any, path: Sequence[str], entry: Mapping[str, Any], key: str) -> Settings:
     """`old` with an entry put in at a path of names; what stands beside it stays."""
     require(isinstance(old, Mapping), f"`{key}` is no mapping, but {old!r:.60}; nothing can be set inside of it")
     if not path:
@@ -357,21 +358,21 @@ def _takes_mapping(word: str, leaves: Mapping[str, Leaf]) -> bool:
 
 
 def _build(cls: type, prefix: str, values: Mapping[str, Any], names: Mapping[str, str | None]) -> Any:
-    types, given = field_types(cls), {}
+    types, arguments = field_types(cls), {}
     for item in dataclasses.fields(cls):
         key, choice = prefix + item.name, item.metadata.get("choice")
         sub = _choice_class(choice, names[choice]) if choice else section_class(types[item.name])
         if choice:
-            given[item.name] = _build(sub, f"{key}.", {f"{key}.name": names[choice], **values}, names)
+            arguments[item.name] = _build(sub, f"{key}.", {f"{key}.name": names[choice], **values}, names)
         elif sub is not None and is_optional(types[item.name]) and not any(k.startswith(f"{key}.") for k in values):
-            given[item.name] = None
+            arguments[item.name] = None
         elif sub is not None:
-            given[item.name] = _build(sub, f"{key}.", values, names)
+            arguments[item.name] = _build(sub, f"{key}.", values, names)
         elif key in values:
-            given[item.name] = values[key]
+            arguments[item.name] = values[key]
         else:
             require(_default(item) is not dataclasses.MISSING, f"`{key}` must be given; it has no default")
-    return cls(**given)
+    return cls(**arguments)
 
 
 def check(config: Any) -> None:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
+from relab.base.documents import Settings
 from relab.config.views import MISSING, Change, config_hash, diff, flatten
 
 NO_FACTOR = re.compile(
@@ -33,6 +34,9 @@ ARCHITECTURE = re.compile(
 )
 
 
+FromTo = TypedDict("FromTo", {"from": Any, "to": Any})  # one key of a proposal's diff, as its JSON has it
+
+
 @dataclass(frozen=True)
 class Factor:
     """One thing that changed; `with_it` are the settings that only changed because of it."""
@@ -51,18 +55,18 @@ class Factor:
 def factors(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Factor]:
     """What changed, biggest first; the seed, the budget and what is measured are left out."""
     changes = [c for c in diff(before, after) if not NO_FACTOR.fullmatch(c.key)]
-    found: list[Factor] = []
+    grouped: list[Factor] = []
     taken: set[str] = set()
     for first, others in TOGETHER:
         lead = next((c for c in changes if c.key == first and c.key not in taken), None)
         if lead is not None:
             mine = [c.key for c in changes if c is not lead and c.key not in taken and re.fullmatch(others, c.key)]
             taken |= {lead.key, *mine}
-            found.append(Factor(lead.key, lead.a, lead.b, tuple(mine)))
-    return found + [Factor(c.key, c.a, c.b) for c in changes if c.key not in taken]
+            grouped.append(Factor(lead.key, lead.a, lead.b, tuple(mine)))
+    return grouped + [Factor(c.key, c.a, c.b) for c in changes if c.key not in taken]
 
 
-def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, FromTo]:
     """The factors as the diff of a proposal: key -> {from, to}; a key that one side lacks is null there."""
     return {f.key: {"from": _plain(f.a), "to": _plain(f.b)} for f in factors(before, after)}
 
@@ -84,7 +88,7 @@ class Family:
     """Runs whose numbers belong together: one environment, one architecture."""
 
     name: str  # cartpole-v1.ppo.3fa2: the same config gives the same name, whenever and wherever it is asked
-    keys: dict[str, Any]
+    keys: Settings
 
 
 def family(config: Mapping[str, Any]) -> Family | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from relab.base.documents import Settings
 
 _LADDER = {
     "total_steps": 20_000,
@@ -14,7 +14,7 @@ _LADDER = {
 HOME = {"tracking_ac": "torus-v1"}
 
 # (algorithm, environment with version) -> nested settings, as they would stand in a YAML file.
-PRESETS: dict[tuple[str, str], dict[str, Any]] = {
+PRESETS: dict[tuple[str, str], Settings] = {
     # small batches and large steps that shrink: solved in about 10,000 steps (chosen on seeds 100 to 114), and it stays
     # so until the end (seeds 200 to 207; a step size that follows the KL was as fast and lost it on one seed of five)
     ("ppo", "cartpole-v1"): {

@@ -124,21 +124,21 @@ def load(target: str) -> Any:
 def _resolve(kind: str, name: str, builtin: list[str]) -> str:
     if re.fullmatch(r"[\w.]+:\w+", name):
         return name
-    found = _newest(name, builtin) or _newest(name, sorted(_entry_points(kind)))
-    if found is None:
-        known = [*builtin, *_entry_points(kind)]
-        close = nearest(name, known)
+    newest = _newest(name, builtin) or _newest(name, sorted(_entry_points(kind)))
+    if newest is None:
+        names = [*builtin, *_entry_points(kind)]
+        close = nearest(name, names)
         near = f"; the nearest is {close[0]!r}" if close else ""
         form = "; or give gym:ID, or package.module:Env" if kind == "env" else "; or give package.module:Config"
-        raise ConfigError(f"`{kind}` must be one of {', '.join(known)}, but got {name!r}"
+        raise ConfigError(f"`{kind}` must be one of {', '.join(names)}, but got {name!r}"
                           f"{near}{form}")  # fmt: skip
-    return found
+    return newest
 
 
-def _newest(name: str, known: list[str]) -> str | None:
-    if name in known:
+def _newest(name: str, names: list[str]) -> str | None:
+    if name in names:
         return name
-    versions = [(int(m[1]), k) for k in known if (m := re.fullmatch(re.escape(name) + r"-v(\d+)", k))]
+    versions = [(int(m[1]), k) for k in names if (m := re.fullmatch(re.escape(name) + r"-v(\d+)", k))]
     return max(versions)[1] if versions else None
 
 
@@ -169,8 +169,8 @@ def _import_user(target: str) -> Any:
     here = os.getcwd()
     if here not in sys.path and (os.path.isdir(top) or os.path.isfile(f"{top}.py")):
         sys.path.append(here)  # the user named a module next to him; installed ones still come first
-    found = importlib.import_module(module)
-    return getattr(found, attr) if attr else found
+    imported = importlib.import_module(module)
+    return getattr(imported, attr) if attr else imported
 
 
 def _config_class(owner: Any, attr: str, name: str) -> type:

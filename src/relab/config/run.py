@@ -87,5 +87,5 @@ class RunConfig:
         require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
                 f" {self.batch:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
         kind, _, number = self.device.partition(":")
-        known = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
-        require(known, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")
+        is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
+        require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.config.base import require, require_range
 
 # The sanity modes: settings under which parts of the triad are switched off, and what must then hold to the last bit.
-MODES: dict[str, dict[str, Any]] = {
+MODES: dict[str, Settings] = {
     "full": {},
     "on_policy": {"sigma_mu": 0.3, "beta": 1.0, "theta_mu_offset_scale": 0.0},  # every ratio is 1, the gap 0
     "fixed_pi": {"alpha_pi": 0.0},  # the target policy stays where it began

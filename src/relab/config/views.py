@@ -9,12 +9,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from relab.base.documents import Settings
 from relab.config.base import property_docs
 
 LATER = ("probes",)  # sections that came later: while null they are no part of the hash, so that older runs keep theirs
 
 
-def to_dict(config: Any) -> dict[str, Any]:
+def to_dict(config: Any) -> Settings:
     """Nested plain values, ready for YAML and JSON; tuples become lists."""
     return {f.name: _plain(getattr(config, f.name)) for f in dataclasses.fields(config)}
 
@@ -27,16 +28,16 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value
 
 
-def flatten(config: Any, prefix: str = "") -> dict[str, Any]:
+def flatten(config: Any, prefix: str = "") -> Settings:
     """Dotted key -> value, of a config or of nested plain values; an empty mapping stays a value."""
     values = config if isinstance(config, Mapping) else to_dict(config)
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     for key, value in values.items():
         flat |= flatten(value, f"{prefix}{key}.") if isinstance(value, Mapping) and value else {f"{prefix}{key}": value}
     return flat
 
 
-def derived(config: Any, prefix: str = "") -> dict[str, Any]:
+def derived(config: Any, prefix: str = "") -> Settings:
     """Dotted name -> number, of every @property of a config and of the configs below it."""
     numbers = {f"{prefix}{name}": getattr(config, name) for name in property_docs(type(config))}
     for item in dataclasses.fields(config):
@@ -97,7 +98,7 @@ def diff(a: Any, b: Any) -> list[Change]:
     return sorted(changes, key=lambda c: (not c.key.endswith("name"), -c.size, keys.index(c.key)))
 
 
-def _folded(flat: dict[str, Any], section: str) -> dict[str, Any]:
+def _folded(flat: Settings, section: str) -> Settings:
     """A section as one key: null, or that it is set."""
     inside = [key for key in flat if key.startswith(f"{section}.")]
     return {k: v for k, v in flat.items() if k not in inside} | ({section: "set"} if inside else {})

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.config.base import ConfigError
 from relab.config.coerce import Text, make_text, scalar
 
@@ -29,7 +30,7 @@ class YamlError(ConfigError):
         self.path, self.line = path, line
 
 
-def read_yaml(path: str | os.PathLike[str], text: bool = False) -> dict[str, Any]:
+def read_yaml(path: str | os.PathLike[str], text: bool = False) -> Document:
     """The mapping in a YAML file. `text=True` keeps every scalar as it was typed (class Text, with its line)."""
     name = os.fspath(path)
     try:
@@ -41,20 +42,20 @@ def read_yaml(path: str | os.PathLike[str], text: bool = False) -> dict[str, Any
     return parse_yaml(source, name, text)
 
 
-def parse_yaml(source: str, name: str = "yaml", text: bool = False) -> dict[str, Any]:
+def parse_yaml(source: str, name: str = "yaml", text: bool = False) -> Document:
     """Like read_yaml, for a string; `name` stands in the errors."""
     if text or len(source) > SMALL:
         return _parse(source, name, text)
-    return copy.deepcopy(_known(source, name))
+    return copy.deepcopy(_cached(source, name))
 
 
 @functools.lru_cache(maxsize=256)
-def _known(source: str, name: str) -> dict[str, Any]:
+def _cached(source: str, name: str) -> Document:
     """Commands read the config of a run several times over; a parse takes 20 ms, a copy 0.1 ms."""
     return _parse(source, name, text=False)
 
 
-def _parse(source: str, name: str, text: bool) -> dict[str, Any]:
+def _parse(source: str, name: str, text: bool) -> Document:
     if len(source) > MAX_BYTES:
         raise YamlError(name, None, f"the text has {len(source):,} characters, and no more than {MAX_BYTES:,} are read")
     try:
@@ -152,8 +153,8 @@ class _Builder:
             raise YamlError(self.name, self._line(node), f"the tag `{tag}` is not supported; write plain values")
         return tag
 
-    def _mapping(self, node: Any) -> dict[str, Any]:
-        result: dict[str, Any] = {}
+    def _mapping(self, node: Any) -> Document:
+        result: Document = {}
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             if key_node.id != "scalar":
@@ -176,14 +177,14 @@ class _Builder:
         return value if self.text else scalar(value)
 
 
-def write_yaml(path: str | os.PathLike[str], values: dict[str, Any]) -> None:
+def write_yaml(path: str | os.PathLike[str], values: Document) -> None:
     """Write nested plain values; reading them back gives the same values."""
     from relab.base.jsonl import write_atomic
 
     write_atomic(path, format_yaml(values).encode("utf-8"))
 
 
-def format_yaml(values: dict[str, Any], indent: str = "") -> str:
+def format_yaml(values: Document, indent: str = "") -> str:
     """Nested plain values as YAML text: block mappings, lists in one line, floats in full precision."""
     lines = []
     for key, value in values.items():

@@ -95,7 +95,7 @@ def examine(
 
 
 def examine_loaded(
-    loaded: find.Found,
+    loaded: find.LoadedRuns,
     path: str | os.PathLike[str],
     against: str | os.PathLike[str] | None = None,
     ignore: dict[str, str] | None = None,
@@ -125,7 +125,7 @@ def examine_loaded(
     return report
 
 
-def _views(loaded: find.Found, report: Report) -> list[View]:
+def _views(loaded: find.LoadedRuns, report: Report) -> list[View]:
     report.unreadable = [Unread(source.name, why) for source, why in loaded.broken]
     report.not_read = list(loaded.unread)
     for run in loaded.runs:

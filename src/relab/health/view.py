@@ -16,7 +16,7 @@ from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations
 from relab.record.glossary import RETURNS
-from relab.record.history import Column, History, end_rows, flaw
+from relab.record.history import Column, History, end_rows, flaw, measured
 
 BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
@@ -207,10 +207,10 @@ class View:
         """Why what the run is judged by is not finite, as `relab compare` has it; empty where it is."""
         if self.has_evals(self.by):
             return "" if math.isfinite(self.evals()[-1].mean) else "its last evaluation is not finite"
-        column = self.history.columns.get(self.earned)
-        if column is None:
+        if self.earned not in self.history.columns:
             return ""
-        return flaw(column.values, 1 if self.earned.startswith("eval/") else end_rows(len(column.values)))
+        values = measured(self.history, self.earned).values
+        return flaw(values, 1 if self.earned.startswith("eval/") else end_rows(len(values)))
 
     def standing(self) -> Estimate | None:
         """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.base import masks
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
 from relab.base.near import hint
 from relab.base.numbers import MAX_STEP
@@ -19,6 +21,7 @@ from relab.record.evaluations import evaluation
 
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
 MAX_COLUMNS = 20_000  # metrics of a file
+LOSS = re.compile("loss", re.IGNORECASE)
 END = 0.1  # share of the rows of a training curve that a run is judged by
 
 
@@ -36,12 +39,12 @@ class History:
     folder: Path
     columns: dict[str, Column] = field(default_factory=dict)
     axes: dict[str, str] = field(default_factory=dict)  # metric -> what its steps count
-    evals: list[dict[str, Any]] = field(default_factory=list)
-    probes: list[dict[str, Any]] = field(default_factory=list)
-    events: list[dict[str, Any]] = field(default_factory=list)
-    config: dict[str, Any] = field(default_factory=dict)
+    evals: list[Document] = field(default_factory=list)
+    probes: list[Document] = field(default_factory=list)
+    events: list[Document] = field(default_factory=list)
+    config: Settings = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: Document = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     source: str = "relab"  # the format it was read from
     mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
@@ -66,9 +69,38 @@ def end_rows(rows: int) -> int:
 
 
 def flaw(values: np.ndarray, last: int) -> str:
-    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command."""
+    """Why the last values give no number; empty where they do. A run that ends so has diverged, for every command.
+
+    The values are those of `measured`, so that rows without an episode are none of them.
+    """
     bad = int(np.sum(~np.isfinite(values[-last:])))
     return f"{bad} of its last {len(values[-last:])} values not finite" if bad else ""
+
+
+def measured(history: History, metric: str) -> Column:
+    """A metric in the rows that measured it: many loggers write NaN as the return where no episode ended.
+
+    Only a training return has such rows, and only while the losses are finite: where these are NaN the run diverged.
+    """
+    column = history.columns[metric]
+    gaps = np.isnan(column.values)
+    if not gaps.any() or not metric.startswith("return/") or _losses_diverged(history):
+        return column
+    keep = ~(gaps & _without_episodes(history, column.steps))
+    return column if keep.all() else Column(column.steps[keep], column.values[keep])
+
+
+def _without_episodes(history: History, steps: np.ndarray) -> np.ndarray:
+    """The steps at which no episode ended: by their count, else all of a run whose losses show that it went on."""
+    counts = history.columns.get("return/episodes")
+    if counts is None:
+        return np.full(len(steps), any(LOSS.search(name) for name in history.columns))
+    return ~np.isin(steps, counts.steps[counts.values > 0])
+
+
+def _losses_diverged(history: History) -> bool:
+    losses = (column.values for name, column in history.columns.items() if LOSS.search(name))
+    return any(flaw(values, end_rows(len(values))) for values in losses)
 
 
 def load(folder: str | os.PathLike[str]) -> History:
@@ -108,7 +140,7 @@ def mask_heads(history: History) -> None:
     history.meta |= masks.of_meta(shown)
 
 
-def _rows(history: History, name: str) -> list[dict[str, Any]]:
+def _rows(history: History, name: str) -> list[Document]:
     try:
         rows, problems = read_jsonl(inside(history.folder, name))
     except (RecordError, OSError) as error:
@@ -122,7 +154,7 @@ def _rows(history: History, name: str) -> list[dict[str, Any]]:
 
 def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_steps") -> None:
     """eval/* columns from the episodes in history.evals: the record keeps each of them, and the means follow."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    pairs_by_name: dict[str, list[tuple[int, float]]] = {}
     for i, row in enumerate(history.evals):
         try:
             numbers = _eval_numbers(row)
@@ -130,20 +162,20 @@ def add_evals(history: History, file: str = "evals.jsonl", axis: str = "agent_st
             history.problems.append(Problem(file, i + 1, f"no evaluation: {error}"))
             continue
         for name, value in numbers.items():
-            found.setdefault(name, []).append((row["step"], value))
-    for name, pairs in found.items():
+            pairs_by_name.setdefault(name, []).append((row["step"], value))
+    for name, pairs in pairs_by_name.items():
         history.columns[name] = Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
         history.axes[name] = str(history.evals[-1].get("axis", axis))
 
 
-def _eval_numbers(row: dict[str, Any]) -> dict[str, float]:
+def _eval_numbers(row: Document) -> dict[str, float]:
     if not is_step(row.get("step")):
         raise ValueError(f"step {row.get('step')!r}")
     level = evaluation(row)
     if level is None:
         return {}
-    found = {"return": level.mean, "std": level.spread, "length": level.length, "success": level.success}
-    named = {f"eval/{name}_{level.mode}": value for name, value in found.items() if value is not None}
+    numbers = {"return": level.mean, "std": level.spread, "length": level.length, "success": level.success}
+    named = {f"eval/{name}_{level.mode}": value for name, value in numbers.items() if value is not None}
     return named | ({"eval/episodes": float(level.n)} if level.mode == "det" else {})
 
 
@@ -179,7 +211,7 @@ class _Columns:
         self.pieces: dict[str, list[_Piece]] = {}
         self.axes: dict[str, str] = {}
 
-    def add(self, rows: list[dict[str, Any]]) -> None:
+    def add(self, rows: list[Document]) -> None:
         steps = np.zeros(len(rows), np.int64)
         groups: dict[tuple[str, ...], tuple[list[int], list[list[Any]]]] = {}
         for i, row in enumerate(rows):
@@ -202,8 +234,8 @@ class _Columns:
     def _no_step(self, i: int, step: Any) -> None:
         self.lost += 1
         if self.lost <= MAX_PROBLEMS:
-            told = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
-            self.history.problems.append(Problem(self.file, None, told))
+            message = f"row {self.count + i + 1} needs an integer step, but has {step!r:.80}"
+            self.history.problems.append(Problem(self.file, None, message))
 
     def finish(self) -> None:
         """All pieces as columns of the history."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 import orjson
+
+from relab.base.documents import Document
 
 SOURCES = {
     "zoo": "rl-baselines3-zoo, benchmark.md (commit 0088472): one trained agent a row, mean over some 150,000"
@@ -113,41 +114,54 @@ def published() -> tuple[Level, ...]:
     return tuple(Level(env, algo, float(m), float(sd), int(n), src) for env, algo, m, sd, n, src in cells)
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What relab has measured of an environment, in the words of meta.spec."""
+
+    action: Document
+    horizon: int | None
+    solved: float | None  # the level that Gymnasium calls solved
+    random: Document  # what a random policy earns
+
+
 @cache
-def measured() -> dict[str, dict[str, Any]]:
-    """Environment id -> action, horizon, solved, random."""
-    return orjson.loads(files("relab.record").joinpath("levels_random.json").read_bytes())["envs"]
+def measured() -> dict[str, Measured]:
+    """By the environment's id."""
+    rows = orjson.loads(files("relab.record").joinpath("levels_random.json").read_bytes())["envs"]
+    return {env: Measured(**row) for env, row in rows.items()}
 
 
 def of(env: str, algo: str | None = None) -> list[Level]:
     """Published levels of an environment, best first; of one algorithm where it is named."""
-    found = [x for x in published() if x.env == env and algo in (None, x.algo)]
-    return sorted(found, key=lambda x: -x.mean)
+    matches = [x for x in published() if x.env == env and algo in (None, x.algo)]
+    return sorted(matches, key=lambda x: -x.mean)
 
 
-def facts(env: str) -> dict[str, Any]:
+def facts(env: str) -> Document:
     """What a log of this environment does not say, in the words of meta.spec; empty for one that is not listed."""
-    known = measured().get(env)
-    if known is None:
+    row = measured().get(env)
+    if row is None:
         return {}
     low, high = REWARDS.get(env, (None, None))
-    found = {
+    spec = {
         "env": env,
-        **{k: known[k] for k in ("action", "horizon", "random")},
+        "action": row.action,
+        "horizon": row.horizon,
+        "random": row.random,
         "reward_low": low,
         "reward_high": high,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in spec.items() if value is not None}
 
 
-def told(env: str) -> list[str]:
+def describe(env: str) -> list[str]:
     """The tables' lines about an environment, for people."""
-    known, lines = measured().get(env), []
-    if known is not None:
-        r = known["random"]
+    row, lines = measured().get(env), []
+    if row is not None:
+        r = row.random
         lines.append(
             f"random policy: {r['return_mean']:.4g} (standard deviation {r['return_std']:.3g}, {r['n']} episodes)"
         )
-        lines += [f"called solved by Gymnasium: {known['solved']:g}"] if known["solved"] is not None else []
+        lines += [f"called solved by Gymnasium: {row.solved:g}"] if row.solved is not None else []
     lines += [f"{x.algo}: {x.mean:.4g} ± {x.spread:.3g} after {x.steps:,} steps ({x.source})" for x in of(env)]
     return lines

@@ -138,9 +138,9 @@ def near_path(path: Path) -> Path | None:
         return None
     first = missing[-1]
     close = nearest(first.name, _names_in(first.parent), marks="")
-    found = first.parent / close[0] if close else None
-    whole = found / path.relative_to(first) if found else None
-    return whole if whole and whole.exists() else found
+    neighbour = first.parent / close[0] if close else None
+    whole = neighbour / path.relative_to(first) if neighbour else None
+    return whole if whole and whole.exists() else neighbour
 
 
 def _names_in(folder: Path) -> list[str]:

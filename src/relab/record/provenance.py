@@ -13,7 +13,7 @@ import signal
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 from relab.base import masks, processes
 
@@ -47,6 +47,43 @@ COMMANDS = {
 }  # fmt: skip
 
 
+class Patch(TypedDict):
+    """What is not committed, in meta.json."""
+
+    text: str  # up to a cap
+    bytes: int
+    sha256: str
+    cut: bool
+
+
+class Untracked(TypedDict):
+    """Files that git does not know, in meta.json."""
+
+    count: int
+    files: list[str]  # the first ones
+
+
+class Machine(TypedDict):
+    """What the numbers depend on beside the code, in meta.json."""
+
+    host: str
+    system: str
+    cpu: str
+    cores: int
+    memory_mb: int | None
+    python: str
+
+
+class Origin(TypedDict):
+    """What a run was made from and on, in meta.json; None for what git could not tell."""
+
+    commit: str | None
+    patch: Patch | None
+    untracked: Untracked | None
+    packages: dict[str, str]
+    machine: Machine
+
+
 @dataclass
 class Pending:
     """Git at work in the background: one question after the other, each answer up to a limit."""
@@ -57,7 +94,7 @@ class Pending:
     thread: Thread | None = None
     stopped: bool = False
 
-    def collect(self, timeout: float = 5.0) -> dict[str, Any]:
+    def collect(self, timeout: float = 5.0) -> Origin:
         """All facts; None for what git could not tell (no repository, no git, too slow)."""
         self._wait(timeout)
         texts, self.answers = self.answers, {}
@@ -85,8 +122,8 @@ class Pending:
         """Ask git; in its own thread, so that whoever waits for torch does not wait for git."""
         drivers = switched_off(self._ask("config", "--null", "--list", "--name-only"))
         top = self._ask("rev-parse", "--show-toplevel")
-        wanted = COMMANDS if drivers is not None and top and is_own(top) else {"commit": COMMANDS["commit"]}
-        for name, words in wanted.items():
+        commands = COMMANDS if drivers is not None and top and is_own(top) else {"commit": COMMANDS["commit"]}
+        for name, words in commands.items():
             self.answers[name] = self._ask(*words, before=drivers or ())
 
     def _ask(self, *words: str, before: tuple[str, ...] = ()) -> bytes | None:
@@ -104,12 +141,12 @@ class Pending:
             return None
         with process:
             assert process.stdout is not None
-            found = process.stdout.read(MAX_BYTES)
+            output = process.stdout.read(MAX_BYTES)
             whole = not process.stdout.read(1)
             if not whole:
                 processes.tell(process.pid, signal.SIGKILL)
         self.process = None
-        return found if (process.returncode == 0 or not whole) and not self.stopped else None
+        return output if (process.returncode == 0 or not whole) and not self.stopped else None
 
 
 def start(cwd: str | os.PathLike[str] | None = None) -> Pending:
@@ -131,10 +168,11 @@ def switched_off(names: bytes | None) -> tuple[str, ...] | None:
     ('-c', 'diff.pdf.textconv=', '-c', 'diff.pdf.command=')
     """
     keys = (names or b"").decode("utf-8", "surrogateescape").split("\0")
-    found = {(m[1], m[2]) for key in keys if (m := DRIVER.fullmatch(key))}
-    if names is None or len(found) > MAX_DRIVERS or any("=" in driver for _, driver in found):  # -c ends a name there
+    drivers = {(m[1], m[2]) for key in keys if (m := DRIVER.fullmatch(key))}
+    unsafe = any("=" in driver for _, driver in drivers)  # -c ends a name there
+    if names is None or len(drivers) > MAX_DRIVERS or unsafe:
         return None
-    pairs = [f"{kind}.{name}.{key}={value}" for kind, name in sorted(found) for key, value in OFF[kind].items()]
+    pairs = [f"{kind}.{name}.{key}={value}" for kind, name in sorted(drivers) for key, value in OFF[kind].items()]
     return tuple(word for pair in pairs for word in ("-c", pair))
 
 
@@ -143,7 +181,7 @@ def is_own(top: bytes) -> bool:
     return os.path.lexists(os.path.join(os.fsdecode(top.rstrip(b"\n")), ".git"))
 
 
-def describe_patch(patch: bytes | None) -> dict[str, Any] | None:
+def describe_patch(patch: bytes | None) -> Patch | None:
     """The patch up to a cap, with the size and hash of all that was read; None where git did not answer."""
     if patch is None:
         return None
@@ -165,21 +203,21 @@ def without_touched(patch: bytes) -> bytes:
     return b"".join(a for a, b in zip(lines, following) if not (a.startswith(head) and b.startswith(head)))
 
 
-def describe_untracked(names: bytes | None) -> dict[str, Any] | None:
+def describe_untracked(names: bytes | None) -> Untracked | None:
     """Files that neither the commit nor the patch holds: their number and the first names."""
     if names is None:
         return None
-    found = [name.decode(errors="replace") for name in names.split(b"\0") if name]
-    return {"count": len(found), "files": found[:MAX_UNTRACKED]}
+    files = [name.decode(errors="replace") for name in names.split(b"\0") if name]
+    return {"count": len(files), "files": files[:MAX_UNTRACKED]}
 
 
 def packages() -> dict[str, str]:
     """Installed packages and versions, from the names of their dist-info folders: reading all metadata is slow."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in sys.path:
         for name, version in _packages_in(folder or "."):
-            found.setdefault(name, version)  # the first on the path is the one that is imported
-    return dict(sorted(found.items()))
+            versions.setdefault(name, version)  # the first on the path is the one that is imported
+    return dict(sorted(versions.items()))
 
 
 def _packages_in(folder: str) -> list[tuple[str, str]]:
@@ -191,7 +229,7 @@ def _packages_in(folder: str) -> list[tuple[str, str]]:
     return [(pair[0].lower().replace("_", "-"), pair[1]) for pair in pairs if len(pair) == 2]
 
 
-def machine() -> dict[str, Any]:
+def machine() -> Machine:
     """What the numbers depend on beside the code: processor, cores, memory, system, Python."""
     import platform
 

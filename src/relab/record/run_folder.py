@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import masks
+from relab.base.documents import Document, Settings
 from relab.base.enclosed import open_plain
 from relab.base.jsonl import (
     DiskFullError,
@@ -72,7 +73,7 @@ def now() -> str:
 class Record:
     """An open run folder. One process writes; any number may read."""
 
-    def __init__(self, folder: Path, meta: dict[str, Any]):
+    def __init__(self, folder: Path, meta: Document):
         self.folder, self.meta = folder, meta
         self._known: set[str] = set()  # metric names that were looked up already
         self._fds = {name: open_append(folder, name) for name in FILES}
@@ -270,7 +271,7 @@ class Record:
         self.close()
 
 
-def event_row(kind: str, step: int | None, data: Mapping[str, Any]) -> dict[str, Any]:
+def event_row(kind: str, step: int | None, data: Mapping[str, Any]) -> Document:
     if kind not in glossary.EVENTS:
         raise RecordError(f"the event `{kind}` is not in glossary.EVENTS ({', '.join(glossary.EVENTS)})")
     return {"step": step, "axis": "agent_steps", "kind": kind, "time": now(), **masks.masked(data)}
@@ -285,7 +286,7 @@ def append_event_to(folder: str | os.PathLike[str], kind: str, step: int | None,
         os.close(fd)
 
 
-def _row(step: int, axis: str, values: Mapping[str, Any]) -> dict[str, Any]:
+def _row(step: int, axis: str, values: Mapping[str, Any]) -> Document:
     if not _is_int(step) or step < 0 or axis not in glossary.AXES:
         raise RecordError(
             f"a row needs a step >= 0 and an axis of {', '.join(glossary.AXES)}, but got {step!r}, {axis!r}"
@@ -297,7 +298,7 @@ def _is_int(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
+def plain_config(config: Mapping[str, Any]) -> Settings:
     """A config as nested dicts; YAML has its own words for NaN and the infinities, so floats stay."""
     return {k: plain_config(v) if isinstance(v, Mapping) else v for k, v in config.items()}
 
@@ -305,7 +306,7 @@ def plain_config(config: Mapping[str, Any]) -> dict[str, Any]:
 # ---- Reading
 
 
-def read_meta(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_meta(folder: str | os.PathLike[str]) -> Document:
     return read_json(folder, "meta.json")
 
 
@@ -314,9 +315,9 @@ def check_meta(folder: Path, meta: Mapping[str, Any]) -> None:
     kinds = {"schema": int, "status": str, "id": str, "config_hash": str, "spec": dict, "step": int}
     words = {int: "a whole number", str: "text", dict: "an object"}
     for key, kind in kinds.items():
-        found = meta.get(key, {"schema": 0, "spec": {}, "step": 0}.get(key))
-        if not isinstance(found, kind) or isinstance(found, bool):
-            raise RecordError(f"{folder / 'meta.json'} must hold `{key}` as {words[kind]}, but it is {found!r:.80};"
+        value = meta.get(key, {"schema": 0, "spec": {}, "step": 0}.get(key))
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise RecordError(f"{folder / 'meta.json'} must hold `{key}` as {words[kind]}, but it is {value!r:.80};"
                               " put it right there, or start the run anew from its config.yaml")  # fmt: skip
 
 
@@ -324,7 +325,7 @@ def read_provenance(folder: str | os.PathLike[str]) -> dict[str, str]:
     return read_json(folder, "provenance.json")
 
 
-def read_config(folder: str | os.PathLike[str]) -> dict[str, Any]:
+def read_config(folder: str | os.PathLike[str]) -> Settings:
     """config.yaml as nested plain values; no class is imported, so that a stranger's folder is safe to read."""
     return read_yaml(inside(folder, "config.yaml"))
 

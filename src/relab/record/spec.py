@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from relab.base.documents import Document
 
 ActionKind = Literal["discrete", "multi_discrete", "continuous"]
 AgentReset = Literal["alone", "with_world"]
@@ -49,5 +51,5 @@ class Spec:
     timeout_is_terminal: bool = False  # the task itself ends at the horizon (no bootstrap is due)
     renders: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return asdict(self)

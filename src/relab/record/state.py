@@ -36,9 +36,9 @@ def _last_sign(run: History) -> float:
 
 def group_key(run: History, name: str) -> str:
     """Runs that share it differ in the seed alone: the config's hash, else the name without its seed."""
-    known = run.meta.get("config_hash")
-    if isinstance(known, str) and known:
-        return known
+    recorded = run.meta.get("config_hash")
+    if isinstance(recorded, str) and recorded:
+        return recorded
     return config_hash(run.config) if run.config else f"named {seedless(name)}"
 
 
@@ -53,8 +53,8 @@ def seedless(name: str) -> str:
 
 def seed_of(run: History, name: str = "") -> Any:
     """The run's seed as recorded, else the one in its name."""
-    found = run.meta.get("seed", run.config.get("seed"))
-    if found is None and run.source != "relab":
+    recorded = run.meta.get("seed", run.config.get("seed"))
+    if recorded is None and run.source != "relab":
         numbers = SEED_IN_NAME.findall(name)
         return int(numbers[-1]) if numbers else None
-    return found
+    return recorded

@@ -11,7 +11,7 @@ from relab.advise.tried import Tried
 from relab.base import faults
 from relab.comparison import build, pairs
 from relab.comparison.task import Options
-from relab.formats.read.find import Found, find, load_all
+from relab.formats.read.find import LoadedRuns, find, load_all
 from relab.formats.read.hints import Hints
 from relab.health.examine import Report, examine_loaded
 from relab.report import comparison_page
@@ -28,7 +28,7 @@ def nothing_tried() -> Sequence[Tried]:
 
 def content(
     folders: Sequence[Path],
-    load: Callable[[Path], Found] = load_all,
+    load: Callable[[Path], LoadedRuns] = load_all,
     against: Path | None = None,
     hints: Callable[[Path], Hints | None] = lambda path: None,
     earlier: Earlier = nothing_tried,
@@ -65,7 +65,11 @@ def merged(parts: Sequence[Facts]) -> Facts:
 
 
 def examined(
-    read: Found, folder: Path, against: Path | None = None, hints: Hints | None = None, earlier: Earlier = nothing_tried
+    read: LoadedRuns,
+    folder: Path,
+    against: Path | None = None,
+    hints: Hints | None = None,
+    earlier: Earlier = nothing_tried,
 ) -> Facts:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     try:

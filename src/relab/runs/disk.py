@@ -43,26 +43,26 @@ def check_keep(words: Sequence[str]) -> None:
 
 def use(folder: Path, keep: Sequence[str] = ("best", "last")) -> Use:
     """What a run takes, and what could go if `keep` stays. Nothing is changed."""
-    found = Use(glance.size_of(os.fsencode(folder)))
+    taken = Use(glance.size_of(os.fsencode(folder)))
     try:
-        found.checkpoints = glance.size_of(os.fsencode(own(folder, "checkpoints")))
+        taken.checkpoints = glance.size_of(os.fsencode(own(folder, "checkpoints")))
         kept = kept_folders(folder, keep)
     except RecordError as error:
-        found.why_not = str(error)
-        return found
-    found.removable = [path for path in _checkpoints(folder) if path.name not in kept]
-    found.free = sum(glance.size_of(os.fsencode(path)) for path in found.removable)
-    return found
+        taken.why_not = str(error)
+        return taken
+    taken.removable = [path for path in _checkpoints(folder) if path.name not in kept]
+    taken.free = sum(glance.size_of(os.fsencode(path)) for path in taken.removable)
+    return taken
 
 
 def idle_use(folder: Path, keep: Sequence[str]) -> Use:
     """What of a run's checkpoints could go; of one that is running none, and it says why not."""
-    found = use(folder, keep)
+    taken = use(folder, keep)
     try:
         check_idle(folder)
     except RecordError as error:
-        found.why_not = str(error)
-    return found
+        taken.why_not = str(error)
+    return taken
 
 
 def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
@@ -84,8 +84,8 @@ def kept_folders(folder: Path, keep: Sequence[str]) -> set[str]:
 def _pointed(file: Path) -> str | None:
     """The folder that latest.json or best.json points to; a file that cannot be read is an error, not a licence."""
     try:
-        found: Any = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
-        return str(found["folder"])
+        pointer: Any = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
+        return str(pointer["folder"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -95,16 +95,16 @@ def _pointed(file: Path) -> str | None:
 def prune(folder: Path, keep: Sequence[str]) -> int:
     """Remove the checkpoints that need not stay -> bytes freed. The pointer to one that goes, goes first."""
     with held(folder):
-        found = use(folder, keep)
-        gone = {path.name for path in found.removable}
+        taken = use(folder, keep)
+        gone = {path.name for path in taken.removable}
         for file in (folder / "checkpoints" / name for name in POINTERS.values()):
             if _pointed(file) in gone:
                 file.unlink()
-        for path in found.removable:
+        for path in taken.removable:
             going = path if path.name.startswith(".") else path.with_name(GOING + path.name)
             os.rename(path, going)  # half a checkpoint is never taken for one
             shutil.rmtree(going)
-        return found.free
+        return taken.free
 
 
 def _checkpoints(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab.base.documents import Document, Settings
 from relab.base import faults, masks
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
@@ -55,7 +56,7 @@ class Glance:
     error: float | None = None  # standard error of the outcome over episodes
     episodes: int | None = None
     size: int = 0
-    settings: dict[str, Any] = field(default_factory=dict)  # dotted keys, without the seed
+    settings: Settings = field(default_factory=dict)  # dotted keys, without the seed
     labels: Labels = field(default_factory=Labels)
     problem: str = ""
 
@@ -78,48 +79,48 @@ def read_meta(folder: bytes) -> Any:
 def own(folder: bytes, meta: Any = None) -> Glance:
     """A run folder of relab's."""
     meta = read_meta(folder) if meta is None else meta
-    found = Glance(size=size_of(folder), labels=labels.read(folder + b"/labels.json"))
+    summary = Glance(size=size_of(folder), labels=labels.read(folder + b"/labels.json"))
     if not isinstance(meta, dict):
-        meta, found.problem = {}, "meta.json cannot be read"
-    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
-    found.sign, found.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
-    if not found.sign:
-        found.sign = _newest(folder)
-    _add_settings(found, folder, meta)
-    _add_outcome(found, folder)
-    return found
+        meta, summary.problem = {}, "meta.json cannot be read"
+    summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    summary.sign, summary.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
+    if not summary.sign:
+        summary.sign = _newest(folder)
+    _add_settings(summary, folder, meta)
+    _add_outcome(summary, folder)
+    return summary
 
 
-def _add_settings(found: Glance, folder: bytes, meta: dict[str, Any]) -> None:
-    seed, flat = None, dict[str, Any]()
+def _add_settings(summary: Glance, folder: bytes, meta: Document) -> None:
+    seed, flat = None, Settings()
     try:
         seed, flat = seedless(_bytes(folder + b"/config.yaml").decode())
     except (OSError, ValueError, ConfigError) as error:
-        found.problem = found.problem or f"config.yaml cannot be read: {error}"
-    found.seed = _number(meta.get("seed", seed))
+        summary.problem = summary.problem or f"config.yaml cannot be read: {error}"
+    summary.seed = _number(meta.get("seed", seed))
     spec = meta.get("spec")
     env = spec.get("env") if isinstance(spec, dict) else None
-    found.settings, found.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
-    found.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
+    summary.settings, summary.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
+    summary.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
 
 
-def _add_outcome(found: Glance, folder: bytes) -> None:
+def _add_outcome(summary: Glance, folder: bytes) -> None:
     rows = list(_last_rows(folder + b"/evals.jsonl", 2))
     step = rows[0].get("step") if rows else None
     same = [row for row in rows if row.get("step") == step]
-    by = found.settings.get("eval.by", "det")  # of one step, the one that decides counts
+    by = summary.settings.get("eval.by", "det")  # of one step, the one that decides counts
     for row in sorted(same, key=lambda row: row.get("mode") != by):
         for last in evaluations([row], str(row.get("mode"))):
-            found.steps, found.metric = _step(step), last.metric
-            found.outcome, found.error, found.episodes = last.mean, last.se if last.n > 1 else None, last.n
+            summary.steps, summary.metric = _step(step), last.metric
+            summary.outcome, summary.error, summary.episodes = last.mean, last.se if last.n > 1 else None, last.n
             return
     for row in _last_rows(folder + b"/metrics.jsonl", 1):
-        found.steps = _step(row.get("step"))
-        found.metric = next((name for name in RETURNS if row.get(name) is not None), "")
-        found.outcome = _float(row[found.metric]) if found.metric else None
+        summary.steps = _step(row.get("step"))
+        summary.metric = next((name for name in RETURNS if row.get(name) is not None), "")
+        summary.outcome = _float(row[summary.metric]) if summary.metric else None
 
 
-def _last_rows(path: bytes, most: int) -> Iterator[dict[str, Any]]:
+def _last_rows(path: bytes, most: int) -> Iterator[Document]:
     """The last rows of a JSONL file, newest first; rows that are cut or broken are passed over."""
     try:
         fd = os.open(path, FLAGS)
@@ -163,7 +164,7 @@ def _decoded(line: bytes) -> Any:
 # ---- Settings without a YAML parser
 
 
-def seedless(text: str) -> tuple[Any, dict[str, Any]]:
+def seedless(text: str) -> tuple[Any, Settings]:
     """(seed, the other settings) of a config.yaml. Seeds of one config share one dict: do not change it."""
     before, mark, rest = text.partition("\nseed: ")
     line, _, after = rest.partition("\n")
@@ -174,17 +175,17 @@ def seedless(text: str) -> tuple[Any, dict[str, Any]]:
 
 
 @lru_cache(1 << 12)
-def _shared(text: str) -> dict[str, Any]:
+def _shared(text: str) -> Settings:
     return flat_yaml(text)
 
 
-def flat_yaml(text: str) -> dict[str, Any]:
+def flat_yaml(text: str) -> Settings:
     """Dotted key -> value of a config.yaml. The plain lines that relab writes are read here; all else by the parser.
 
     >>> flat_yaml("algo:\\n  name: ppo\\n  lr: 3e-4\\nseed: 0\\n")
     {'algo.name': 'ppo', 'algo.lr': 0.0003, 'seed': 0}
     """
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     above: list[str] = []
     opened = False  # the line before was a bare `key:`
     for line in text.split("\n"):
@@ -224,7 +225,7 @@ def _line(line: str) -> tuple[int, str, Any, bool] | None:
     return None
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> Settings:
     from relab.config.views import flatten
     from relab.config.yaml_io import parse_yaml
 
@@ -239,32 +240,34 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
     from relab.formats.read import find
 
     files = source.files or tuple(p for p in source.folder.iterdir() if p.is_file())
-    found = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
-    found.size = sum(_size(file) for file in files)
-    found.sign = found.created = max((_mtime(file) for file in files), default=0.0)
+    summary = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
+    summary.size = sum(_size(file) for file in files)
+    summary.sign = summary.created = max((_mtime(file) for file in files), default=0.0)
     try:
-        _add_history(found, find.read(source, hints), source.name)
+        _add_history(summary, find.read(source, hints), source.name)
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
-        found.problem = faults.reason(error)
-    return found
+        summary.problem = faults.reason(error)
+    return summary
 
 
-def _add_history(found: Glance, run: History, name: str) -> None:
+def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
+    from relab.record.history import measured
     from relab.record.state import seed_of
 
     meta, flat = run.meta, flatten(run.config)
-    found.id, found.parent, found.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
-    found.sign, found.created = utc(meta.get("heartbeat")) or found.sign, utc(meta.get("created")) or found.created
-    found.seed = _number(seed_of(run, name))
+    summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
+    summary.sign, summary.created = utc(meta.get("heartbeat")) or summary.sign, utc(meta.get("created")) or summary.created
+    summary.seed = _number(seed_of(run, name))
     spec = meta.get("spec")
     env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
-    found.env, found.algo = _text(env), _text(flat.get("algo.name"))
-    found.settings = {key: value for key, value in flat.items() if key != "seed"}
-    found.metric = next((name for name in RETURNS if name in run.columns), "")
-    if found.metric and len(run.columns[found.metric].values):
-        column = run.columns[found.metric]
-        found.steps, found.outcome = int(column.steps[-1]), float(column.values[-1])
+    summary.env, summary.algo = _text(env), _text(flat.get("algo.name"))
+    summary.settings = {key: value for key, value in flat.items() if key != "seed"}
+    summary.metric = next((name for name in RETURNS if name in run.columns), "")
+    if summary.metric and len(run.columns[summary.metric].values):
+        values = measured(run, summary.metric).values
+        summary.steps = int(run.columns[summary.metric].steps[-1])
+        summary.outcome = float(values[-1]) if len(values) else None
 
 
 # ---- Small things
@@ -352,5 +355,5 @@ def _float(value: Any) -> float:
         return float("nan")
 
 
-def _list(value: Any) -> list[dict[str, Any]]:
+def _list(value: Any) -> list[Document]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

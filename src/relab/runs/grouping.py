@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.config.views import MISSING, flatten
 from relab.record.state import group_key, seed_of, seedless, state_of
 from relab.record.history import History
@@ -38,7 +39,7 @@ class Group:
     label: str = ""
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Settings:
         return self.runs[0].history.config
 
     @property
@@ -72,10 +73,10 @@ def grouped(runs: Iterable[Run]) -> list[Group]:
     for run in runs:
         key = group_key(run.history, run.name)
         groups.setdefault(key, Group(key)).runs.append(run)
-    found = sorted(groups.values(), key=lambda g: g.runs[0].name)
-    for group, label in zip(found, labels(found)):
+    ordered = sorted(groups.values(), key=lambda g: g.runs[0].name)
+    for group, label in zip(ordered, labels(ordered)):
         group.label = label
-    return found
+    return ordered
 
 
 def make_run(run: History, name: str, now: float | None = None) -> Run:
@@ -94,14 +95,14 @@ def labels(groups: list[Group]) -> list[str]:
         return [seedless(group.runs[0].name) for group in groups]
     keys = differing(groups)
     for some in ([k for k in keys if k.endswith("name")], keys[:3]):
-        found = [_values(group, some) for group in groups]
-        if len(set(found)) == len(found):
+        texts = [_values(group, some) for group in groups]
+        if len(set(texts)) == len(texts):
             break
     else:
-        found = [f"{_env_algo(g)} {g.key[:6]}" if g.config else seedless(g.runs[0].name) for g in groups]
+        texts = [f"{_env_algo(g)} {g.key[:6]}" if g.config else seedless(g.runs[0].name) for g in groups]
     stems = [_stem(g) for g in groups]
-    told = all(stems) and len(set(stems)) == len(stems)
-    return [stem if stem == text else f"{stem} ({text})" for stem, text in zip(stems, found)] if told else found
+    stems_differ = all(stems) and len(set(stems)) == len(stems)
+    return [stem if stem == text else f"{stem} ({text})" for stem, text in zip(stems, texts)] if stems_differ else texts
 
 
 def _values(group: Group, keys: list[str]) -> str:
@@ -113,17 +114,17 @@ def _values(group: Group, keys: list[str]) -> str:
 def _stem(group: Group) -> str:
     """bonus, where the runs are called bonus-s0, bonus-s1: an experiment names its variants so."""
     names = [run.name.rpartition("/")[2] for run in group.runs]
-    found = {seedless(name) for name in names}
-    told = len(found) == 1 and len(names) > 1 and names[0].startswith(next(iter(found)))  # the seed stands at the end
-    return found.pop() if told else ""
+    stems = {seedless(name) for name in names}
+    shared = len(stems) == 1 and len(names) > 1 and names[0].startswith(next(iter(stems)))  # the seed stands at the end
+    return stems.pop() if shared else ""
 
 
 def differing(groups: list[Group]) -> list[str]:
     """Config keys that are not the same in all groups; the seed is none of them."""
     flats = [flatten(g.config) for g in groups]
     keys = dict.fromkeys(k for flat in flats for k in flat if k != "seed")
-    found = [k for k in keys if len({repr(flat.get(k, MISSING)) for flat in flats}) > 1]
-    return sorted(found, key=lambda k: not k.endswith("name"))  # another environment says more than its settings
+    differing_keys = [k for k in keys if len({repr(flat.get(k, MISSING)) for flat in flats}) > 1]
+    return sorted(differing_keys, key=lambda k: not k.endswith("name"))  # another environment says more than its settings
 
 
 def shown(value: Any) -> str:

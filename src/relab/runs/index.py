@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from relab.base.documents import Settings
 from relab.base.places import cache_folder
 from relab.runs import glance
 from relab.runs.glance import Glance
@@ -44,7 +45,6 @@ COLUMNS = (
     " outcome REAL, error REAL, episodes INTEGER, size INTEGER, config INTEGER, tags TEXT, star INTEGER, note TEXT,"
     " renaming TEXT, problem TEXT, shown INTEGER DEFAULT 1, PRIMARY KEY (path, key)"
 )
-NAMES = [part.split()[0] for part in COLUMNS.rpartition(", PRIMARY")[0].split(", ")]
 Key = tuple[bytes, str]  # where it lies below the root, and which run where one file holds many
 Tell = Callable[[int, int, str], None]
 
@@ -172,7 +172,7 @@ class Index:
                " ".join(g.labels.tags), g.labels.star, g.labels.note, g.labels.renaming, g.problem, 1)  # fmt: skip
         self.db.execute(f"INSERT OR REPLACE INTO runs VALUES ({','.join('?' * len(row))})", row)
 
-    def _config(self, settings: dict[str, Any], configs: dict[bytes, int]) -> int:
+    def _config(self, settings: Settings, configs: dict[bytes, int]) -> int:
         """The number of a set of settings: runs that differ in the seed alone share it."""
         try:
             body = orjson.dumps(settings, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
@@ -181,8 +181,8 @@ class Index:
         digest = hashlib.blake2b(body, digest_size=12).digest()
         if digest not in configs:
             self.db.execute("INSERT OR IGNORE INTO configs (digest, body) VALUES (?, ?)", (digest, body))
-            found = self.db.execute("SELECT id FROM configs WHERE digest = ?", (digest,)).fetchone()
-            configs[digest] = int(found[0])
+            row = self.db.execute("SELECT id FROM configs WHERE digest = ?", (digest,)).fetchone()
+            configs[digest] = int(row[0])
         return configs[digest]
 
     def _mark_copies(self) -> None:
@@ -195,7 +195,7 @@ class Index:
             " WHERE id IN (SELECT id FROM runs WHERE id != '' GROUP BY id HAVING COUNT(*) > 1)) WHERE place > 1)"
         )
 
-    def settings(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def settings(self) -> Iterator[tuple[int, Settings]]:
         """Every set of settings that a run has, by its number."""
         used = "SELECT id, body FROM configs WHERE id IN (SELECT config FROM runs)"
         return ((number, orjson.loads(body)) for number, body in self.db.execute(used))
@@ -209,8 +209,8 @@ class Index:
 
     def children(self, name: str) -> list[str]:
         """Names of the runs that name this one as their parent."""
-        asked = "SELECT name FROM runs WHERE parent = ? AND parent != '' ORDER BY name"
-        return [child for (child,) in self.db.execute(asked, (name,))]
+        statement = "SELECT name FROM runs WHERE parent = ? AND parent != '' ORDER BY name"
+        return [child for (child,) in self.db.execute(statement, (name,))]
 
     def half_renamed(self) -> list[Path]:
         """Folders of relab's runs whose renaming a kill has cut short."""
@@ -278,21 +278,21 @@ def look_through(
         walk.changed.append((b"", 0, meta))
         return walk
     todo, taken = deque([(b"", 0)]), set[bytes]()  # a run may own folders below its own
-    seen = 0
+    visited = 0
     while todo:
         below, depth = todo.popleft()
-        seen += 1
+        visited += 1
         if time.monotonic() > until:
             walk.cut = True
             break
-        found = _folders(base, below, own, walk, now)
-        if found is None:
+        content = _folders(base, below, own, walk, now)
+        if content is None:
             continue
-        folders, files = found
+        folders, files = content
         if files and not below.endswith(b"/" + ARCHIVE) and not _claims(base, below, walk, taken, splits):
             continue
-        walk.cut = walk.cut or (bool(folders) and seen >= MAX_FOLDERS)
-        if depth < DEPTH and seen < MAX_FOLDERS:
+        walk.cut = walk.cut or (bool(folders) and visited >= MAX_FOLDERS)
+        if depth < DEPTH and visited < MAX_FOLDERS:
             todo += [(path, depth + 1) for path in folders if base + path not in taken]
     return walk
 
@@ -307,9 +307,9 @@ def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: 
                 if not entry.is_dir(follow_symlinks=False):
                     files = files or entry.is_file(follow_symlinks=False)
                     continue
-                name, found = os.fsencode(entry.name), entry.stat(follow_symlinks=False)
+                name, stat = os.fsencode(entry.name), entry.stat(follow_symlinks=False)
                 path = prefix + name
-                stamp = (found.st_mtime_ns ^ found.st_ino << 24) & MOST  # another folder in its place is another run
+                stamp = (stat.st_mtime_ns ^ stat.st_ino << 24) & MOST  # another folder in its place is another run
                 if own.get(path) == stamp:
                     del own[path]
                 elif name[:1] == b"." and name != ARCHIVE:
@@ -318,7 +318,7 @@ def _folders(base: bytes, below: bytes, own: dict[bytes, int], walk: Walk, now: 
                     walk.cut = True
                     break
                 elif glance.is_relab(meta := glance.read_meta(base + path)):
-                    walk.changed.append((path, stamp if now - found.st_mtime_ns > SETTLED_NS else 0, meta))
+                    walk.changed.append((path, stamp if now - stat.st_mtime_ns > SETTLED_NS else 0, meta))
                 else:
                     folders.append(path)
     except OSError:  # not readable, or gone meanwhile
@@ -362,6 +362,6 @@ def _stamp(source: Source, hints: Hints) -> str:
     files = [*(source.files or sorted(source.folder.iterdir())), foreign_file(source.path, source.key)]
     for file in files:
         with suppress(OSError):
-            found = os.stat(file)
-            digest.update(b"%s %d %d\n" % (os.fsencode(file), found.st_mtime_ns, found.st_size))
+            stat = os.stat(file)
+            digest.update(b"%s %d %d\n" % (os.fsencode(file), stat.st_mtime_ns, stat.st_size))
     return digest.hexdigest()

@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from relab.base.documents import Document
 from relab.base import limits
 from relab.config.base import require
 from relab.base.places import cache_folder
@@ -50,10 +51,10 @@ def foreign_file(path: str | os.PathLike[str], key: str) -> Path:
 def read(file: bytes | str | os.PathLike[str]) -> Labels:
     """The labels in a file; none where there is none. What is not as it should be is left out."""
     try:
-        found = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
+        document = orjson.loads(limits.read_bytes(file, limits.SETTINGS, plain=True))
     except (OSError, ValueError):
         return Labels()
-    return _of(found) if isinstance(found, dict) else Labels()
+    return _of(document) if isinstance(document, dict) else Labels()
 
 
 def is_damaged(file: Path) -> bool:
@@ -66,13 +67,13 @@ def is_damaged(file: Path) -> bool:
         return True
 
 
-def _of(found: dict[str, Any]) -> Labels:
+def _of(document: Document) -> Labels:
     def texts(name: str) -> tuple[str, ...]:
-        given = found.get(name)
-        return tuple(t for t in given if isinstance(t, str)) if isinstance(given, list) else ()
+        value = document.get(name)
+        return tuple(t for t in value if isinstance(t, str)) if isinstance(value, list) else ()
 
-    note, renaming = (found.get(name) for name in ("note", "renaming"))
-    return Labels(texts("tags"), found.get("star") is True, note if isinstance(note, str) else "", texts("formerly"),
+    note, renaming = (document.get(name) for name in ("note", "renaming"))
+    return Labels(texts("tags"), document.get("star") is True, note if isinstance(note, str) else "", texts("formerly"),
                   renaming if isinstance(renaming, str) else "")  # fmt: skip
 
 

@@ -6,14 +6,16 @@ import fnmatch
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from relab.base.documents import Settings
 from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
-from relab.runs.index import Index, NAMES
+from relab.runs.index import Index
 from relab.base.near import hint
 from relab.base.places import run_state
 
@@ -23,7 +25,6 @@ FIELDS = {"seed": "seed", "steps": "steps", "outcome": "outcome", "size": "size"
 SORTS = ("age", "name", "outcome", "size", "steps", "seed", "env", "state")
 WORD = re.compile(r"([A-Za-z_][\w./-]*?)\s*(!=|<=|>=|=|<|>)\s*(.+)", re.S)
 UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "s": 1, "min": 60, "h": 3600, "d": 86400, "w": 604800}
-Row = dict[str, Any]
 
 
 class Filter(NamedTuple):
@@ -33,25 +34,25 @@ class Filter(NamedTuple):
     op: str
     value: str
 
-    def holds(self, found: Any) -> bool:
+    def holds(self, value: Any) -> bool:
         """Whether a value is as asked; numbers are compared as numbers, and a missing value is never so."""
-        if found is None and self.value != "null":
+        if value is None and self.value != "null":
             return self.op == "!="
         if self.op in ("=", "!="):
-            return self._equal(found) is (self.op == "=")
+            return self._equal(value) is (self.op == "=")
         try:
-            a, b = float(found), number(self.value)
+            a, b = float(value), number(self.value)
         except (TypeError, ValueError):
             return False
         return {"<": a < b, ">": a > b, "<=": a <= b, ">=": a >= b}[self.op]
 
-    def _equal(self, found: Any) -> bool:
-        wanted = scalar(self.value)
-        if isinstance(found, (int, float)) and not isinstance(found, bool):
-            return isinstance(wanted, (int, float)) and not isinstance(wanted, bool) and float(found) == float(wanted)
-        if isinstance(found, str):
-            return found == self.value or re.fullmatch(re.escape(self.value) + r"-v\d+", found) is not None
-        return str(found).replace(" ", "") == self.value.replace(" ", "") or found is wanted
+    def _equal(self, value: Any) -> bool:
+        target = scalar(self.value)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            return isinstance(target, (int, float)) and not isinstance(target, bool) and float(value) == float(target)
+        if isinstance(value, str):
+            return value == self.value or re.fullmatch(re.escape(self.value) + r"-v\d+", value) is not None
+        return str(value).replace(" ", "") == self.value.replace(" ", "") or value is target
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,77 @@ class Query:
     limit: int = 0  # 0: all
 
 
+class ListedRun(NamedTuple):
+    """A run as the index has it, and what follows from that: its state, its folder, where its copies are."""
+
+    name: str
+    key: str  # which run where one file holds many
+    format: str
+    id: str
+    env: str
+    algo: str
+    seed: Any
+    sign: float  # of life, the last one
+    created: float
+    parent: str
+    steps: int | None
+    metric: str
+    outcome: float | None
+    error: float | None
+    episodes: int | None
+    size: int
+    note: str
+    star: int
+    archived: int
+    problem: str
+    tags: list[str]
+    state: str
+    folder: Path
+    copies: list[str]
+
+
+FOLLOWS = ("tags", "state", "folder", "copies")  # the fields that are no columns, or not as they are
+COLUMNS = ", ".join([*(name for name in ListedRun._fields if name not in FOLLOWS), "tags", "status", "path"])
+
+
 @dataclass
 class Listed:
     """Some runs, and how many there are in all."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ListedRun] = field(default_factory=list)
     total: int = 0
+
+
+@dataclass
+class ListedGroup:
+    """Runs that share the values of some settings."""
+
+    values: Settings
+    runs: int = 0
+    finished: int = 0
+    n: int = 0  # runs with an outcome, and below of these the mean, the lowest and the highest
+    mean: float | None = None
+    low: float | None = None
+    high: float | None = None
+    best: str | None = None  # name of the run with the highest
+    metrics: list[str] = field(default_factory=list)
+
+    def add(self, name: str, status: str, metric: str, outcome: float | None) -> None:
+        self.runs += 1
+        self.finished += status == "finished"
+        if outcome is None:
+            return
+        if self.high is None or outcome > self.high:
+            self.high, self.best = outcome, name
+        self.low = outcome if self.low is None else min(outcome, self.low)
+        self.n += 1
+        self.mean = (self.mean or 0.0) + outcome  # the sum, until all are there
+        if metric not in self.metrics:
+            self.metrics.append(metric)
+
+    def summed(self) -> ListedGroup:
+        """The group when all runs are there."""
+        return replace(self, mean=(self.mean or 0.0) / self.n if self.n else None, metrics=sorted(self.metrics))
 
 
 def parse_filter(word: str) -> Filter | None:
@@ -110,18 +176,18 @@ def select(index: Index, query: Query) -> Listed:
     if query.limit:  # sort the numbers of the rows alone: whole rows would be copied about
         order = [number for (number,) in index.db.execute(f"SELECT rowid FROM runs WHERE {where}{tail}", values)]
         return Listed(_by_rowid(index, order), total)
-    found = index.db.execute(f"SELECT {', '.join(NAMES)} FROM runs WHERE {where}{tail}", values).fetchall()
-    return Listed(_finished(index, [dict(zip(NAMES, row)) for row in found]), total)
+    rows = index.db.execute(f"SELECT {COLUMNS} FROM runs WHERE {where}{tail}", values).fetchall()
+    return Listed(_finished(index, rows), total)
 
 
-def _by_rowid(index: Index, order: Sequence[int]) -> list[Row]:
+def _by_rowid(index: Index, order: Sequence[int]) -> list[ListedRun]:
     """Whole rows, in the order of their numbers as given."""
-    found = {}
+    rows = {}
     for start in range(0, len(order), 500):
         marks = ",".join(map(str, order[start : start + 500]))
-        for number, *row in index.db.execute(f"SELECT rowid, {', '.join(NAMES)} FROM runs WHERE rowid IN ({marks})"):
-            found[number] = dict(zip(NAMES, row))
-    return _finished(index, [found[number] for number in order])
+        for number, *row in index.db.execute(f"SELECT rowid, {COLUMNS} FROM runs WHERE rowid IN ({marks})"):
+            rows[number] = row
+    return _finished(index, [rows[number] for number in order])
 
 
 def _where(index: Index, query: Query) -> tuple[str, list[Any]]:
@@ -176,20 +242,20 @@ def _pick(index: Index, filters: Sequence[Filter]) -> None:
     index.db.execute("CREATE TEMP TABLE IF NOT EXISTS picked (id INTEGER PRIMARY KEY)")
     index.db.execute("DELETE FROM temp.picked")
     every = list(index.settings())
-    known = set().union(*(flat for _, flat in every))
-    asked = [(full_key(each.key, known), each) for each in filters]
-    picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in asked)]
+    keys = set().union(*(flat for _, flat in every))
+    conditions = [(full_key(each.key, keys), each) for each in filters]
+    picked = [(n,) for n, flat in every if all(key in flat and each.holds(flat[key]) for key, each in conditions)]
     index.db.executemany("INSERT INTO temp.picked VALUES (?)", picked)
 
 
-def full_key(key: str, known: set[str]) -> str:
+def full_key(key: str, keys: set[str]) -> str:
     """A setting's dotted key from its end: lr -> algo.lr. An unknown one is an error that names the nearest."""
-    if key in known or not known:
+    if key in keys or not keys:
         return key
-    ends = sorted(each for each in known if each.endswith("." + key))
+    ends = sorted(each for each in keys if each.endswith("." + key))
     require(len(ends) <= 1, f"`{key}` means {len(ends)} settings: {', '.join(ends[:5])}; write more of it")
     if not ends:
-        every = [*known, *FIELDS]
+        every = [*keys, *FIELDS]
         raise ConfigError(f"no run here has a setting `{key}`{hint(key, every)}")
     return ends[0]
 
@@ -212,82 +278,60 @@ def _sortable(value: Any) -> Any:
     return value if isinstance(value, (int, float, str)) or value is None else str(value)
 
 
-def _finished(index: Index, rows: list[Row]) -> list[Row]:
-    """Rows with what follows from them: state, path, tags as a list, where the copies are."""
+def _finished(index: Index, rows: Iterable[Sequence[Any]]) -> list[ListedRun]:
+    """Rows of COLUMNS with what follows from them: state, path, tags as a list, where the copies are."""
     copies: dict[str, list[str]] = {}
     for id_, path in index.db.execute("SELECT id, path FROM runs WHERE shown = 0"):
         copies.setdefault(id_, []).append(os.fsdecode(path).lstrip("/"))
-    now = time.time()
-    for row in rows:
-        row["state"] = state(row["status"], row["sign"], row["format"], now)
-        row["folder"] = index.folder(row["path"])
-        row["tags"] = row["tags"].split()
-        row["copies"] = sorted(copies.get(row["id"], [])) if row["id"] else []
-    return rows
+    now, runs = time.time(), []
+    sign, format, id_at = (ListedRun._fields.index(name) for name in ("sign", "format", "id"))
+    for *row, tags, status, path in rows:
+        alike = sorted(copies.get(row[id_at], [])) if row[id_at] else []
+        follows = (tags.split(), state(status, row[sign], row[format], now), index.folder(path), alike)
+        runs.append(ListedRun._make((*row, *follows)))
+    return runs
 
 
 # ---- Groups
 
 
-def groups(index: Index, query: Query, keys: Sequence[str]) -> list[Row]:
+def groups(index: Index, query: Query, keys: Sequence[str]) -> list[ListedGroup]:
     """Runs that share the values of some settings: how many, how many finished, their last outcomes."""
     where, values = _where(index, query)
     every = dict(index.settings())
-    known = set().union(*every.values())
+    setting_keys = set().union(*every.values())
     columns = [FIELDS.get(key, "config") for key in keys]
-    full = [key if key in FIELDS else full_key(key, known) for key in keys]
-    found: dict[tuple[str, ...], Row] = {}
-    asked = f"SELECT name, status, metric, outcome, {', '.join(columns)} FROM runs WHERE {where}"
-    seen: dict[tuple[Any, ...], Row] = {}  # the same group by what the index holds: seeds share a config
-    for name, status, metric, outcome, *cells in index.db.execute(asked, values):
-        group = seen.get(tuple(cells))
+    full = [key if key in FIELDS else full_key(key, setting_keys) for key in keys]
+    by_values: dict[tuple[str, ...], ListedGroup] = {}
+    statement = f"SELECT name, status, metric, outcome, {', '.join(columns)} FROM runs WHERE {where}"
+    by_cells: dict[tuple[Any, ...], ListedGroup] = {}  # the same group by what the index holds: seeds share a config
+    for name, status, metric, outcome, *cells in index.db.execute(statement, values):
+        group = by_cells.get(tuple(cells))
         if group is None:
             values_of = [cell if key in FIELDS else every[cell].get(key) for key, cell in zip(full, cells)]
-            group = seen[tuple(cells)] = found.setdefault(tuple(map(repr, values_of)), _group(full, values_of))
-        _add(group, name, status, metric, outcome)
-    return sorted((_summed(group) for group in found.values()), key=_best_first)
+            fresh = ListedGroup(dict(zip(full, values_of)))
+            group = by_cells[tuple(cells)] = by_values.setdefault(tuple(map(repr, values_of)), fresh)
+        group.add(name, status, metric, outcome)
+    return sorted((group.summed() for group in by_values.values()), key=_best_first)
 
 
-def _group(keys: Sequence[str], values: Sequence[Any]) -> Row:
-    empty: Row = {"runs": 0, "finished": 0, "n": 0, "mean": None, "low": None, "high": None, "best": None}
-    return {"values": dict(zip(keys, values)), **empty, "metrics": set()}
-
-
-def _add(group: Row, name: str, status: str, metric: str, outcome: float | None) -> None:
-    group["runs"] += 1
-    group["finished"] += status == "finished"
-    if outcome is None:
-        return
-    if group["high"] is None or outcome > group["high"]:
-        group["high"], group["best"] = outcome, name
-    group["low"] = outcome if group["low"] is None else min(outcome, group["low"])
-    group["n"] += 1
-    group["mean"] = (group["mean"] or 0.0) + outcome  # the sum, until all are there
-    group["metrics"].add(metric)
-
-
-def _summed(group: Row) -> Row:
-    mean = group["mean"] / group["n"] if group["n"] else None
-    return group | {"mean": mean, "metrics": sorted(group["metrics"])}
-
-
-def _best_first(group: Row) -> tuple[bool, float, str]:
-    return group["mean"] is None, -(group["mean"] or 0.0), repr(group["values"])
+def _best_first(group: ListedGroup) -> tuple[bool, float, str]:
+    return group.mean is None, -(group.mean or 0.0), repr(group.values)
 
 
 # ---- One run by its name
 
 
-def find(index: Index, word: str) -> list[Row]:
+def find(index: Index, word: str) -> list[ListedRun]:
     """The runs that a word means: a name or a unique part of one, an id or its start, a pattern with * or ?."""
     every = [Named(*row) for row in index.db.execute("SELECT rowid, name, id FROM runs WHERE shown = 1 ORDER BY name")]
     if re.search(r"[*?\[]", word) and not any(run.name == word for run in every):
-        found = [run for run in every if any(fnmatch.fnmatchcase(n, word) for n in (run.name, run.last))]
-        if not found:
+        matches = [run for run in every if any(fnmatch.fnmatchcase(n, word) for n in (run.name, run.last))]
+        if not matches:
             raise NotFoundError(f"no run below {index.root} is named like {word} ({len(every)} runs there)")
     else:
-        found = [_only(index, word, every)]
-    return _by_rowid(index, [run.rowid for run in found])
+        matches = [_only(index, word, every)]
+    return _by_rowid(index, [run.rowid for run in matches])
 
 
 class Named(NamedTuple):
@@ -308,12 +352,12 @@ def _only(index: Index, word: str, every: list[Named]) -> Named:
         lambda run: word in run.name,
     ]
     for test in tests:
-        found = [run for run in every if test(run)] if word else []
-        if len(found) == 1:
-            return found[0]
-        if found:
-            some = ", ".join(run.name for run in found[:5]) + (" ..." if len(found) > 5 else "")
-            raise NotFoundError(f"`{word}` means {len(found)} runs below {index.root}: {some}; write more of the name")
+        matches = [run for run in every if test(run)] if word else []
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            some = ", ".join(run.name for run in matches[:5]) + (" ..." if len(matches) > 5 else "")
+            raise NotFoundError(f"`{word}` means {len(matches)} runs below {index.root}: {some}; write more of the name")
     close = hint(word, [run.name for run in every[:1000]], "; the nearest is {}", marks="/")
     raise NotFoundError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
 

@@ -72,8 +72,8 @@ def rename(folder: Path, new: str) -> Steps:
         target = folder.with_name(new)
         _free(target)
         file = folder / labels.FILE
-        known = labels.read(file)
-        labels.write(file, replace(known, renaming=new, formerly=(*known.formerly, folder.name)))
+        before = labels.read(file)
+        labels.write(file, replace(before, renaming=new, formerly=(*before.formerly, folder.name)))
         yield "the plan is written"
         os.rename(folder, target)
         yield "the folder has its new name"
@@ -124,9 +124,9 @@ def delete(folder: Path) -> Steps:
         id_ = meta.get("id") if isinstance(meta, dict) else None
         entry = _new_entry(home / TRASH, f"{re.sub(r'[^0-9]', '', stamp)}-{str(id_)[:12] if _is_id(id_) else 'noid'}")
         yield "the entry is there"
-        told = {"schema": 1, "name": folder.name, "origin": str(folder.relative_to(home)), "at": stamp, "id": id_,
-                "size": glance.size_of(os.fsencode(folder))}  # fmt: skip
-        write_atomic(entry / MANIFEST, encode(told, indent=True))
+        manifest = {"schema": 1, "name": folder.name, "origin": str(folder.relative_to(home)), "at": stamp, "id": id_,
+                    "size": glance.size_of(os.fsencode(folder))}  # fmt: skip
+        write_atomic(entry / MANIFEST, encode(manifest, indent=True))
         yield "the manifest is written"
         os.rename(folder, entry / INSIDE)
         sync_folder(home)
@@ -186,13 +186,13 @@ def deleted(trash: Path) -> list[Deleted]:
 def _deleted(entry: Path) -> Deleted | None:
     """What an entry says of itself; where its manifest is damaged, what its name and its run say."""
     try:
-        told = read_json(entry, MANIFEST)
+        manifest = read_json(entry, MANIFEST)
     except (RecordError, OSError):
         if not ENTRY.fullmatch(entry.name):  # somebody's own
             return None
-        told = {}
-    name, origin, at, id_ = (str(told.get(key) or "") for key in ("name", "origin", "at", "id"))
-    size, meta = told.get("size"), glance.read_meta(os.fsencode(entry / INSIDE))
+        manifest = {}
+    name, origin, at, id_ = (str(manifest.get(key) or "") for key in ("name", "origin", "at", "id"))
+    size, meta = manifest.get("size"), glance.read_meta(os.fsencode(entry / INSIDE))
     name = name or str((meta.get("name") if isinstance(meta, dict) else None) or entry.name)
     return Deleted(entry, name, origin, at, id_, size if isinstance(size, int) else 0)
 
@@ -208,26 +208,26 @@ def leftovers(trash: Path) -> list[Path]:
 
 def mend(trashes: list[Path], renaming: list[Path]) -> list[str]:
     """Put right what a kill left behind -> what was done, in sentences."""
-    told = []
+    sentences = []
     for trash in trashes:
         with locked(trash.parent):
             for path in leftovers(trash):
                 _drop(path)
-                told.append(f"removed {path.name} from the trash: its run was not moved, or was purged")
+                sentences.append(f"removed {path.name} from the trash: its run was not moved, or was purged")
     for folder in renaming:
-        told += _mend_rename(folder)
-    return told
+        sentences += _mend_rename(folder)
+    return sentences
 
 
 def mend_each(trashes: list[Path], renaming: list[Path]) -> list[str]:
     """The same, each folder by itself: one that is running again is told, and mended later."""
-    told = []
+    sentences = []
     for trash, folders in [(trashes, []), *(([], [folder]) for folder in renaming)]:
         try:
-            told += mend(trash, folders)
+            sentences += mend(trash, folders)
         except RecordError as error:
-            told.append(str(error))
-    return told
+            sentences.append(str(error))
+    return sentences
 
 
 def in_trash(trashes: Sequence[Path], names: Sequence[str], root: Path) -> list[Deleted]:
@@ -236,24 +236,24 @@ def in_trash(trashes: Sequence[Path], names: Sequence[str], root: Path) -> list[
     if not names:
         return every
     picked = {name: [g for g in every if name in (g.name, g.id, g.entry.name)] for name in names}
-    missing = [name for name, found in picked.items() if not found]
+    missing = [name for name, entries in picked.items() if not entries]
     if missing:
         have = ", ".join(dict.fromkeys(gone.name for gone in every[-5:])) or "nothing"
         raise NotFoundError(f"no deleted run `{missing[0]}` below {root}; in the trash: {have}")
-    return [found[-1] for found in picked.values()]
+    return [entries[-1] for entries in picked.values()]
 
 
 def _mend_rename(folder: Path) -> list[str]:
     """A rename that was cut short is ended where the folder has its new name, and forgotten where it has not."""
     with held(folder):
-        known = labels.read(folder / labels.FILE)
-        if not known.renaming:
+        recorded = labels.read(folder / labels.FILE)
+        if not recorded.renaming:
             return []  # somebody else has
-        if folder.name == known.renaming:
+        if folder.name == recorded.renaming:
             run(_end_rename(folder))
             return [f"{folder.name}: the rename that was cut short is complete"]
-        labels.write(folder / labels.FILE, replace(known, renaming="", formerly=known.formerly[:-1]))
-        return [f"{folder.name}: a rename to {known.renaming!r} was cut short and did not happen"]
+        labels.write(folder / labels.FILE, replace(recorded, renaming="", formerly=recorded.formerly[:-1]))
+        return [f"{folder.name}: a rename to {recorded.renaming!r} was cut short and did not happen"]
 
 
 def relabel(folder: Path, change: Callable[[Labels], Labels]) -> Labels:

@@ -20,13 +20,13 @@ class Together:
     gone: list[str] = field(default_factory=list)  # what could not be read, with the reason
 
 
-def below(paths: Sequence[Path], load: Callable[[Path], find.Found] = find.load_all) -> Together:
+def below(paths: Sequence[Path], load: Callable[[Path], find.LoadedRuns] = find.load_all) -> Together:
     """All runs at or below the paths; RecordError where none could be read."""
     together = Together()
     for path in paths:
-        found = load(path)
-        together.gone += [f"{source.name}: {why}" for source, why in found.broken] + [str(x) for x in found.unread]
-        for each in found.runs:
+        loaded = load(path)
+        together.gone += [f"{source.name}: {why}" for source, why in loaded.broken] + [str(x) for x in loaded.unread]
+        for each in loaded.runs:
             name = f"{path.name}/{each.name}" if len(paths) > 1 and each.name != path.name else each.name
             together.runs.append(of_loaded(each, name))
             together.origins[id(together.runs[-1])] = str(path)

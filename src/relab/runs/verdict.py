@@ -16,7 +16,7 @@ import numpy as np
 
 from relab.record import glossary
 from relab.record.evaluations import Estimate, evaluations
-from relab.record.history import History, end_rows, flaw
+from relab.record.history import History, end_rows, flaw, measured
 from relab.stats import Interval, mean_interval
 from relab.base.text import number
 
@@ -64,8 +64,10 @@ def verdict_of(run: History) -> Verdict:
 
 def _ended(run: History, metric: str, points: list[Estimate]) -> list[Estimate]:
     """The points as they are; without a number at the end where the last rows of training are not all finite."""
-    found = run.columns.get(metric)
-    if not points or found is None or metric.startswith("eval/") or not flaw(found.values, end_rows(len(found.values))):
+    if not points or metric not in run.columns or metric.startswith("eval/"):
+        return points
+    values = measured(run, metric).values
+    if not flaw(values, end_rows(len(values))):
         return points
     last = points[-1]
     return points if not math.isfinite(last.mean) else [*points[:-1], replace(last, mean=math.nan)]
@@ -106,14 +108,13 @@ def curve_points(run: History) -> tuple[str, list[Estimate]]:
 
 
 def _training_points(run: History) -> tuple[str, list[Estimate]]:
-    column, spread, counts = (run.columns.get(f"return/{k}") for k in ("mean", "std", "episodes"))
-    if column is None:
-        return "", []
+    column = measured(run, "return/mean")
+    spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
     std = dict(zip(spread.steps.tolist(), spread.values.tolist())) if spread else {}
     n = dict(zip(counts.steps.tolist(), counts.values.tolist())) if counts else {}
     points = []
     for step, value in zip(column.steps.tolist(), column.values.tolist()):
-        size = int(found) if math.isfinite(found := n.get(step, 0)) else 0
+        size = int(count) if math.isfinite(count := n.get(step, 0)) else 0
         points.append(Estimate(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.nan, size))
     counted = all(math.isfinite(p.se) for p in points)
     return "return/mean", with_noise(points if counted else binned(points))
@@ -122,12 +123,12 @@ def _training_points(run: History) -> tuple[str, list[Estimate]]:
 def _column_points(run: History) -> tuple[str, list[Estimate]]:
     """Foreign runs: a return under relab's name, else one that is called so, else whatever comes first."""
     called = [name for name in run.columns if is_return(name)]
-    known = [name for name in glossary.RETURNS if name in run.columns]
+    ours = [name for name in glossary.RETURNS if name in run.columns]
     rest = [name for name in run.columns if not name.startswith(("time/", "data/", "return/"))]
-    names = [*known, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
+    names = [*ours, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
     if not names:
         return "", []
-    column = run.columns[names[0]]
+    column = measured(run, names[0])
     points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
     return names[0], with_noise(binned(points))
 
@@ -167,9 +168,9 @@ def with_noise(points: list[Estimate]) -> list[Estimate]:
 
 def random_level(run: History) -> Estimate | None:
     """What a random policy earns, as measured when the run began."""
-    found = _get(run.meta, "spec", "random")
+    baseline = _get(run.meta, "spec", "random")
     try:
-        mean, std, n = float(found["return_mean"]), float(found.get("return_std") or 0), int(found.get("n") or 1)
+        mean, std, n = float(baseline["return_mean"]), float(baseline.get("return_std") or 0), int(baseline.get("n") or 1)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None
     return Estimate(0, mean, std / math.sqrt(max(n, 1)), n) if math.isfinite(mean) else None
@@ -274,13 +275,13 @@ _COUNTED = {
 
 
 def _group_numbers(verdicts: list[Verdict]) -> str:
-    found = [v for v in verdicts if v.points and math.isfinite(v.final) and v.metric == verdicts[0].metric]
-    if not found:
+    counted = [v for v in verdicts if v.points and math.isfinite(v.final) and v.metric == verdicts[0].metric]
+    if not counted:
         return "no number to give"
-    firsts = np.mean([v.points[0].mean for v in found])
-    random = next((v.random for v in found if v.random), None)
+    firsts = np.mean([v.points[0].mean for v in counted])
+    random = next((v.random for v in counted if v.random), None)
     notes = ["mean of seeds", *([f"random {number(random.mean)}"] if random else [])]
-    return f"{number(float(firsts))} → {interval_text(finals(found))} ({', '.join(notes)})"
+    return f"{number(float(firsts))} → {interval_text(finals(counted))} ({', '.join(notes)})"
 
 
 def finals(verdicts: list[Verdict]) -> Interval:

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.stats import means
 from relab.stats.student import Interval
 
@@ -45,16 +46,16 @@ def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: b
     axes: dict[str, list[Any]] = {}
     columns, binned = [], set()
     for name in names:
-        known = levels_of([point[name] for point in points if name in point])
-        hardly = len(known) > max(BINS, len(points) / 2)
-        if bins and hardly and all(map(_numeric, known)):
+        levels = levels_of([point[name] for point in points if name in point])
+        hardly = len(levels) > max(BINS, len(points) / 2)
+        if bins and hardly and all(map(_numeric, levels)):
             binned.add(name)
-            edges = np.array_split(np.array(known, np.float64), BINS)
+            edges = np.array_split(np.array(levels, np.float64), BINS)
             axes[name] = [f"{x[0]:.4g}–{x[-1]:.4g}" for x in edges]
             place = {value: k for k, part in enumerate(edges) for value in part}
         else:
-            axes[name] = known
-            place = {_key(value): k for k, value in enumerate(known)}
+            axes[name] = levels
+            place = {_key(value): k for k, value in enumerate(levels)}
         columns.append([place[_key(p[name])] if name in p else OFF for p in points])
     at = np.array(columns, np.int64).reshape(len(names), len(points)).T
     return Cells(axes, at, [np.asarray(x, np.float64) for x in values], frozenset(binned))
@@ -62,8 +63,8 @@ def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: b
 
 def levels_of(values: Sequence[Any]) -> list[Any]:
     """Different values, numbers in order; 1 and 1.0 are one level, true is none of them."""
-    found = list({_key(value): value for value in values}.values())
-    return sorted(found) if all(map(_numeric, found)) else found
+    levels = list({_key(value): value for value in values}.values())
+    return sorted(levels) if all(map(_numeric, levels)) else levels
 
 
 def _numeric(value: Any) -> bool:
@@ -77,7 +78,7 @@ def _key(value: Any) -> Any:
 # ---- Which cells are there
 
 
-def missing(axes: Mapping[str, Sequence[Any]], points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def missing(axes: Mapping[str, Sequence[Any]], points: Sequence[Mapping[str, Any]]) -> list[Settings]:
     """The combinations of levels that no point has."""
     there = {tuple(_key(point.get(name)) for name in axes) for point in points}
     whole = [dict(zip(axes, values)) for values in product(*axes.values())]
@@ -100,16 +101,16 @@ def slices(points: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[int]
             if key in point:
                 rest = repr(sorted((k, v) for k, v in point.items() if k != key))
                 alike.setdefault(rest, []).append(i)
-        for found in alike.values():
-            if len({repr(points[i][key]) for i in found}) >= 2:
-                yield key, sorted(found, key=lambda i: (str(type(points[i][key])), points[i][key]))
+        for numbers in alike.values():
+            if len({repr(points[i][key]) for i in numbers}) >= 2:
+                yield key, sorted(numbers, key=lambda i: (str(type(points[i][key])), points[i][key]))
 
 
-def hardly_moves(levels: Sequence[float], error: float, known: bool = True, share: float = 0.01) -> bool:
-    """Whether the range of levels is under 1 % of their size, or under two standard errors where those are `known`
+def hardly_moves(levels: Sequence[float], error: float, error_is_known: bool = True, share: float = 0.01) -> bool:
+    """Whether the range of levels is under 1 % of their size, or under two standard errors where those are known
     well enough for that to mean something."""
     span, size = max(levels) - min(levels), max(abs(x) for x in levels)
-    return span < share * size or (known and span < 2 * error)
+    return span < share * size or (error_is_known and span < 2 * error)
 
 
 # ---- What cannot be told apart
@@ -117,13 +118,13 @@ def hardly_moves(levels: Sequence[float], error: float, known: bool = True, shar
 
 def aliased(cells: Cells) -> list[tuple[str, str]]:
     """Pairs of axes of which the cells there are cannot tell all effects apart: they share a direction."""
-    names, found = list(cells.axes), []
+    names, pairs = list(cells.axes), []
     codes = [_code(cells.at_CK[:, k], len(levels)) for k, levels in enumerate(cells.axes.values())]
     for i, j in combinations(range(len(names)), 2):
         a, b = (_rank(codes[k]) - 1 for k in (i, j))
         if a and b and a + b + 1 > _rank(np.hstack([codes[i], codes[j]])):
-            found.append((names[i], names[j]))
-    return found
+            pairs.append((names[i], names[j]))
+    return pairs
 
 
 def _rank(columns: np.ndarray) -> int:
@@ -238,17 +239,17 @@ def effects(cells: Cells, smallest: float = 0.0, level: float = 0.95, of_seeds: 
     noise, y = noise_of(cells, x, of_seeds), np.array([v.mean() for v in cells.values])
     rows = {name: list(combinations(range(len(cells.axes[name])), 2)) for name in places}
     family = sum(map(len, rows.values()))
-    found = []
+    by_axis = []
     for name, (start, codes) in places.items():
-        wanted = np.zeros((len(rows[name]), x.shape[1]))
-        wanted[:, start : start + codes.shape[1]] = [codes[b] - codes[a] for a, b in rows[name]]
-        mid, low, high, there = _ends(wanted, x, y, noise, 1 - (1 - level) / family)
+        contrasts = np.zeros((len(rows[name]), x.shape[1]))
+        contrasts[:, start : start + codes.shape[1]] = [codes[b] - codes[a] for a, b in rows[name]]
+        mid, low, high, there = _ends(contrasts, x, y, noise, 1 - (1 - level) / family)
         levels = cells.axes[name]
         pairs = [Contrast(levels[a], levels[b], mid[i], low[i], high[i]) for i, (a, b) in enumerate(rows[name])]
         about = _judge([pair for pair, ok in zip(pairs, there) if ok], smallest or noise.sd)
-        found.append(Effect(name, levels, _level_means(codes, start, x, y, noise, level), *about, noise.sd,
-                            noise.source))  # fmt: skip
-    return found
+        by_axis.append(Effect(name, levels, _level_means(codes, start, x, y, noise, level), *about, noise.sd,
+                              noise.source))  # fmt: skip
+    return by_axis
 
 
 def _judge(pairs: list[Contrast], bound: float) -> tuple[Contrast | None, float, str]:
@@ -263,10 +264,10 @@ def _judge(pairs: list[Contrast], bound: float) -> tuple[Contrast | None, float,
 
 
 def _level_means(codes: np.ndarray, start: int, x: np.ndarray, y: np.ndarray, noise: Noise, level: float) -> list:
-    wanted = np.zeros((len(codes) - 1, x.shape[1]))
-    wanted[:, 0] = 1
-    wanted[:, start : start + codes.shape[1]] = codes[:-1]  # without the row of an axis that is off
-    mid, low, high, there = _ends(wanted, x, y, noise, level)
+    contrasts = np.zeros((len(codes) - 1, x.shape[1]))
+    contrasts[:, 0] = 1
+    contrasts[:, start : start + codes.shape[1]] = codes[:-1]  # without the row of an axis that is off
+    mid, low, high, there = _ends(contrasts, x, y, noise, level)
     n = len(y)
     ends = np.where(there, [mid, low, high], math.nan).T
     return [Interval(float(a), float(b), float(c), n, level) for a, b, c in ends]
@@ -279,9 +280,9 @@ def interactions(cells: Cells, smallest: float = 0.0, level: float = 0.95, of_se
         return []
     _, places = _model(cells)
     pairs = list(combinations(places, 2))
-    wanted = {pair: _squares(*(places[name][1] for name in pair)) for pair in pairs}
-    family = max(1, sum(len(rows) for rows, _ in wanted.values()))
-    return [_interaction(cells, pair, *wanted[pair], smallest, 1 - (1 - level) / family, of_seeds) for pair in pairs]
+    squares = {pair: _squares(*(places[name][1] for name in pair)) for pair in pairs}
+    family = max(1, sum(len(rows) for rows, _ in squares.values()))
+    return [_interaction(cells, pair, *squares[pair], smallest, 1 - (1 - level) / family, of_seeds) for pair in pairs]
 
 
 def _interaction(
@@ -291,10 +292,10 @@ def _interaction(
     both = np.einsum("ci,cj->cij", *(places[name][1][cells.at_CK[:, list(cells.axes).index(name)]] for name in pair))
     whole = np.hstack([x, both.reshape(len(x), -1)])
     noise, y = noise_of(cells, whole, of_seeds), np.array([v.mean() for v in cells.values])
-    wanted = np.hstack([np.zeros((len(rows), x.shape[1])), rows])
-    mid, low, high, there = _ends(wanted, whole, y, noise, level)
-    known = [Contrast(names[i], None, mid[i], low[i], high[i]) for i in np.flatnonzero(there)]
-    widest, most, verdict = _judge(known, smallest or noise.sd)
+    contrasts = np.hstack([np.zeros((len(rows), x.shape[1])), rows])
+    mid, low, high, there = _ends(contrasts, whole, y, noise, level)
+    estimable = [Contrast(names[i], None, mid[i], low[i], high[i]) for i in np.flatnonzero(there)]
+    widest, most, verdict = _judge(estimable, smallest or noise.sd)
     if widest is None:
         return Interaction(pair, None, math.nan, math.nan, math.nan, math.nan, CONFOUNDED)
     (a, b), (c, d) = widest.a
@@ -341,11 +342,11 @@ def _model(cells: Cells) -> tuple[np.ndarray, dict[str, tuple[int, np.ndarray]]]
 
 
 def _ends(
-    wanted: np.ndarray, x: np.ndarray, y: np.ndarray, noise: Noise, level: float
+    contrasts: np.ndarray, x: np.ndarray, y: np.ndarray, noise: Noise, level: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Estimate and ends of each wanted row, and whether the cells there are determine it at all."""
-    w = wanted @ np.linalg.pinv(x)
-    there = np.abs(w @ x - wanted).max(1, initial=0.0) < SAME * len(y)
-    found = moments(w, y, noise)
-    low, high = means.widened(found, level)
-    return found.mid, low, high, there
+    w = contrasts @ np.linalg.pinv(x)
+    there = np.abs(w @ x - contrasts).max(1, initial=0.0) < SAME * len(y)
+    estimates = moments(w, y, noise)
+    low, high = means.widened(estimates, level)
+    return estimates.mid, low, high, there

@@ -40,9 +40,9 @@ def paired_difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Inte
     return _interval(one_sample(_clean(b, "b") - _clean(a, "a")), len(a), level)
 
 
-def _interval(found: Moments, n: int, level: float) -> Interval:
-    low, high = widened(found, level)
-    return Interval(float(found.mid), float(low), float(high), n, level)
+def _interval(estimate: Moments, n: int, level: float) -> Interval:
+    low, high = widened(estimate, level)
+    return Interval(float(estimate.mid), float(low), float(high), n, level)
 
 
 def _clean(x: np.ndarray, name: str) -> np.ndarray:
@@ -78,12 +78,12 @@ def careful(a: np.ndarray, b: np.ndarray) -> Moments:
     Five seeds may all miss what a fifth of the runs does; twenty of the other arm have seen it (5 against 20 seeds of
     the same arm: a winner in 17 % of all trials without this).
     """
-    found, n, m = two_samples(a, b), a.shape[-1], b.shape[-1]
+    welch, n, m = two_samples(a, b), a.shape[-1], b.shape[-1]
     if n == m:
-        return found
+        return welch
     pooled = (a.var(-1) * n + b.var(-1) * m) / (n + m - 2) * (1 / n + 1 / m)
-    var = np.maximum(found.var, pooled)
-    return found._replace(var=var, skew=_ratio(third(b) - third(a), var**1.5))
+    var = np.maximum(welch.var, pooled)
+    return welch._replace(var=var, skew=_ratio(third(b) - third(a), var**1.5))
 
 
 def third(x: np.ndarray) -> np.ndarray:
@@ -103,16 +103,16 @@ def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
 # ---- Ends of an interval
 
 
-def plain(found: Moments, level: float) -> Ends:
+def plain(estimate: Moments, level: float) -> Ends:
     """mid ± t sqrt(var)."""
-    half = t_quantiles(0.5 + level / 2, found.df) * np.sqrt(found.var)
-    return found.mid - half, found.mid + half
+    half = t_quantiles(0.5 + level / 2, estimate.df) * np.sqrt(estimate.var)
+    return estimate.mid - half, estimate.mid + half
 
 
-def hall(found: Moments, level: float) -> Ends:
+def hall(estimate: Moments, level: float) -> Ends:
     """mid - sqrt(var) g⁻¹(±t), where g takes the skewness out of the t statistic (Hall 1992)."""
-    t, se = t_quantiles(0.5 + level / 2, found.df), np.sqrt(found.var)
-    return found.mid - se * _unskew(t, found.skew), found.mid - se * _unskew(-t, found.skew)
+    t, se = t_quantiles(0.5 + level / 2, estimate.df), np.sqrt(estimate.var)
+    return estimate.mid - se * _unskew(t, estimate.skew), estimate.mid - se * _unskew(-t, estimate.skew)
 
 
 def _unskew(t: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -121,14 +121,14 @@ def _unskew(t: np.ndarray, k: np.ndarray) -> np.ndarray:
     return 3 / safe * (np.cbrt(1 + safe * (t - safe / 6)) - 1)
 
 
-def widened(found: Moments, level: float) -> Ends:
+def widened(estimate: Moments, level: float) -> Ends:
     """The wider end of both on each side, but no further than MOST times the plain one: at five seeds the skewness is
     known so badly that Hall's end is sometimes far out, and costs power without covering more."""
-    (low, high), (other_low, other_high) = plain(found, level), hall(found, level)
+    (low, high), (other_low, other_high) = plain(estimate, level), hall(estimate, level)
     far = MOST * (high - low) / 2
     return (
-        np.minimum(low, np.maximum(other_low, found.mid - far)),
-        np.maximum(high, np.minimum(other_high, found.mid + far)),
+        np.minimum(low, np.maximum(other_low, estimate.mid - far)),
+        np.maximum(high, np.minimum(other_high, estimate.mid + far)),
     )
 
 

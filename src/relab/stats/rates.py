@@ -78,9 +78,9 @@ def clusters(hits: np.ndarray, trials: np.ndarray) -> Clusters:
     return Clusters(rate, rho, np.clip(total / (1 + (total / k - 1) * rho), k, total))
 
 
-def cluster_ends(found: Clusters, seeds: int, level: float) -> tuple[np.ndarray, np.ndarray]:
+def cluster_ends(arm: Clusters, seeds: int, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Wilson's ends on the effective sample, with Student's quantile because ρ is estimated from few seeds."""
-    return score_ends(found.rate, found.n_eff, t_quantile(0.5 + level / 2, seeds - 1))
+    return score_ends(arm.rate, arm.n_eff, t_quantile(0.5 + level / 2, seeds - 1))
 
 
 def rate_difference_ends(
@@ -89,7 +89,7 @@ def rate_difference_ends(
     """d - sqrt((p_b - l_b)² + (u_a - p_a)²), d + sqrt((u_b - p_b)² + (p_a - l_a)²)."""
     a, b = clusters(hits_a, trials_a), clusters(hits_b, trials_b)
     (low_a, high_a), (low_b, high_b) = (
-        cluster_ends(found, hits.shape[-1], level) for found, hits in ((a, hits_a), (b, hits_b))
+        cluster_ends(arm, hits.shape[-1], level) for arm, hits in ((a, hits_a), (b, hits_b))
     )
     d = b.rate - a.rate
     low = d - np.hypot(b.rate - low_b, high_a - a.rate)

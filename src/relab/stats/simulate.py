@@ -18,7 +18,7 @@ SEEDS = (5, 10, 20)  # seeds a variant
 LOOKS = (5, 10, 20, 40)  # seeds a variant at each look
 FAMILIES = (2, 4)  # variants that are compared with one control
 EPISODES = 20  # a seed, for success rates
-LEVEL, WANTED = 0.95, 0.93
+LEVEL, LEAST_COVER = 0.95, 0.93
 Draw = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
 
 
@@ -125,10 +125,10 @@ def mean_cells(reps: int, seed: int, seeds: Sequence[int]) -> list[Cell]:
     cells = []
     for part, kind, shapes, pairs in ((0, "mean", MEANS, MEAN_PAIRS), (1, "time", TIMES, TIME_PAIRS)):
         for a, b, n, rng in _streams(seed, part, pairs, seeds):
-            found = means.two_samples(shapes[a].draw(rng, (reps, n)), shapes[b].draw(rng, (reps, n)))
+            estimates = means.two_samples(shapes[a].draw(rng, (reps, n)), shapes[b].draw(rng, (reps, n)))
             truth = shapes[b].mean - shapes[a].mean
             for method, ends in (("widened Welch", means.widened), ("plain Welch", means.plain)):
-                cells.append(Cell(kind, method, a, b, n, share_inside(ends(found, LEVEL), truth), reps))
+                cells.append(Cell(kind, method, a, b, n, share_inside(ends(estimates, LEVEL), truth), reps))
     cells += unequal_cells(reps, seed, seeds)
     return [*cells, *paired_cells(reps, seed, seeds), *improvement_cells(reps, seed, seeds)]
 
@@ -205,9 +205,9 @@ def family_cells(reps: int, seed: int, seeds: Sequence[int]) -> list[Cell]:
             for n in seeds:
                 rng = np.random.default_rng([seed, 8, i, k, n])
                 control = MEANS[name].draw(rng, (reps, n))
-                found = [means.two_samples(control, MEANS[name].draw(rng, (reps, n))) for _ in range(k)]
+                comparisons = [means.two_samples(control, MEANS[name].draw(rng, (reps, n))) for _ in range(k)]
                 for method, share in (("5 % shared", k), ("5 % for each", 1)):
-                    ends = [means.widened(each, 1 - (1 - LEVEL) / share) for each in found]
+                    ends = [means.widened(each, 1 - (1 - LEVEL) / share) for each in comparisons]
                     called = np.any([(low > 0) | (high < 0) for low, high in ends], axis=0)
                     cells.append(Cell("family", method, name, f"{k} alike", n, float(called.mean()), reps))
     return cells
@@ -219,9 +219,9 @@ def power_cells(reps: int, seed: int, seeds: Sequence[int]) -> list[Cell]:
     for i, gap in enumerate((1.0, 1.5, 2.0, 3.0)):
         for n in seeds:
             rng = np.random.default_rng([seed, 6, i, n])
-            found = means.two_samples(rng.normal(size=(reps, n)), rng.normal(gap, 1.0, (reps, n)))
+            estimates = means.two_samples(rng.normal(size=(reps, n)), rng.normal(gap, 1.0, (reps, n)))
             ways = {"widened, 95 %": (means.widened, 0.95), "widened, first look": (means.widened, 0.975)}
             for method, (ends, level) in {**ways, "plain Welch, 95 %": (means.plain, 0.95)}.items():
-                above = float(np.mean(ends(found, level)[0] > 0))
+                above = float(np.mean(ends(estimates, level)[0] > 0))
                 cells.append(Cell("power", method, "normal", f"normal + {gap:g} sd", n, above, reps))
     return cells

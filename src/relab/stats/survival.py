@@ -84,8 +84,8 @@ def logrank_p(
     scores = logrank_scores(times, reached)
     n, rng = len(times_a), np.random.default_rng(seed)
     drawn = rng.permuted(np.tile(scores, (reps, 1)), axis=1)[:, :n].sum(1)
-    seen = abs(scores[:n].sum())
-    return float((1 + np.sum(np.abs(drawn) >= seen - 1e-9)) / (1 + reps))
+    observed = abs(scores[:n].sum())
+    return float((1 + np.sum(np.abs(drawn) >= observed - 1e-9)) / (1 + reps))
 
 
 def logrank_scores(times: np.ndarray, reached: np.ndarray) -> np.ndarray:

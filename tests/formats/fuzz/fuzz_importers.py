@@ -80,18 +80,18 @@ def frame_of(path: Path) -> tuple[Callable[[bytes], list[bytes]], Callable[[byte
     if path.suffix in (".wandb", ".swanlab"):
         return lambda whole: list(wandb_file.records(whole, [])), framed
     if "tfevents" in path.name:
-        return lambda whole: payloads(io.BytesIO(whole)), lambda _, found: b"".join(map(tfrecords.pack, found))
+        return lambda whole: payloads(io.BytesIO(whole)), lambda _, bodies: b"".join(map(tfrecords.pack, bodies))
     return None
 
 
 def split(data: bytes) -> list[bytes]:
     """Records behind their lengths of two bytes; the last may be shorter than it says."""
-    found, at = [], 0
+    records, at = [], 0
     while at + 2 <= len(data):
         (size,) = struct.unpack_from("<H", data, at)
-        found.append(data[at + 2 : at + 2 + size])
+        records.append(data[at + 2 : at + 2 + size])
         at += 2 + size
-    return found
+    return records
 
 
 def home(path: Path, root: Path, folders: set[Path]) -> Path:
@@ -129,14 +129,14 @@ def read(folder: Path) -> None:
     from relab.formats.read import find
 
     try:
-        found = find.load_all(folder)
+        loaded = find.load_all(folder)
     except RecordError as error:
         assert str(error).startswith("no runs at or below"), error  # noqa: PT017 - any other is a crash
         return
-    assert not [gone for gone in found.unread if "failed on it" in gone.why], found.unread
-    for source, why in found.broken:
+    assert not [gone for gone in loaded.unread if "failed on it" in gone.why], loaded.unread
+    for source, why in loaded.broken:
         assert why.startswith("RecordError: "), f"{source.name}: {why}"
-    for run in found.runs:
+    for run in loaded.runs:
         if run.history.source != "relab":
             check(run.history)
 

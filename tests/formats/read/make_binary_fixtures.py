@@ -46,9 +46,9 @@ def fresh(name: str) -> Path:
 
 def versions(*packages: str) -> None:
     path = FIXTURES / "VERSIONS.json"
-    known = json.loads(path.read_text()) if path.exists() else {}
-    known |= {package: importlib.metadata.version(package) for package in packages}
-    path.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    by_package = json.loads(path.read_text()) if path.exists() else {}
+    by_package |= {package: importlib.metadata.version(package) for package in packages}
+    path.write_text(json.dumps(dict(sorted(by_package.items())), indent=1) + "\n")
 
 
 # ---- TensorBoard
@@ -176,11 +176,11 @@ def _parts(folder: Path) -> None:
 def _cleanrl(folder: Path) -> None:
     for seed in (1, 2):
         writer = _writer(folder / f"CartPole-v1__ppo__{seed}__1700000000")
-        given = {"exp_name": "ppo", "seed": seed, "torch_deterministic": True, "env_id": "CartPole-v1",
-                 "total_timesteps": 500000, "learning_rate": 0.00025, "num_envs": 4, "num_steps": 128, "gamma": 0.99,
-                 "gae_lambda": 0.95, "num_minibatches": 4, "update_epochs": 4, "norm_adv": True, "clip_coef": 0.2,
-                 "ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5, "target_kl": None}  # fmt: skip
-        rows = "\n".join(f"|{key}|{value}|" for key, value in given.items())
+        settings = {"exp_name": "ppo", "seed": seed, "torch_deterministic": True, "env_id": "CartPole-v1",
+                    "total_timesteps": 500000, "learning_rate": 0.00025, "num_envs": 4, "num_steps": 128, "gamma": 0.99,
+                    "gae_lambda": 0.95, "num_minibatches": 4, "update_epochs": 4, "norm_adv": True, "clip_coef": 0.2,
+                    "ent_coef": 0.01, "vf_coef": 0.5, "max_grad_norm": 0.5, "target_kl": None}  # fmt: skip
+        rows = "\n".join(f"|{key}|{value}|" for key, value in settings.items())
         writer.add_text("hyperparameters", "|param|value|\n|-|-|\n" + rows)
         for i in range(1, 9):
             step = 512 * i

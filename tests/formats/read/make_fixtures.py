@@ -68,10 +68,10 @@ def _without_weights(path: Path) -> None:
             archive.writestr(zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0)), data, zipfile.ZIP_DEFLATED)
 
 
-def _split(given: Path, folder: Path) -> None:
+def _split(run: Path, folder: Path) -> None:
     """A run of which only the monitor file is left, in a folder of its own."""
     folder.mkdir(parents=True)
-    shutil.copy(given / "0.monitor.csv", folder)
+    shutil.copy(run / "0.monitor.csv", folder)
 
 
 def zoo() -> None:

@@ -133,14 +133,14 @@ def puffer_metrics(losses: dict[str, float], points: int = 5) -> dict[str, list[
     """Means over equal parts of the steps, then the last row, whose env/ values are those of the evaluation."""
     rows = puffer_rows(losses)
     last = {**rows[-1], "env/score": 30.0, "env/episode_return": 60.0, "env/n": 10010.0}
-    found: dict[str, list[float]] = {name: [] for name in rows[0]}
+    metrics: dict[str, list[float]] = {name: [] for name in rows[0]}
     size = len(rows) // (points - 1)
     for part in range(points - 1):
-        for name, values in found.items():
+        for name, values in metrics.items():
             values.append(sum(row[name] for row in rows[part * size : (part + 1) * size]) / size)
-    for name, values in found.items():
+    for name, values in metrics.items():
         values.append(last[name])
-    return found
+    return metrics
 
 
 def puffer_ini() -> str:
@@ -162,8 +162,8 @@ def loop(root: Path) -> None:
             "batch_size": 8192}  # fmt: skip
     runs = [("2025-01-01T000000Z", None, {}, {}), ("2025-01-01T010000Z", "2025-01-01T000000Z", {"clip_coef": 0.12},
                                                    {"ent_coef": 0.1})]  # fmt: skip
-    for name, parent, asked, slipped in runs:
-        _loop_run(folder / name, parent, {**base, **asked, **slipped}, asked, base)
+    for name, parent, overrides, slipped in runs:
+        _loop_run(folder / name, parent, {**base, **overrides, **slipped}, overrides, base)
     write_json(folder / "best.json", {"run_id": runs[0][0], "success_rate": 12.5, "mean_reward": 3.0})
     unfinished = folder / "2025-01-01T020000Z"
     unfinished.mkdir()
@@ -173,12 +173,12 @@ def loop(root: Path) -> None:
 
 
 def _loop_run(
-    folder: Path, parent: str | None, train: dict[str, Any], asked: dict[str, Any], base: dict[str, Any]
+    folder: Path, parent: str | None, train: dict[str, Any], overrides: dict[str, Any], base: dict[str, Any]
 ) -> None:
     folder.mkdir()
     weights = {"load_model_path": "/models/a.pt"} if parent else {}
     write_json(folder / "config.json", {"env_name": "puffer_toy", "train": train, **weights})
-    write_json(folder / "override.json", {"train": asked})
+    write_json(folder / "override.json", {"train": overrides})
     changed = {key: {"old": base[key], "new": value} for key, value in train.items() if base[key] != value}
     write_json(folder / "config_diff.json", {"train": changed})
     about = {"run_id": folder.name, "created_at": "2025-01-01T00:00:00Z", "metadata": {"parent_run": parent}}

@@ -131,9 +131,9 @@ def words(data: bytes, rng: Random) -> bytes:
         elif kind == 1:
             lines[at] = odd_text(rng)
         else:
-            found = list(TOKEN.finditer(lines[at]))
-            if found:
-                match = rng.choice(found)
+            tokens = list(TOKEN.finditer(lines[at]))
+            if tokens:
+                match = rng.choice(tokens)
                 lines[at] = lines[at][: match.start()] + odd_text(rng) + lines[at][match.end() :]
     return "\n".join(lines).encode("utf-8", "replace") + b"\n" * rng.randint(0, 1)
 
@@ -191,19 +191,19 @@ def wandb(data: bytes, rng: Random) -> bytes:
     return framed(data, _records(list(wandb_file.records(data, [])) or [b""], rng))
 
 
-def framed(header: bytes, found: list[bytes]) -> bytes:
+def framed(header: bytes, bodies: list[bytes]) -> bytes:
     """A W&B or SwanLab file of these records, behind the header of another one."""
     out = bytearray(header[: wandb_file.HEADER.size])
-    for payload in found:
+    for payload in bodies:
         _frame(out, payload)
     return bytes(out)
 
 
-def _records(found: list[bytes], rng: Random) -> list[bytes]:
+def _records(bodies: list[bytes], rng: Random) -> list[bytes]:
     for _ in range(rng.randint(1, 5)):
-        at = rng.randrange(len(found))
-        found[at : at + 1] = [found[at]] * 2 if rng.random() < 0.2 else [message(found[at], rng)]
-    return found
+        at = rng.randrange(len(bodies))
+        bodies[at : at + 1] = [bodies[at]] * 2 if rng.random() < 0.2 else [message(bodies[at], rng)]
+    return bodies
 
 
 def _frame(out: bytearray, payload: bytes) -> None:
@@ -332,7 +332,7 @@ def _mutator(name: str, data: bytes) -> Callable[[bytes, Random], bytes]:
         **{".wandb": wandb, ".swanlab": wandb, ".csv": csv_file},
         **{".zip": zip_file, ".npz": zip_file, ".jsonl": json_lines},
     }
-    found = next((mutator for end, mutator in ends.items() if name.endswith(end)), None)
-    if found is None and data[:1] == b"{":
+    by_ending = next((mutator for end, mutator in ends.items() if name.endswith(end)), None)
+    if by_ending is None and data[:1] == b"{":
         return json_lines if data.count(b"\n{") else json_file
-    return found or words
+    return by_ending or words

@@ -94,11 +94,11 @@ def test_the_page_lists_every_format():
     assert [name for name in find.FORMATS if f"\n| `{name}` |" not in page] == []
 
 
-def grouped(known: dict[str, str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for word, ours in known.items():
-        found.setdefault(ours, []).append(word)
-    return found
+def grouped(names: dict[str, str]) -> dict[str, list[str]]:
+    words_by_name: dict[str, list[str]] = {}
+    for word, ours in names.items():
+        words_by_name.setdefault(ours, []).append(word)
+    return words_by_name
 
 
 @pytest.mark.parametrize(

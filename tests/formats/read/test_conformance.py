@@ -50,13 +50,13 @@ def state(folder: Path) -> dict[str, tuple[int, str]]:
     }
 
 
-def load(folder: Path) -> find.Found:
+def load(folder: Path) -> find.LoadedRuns:
     """A folder in which nothing is left to recognise is no error of the importer."""
     try:
         return find.load_all(folder)
     except RecordError as error:
         assert str(error).startswith("no runs at or below")  # noqa: PT017 - any other error is a failure
-        return find.Found()
+        return find.LoadedRuns()
 
 
 def check(history: History) -> None:
@@ -85,9 +85,9 @@ def test_its_fixtures_are_its_own(name):
 
 @formats
 def test_its_runs_are_read_whole(name):
-    found = find.load_all(place(name))
-    assert not found.broken
-    for run in found.runs:
+    loaded = find.load_all(place(name))
+    assert not loaded.broken
+    for run in loaded.runs:
         assert run.history.source == name
         assert run.history.columns or run.history.problems, run.name  # nothing there is something to say
         check(run.history)
@@ -133,8 +133,8 @@ VALUE = re.compile(rb'-?\d+\.?\d*(?:e-?\d+)?|"[^"]*"|true|false|null|NaN')
 
 def with_odd_values(data: bytes, rng: random.Random) -> bytes:
     """Values of text formats, each replaced by one that nobody expects there."""
-    found = list(VALUE.finditer(data))
-    for match in sorted(rng.sample(found, min(len(found), 3)), key=lambda m: -m.start()):
+    matches = list(VALUE.finditer(data))
+    for match in sorted(rng.sample(matches, min(len(matches), 3)), key=lambda m: -m.start()):
         data = data[: match.start()] + rng.choice(ODD) + data[match.end() :]
     return data
 

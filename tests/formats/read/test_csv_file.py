@@ -259,26 +259,26 @@ def test_a_large_table_is_the_same_as_a_small_one(monkeypatch):
     whole = csv_file.parse(text.encode(), "a.csv")
     for limit in (1, 7, 59, 60, 61):
         monkeypatch.setattr(table, "PACK", limit)
-        found = csv_file.parse(text.encode(), "a.csv")
-        assert (found.lines, found.problems) == (whole.lines, whole.problems)
-        assert found.cells["seed"] == whole.cells["seed"] == ["007"] * 60
+        packed = csv_file.parse(text.encode(), "a.csv")
+        assert (packed.lines, packed.problems) == (whole.lines, whole.problems)
+        assert packed.cells["seed"] == whole.cells["seed"] == ["007"] * 60
         for name in ("step", "a", "gap", "word", "odd"):
-            before, now = table.numbers(whole.cells[name]), table.numbers(found.cells[name])
+            before, now = table.numbers(whole.cells[name]), table.numbers(packed.cells[name])
             np.testing.assert_array_equal(now.values, before.values)
             assert (now.at.tolist(), list(now.bad)) == (before.at.tolist(), list(before.bad))
 
 
 def test_a_cut_last_line_of_a_large_table(monkeypatch):
     monkeypatch.setattr(table, "PACK", 3)
-    found = csv_file.parse(b"step,a\n1,1\n2,2\n3,3\n4,4", "a.csv")
-    assert list(found.lines) == [2, 3, 4]
-    assert list(found.cells["a"]) == [1.0, 2.0, 3.0]
-    assert "may be cut" in found.problems[-1].message
+    cells = csv_file.parse(b"step,a\n1,1\n2,2\n3,3\n4,4", "a.csv")
+    assert list(cells.lines) == [2, 3, 4]
+    assert list(cells.cells["a"]) == [1.0, 2.0, 3.0]
+    assert "may be cut" in cells.problems[-1].message
 
 
 def test_quoted_line_breaks_and_all_kinds_of_line_ends():
-    found = csv_file.parse(b'step,"a\nb"\r\n1,2\r3,4\n\n5,6\n', "a.csv")
-    assert found.cells["step"] == ["1", "3", "5"]
+    parsed = csv_file.parse(b'step,"a\nb"\r\n1,2\r3,4\n\n5,6\n', "a.csv")
+    assert parsed.cells["step"] == ["1", "3", "5"]
 
 
 # ---- Large files
@@ -344,8 +344,8 @@ def test_a_large_file_is_read_in_little_more_than_its_numbers_take(tmp_path):
         file.write("step,reward,kl,loss\n")
         file.writelines(f"{i},{i / 7:.6f},0.01,{i % 13}\n" for i in range(200_000))
     tracemalloc.start()
-    found = csv_file.load(tmp_path / "a.csv")
+    cells = csv_file.load(tmp_path / "a.csv")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert len(found.lines) == 200_000
+    assert len(cells.lines) == 200_000
     assert peak < 50_000_000  # 6.4 MB of numbers, and what one block of 1 MB takes while it is read

@@ -18,9 +18,9 @@ CQL, IQL, DQN = "cql_20260101000000", "iql_20260101000100", "dqn_20260101000200"
 
 
 def load(folder: Path) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.name: run.history for run in loaded.runs}
 
 
 @pytest.fixture(scope="module")

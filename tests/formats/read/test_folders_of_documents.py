@@ -18,9 +18,9 @@ needs_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="needs ../shared/c
 
 
 def runs(folder: Path) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.name: run.history for run in loaded.runs}
 
 
 # ---- A loop
@@ -38,8 +38,8 @@ def test_a_loop_knows_its_parents_and_what_was_asked() -> None:
 
 
 def test_the_best_belongs_to_the_run_that_it_names() -> None:
-    found = runs(FIXTURES / "loop")
-    best = {name: run.meta["best"] for name, run in found.items() if "best" in run.meta}
+    by_name = runs(FIXTURES / "loop")
+    best = {name: run.meta["best"] for name, run in by_name.items() if "best" in run.meta}
     assert list(best) == ["2025-01-01T000000Z"]
     assert (best["2025-01-01T000000Z"]["metric"], best["2025-01-01T000000Z"]["value"]) == ("summary/success_rate", 12.5)
 
@@ -67,9 +67,9 @@ def test_a_broken_file_of_a_loop_is_named(tmp_path: Path) -> None:
 
 
 def test_each_try_is_a_run() -> None:
-    found = runs(FIXTURES / "swarm")
-    assert list(found) == ["escape_v1/try-1", "escape_v1"]
-    first, last = found.values()
+    by_name = runs(FIXTURES / "swarm")
+    assert list(by_name) == ["escape_v1/try-1", "escape_v1"]
+    first, last = by_name.values()
     assert first.column("foreign/multi_eval/summary/avg_survival").steps.tolist() == [4, 8]
     assert last.column("foreign/multi_eval/summary/avg_survival").steps.tolist() == [4, 8, 12, 16, 20]
     assert (first.meta["status"], last.meta["status"]) == ("interrupted", "finished")
@@ -159,25 +159,27 @@ def test_a_run_that_stopped_early_says_so() -> None:
 
 @needs_corpus
 def test_torus_of_the_corpus() -> None:
-    found = runs(CORPUS / "torus")
-    assert len(found) == 4
-    run = found["b0p005_aw0p02_tmos0p2778_s0_4bd77e92"]
+    by_name = runs(CORPUS / "torus")
+    assert len(by_name) == 4
+    run = by_name["b0p005_aw0p02_tmos0p2778_s0_4bd77e92"]
     assert len(run.column("foreign/w_norm").values) == 200
     assert run.column("foreign/w_norm").values[-1] == pytest.approx(0.1 * 2048**0.5, rel=0.002)
     fixed = [row for row in run.probes if row["probe"] == "fixed_point_probe"]
     assert len(fixed) > 10
     assert all(row["converged"] is False and row["num_iters"] == 2000 for row in fixed)
     assert any(key.endswith("n_power_iters") for key in run.config["foreign"])
-    kl = [row["dist_action_kl"] for run in found.values() for row in run.probes if row["probe"] == "distribution_probe"]
+    kl = [
+        row["dist_action_kl"] for run in by_name.values() for row in run.probes if row["probe"] == "distribution_probe"
+    ]
     assert min(kl) == pytest.approx(0.042995, abs=1e-6)
-    assert found["b0p005_aw0p02_tmos0p5_s0_c42bf18b"].meta["status"] == "interrupted"
+    assert by_name["b0p005_aw0p02_tmos0p5_s0_c42bf18b"].meta["status"] == "interrupted"
 
 
 @needs_corpus
 def test_drones_of_the_corpus() -> None:
-    found = runs(CORPUS / "drones")
-    assert len(found) == 14
-    run, parent = found["2025-09-20T153515Z"], found["2025-09-20T152244Z"]
+    by_name = runs(CORPUS / "drones")
+    assert len(by_name) == 14
+    run, parent = by_name["2025-09-20T153515Z"], by_name["2025-09-20T152244Z"]
     assert run.meta["parent"] == "2025-09-20T152244Z"
     score = run.column("foreign/environment/score").values
     assert (score[0], score[-1]) == (pytest.approx(488, abs=1), pytest.approx(7.4, abs=0.1))
@@ -191,9 +193,9 @@ def test_drones_of_the_corpus() -> None:
 
 @needs_corpus
 def test_fish_of_the_corpus() -> None:
-    found = runs(CORPUS / "fish")
-    assert len(found) == 3
-    first, second, full = found.values()
+    by_name = runs(CORPUS / "fish")
+    assert len(by_name) == 3
+    first, second, full = by_name.values()
     survival = "foreign/multi_eval/summary/avg_final_survival_rate"
     assert [run.column(survival).values[0] for run in (first, second, full)] == pytest.approx(
         [0.322, 0.879, 0.714], abs=1e-3)  # fmt: skip

@@ -36,13 +36,13 @@ def folder(name, tmp_path) -> Path:
 
 
 def examined(folder: Path) -> None:
-    found = load(folder)
-    for source, why in found.broken:
+    loaded = load(folder)
+    for source, why in loaded.broken:
         assert why.startswith("RecordError: "), f"{source.name}: {why}"
         assert any(path.name in why for path in (source.path, *source.files)), f"no file is named: {why}"
-    for run in found.runs:
+    for run in loaded.runs:
         check_foreign(run)
-    report = examine_loaded(found, folder)
+    report = examine_loaded(loaded, folder)
     shown = render.text(report, verbose=True)
     assert all(c.isprintable() or c == "\n" for c in shown)
     encode(report.to_json())

@@ -32,8 +32,8 @@ def folder(tmp_path):
     return tmp_path / "logs"
 
 
-def loaded(folder: Path, **given) -> dict[str, find.Loaded]:
-    return {run.name: run for run in find.load_all(folder, Hints(**given)).runs}
+def loaded(folder: Path, **fields) -> dict[str, find.Loaded]:
+    return {run.name: run for run in find.load_all(folder, Hints(**fields)).runs}
 
 
 # ---- --group
@@ -92,8 +92,8 @@ def test_a_pattern_that_fits_no_run_is_an_error_and_not_remembered(folder, capsy
 
 
 def test_a_spec_counts_more_than_the_table_and_leaves_the_rest(tmp_path):
-    given = read_spec("horizon=123,action.low=-1,random=3.5")
-    run = find.load_all(FIXTURES / "sb3" / "sac_pendulum_seed0", Hints(spec=given)).runs[0].history
+    option = read_spec("horizon=123,action.low=-1,random=3.5")
+    run = find.load_all(FIXTURES / "sb3" / "sac_pendulum_seed0", Hints(spec=option)).runs[0].history
     plain = find.load_all(FIXTURES / "sb3" / "sac_pendulum_seed0").runs[0].history
     spec, table = run.meta["spec"], plain.meta["spec"]
     assert (spec["horizon"], spec["action"]["low"], spec["random"]["return_mean"]) == (123, [-1], 3.5)
@@ -154,8 +154,8 @@ def test_names_of_the_user_beat_relabs(folder, tmp_path):
 def test_a_changed_factor_starts_from_the_tools_number():
     source = FIXTURES / "sb3" / "ppo_cartpole_seed0"
     before = find.load_all(source).runs[0].history.columns["value/loss"].values
-    given = Hints(mapping={"train/value_loss": ("value/loss", 1.0)})
-    after = find.load_all(source, given).runs[0].history.columns["value/loss"].values
+    changed = Hints(mapping={"train/value_loss": ("value/loss", 1.0)})
+    after = find.load_all(source, changed).runs[0].history.columns["value/loss"].values
     assert (after == 2 * before).all()
 
 
@@ -213,9 +213,9 @@ def test_hints_change_no_file(folder):
 
 
 def test_loading_tells_how_far_it_is(folder):
-    told: list[tuple[int, int, str]] = []
-    find.load_all(folder, tell=lambda *now: told.append(now))
-    assert told == [(0, 4, "hi.run0"), (1, 4, "hi.run1"), (2, 4, "lo.run0"), (3, 4, "lo.run1")]
+    calls: list[tuple[int, int, str]] = []
+    find.load_all(folder, tell=lambda *now: calls.append(now))
+    assert calls == [(0, 4, "hi.run0"), (1, 4, "hi.run1"), (2, 4, "lo.run0"), (3, 4, "lo.run1")]
 
 
 def test_progress_is_one_line_on_a_terminal_after_two_seconds(capsys, monkeypatch):

@@ -70,9 +70,9 @@ def pipe(path: Path) -> None:
 
 def loaded(root: Path) -> dict[str, History]:
     """All runs by name; the healthy one is among them, and what is unreadable says so in words of its own."""
-    found = find.load_all(root)
-    assert all(why.startswith("RecordError: ") for _, why in found.broken), found.broken
-    runs = {run.name: run.history for run in found.runs}
+    everything = find.load_all(root)
+    assert all(why.startswith("RecordError: ") for _, why in everything.broken), everything.broken
+    runs = {run.name: run.history for run in everything.runs}
     assert len(runs["good"].columns["return/mean"].steps) == 50
     return runs
 
@@ -366,11 +366,11 @@ def computed(path: Path, name: str) -> None:
 def test_computed_columns_are_not_asked_for(root):
     computed(fixture("mlflow", root) / "mlflow.db", "metrics")
     computed(fixture("optuna", root) / "study.db", "trial_values")
-    found = find.load_all(root)
-    told = [why for _, why in found.broken] + [said(run.history) for run in found.runs]
-    assert sum("computed, not stored" in text for text in told) == 2
-    assert any("mlflow.db" in text and "metrics" in text for text in told)
-    assert any("study.db" in text and "trial_values" in text for text in told)
+    everything = find.load_all(root)
+    messages = [why for _, why in everything.broken] + [said(run.history) for run in everything.runs]
+    assert sum("computed, not stored" in text for text in messages) == 2
+    assert any("mlflow.db" in text and "metrics" in text for text in messages)
+    assert any("study.db" in text and "trial_values" in text for text in messages)
 
 
 ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x AS step, x AS value, * FROM c"
@@ -415,8 +415,8 @@ def test_strange_names_reach_no_terminal(evil, capsys):
     for more in ((), ("-v",), ("--show-mapping",), ("--new",)):
         shown = examined(evil, capsys, *more)
         assert all(c.isprintable() or c == "\n" for c in shown), more
-    told = json.loads(examined(evil, capsys, "--json"))
-    assert f"{EVIL}_s1" in {run["run"] for run in told["runs"]}
+    document = json.loads(examined(evil, capsys, "--json"))
+    assert f"{EVIL}_s1" in {run["run"] for run in document["runs"]}
 
 
 def test_strange_names_are_text_in_pages(evil, tmp_path, capsys):

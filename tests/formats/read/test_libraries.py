@@ -42,11 +42,11 @@ MADE = {
 pytestmark = pytest.mark.slow
 
 
-def made(name: str, folder: Path) -> Path:
+def make(name: str, folder: Path) -> Path:
     script, _, packages, place = MADE[name]
-    asked = f"import {', '.join(packages.split())}"
+    statement = f"import {', '.join(packages.split())}"
     try:
-        there = subprocess.run([PYTHON, "-c", asked], capture_output=True, check=False).returncode == 0
+        there = subprocess.run([PYTHON, "-c", statement], capture_output=True, check=False).returncode == 0
     except OSError:
         there = False
     if not there:
@@ -58,18 +58,18 @@ def made(name: str, folder: Path) -> Path:
     return folder / place
 
 
-def shape(found: find.Found) -> Counter[tuple[str, ...]]:
+def shape(loaded: find.LoadedRuns) -> Counter[tuple[str, ...]]:
     """The runs by what they have; names hold times and ids, which differ every time."""
-    return Counter(tuple(sorted(run.history.columns)) for run in found.runs)
+    return Counter(tuple(sorted(run.history.columns)) for run in loaded.runs)
 
 
-def settings(found: find.Found) -> list[str]:
-    return sorted(repr(sorted(flatten(run.history.config).items())) for run in found.runs)
+def settings(loaded: find.LoadedRuns) -> list[str]:
+    return sorted(repr(sorted(flatten(run.history.config).items())) for run in loaded.runs)
 
 
 @pytest.mark.parametrize("name", list(MADE))
 def test_what_the_library_writes_now_is_read(name, tmp_path):
-    now, before = find.load_all(made(name, tmp_path)), find.load_all(FIXTURES / MADE[name][3])
+    now, before = find.load_all(make(name, tmp_path)), find.load_all(FIXTURES / MADE[name][3])
     assert (now.broken, now.unread) == ([], [])
     assert {run.source.format for run in now.runs} == {MADE[name][1]}
     for run in now.runs:

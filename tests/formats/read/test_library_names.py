@@ -24,9 +24,9 @@ BOARDS = FIXTURES / "boards"
 
 
 def load(folder: Path) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert (found.broken, found.unread) == ([], [])
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert (loaded.broken, loaded.unread) == ([], [])
+    return {run.name: run.history for run in loaded.runs}
 
 
 def only(folder: Path) -> History:
@@ -51,10 +51,10 @@ def test_every_name_is_one_of_the_glossary_and_every_axis_too(library):
 def test_libraries_do_not_take_each_others_logs():
     for library in libraries.ALL:
         for sign in library.signs:
-            told = libraries.told([sign])
-            assert told is not None
-            assert told.library.name == library.name
-    assert libraries.told(["charts/episodic_return", "rollout/ep_rew_mean", "train/loss", "eval/reward"]) is None
+            dialect = libraries.dialect_of([sign])
+            assert dialect is not None
+            assert dialect.library.name == library.name
+    assert libraries.dialect_of(["charts/episodic_return", "rollout/ep_rew_mean", "train/loss", "eval/reward"]) is None
 
 
 HEALTHY = ("boards", "d3rlpy", "torchrl", "spinup", "sample_factory", "acme")
@@ -63,8 +63,8 @@ HEALTHY = ("boards", "d3rlpy", "torchrl", "spinup", "sample_factory", "acme")
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_log_is_not_called_sick_because_of_its_names(name):
     """rsl_rl's speed is of steps and its axis of iterations; Tianshou's two axes are told, and rightly."""
-    found = {finding.slug for finding in examine(FIXTURES / name).findings if not all_rules()[finding.slug].footer}
-    assert found <= {"mixed-step-axes"}
+    slugs = {finding.slug for finding in examine(FIXTURES / name).findings if not all_rules()[finding.slug].footer}
+    assert slugs <= {"mixed-step-axes"}
 
 
 def test_few_evaluations_do_not_hide_the_returns_in_training():
@@ -105,17 +105,17 @@ def test_rsl_rl_repeats_its_returns_over_seconds_which_are_no_steps():
 
 def test_rsl_rl_settings_as_isaaclab_keeps_them():
     history = only(BOARDS / "rsl_rl")
-    told = {"name": "ppo", "lr": 0.001, "gamma": 0.95, "lam": 0.9, "clip": 0.2, "epochs": 4, "minibatches": 2,
+    algo = {"name": "ppo", "lr": 0.001, "gamma": 0.95, "lam": 0.9, "clip": 0.2, "epochs": 4, "minibatches": 2,
             "steps": 16, "ent_coef": 0.005, "value_coef": 1.0, "max_grad_norm": 1.0}  # fmt: skip
-    assert history.config["algo"] == told
+    assert history.config["algo"] == algo
     assert (history.meta["seed"], history.config["foreign"]["max_iterations"]) == (42, 30)
 
 
 def test_with_curiosity_the_reward_of_the_task_counts():
-    told = libraries.told(["Perf/total_fps", "Train/mean_reward", "Rnd/mean_extrinsic_reward"])
-    assert told is not None
-    assert told.names["Rnd/mean_extrinsic_reward"] == ("return/mean_100", 1.0)
-    assert told.names["Train/mean_reward"] == ("foreign/Train/mean_reward", 1.0)
+    dialect = libraries.dialect_of(["Perf/total_fps", "Train/mean_reward", "Rnd/mean_extrinsic_reward"])
+    assert dialect is not None
+    assert dialect.names["Rnd/mean_extrinsic_reward"] == ("return/mean_100", 1.0)
+    assert dialect.names["Train/mean_reward"] == ("foreign/Train/mean_reward", 1.0)
 
 
 # ---- skrl
@@ -138,10 +138,10 @@ def test_skrl_names_and_its_algorithm_by_the_folder():
 def test_skrl_of_an_off_policy_agent():
     tags = ["Reward / Total reward (mean)", "Loss / Policy loss", "Loss / Critic loss", "Loss / Entropy loss",
             "Coefficient / Entropy coefficient"]  # fmt: skip
-    told = libraries.told(tags)
-    assert told is not None
-    assert told.names["Loss / Policy loss"][0] == "policy/actor_loss"
-    assert told.names["Loss / Entropy loss"][0] == "optim/temperature_loss"
+    dialect = libraries.dialect_of(tags)
+    assert dialect is not None
+    assert dialect.names["Loss / Policy loss"][0] == "policy/actor_loss"
+    assert dialect.names["Loss / Entropy loss"][0] == "optim/temperature_loss"
 
 
 # ---- Tianshou
@@ -161,11 +161,11 @@ def test_tianshou_names_and_both_of_its_axes():
 
 def test_tianshou_before_version_2_counts_gradient_steps():
     tags = ["update/gradient_step", "update/loss/actor", "update/alpha", "test/reward", "train/reward"]
-    told = libraries.told(tags)
-    assert told is not None
-    assert told.axes["update/alpha"] == "updates"
-    assert told.axes["test/reward"] == "env_steps"
-    assert told.names["update/loss/actor"] == ("policy/actor_loss", 1.0)
+    dialect = libraries.dialect_of(tags)
+    assert dialect is not None
+    assert dialect.axes["update/alpha"] == "updates"
+    assert dialect.axes["test/reward"] == "env_steps"
+    assert dialect.names["update/loss/actor"] == ("policy/actor_loss", 1.0)
 
 
 # ---- TorchRL, Sample Factory, Spinning Up, Dopamine
@@ -246,9 +246,9 @@ def test_the_parts_of_an_acme_run_are_one_run_over_the_actors_steps():
 
 
 def test_dopamine_counts_iterations_but_for_its_losses():
-    told = libraries.told(["Train/AverageReturns", "Eval/AverageReturns", "HuberLoss", "CrossEntropyLoss"])
-    assert told is not None
-    assert told.names["Eval/AverageReturns"] == ("eval/return_det", 1.0)
-    assert told.axes == {"Train/AverageReturns": "iteration", "Eval/AverageReturns": "iteration",
-                         "HuberLoss": "env_steps", "CrossEntropyLoss": "env_steps"}  # fmt: skip
-    assert "CrossEntropyLoss" not in told.names  # of distributions, no squared difference
+    dialect = libraries.dialect_of(["Train/AverageReturns", "Eval/AverageReturns", "HuberLoss", "CrossEntropyLoss"])
+    assert dialect is not None
+    assert dialect.names["Eval/AverageReturns"] == ("eval/return_det", 1.0)
+    assert dialect.axes == {"Train/AverageReturns": "iteration", "Eval/AverageReturns": "iteration",
+                            "HuberLoss": "env_steps", "CrossEntropyLoss": "env_steps"}  # fmt: skip
+    assert "CrossEntropyLoss" not in dialect.names  # of distributions, no squared difference

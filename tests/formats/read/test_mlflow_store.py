@@ -17,23 +17,23 @@ FIXTURES = Path(__file__).parent / "fixtures" / "mlflow"
 
 
 def runs(folder: Path) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.name: run.history for run in loaded.runs}
 
 
 @pytest.mark.parametrize("place", ["mlflow.db", "mlruns"])
 def test_both_stores_hold_the_same(place: str) -> None:
-    found = {run.meta["name"]: run for run in runs(FIXTURES / place).values()}
-    assert sorted(found) == ["ppo-seed0", "ppo-seed1"]
-    run = found["ppo-seed1"]
+    by_name = {run.meta["name"]: run for run in runs(FIXTURES / place).values()}
+    assert sorted(by_name) == ["ppo-seed0", "ppo-seed1"]
+    run = by_name["ppo-seed1"]
     assert run.column("return/mean_100").steps.tolist() == [100 * i for i in range(10)]
     assert run.column("return/mean_100").values.tolist() == [20.0 + i for i in range(10)]
     expected = [1.5, np.nan, np.inf, -np.inf]
     assert np.array_equal(run.column("foreign/train/loss").values, expected, equal_nan=True)
     assert run.config["algo"] == {"lr": 3e-4, "clip": 0.2}
     assert (run.meta["seed"], run.meta["status"]) == (1, "failed")
-    assert found["ppo-seed0"].meta["status"] == "finished"
+    assert by_name["ppo-seed0"].meta["status"] == "finished"
     assert run.problems == []
 
 
@@ -67,9 +67,9 @@ def test_broken_lines_of_a_file_store(tmp_path: Path) -> None:
     shutil.copytree(FIXTURES / "mlruns", tmp_path / "mlruns")
     path = next(tmp_path.rglob("ep_rew_mean"))
     path.write_text(path.read_text() + "1700 nonsense 5\n1700 3.5 1000\n")
-    found = [run for run in runs(tmp_path).values() if run.problems]
-    assert [p.message for p in found[0].problems] == ["1 lines are not `timestamp value step`; they were left out"]
-    assert found[0].column("return/mean_100").values[-1] == 3.5
+    broken = [run for run in runs(tmp_path).values() if run.problems]
+    assert [p.message for p in broken[0].problems] == ["1 lines are not `timestamp value step`; they were left out"]
+    assert broken[0].column("return/mean_100").values[-1] == 3.5
 
 
 def test_flipped_bytes_break_one_base_at_most(tmp_path: Path) -> None:
@@ -83,6 +83,6 @@ def test_flipped_bytes_break_one_base_at_most(tmp_path: Path) -> None:
         for _ in range(60):
             data[chance.randrange(16, len(data))] ^= 1 << chance.randrange(8)
         (tmp_path / "bad" / "mlflow.db").write_bytes(data)
-        found = find.load_all(tmp_path)
-        assert sum(run.name.startswith("good") for run in found.runs) == 2
-        assert all(reason for _, reason in found.broken)
+        loaded = find.load_all(tmp_path)
+        assert sum(run.name.startswith("good") for run in loaded.runs) == 2
+        assert all(reason for _, reason in loaded.broken)

@@ -39,9 +39,9 @@ def test_an_integer_is_never_beyond_every_double():
 
 
 def read(folder: Path) -> list[find.Loaded]:
-    found = find.load_all(folder)
-    assert not found.broken
-    return found.runs
+    loaded = find.load_all(folder)
+    assert not loaded.broken
+    return loaded.runs
 
 
 # ---- Formats

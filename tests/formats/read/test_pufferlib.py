@@ -17,8 +17,8 @@ FIXTURES = fixtures() / "pufferlib"
 
 
 def only(path: Path) -> History:
-    (found,) = find.load_all(path).runs
-    return found.history
+    (run,) = find.load_all(path).runs
+    return run.history
 
 
 def test_frames_become_columns() -> None:
@@ -36,8 +36,8 @@ def test_steps_are_sharper_than_they_are_shown() -> None:
     steps = only(FIXTURES / "v3").column("data/iteration").steps
     exact = [8192 * e for e in range(71)]
     assert max(abs(a - b) for a, b in zip(steps, exact, strict=True)) <= 70
-    found = pufferlib.frames(maker.puffer_log(70))
-    assert pufferlib.sharpen(found, 8192) == exact
+    frames = pufferlib.frames(maker.puffer_log(70))
+    assert pufferlib.sharpen(frames, 8192) == exact
 
 
 def test_steps_that_do_not_fit_the_epoch_stay_as_shown() -> None:
@@ -75,8 +75,8 @@ def test_the_losses_of_the_trainer_of_pytorch_have_other_names() -> None:
 
 
 def test_the_gpu_and_the_folders_of_a_run_are_no_settings() -> None:
-    found = [run.history for run in find.load_all(V4).runs]
-    flat = [{**run.config["foreign"], "slowly": None} for run in found]
+    runs = [run.history for run in find.load_all(V4).runs]
+    flat = [{**run.config["foreign"], "slowly": None} for run in runs]
     assert len(flat) == 2
     assert flat[0] == flat[1]
     assert not {"gpu_id", "checkpoint_dir", "log_dir"} & set(flat[0])
@@ -119,10 +119,10 @@ def test_times_below_a_second_are_not_minutes() -> None:
 
 def test_frames_of_version_4_have_shorter_names() -> None:
     losses = {"policy": "0.100", "value": "0.200", "entropy": "0.300", "total": "0.4", "old_kl": "0.5", "kl": "0.600"}
-    found = pufferlib.frames(maker.frame(1, "8.2K", losses, []))[0].numbers
+    numbers = pufferlib.frames(maker.frame(1, "8.2K", losses, []))[0].numbers
     assert [pufferlib.NAMES[f"losses/{name}"][0] for name in losses if name != "total"] == [
         "policy/loss", "value/loss", "policy/entropy", "policy/kl_k1", "policy/kl"]  # fmt: skip
-    assert found["losses/kl"] == 0.6
+    assert numbers["losses/kl"] == 0.6
 
 
 def test_torn_logs_never_raise(tmp_path: Path) -> None:

@@ -258,8 +258,8 @@ def test_the_last_step_says_that_a_run_is_over():
 
 
 def test_a_schedule_that_is_a_function_is_told_without_its_address():
-    told = sb3_files._schedule({"value_schedule": "<function linear.<locals>.<lambda> at 0x7fa97f648540>"})
-    assert told == "<function linear.<locals>.<lambda>>"
+    text = sb3_files._schedule({"value_schedule": "<function linear.<locals>.<lambda> at 0x7fa97f648540>"})
+    assert text == "<function linear.<locals>.<lambda>>"
 
 
 # ---- A run of RL-Zoo itself
@@ -271,9 +271,9 @@ def zoo_run(tmp_path):
 
 
 def test_a_folder_of_rl_zoo_is_read_whole(zoo_run):
-    found = find.load_all(zoo_run)
-    assert (found.broken, found.unread) == ([], [])
-    runs = {run.name: run.history for run in found.runs}
+    loaded = find.load_all(zoo_run)
+    assert (loaded.broken, loaded.unread) == ([], [])
+    runs = {run.name: run.history for run in loaded.runs}
     assert list(runs) == ["CartPole-v1_1", "CartPole-v1_2"]
     first, second = runs.values()
     assert [run.problems for run in runs.values()] == [[], []]

@@ -30,8 +30,8 @@ def read(folder: Path, **files: str) -> History:
     ["config_dot_json", "params_dot_json", "args_dot_json", "flags_dot_json", "progress_dot_json", "variant_dot_json"],
 )
 def test_json(tmp_path, name):
-    given = {"learning_rate": 1e-3, "gamma": 0.9, "seed": 4, "env_id": "Ant-v5", "algo": "TD3", "tau": 0.005}
-    history = read(tmp_path / "a", **{name: json.dumps(given)})
+    settings = {"learning_rate": 1e-3, "gamma": 0.9, "seed": 4, "env_id": "Ant-v5", "algo": "TD3", "tau": 0.005}
+    history = read(tmp_path / "a", **{name: json.dumps(settings)})
     assert history.config["algo"] == {"lr": 1e-3, "gamma": 0.9, "name": "td3"}
     assert history.config["foreign"] == {"tau": 0.005}
     assert history.meta["seed"] == 4
@@ -107,9 +107,9 @@ def test_every_key_leads_to_a_setting_of_relab():
 
 def test_a_sweep_of_hydra_itself():
     """Job folders 0 to 3 of a multirun: settings from .hydra/config.yaml, two configs of two seeds."""
-    found = find.load_all(Path(__file__).parent / "fixtures" / "csv" / "hydra")
-    assert (found.broken, found.unread) == ([], [])
-    runs = {run.name: run.history for run in found.runs}
+    loaded = find.load_all(Path(__file__).parent / "fixtures" / "csv" / "hydra")
+    assert (loaded.broken, loaded.unread) == ([], [])
+    runs = {run.name: run.history for run in loaded.runs}
     assert list(runs) == ["0", "1", "2", "3"]
     assert [run.config["algo"] for run in runs.values()] == [{"lr": lr, "name": "ppo"} for lr in (1e-3, 3e-4)] * 2
     assert [run.meta["seed"] for run in runs.values()] == [0, 0, 1, 1]

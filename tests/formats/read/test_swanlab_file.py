@@ -19,9 +19,9 @@ FIXTURES = Path(__file__).parent / "fixtures" / "swanlab"
 
 
 def runs(folder: Path = FIXTURES) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.history.meta.get("name", run.name): run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.history.meta.get("name", run.name): run.history for run in loaded.runs}
 
 
 @pytest.fixture
@@ -44,13 +44,13 @@ def test_rows_over_several_blocks_with_zeros_and_what_is_not_finite():
 
 
 def test_settings_states_and_groups():
-    found = runs()
-    run = found["ppo-0"]
+    by_name = runs()
+    run = by_name["ppo-0"]
     assert run.config["algo"] == {"lr": 3e-4, "clip": 0.2}
     assert run.config["foreign"] == {"net.hidden": [64, 64]}
     assert (run.meta["seed"], run.meta["status"], run.meta["swanlab"]["project"]) == (0, "finished", "relab")
-    assert found["ppo-1"].meta["status"] == "failed"
-    assert len({group_key(each, name) for name, each in found.items()}) == 1
+    assert by_name["ppo-1"].meta["status"] == "failed"
+    assert len({group_key(each, name) for name, each in by_name.items()}) == 1
 
 
 def test_a_torn_log_keeps_what_is_whole(folder):
@@ -99,14 +99,14 @@ def old_record(kind: str, **data) -> bytes:
 def old_log(folder: Path, *more: bytes) -> Path:
     """As the backup of a run was written: a header, what it belongs to, scalars, a footer."""
     folder.mkdir(parents=True)
-    made = [old_record("Header", create_time="2025-07-01T00:00:00", backup_type="DEFAULT", version="0.6.5"),
-            old_record("Project", name="relab", workspace="me", public=False),
-            old_record("Experiment", name="ppo-7", description="old", tags=[])]  # fmt: skip
+    records = [old_record("Header", create_time="2025-07-01T00:00:00", backup_type="DEFAULT", version="0.6.5"),
+               old_record("Project", name="relab", workspace="me", public=False),
+               old_record("Experiment", name="ppo-7", description="old", tags=[])]  # fmt: skip
     for i in range(40):
         metric = {"index": str(i), "data": "NaN" if i == 3 else i / 2, "create_time": "2025-07-01T00:00:01"}
-        made.append(old_record("Scalar", metric=metric, key="train/ep_rew_mean", step=128 * i, epoch=i + 1))
+        records.append(old_record("Scalar", metric=metric, key="train/ep_rew_mean", step=128 * i, epoch=i + 1))
     path = folder / "backup.swanlab"
-    path.write_bytes(framed(wandb_file.HEADER.pack(b":SWL", 0xE1D6, 1), [*made, *more]))
+    path.write_bytes(framed(wandb_file.HEADER.pack(b":SWL", 0xE1D6, 1), [*records, *more]))
     return path
 
 

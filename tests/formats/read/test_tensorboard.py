@@ -18,20 +18,20 @@ CORPUS = ROOT.parent / "shared" / "corpus"
 
 
 def runs(folder: Path) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.name: run.history for run in loaded.runs}
 
 
 def only(folder: Path) -> History:
-    (found,) = runs(folder).values()
-    return found
+    (run,) = runs(folder).values()
+    return run
 
 
 def test_two_calls_of_learn_are_two_runs() -> None:
-    found = runs(FIXTURES / "sb3")
-    assert sorted(found) == ["PPO_1", "PPO_2"]
-    run = found["PPO_2"]
+    by_name = runs(FIXTURES / "sb3")
+    assert sorted(by_name) == ["PPO_1", "PPO_2"]
+    run = by_name["PPO_2"]
     assert run.source == "tensorboard"
     assert run.problems == []
     assert run.column("return/mean_100").values.tolist() == [20.0 + 5 * i for i in range(12)]
@@ -55,9 +55,9 @@ def test_names_of_sb3_are_sb3s_only_where_it_wrote_them(tmp_path: Path) -> None:
 
 
 def test_a_continued_folder_is_one_run() -> None:
-    found = runs(FIXTURES / "continued")
-    assert list(found) == ["PPO_1"]
-    run = found["PPO_1"]
+    by_name = runs(FIXTURES / "continued")
+    assert list(by_name) == ["PPO_1"]
+    run = by_name["PPO_1"]
     assert run.column("return/mean_100").steps.tolist() == [2048 * (i + 1) for i in range(10)]
     assert [(e["kind"], e["step"]) for e in run.events] == [("resume", 7 * 2048)]
 
@@ -149,14 +149,14 @@ def test_add_scalars_as_torch_writes_them(tmp_path: Path) -> None:
     for name, tag in ((".", "return"), ("losses_both_a", "losses/both"), ("losses_b", "other")):
         with tfevents.Writer(tmp_path / name, wall=1.7e9) as writer:
             writer.scalar(tag, 1.0, 1, wall=1.7e9)
-    found = runs(tmp_path)
-    assert sorted(found) == ["losses_b", tmp_path.name]
-    assert "foreign/losses/both/a" in found[tmp_path.name].columns
+    by_name = runs(tmp_path)
+    assert sorted(by_name) == ["losses_b", tmp_path.name]
+    assert "foreign/losses/both/a" in by_name[tmp_path.name].columns
 
 
 def test_cleanrl_tells_its_settings_and_metrics() -> None:
-    found = runs(FIXTURES / "cleanrl")
-    one, two = found.values()
+    by_name = runs(FIXTURES / "cleanrl")
+    one, two = by_name.values()
     assert (one.meta["seed"], two.meta["seed"]) == (1, 2)
     assert one.config["env"] == {"name": "CartPole-v1"}
     assert one.config["algo"]["name"] == "ppo"

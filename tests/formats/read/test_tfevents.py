@@ -24,14 +24,14 @@ def write(folder: Path, points: int = 50, tags: tuple[str, ...] = ("a/return", "
 
 
 def test_what_is_written_is_read(tmp_path: Path) -> None:
-    found = tfevents.read(write(tmp_path))
-    assert found.version == "brain.Event:2"
-    assert list(found.scalars) == ["a/return", "loss"]
-    assert list(found.scalars["loss"].steps) == [1000 * k for k in range(50)]
-    assert list(found.scalars["loss"].values) == [0.5 * k for k in range(50)]
-    assert found.scalars["loss"].walls[3] == 1.7e9 + 3
-    assert found.notes == []
-    assert found.end == found.path.stat().st_size
+    events = tfevents.read(write(tmp_path))
+    assert events.version == "brain.Event:2"
+    assert list(events.scalars) == ["a/return", "loss"]
+    assert list(events.scalars["loss"].steps) == [1000 * k for k in range(50)]
+    assert list(events.scalars["loss"].values) == [0.5 * k for k in range(50)]
+    assert events.scalars["loss"].walls[3] == 1.7e9 + 3
+    assert events.notes == []
+    assert events.end == events.path.stat().st_size
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.0, 1e-40])
@@ -47,9 +47,9 @@ def test_any_step_and_tag(tmp_path: Path, step: int, tag: str) -> None:
     """Short and long lengths take different ways through the reader; both must give the same."""
     with tfevents.Writer(tmp_path) as writer:
         writer.scalar(tag, 1.25, step)
-    found = tfevents.read(writer.path)
-    assert found.notes == []
-    assert {name: (list(s.steps), list(s.values)) for name, s in found.scalars.items()} == {tag: ([step], [1.25])}
+    events = tfevents.read(writer.path)
+    assert events.notes == []
+    assert {name: (list(s.steps), list(s.values)) for name, s in events.scalars.items()} == {tag: ([step], [1.25])}
 
 
 def test_text_is_kept_with_its_tag(tmp_path: Path) -> None:
@@ -80,10 +80,10 @@ def test_a_changed_value_is_left_out_and_said(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[-6] ^= 1  # the last float
     path.write_bytes(data)
-    found = tfevents.read(path)
-    assert len(found.scalars["loss"].steps) == 49
-    assert len(found.notes) == 1
-    assert "wrong checksum" in found.notes[0]
+    events = tfevents.read(path)
+    assert len(events.scalars["loss"].steps) == 49
+    assert len(events.notes) == 1
+    assert "wrong checksum" in events.notes[0]
 
 
 def test_behind_a_broken_length_the_rest_is_found(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_behind_a_broken_length_the_rest_is_found(tmp_path: Path) -> None:
     start = data.rindex(b"\0\0\0\0", 0, middle) - 4
     data[start] ^= 0x40
     path.write_bytes(data)
-    found = tfevents.read(path)
-    assert sum(len(s.steps) for s in found.scalars.values()) == 99
-    assert found.notes == [f"no record at byte {start}: {_record_size(data, start)} bytes were skipped"]
+    events = tfevents.read(path)
+    assert sum(len(s.steps) for s in events.scalars.values()) == 99
+    assert events.notes == [f"no record at byte {start}: {_record_size(data, start)} bytes were skipped"]
 
 
 def test_zeros_between_records_are_skipped(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_zeros_between_records_are_skipped(tmp_path: Path) -> None:
     path = write(tmp_path)
     data, middle = path.read_bytes(), tfevents.read(path).end
     path.write_bytes(data[:middle] + bytes(12_000_000) + data)
-    found = tfevents.read(path)
-    assert len(found.scalars["loss"].steps) == 100
-    assert len(found.notes) <= 6
-    assert "bytes were skipped" in found.notes[0]
+    events = tfevents.read(path)
+    assert len(events.scalars["loss"].steps) == 100
+    assert len(events.notes) <= 6
+    assert "bytes were skipped" in events.notes[0]
 
 
 def _record_size(data: bytes, start: int) -> int:
@@ -118,9 +118,9 @@ def test_records_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     expected = tfevents.read(path)
     for block in (1, 13, 64, 1000):
         monkeypatch.setattr(tfrecords, "BLOCK", block)
-        found = tfevents.read(path)
-        assert found.scalars["loss"].values == expected.scalars["loss"].values
-        assert found.notes == []
+        events = tfevents.read(path)
+        assert events.scalars["loss"].values == expected.scalars["loss"].values
+        assert events.notes == []
 
 
 def test_ends_are_those_of_the_whole_file(tmp_path: Path) -> None:
@@ -142,11 +142,11 @@ def test_torn_or_flipped_files_never_raise(tmp_path: Path, name: str) -> None:
         for _ in range(chance.randrange(4)) if data else ():
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
-        found = tfevents.read(path)
+        events = tfevents.read(path)
         if bytes(data) != whole and len(data) > 0:
-            fewer = _count(found) <= _count(good)
+            fewer = _count(events) <= _count(good)
             assert fewer
-            assert found.notes or found.end == len(data)
+            assert events.notes or events.end == len(data)
 
 
 def _count(events: tfevents.Events) -> int:
@@ -156,9 +156,9 @@ def _count(events: tfevents.Events) -> int:
 def test_noise_is_no_event_file(tmp_path: Path) -> None:
     path = tmp_path / "events.out.tfevents.1.h"
     path.write_bytes(random.Random(1).randbytes(20_000))
-    found = tfevents.read(path)
-    assert not found.scalars
-    assert 0 < len(found.notes) <= tfrecords.MAX_NOTES + 1
+    events = tfevents.read(path)
+    assert not events.scalars
+    assert 0 < len(events.notes) <= tfrecords.MAX_NOTES + 1
 
 
 def test_malformed_messages_are_named() -> None:

@@ -18,9 +18,9 @@ FIXTURES = Path(__file__).parent / "fixtures" / "trackio"
 
 
 def runs(folder: Path = FIXTURES) -> dict[str, History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return {run.name: run.history for run in found.runs}
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return {run.name: run.history for run in loaded.runs}
 
 
 @pytest.fixture
@@ -55,18 +55,18 @@ def test_settings_and_facts():
 
 
 def test_runs_of_one_name_are_told_apart_and_seeds_belong_together():
-    found = runs()
-    assert len(found) == 3
-    assert sorted(run.meta["seed"] for run in found.values()) == [0, 1, 2]
-    assert len({group_key(run, name) for name, run in found.items()}) == 1
+    by_name = runs()
+    assert len(by_name) == 3
+    assert sorted(run.meta["seed"] for run in by_name.values()) == [0, 1, 2]
+    assert len({group_key(run, name) for name, run in by_name.items()}) == 1
 
 
 def test_a_base_of_an_older_trackio_tells_runs_apart_by_name(base):
     change(base, "DROP INDEX idx_metrics_run_step", "DROP INDEX idx_metrics_run_timestamp",
            "DROP INDEX idx_metrics_run_record", "ALTER TABLE metrics DROP COLUMN run_id")  # fmt: skip
-    found = runs(base.parent)
-    assert list(found) == ["relab.db/ppo-0", "relab.db/ppo-1"]
-    assert len(found["relab.db/ppo-1"].column("return/mean").steps) == 12
+    by_name = runs(base.parent)
+    assert list(by_name) == ["relab.db/ppo-0", "relab.db/ppo-1"]
+    assert len(by_name["relab.db/ppo-1"].column("return/mean").steps) == 12
 
 
 def test_rows_that_are_no_objects_are_counted(base):
@@ -75,9 +75,9 @@ def test_rows_that_are_no_objects_are_counted(base):
            "UPDATE configs SET config = x'ff00' WHERE run_name = 'ppo-0'")  # fmt: skip
     run = runs(base.parent)["relab.db/ppo-0"]
     assert len(run.column("return/mean").steps) == 18
-    told = [p.message for p in run.problems]
-    assert any("2 rows have no step or hold no JSON object" in message for message in told)
-    assert any("config of this run is no JSON object" in message for message in told)
+    messages = [p.message for p in run.problems]
+    assert any("2 rows have no step or hold no JSON object" in message for message in messages)
+    assert any("config of this run is no JSON object" in message for message in messages)
 
 
 def test_names_that_are_paths_stay_names(base):

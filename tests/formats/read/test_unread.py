@@ -32,10 +32,10 @@ def write(path: Path, content: str | bytes) -> Path:
 
 
 def passed(root: Path) -> dict[str, str]:
-    found = find.load_all(root)
-    assert [run.name for run in found.runs] == ["good"]
-    assert found.broken == []
-    return dict(found.unread)
+    loaded = find.load_all(root)
+    assert [run.name for run in loaded.runs] == ["good"]
+    assert loaded.broken == []
+    return dict(loaded.unread)
 
 
 # ---- Files that are called like logs
@@ -66,9 +66,9 @@ def passed(root: Path) -> dict[str, str]:
 def test_a_file_that_is_called_like_a_log_and_is_none(root, name, content, why):
     write(root / "odd" / name, content)
     write(root / "odd" / "README.md", "nothing is promised by this name")
-    found = passed(root)
-    assert list(found) == [f"odd/{name}"]
-    assert why in found[f"odd/{name}"]
+    reasons = passed(root)
+    assert list(reasons) == [f"odd/{name}"]
+    assert why in reasons[f"odd/{name}"]
 
 
 def test_a_base_of_another_kind_names_its_tables(root):
@@ -86,10 +86,10 @@ def test_a_log_beside_those_of_another_format_is_named(tmp_path):
     write(tmp_path / "base" / "good.csv", GOOD)
     write(tmp_path / "base" / "rows.jsonl", '{"step": 1, "return": 2}\n')
     shutil.copy(FIXTURES / "mlflow" / "mlflow.db", tmp_path / "base")
-    found = {gone.where: gone.why for gone in find.load_all(tmp_path).unread}
-    assert list(found) == ["base/good.csv", "base/rows.jsonl", f"two/{events.name}"]
-    assert "the folder was read as mlflow; give this file by its name" in found["base/good.csv"]
-    assert "the folder was read as csv" in found[f"two/{events.name}"]
+    reasons = {gone.where: gone.why for gone in find.load_all(tmp_path).unread}
+    assert list(reasons) == ["base/good.csv", "base/rows.jsonl", f"two/{events.name}"]
+    assert "the folder was read as mlflow; give this file by its name" in reasons["base/good.csv"]
+    assert "the folder was read as csv" in reasons[f"two/{events.name}"]
     assert len(find.load_all(tmp_path / "two" / events.name).runs) == 1
 
 
@@ -102,9 +102,9 @@ def test_files_in_the_folder_of_a_run_are_the_runs(tmp_path):
 def test_a_first_line_of_more_than_a_block_is_read(root):
     rows = "".join(json.dumps({"step": i, "picture": "x" * 300_000, "return": i}) + "\n" for i in range(3))
     write(root / "wide" / "metrics.jsonl", rows)
-    found = find.load_all(root)
-    assert {run.name: len(run.history.columns["return/mean"].steps) for run in found.runs} == {"good": 50, "wide": 3}
-    assert found.unread == []
+    loaded = find.load_all(root)
+    assert {run.name: len(run.history.columns["return/mean"].steps) for run in loaded.runs} == {"good": 50, "wide": 3}
+    assert loaded.unread == []
 
 
 # ---- Limits, links, importers that fail
@@ -153,9 +153,9 @@ def test_an_importer_that_fails_is_named_and_the_others_are_asked(root, monkeypa
 def test_many_are_listed_up_to_a_limit(root):
     for i in range(unread.MANY + 50):
         write(root / f"odd_{i}.csv", b"")
-    found = find.load_all(root).unread
-    assert len(found) == unread.MANY + 1
-    assert "only the first 200 are listed" in found[-1].why
+    rows = find.load_all(root).unread
+    assert len(rows) == unread.MANY + 1
+    assert "only the first 200 are listed" in rows[-1].why
 
 
 def test_names_that_are_no_text_break_nothing(root, capsys):
@@ -185,9 +185,9 @@ def test_examine_says_it_in_its_footer_all_of_it_with_v_and_in_json(mixed, capsy
     assert cli.main(["examine", str(mixed), "-v"]) == 0
     assert "not read (odd/b.wandb): empty" in capsys.readouterr().out
     assert cli.main(["examine", str(mixed), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [row["where"] for row in told["not_read"]] == ["odd/a.csv", "odd/b.wandb"]
-    assert all(row["slug"] in all_rules() for row in told["not_checked"])
+    document = json.loads(capsys.readouterr().out)
+    assert [row["where"] for row in document["not_read"]] == ["odd/a.csv", "odd/b.wandb"]
+    assert all(row["slug"] in all_rules() for row in document["not_checked"])
 
 
 def test_compare_says_it(mixed, capsys):

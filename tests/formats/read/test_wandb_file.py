@@ -18,9 +18,9 @@ FIXTURES = Path(__file__).parent / "fixtures" / "wandb"
 
 
 def runs(folder: Path = FIXTURES) -> list[History]:
-    found = find.load_all(folder)
-    assert found.broken == []
-    return [run.history for run in found.runs]
+    loaded = find.load_all(folder)
+    assert loaded.broken == []
+    return [run.history for run in loaded.runs]
 
 
 def sample(number: int) -> Path:
@@ -45,8 +45,8 @@ def test_every_cut_is_told(tmp_path) -> None:
     edges = [at for at, _, _ in wandb_file._chunks(data, [])]
     for cut in range(len(data) - 40, len(data)):
         (tmp_path / "run-x.wandb").write_bytes(data[:cut])
-        told = any("truncated at byte" in note for note in wandb_file.read_file(tmp_path / "run-x.wandb").notes)
-        assert told != (cut in edges), cut
+        is_noted = any("truncated at byte" in note for note in wandb_file.read_file(tmp_path / "run-x.wandb").notes)
+        assert is_noted != (cut in edges), cut
 
 
 def test_nested_keys_and_nan() -> None:
@@ -97,9 +97,9 @@ def test_torn_or_flipped_files_never_raise(tmp_path: Path, seed: int) -> None:
         for _ in range(chance.randrange(1, 4)):
             data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
         path.write_bytes(data)
-        found = wandb_file.read_file(path)
-        assert len(found.rows) <= 5
-        assert found.notes or found.rows
+        log = wandb_file.read_file(path)
+        assert len(log.rows) <= 5
+        assert log.notes or log.rows
 
 
 def test_what_only_looks_like_one(tmp_path: Path) -> None:

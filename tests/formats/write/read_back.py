@@ -11,14 +11,14 @@ from pathlib import Path
 def tensorboard(folder):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    found = {}
+    runs = {}
     for run in sorted(path for path in Path(folder).iterdir() if path.is_dir()):
         events = EventAccumulator(str(run), size_guidance={"scalars": 0, "tensors": 0}).Reload()
         tags = events.Tags()
-        found[run.name] = {tag: [[e.step, repr(e.value)] for e in events.Scalars(tag)] for tag in tags["scalars"]}
+        runs[run.name] = {tag: [[e.step, repr(e.value)] for e in events.Scalars(tag)] for tag in tags["scalars"]}
         if "hyperparameters/text_summary" in tags["tensors"] or "hyperparameters" in tags["tensors"]:
-            found[run.name]["(text)"] = True
-    return found
+            runs[run.name]["(text)"] = True
+    return runs
 
 
 def mlflow(folder):
@@ -28,22 +28,22 @@ def mlflow(folder):
     from mlflow.store.tracking.file_store import FileStore
 
     store = FileStore(str(Path(folder) / "mlruns"))
-    found = {}
+    runs = {}
     for run in store.search_runs(["1"], "", 1, max_results=1000):
         names = sorted(run.data.metrics)
-        found[run.info.run_name] = {
+        runs[run.info.run_name] = {
             name: [[m.step, repr(m.value)] for m in store.get_metric_history(run.info.run_id, name)] for name in names
         }
-        found[run.info.run_name]["(params)"] = dict(run.data.params)
-        found[run.info.run_name]["(status)"] = run.info.status
-    return found
+        runs[run.info.run_name]["(params)"] = dict(run.data.params)
+        runs[run.info.run_name]["(status)"] = run.info.status
+    return runs
 
 
 def wandb(folder):
     from wandb.proto import wandb_internal_pb2
     from wandb.sdk.internal.datastore import DataStore
 
-    found = {}
+    runs = {}
     for path in sorted(Path(folder).glob("*/*.wandb")):
         store, run = DataStore(), {}
         store.open_for_scan(str(path))
@@ -60,8 +60,8 @@ def wandb(folder):
                     run.setdefault(item.key, []).append([record.history.step.num, item.value_json])
             elif kind == "exit":
                 run["(exit)"] = record.exit.exit_code
-        found[path.parent.name] = run
-    return found
+        runs[path.parent.name] = run
+    return runs
 
 
 if __name__ == "__main__":

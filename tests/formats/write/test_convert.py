@@ -43,9 +43,9 @@ def back(source: Path, out: Path, to: str, names: str = "relab") -> list[tuple[f
     """Each run of the source beside what is read of its conversion."""
     done = convert(source, to, out, names)
     assert not done.broken
-    found = {run.name: run.history for run in find.load_all(out / ("wide" if to == "csv" else "")).runs}
+    converted = {run.name: run.history for run in find.load_all(out / ("wide" if to == "csv" else "")).runs}
     ending = ".csv" if to == "csv" else ""
-    return [(run, found.get(row["as"] + ending) or next(iter(found.values())))
+    return [(run, converted.get(row.folder + ending) or next(iter(converted.values())))
             for run, row in zip(find.load_all(source).runs, done.runs, strict=True)]  # fmt: skip
 
 
@@ -57,33 +57,33 @@ def same(a: Column, b: Column, single: bool = False) -> None:
 
 @pytest.mark.parametrize("name", list(find.FORMATS))
 def test_a_run_folder_of_relab_reads_back_the_same(name, tmp_path):
-    for run, found in back(place(name), tmp_path / "out", "relab"):
+    for run, converted in back(place(name), tmp_path / "out", "relab"):
         first = run.history
-        assert set(found.columns) == set(first.columns)
+        assert set(converted.columns) == set(first.columns)
         for metric, column in first.columns.items():
-            same(column, found.columns[metric])
-            assert found.axes[metric] == first.axes[metric], metric
-        assert repr(found.config) == repr(first.config)
-        assert [{**row, "axis": ""} for row in found.evals] == [{**row, "axis": ""} for row in first.evals]
-        assert repr((found.events, found.probes)) == repr((first.events, first.probes))
-        assert (found.source, found.mapping, found.factors) == (first.source, first.mapping, first.factors)
+            same(column, converted.columns[metric])
+            assert converted.axes[metric] == first.axes[metric], metric
+        assert repr(converted.config) == repr(first.config)
+        assert [{**row, "axis": ""} for row in converted.evals] == [{**row, "axis": ""} for row in first.evals]
+        assert repr((converted.events, converted.probes)) == repr((first.events, first.probes))
+        assert (converted.source, converted.mapping, converted.factors) == (first.source, first.mapping, first.factors)
         assert {k: repr(v) for k, v in first.meta.items()}.items() <= {
-            k: repr(v) for k, v in found.meta.items()
+            k: repr(v) for k, v in converted.meta.items()
         }.items()
-        assert group_key(found, "x") == group_key(first, run.name)
-        assert seed_of(found, "x") == seed_of(first, run.name)
-        assert found.problems == []
+        assert group_key(converted, "x") == group_key(first, run.name)
+        assert seed_of(converted, "x") == seed_of(first, run.name)
+        assert converted.problems == []
 
 
 @pytest.mark.parametrize("to", ["tensorboard", "wandb", "mlflow"])
 @pytest.mark.parametrize("name", ["relab", "sb3"])
 def test_numbers_and_settings_arrive_in_other_formats(name, to, tmp_path):
     done = convert(place(name), to, tmp_path / "out")
-    found = find.load_all(tmp_path / "out")
-    assert {run.source.format for run in found.runs} == {to}
-    by_name = {run.history.meta.get("name", run.name): run.history for run in found.runs}
+    converted = find.load_all(tmp_path / "out")
+    assert {run.source.format for run in converted.runs} == {to}
+    by_name = {run.history.meta.get("name", run.name): run.history for run in converted.runs}
     for run, row in zip(find.load_all(place(name)).runs, done.runs, strict=True):
-        history = by_name[row["as"].removeprefix("offline-")]  # without it `wandb sync` would pass over the folder
+        history = by_name[row.folder.removeprefix("offline-")]  # without it `wandb sync` would pass over the folder
         for metric in ("return/mean", "policy/entropy", "eval/return_det"):
             if metric in run.history.columns:
                 same(run.history.columns[metric], history.columns[metric], single=to == "tensorboard")
@@ -93,12 +93,12 @@ def test_numbers_and_settings_arrive_in_other_formats(name, to, tmp_path):
 
 
 def test_original_names_have_the_signs_and_scales_of_their_tool(tmp_path):
-    for run, found in back(fixtures() / "sb3" / "ppo_cartpole_seed0", tmp_path / "out", "tensorboard", "original"):
-        assert found.mapping["train/entropy_loss"] == "policy/entropy"  # and so its sign was turned twice
+    for run, converted in back(fixtures() / "sb3" / "ppo_cartpole_seed0", tmp_path / "out", "tensorboard", "original"):
+        assert converted.mapping["train/entropy_loss"] == "policy/entropy"  # and so its sign was turned twice
         for metric in ("policy/entropy", "value/loss"):
-            np.testing.assert_allclose(found.columns[metric].values, run.history.columns[metric].values, rtol=1e-6)
+            np.testing.assert_allclose(converted.columns[metric].values, run.history.columns[metric].values, rtol=1e-6)
         assert run.history.factors == {"policy/entropy": -1.0, "value/loss": 0.5}
-        assert found.config["algo"]["lr"] == run.history.config["algo"]["lr"]
+        assert converted.config["algo"]["lr"] == run.history.config["algo"]["lr"]
 
 
 @pytest.fixture
@@ -126,9 +126,9 @@ def test_odd_numbers_and_names_stay_inside(odd, to, tmp_path, monkeypatch):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["box", "source"]
     assert [path.name for path in (tmp_path / "box").iterdir()] == ["out"]
     monkeypatch.undo()
-    found = find.load_all(tmp_path / "box" / "out" / ("wide" if to == "csv" else "")).runs[0].history
+    converted = find.load_all(tmp_path / "box" / "out" / ("wide" if to == "csv" else "")).runs[0].history
     large, small = (math.inf, float(np.float32(0.1))) if to == "tensorboard" else (1e300, 0.1)
-    np.testing.assert_array_equal(found.columns["return/mean"].values, [math.nan, small, large])
+    np.testing.assert_array_equal(converted.columns["return/mean"].values, [math.nan, small, large])
 
 
 def test_a_table_is_safe_in_a_spreadsheet_and_keeps_every_number(odd, tmp_path, monkeypatch):
@@ -237,10 +237,10 @@ def test_the_command_prints_json(tmp_path, capsys):
 
     words = ["convert", str(fixtures() / "jsonl"), "--to", "relab", "--out", str(tmp_path / "out"), "--json"]
     assert cli.main(words) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["to"], found["out"]) == ("relab", str(tmp_path / "out"))
-    assert [run["as"] for run in found["runs"]] == ["b_seed0", "b_seed1"]
-    assert all(run["values"] > 0 for run in found["runs"])
+    document = json.loads(capsys.readouterr().out)
+    assert (document["to"], document["out"]) == ("relab", str(tmp_path / "out"))
+    assert [run["as"] for run in document["runs"]] == ["b_seed0", "b_seed1"]
+    assert all(run["values"] > 0 for run in document["runs"])
 
 
 def test_a_converted_run_is_still_examined_as_its_tools(tmp_path):

@@ -53,13 +53,13 @@ def number(value: str) -> float:
 @pytest.mark.parametrize("tool", list(NEEDS))
 def test_the_library_reads_every_number(tool, source, tmp_path):
     done = convert(SOURCES[source], tool, tmp_path / "out")
-    found = read_back(tool, tmp_path / "out")
+    by_run = read_back(tool, tmp_path / "out")
     for run, row in zip(find.load_all(SOURCES[source]).runs, done.runs, strict=True):
-        theirs = found[row["as"]]
+        theirs = by_run[row.folder]
         for name, column, _ in named(run.history, "relab"):
             kind = np.float32 if tool == "tensorboard" else np.float64
-            got = np.array([number(value) for _, value in theirs[name]], np.float64)
-            np.testing.assert_array_equal(got, column.values.astype(kind).astype(np.float64), err_msg=name)
+            values = np.array([number(value) for _, value in theirs[name]], np.float64)
+            np.testing.assert_array_equal(values, column.values.astype(kind).astype(np.float64), err_msg=name)
             if tool != "wandb":  # which counts rows
                 assert [step for step, _ in theirs[name]] == column.steps.tolist()
 
@@ -76,10 +76,12 @@ class Server(ThreadingHTTPServer):
         self.about: dict[str, dict] = {}
 
     def run(self, words: dict) -> dict:
-        given = words["variables"]
-        self.about[given["name"]] = self.about.get(given["name"], {}) | {k: v for k, v in given.items() if v}
+        variables = words["variables"]
+        self.about[variables["name"]] = self.about.get(variables["name"], {}) | {
+            k: v for k, v in variables.items() if v
+        }
         project = {"id": "p", "name": "relab", "entity": {"id": "e", "name": "me"}}
-        bucket = {"id": "b", "name": given["name"], "displayName": given.get("displayName"), "config": "{}",
+        bucket = {"id": "b", "name": variables["name"], "displayName": variables.get("displayName"), "config": "{}",
                   "description": "", "sweepName": None, "historyLineCount": 0, "project": project}  # fmt: skip
         return {"data": {"upsertBucket": {"bucket": bucket, "inserted": True}}}
 
@@ -111,10 +113,10 @@ class Answer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server():
-    with Server() as found:
-        threading.Thread(target=found.serve_forever, daemon=True).start()
-        yield found
-        found.shutdown()
+    with Server() as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield running
+        running.shutdown()
 
 
 def test_wandb_sync_uploads_every_row(server, tmp_path):
@@ -124,19 +126,19 @@ def test_wandb_sync_uploads_every_row(server, tmp_path):
     done = convert(SOURCES["sb3"], "wandb", tmp_path / "out")
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "WANDB_API_KEY": "0" * 40,
            "WANDB_BASE_URL": f"http://127.0.0.1:{server.server_port}", "WANDB_ERROR_REPORTING": "false"}  # fmt: skip
-    folders = [str(tmp_path / "out" / row["as"]) for row in done.runs]
-    told = subprocess.run([wandb, "sync", *folders], env=env, cwd=tmp_path, capture_output=True, text=True, timeout=300,
-                          check=True)  # fmt: skip
-    assert "Skipped" not in told.stdout + told.stderr
+    folders = [str(tmp_path / "out" / row.folder) for row in done.runs]
+    process = subprocess.run([wandb, "sync", *folders], env=env, cwd=tmp_path, capture_output=True, text=True,
+                             timeout=300, check=True)  # fmt: skip
+    assert "Skipped" not in process.stdout + process.stderr
     for run, row in zip(find.load_all(SOURCES["sb3"]).runs, done.runs, strict=True):
-        (path,) = (tmp_path / "out" / row["as"]).glob("*.wandb")
+        (path,) = (tmp_path / "out" / row.folder).glob("*.wandb")
         arrived = sorted(server.rows[path.stem.removeprefix("run-")], key=lambda line: line["_step"])
-        assert server.about[path.stem.removeprefix("run-")]["displayName"] == row["as"].removeprefix("offline-")
+        assert server.about[path.stem.removeprefix("run-")]["displayName"] == row.folder.removeprefix("offline-")
         for name, column, _ in named(run.history, "relab"):
-            got = [float(line[name]) for line in arrived if name in line]
-            np.testing.assert_array_equal(got, column.values, err_msg=f"{run.name} {name}")
+            values = [float(line[name]) for line in arrived if name in line]
+            np.testing.assert_array_equal(values, column.values, err_msg=f"{run.name} {name}")
 
 
 def read_version(wandb: Path) -> tuple[int, ...]:
-    told = subprocess.run([wandb, "--version"], capture_output=True, text=True, check=False).stdout
-    return tuple(int(part) for part in told.split()[-1].split(".")[:2]) if told.strip() else (0,)
+    output = subprocess.run([wandb, "--version"], capture_output=True, text=True, check=False).stdout
+    return tuple(int(part) for part in output.split()[-1].split(".")[:2]) if output.strip() else (0,)

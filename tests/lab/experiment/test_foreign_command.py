@@ -15,7 +15,7 @@ import pytest
 
 from relab import cli
 from relab.config.base import ConfigError
-from relab.formats.read import find, told
+from relab.formats.read import find, foreign_state
 from relab.lab import experiment
 from relab.lab.experiment import foreign, template
 
@@ -191,7 +191,7 @@ def test_an_interrupt_ends_the_program_and_the_next_call_starts_it_anew(ask: Cal
     assert b"interrupted: 0 of 2 runs are finished; call it again" in process.communicate(timeout=60)[1]
     assert process.returncode == 130
     assert foreign.birth(pid) is None, "nothing is left running"
-    assert told.status(state()) == "interrupted"
+    assert foreign_state.status(state()) == "interrupted"
     program = Path("program.py")
     program.write_text(program.read_text().replace("time.sleep(60)", "pass"))
     assert cli.main(["experiment", str(path), "--yes"]) == 0
@@ -247,7 +247,7 @@ def test_a_program_that_ended_after_its_experiment_was_killed_has_run_once(
     assert state()["exit_code"] is None, "nobody was there"
     assert cli.main(["experiment", str(slow), "--yes"]) == 0
     assert calls() == ["clip=0.1-s0 []", "clip=0.3-s0 []"], "each ran once"
-    assert (state()["tries"], state()["exit_code"], told.status(state())) == (1, 0, "finished")
+    assert (state()["tries"], state()["exit_code"], foreign_state.status(state())) == (1, 0, "finished")
     assert 0 < state()["seconds"] < 60
     assert sorted(os.listdir("experiments/clip/state")) == ["clip=0.1-s0.json", "clip=0.3-s0.json"]
 
@@ -270,7 +270,7 @@ def test_a_program_that_failed_unseen_is_run_again(deed: str, status: str, slow:
     orphaned(["experiment", str(slow), "--yes"], lambda: Path("calls.txt").exists() and "pid" in state())
     wait_for(Path("experiments/clip/state/clip=0.1-s0.code").exists)
     cells = experiment.prepare(experiment.load(slow), Path("experiments/clip"))
-    assert told.status(foreign.known(cells[0])) == status
+    assert foreign_state.status(foreign.known(cells[0])) == status
     assert state()["exit_code"] == (3 if "exit" in deed else -9)
     program.write_text(whole)
     assert cli.main(["experiment", str(slow), "--yes"]) == 0
@@ -289,7 +289,7 @@ def test_a_program_that_was_told_to_end_has_not_finished(slow: Path) -> None:
     os.killpg(state()["pid"], signal.SIGTERM)  # as `relab queue orphans --end` does
     wait_for(Path("experiments/clip/state/clip=0.1-s0.code").exists)
     cells = experiment.prepare(experiment.load(slow), Path("experiments/clip"))
-    assert told.status(foreign.known(cells[0])) == "interrupted"
+    assert foreign_state.status(foreign.known(cells[0])) == "interrupted"
     Path("go").touch()
     assert cli.main(["experiment", str(slow), "--yes"]) == 0
     assert calls()[:2] == ["clip=0.1-s0 []", "clip=0.1-s0 []"]
@@ -308,7 +308,7 @@ def test_a_program_that_nobody_wrote_down_is_found_by_its_folder(slow: Path) -> 
     assert foreign.alive(cells[0]) == pid
     Path("go").touch()
     wait_for(lambda: foreign.alive(cells[0]) is None)
-    assert told.status(state()) == "finished"
+    assert foreign_state.status(state()) == "finished"
 
 
 def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable[..., Path]) -> None:
@@ -316,7 +316,7 @@ def test_a_call_killed_right_after_it_made_a_folder_is_no_stranger(ask: Callable
     cells = experiment.prepare(question, Path("experiments/clip"))
     cells[0].folder.mkdir(parents=True)  # and then kill -9: the state file is not there yet
     assert foreign.command(question, cells[0])[2:4] == ["0.1", "0"]
-    assert told.read_state(cells[0].folder)["tries"] == 1
+    assert foreign_state.read_state(cells[0].folder)["tries"] == 1
 
 
 def wait_for(what: Callable[[], bool]) -> None:

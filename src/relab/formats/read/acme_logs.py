@@ -25,8 +25,8 @@ def sniff(listing: Listing) -> bool:
 def _files(listing: Listing) -> list[Path]:
     """The logs of the parts, where one of them has Acme's counts."""
     paths = [listing.folder / name / FILE for name in listing.folders]
-    found = [path for path in paths if path.is_file() and not path.is_symlink()]
-    return found if any(sign in _header(path) for path in found for sign in SIGNS) else []
+    logs = [path for path in paths if path.is_file() and not path.is_symlink()]
+    return logs if any(sign in _header(path) for path in logs for sign in SIGNS) else []
 
 
 def _header(path: Path) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.numbers import integer
 from relab.formats.read.source import Names
 
@@ -32,7 +33,7 @@ SHORT_NAME = re.compile(r"^(?P<exp>.+)__seed_?(?P<seed>\d+)__(?P<unix>\d{9,11})$
 WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
 
 
-def table(text: str) -> dict[str, Any]:
+def table(text: str) -> Settings:
     """The arguments from the Markdown table that CleanRL logs as text.
 
     >>> table("|param|value|\\n|-|-|\\n|learning_rate|0.00025|\\n|anneal_lr|True|")
@@ -59,7 +60,7 @@ def typed(value: str) -> Any:
     return value
 
 
-def name_parts(name: str) -> dict[str, Any]:
+def name_parts(name: str) -> Settings:
     """What a run's name tells: the environment, the algorithm (the script's name) and the seed.
 
     >>> name_parts("CartPole-v1__ppo__3__1690000000")
@@ -71,5 +72,5 @@ def name_parts(name: str) -> dict[str, Any]:
     if match is None:
         return {}
     parts = match.groupdict()
-    found: dict[str, Any] = {"env_id": parts["env"]} if "env" in parts else {}
-    return found | {"algo": parts["exp"], "seed": int(parts["seed"])}
+    settings: Settings = {"env_id": parts["env"]} if "env" in parts else {}
+    return settings | {"algo": parts["exp"], "seed": int(parts["seed"])}

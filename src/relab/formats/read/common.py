@@ -135,10 +135,10 @@ def meaning(name: str) -> str | None:
     if any(group in CLOCKS for group in groups):
         return None
     judged = any(group in JUDGING for group in groups)
-    found = GROUPED.get("/".join([*groups[-1:], last])) or KNOWN.get(last)
+    ours = GROUPED.get("/".join([*groups[-1:], last])) or KNOWN.get(last)
     if not judged:
-        return found
-    return found if found and found.startswith("eval/") else JUDGED.get(found or "")
+        return ours
+    return ours if ours and ours.startswith("eval/") else JUDGED.get(ours or "")
 
 
 def names_for(names: Iterable[str]) -> Names:

@@ -34,12 +34,12 @@ class Console:
         if cells:
             self._cell(line, cells["name"], cells["value"])
             return
-        found = self.table if RULE.match(line) else _from_line(line)
+        numbers = self.table if RULE.match(line) else _from_line(line)
         if RULE.match(line):
             self.table, self.group = {}, ""
-        made = as_row(found)
-        if made is not None:
-            yield made
+        row = as_row(numbers)
+        if row is not None:
+            yield row
 
     def _cell(self, line: str, name: str, value: str) -> None:
         """A line of a table: a group's heading has no value, its members are indented."""
@@ -57,13 +57,13 @@ def _from_line(line: str) -> Row:
     return {m["name"]: n for m in PAIR.finditer(line) if (n := to_number(m["value"])) is not None}
 
 
-def as_row(found: Row) -> tuple[int, str, Row] | None:
+def as_row(cells: Row) -> tuple[int, str, Row] | None:
     """The step, what it counts, and the other numbers under relab's names or the program's."""
-    steps = sorted((name for name in found if common.step_axis(name)), key=common.preference)
-    step = to_int(found[steps[0]]) if steps else None
-    if step is None or len(found) < 2:
+    steps = sorted((name for name in cells if common.step_axis(name)), key=common.preference)
+    step = to_int(cells[steps[0]]) if steps else None
+    if step is None or len(cells) < 2:
         return None
-    rest = {common.meaning(name) or name: value for name, value in found.items() if name != steps[0]}
+    rest = {common.meaning(name) or name: value for name, value in cells.items() if name != steps[0]}
     return step, str(common.step_axis(steps[0])), rest
 
 

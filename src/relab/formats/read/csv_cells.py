@@ -74,30 +74,30 @@ def delimiter(line: str) -> str:
 
 def parse(data: bytes | Iterable[bytes], file: str) -> Table:
     """The cells of a file that is given whole, or in blocks."""
-    found = Table(file)
-    chunks = _chunks(found, _utf8([data] if isinstance(data, bytes) else data))
+    parsed = Table(file)
+    chunks = _chunks(parsed, _utf8([data] if isinstance(data, bytes) else data))
     first = next(chunks, b"")
     names = header_of(first[:HEAD_BYTES])
     if not names:
-        found.problems.append(Problem(file, 1, "the first line must name the columns, but does not"))
-        return found
-    body = Body(found, _unique(found, names), delimiter(_head_line(text_of(first[:HEAD_BYTES]))))
+        parsed.problems.append(Problem(file, 1, "the first line must name the columns, but does not"))
+        return parsed
+    body = Body(parsed, _unique(parsed, names), delimiter(_head_line(text_of(first[:HEAD_BYTES]))))
     body.read(first, chunks)
     body.finish()
-    return found
+    return parsed
 
 
-def _unique(found: Table, names: list[str]) -> list[str]:
-    seen: dict[str, int] = {}
+def _unique(target: Table, names: list[str]) -> list[str]:
+    counts: dict[str, int] = {}
     unique = []
     for i, name in enumerate(names):
         name = name or f"unnamed_{i}"
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
-    twice = [name for name, count in seen.items() if count > 1]
+        counts[name] = counts.get(name, 0) + 1
+        unique.append(name if counts[name] == 1 else f"{name}_{counts[name]}")
+    twice = [name for name, count in counts.items() if count > 1]
     if twice:
         message = f"{len(twice)} names are given to several columns, first `{twice[0]}`; the later ones got a number"
-        found.problems.append(Problem(found.file, 1, message))
+        target.problems.append(Problem(target.file, 1, message))
     return unique
 
 
@@ -117,11 +117,11 @@ def _utf8(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield decoder.decode(block).encode("utf-8", "replace")
 
 
-def _chunks(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _chunks(target: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
     """Whole lines, some megabytes at a time, the header in the first; last what has no line break."""
     parts: list[bytes] = []  # what was read since the last chunk
     size, begun = 0, False
-    for block in _shortened(found, blocks):
+    for block in _shortened(target, blocks):
         end = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
         size += len(block)
         if end and (begun or size >= HEAD_BYTES):
@@ -132,7 +132,7 @@ def _chunks(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def _shortened(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
+def _shortened(target: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
     """The blocks, but what a line has beyond its limit is left out, and it is said."""
     length, said = 0, False  # of the line that is not over yet
     for block in blocks:
@@ -142,7 +142,7 @@ def _shortened(found: Table, blocks: Iterator[bytes]) -> Iterator[bytes]:
         elif not said:
             said = True
             message = f"a line is longer than {LONGEST:,} bytes; the rest of it was left out"
-            found.problems.append(Problem(found.file, None, message))
+            target.problems.append(Problem(target.file, None, message))
         length = len(block) - 1 - block.rfind(b"\n") if end >= 0 else length + len(block)
 
 
@@ -166,8 +166,8 @@ def _below_header(chunk: bytes) -> int:
 class Body:
     """The rows below a header: the last ones as they were read, all before them as parts of columns."""
 
-    def __init__(self, found: Table, names: list[str], delimiter: str):
-        self.found, self.names, self.delimiter = found, names, delimiter
+    def __init__(self, target: Table, names: list[str], delimiter: str):
+        self.target, self.names, self.delimiter = target, names, delimiter
         self.lines, self.line = array("q"), 0  # of each row, from 1; lines read so far
         self.rows: list[list[str]] = []
         self.parts: dict[str, list[Any]] = {name: [] for name in names}
@@ -196,12 +196,12 @@ class Body:
         columns = zip(*self.rows, strict=True) if self.rows else ((),) * len(self.names)
         for name, column in zip(self.names, columns, strict=True):
             parts = self.parts.pop(name)
-            self.found.cells[name] = table.join(parts) if parts else list(column)
-        self.found.lines = self.lines
+            self.target.cells[name] = table.join(parts) if parts else list(column)
+        self.target.lines = self.lines
         for kind, lines in self.odd.items():
             if lines:
                 message = f"{len(lines)} {SAYS[kind].format(width=len(self.names))}"
-                self.found.problems.append(Problem(self.found.file, lines[0], message))
+                self.target.problems.append(Problem(self.target.file, lines[0], message))
 
     # ---- Plain numbers
 
@@ -238,7 +238,7 @@ class Body:
             empty = None if numbers.empty is None or not numbers.empty[:, at].any() else numbers.empty[:, at].copy()
             self.parts[name].append(Packed(np.ascontiguousarray(numbers.values[:, at]), empty))
             at += 1
-        self.full = self.found.is_full(len(self.lines), len(self.names), self.line)
+        self.full = self.target.is_full(len(self.lines), len(self.names), self.line)
 
     # ---- Anything
 
@@ -251,13 +251,13 @@ class Body:
         before = len(self.lines)
         for line, cells in rows:
             self._add_row(line, cells)
-            self.full = self.found.is_full(len(self.lines), len(self.names), line) or self._is_long(line)
+            self.full = self.target.is_full(len(self.lines), len(self.names), line) or self._is_long(line)
             if self.full:
                 return
         if not ended[0] and len(self.lines) > before:
             self.rows.pop()
             message = "the last line has no line break and may be cut; it was left out"
-            self.found.problems.append(Problem(self.found.file, self.lines.pop(), message))
+            self.target.problems.append(Problem(self.target.file, self.lines.pop(), message))
 
     def _is_long(self, line: int) -> bool:
         """Whether as many rows as anybody waits for were read cell by cell."""
@@ -265,7 +265,7 @@ class Body:
         if self.slow < MAX_SLOW:
             return False
         message = f"{MAX_SLOW:,} rows are more than plain numbers, and are read one by one; the rest was left out"
-        self.found.problems.append(Problem(self.found.file, line, message))
+        self.target.problems.append(Problem(self.target.file, line, message))
         return True
 
     def _rows(self, chunks: Iterable[bytes], ended: list[bool], header: bool) -> Iterator[tuple[int, list[str]]]:
@@ -279,9 +279,9 @@ class Body:
             except StopIteration:
                 return
             except csv.Error as error:
-                if len(self.found.problems) < MAX_PROBLEMS:
+                if len(self.target.problems) < MAX_PROBLEMS:
                     message = f"cannot be read as CSV: {error}"
-                    self.found.problems.append(Problem(self.found.file, line, message))
+                    self.target.problems.append(Problem(self.target.file, line, message))
                 self.line = above + reader.line_num
                 continue
             self.line = above + reader.line_num
@@ -338,9 +338,9 @@ def _apart(chunk: bytes, delimiter: bytes, width: int, words: Sequence[int]) -> 
 
 def _coded(cells: list[bytes]) -> Coded:
     """A column of words, each of which is kept once."""
-    known: dict[str, int] = {}
-    numbers = {cell: known.setdefault(cell.decode("utf-8", "replace").strip(), len(known)) for cell in set(cells)}
-    return Coded(list(known), np.fromiter(map(numbers.__getitem__, cells), np.int32, len(cells)))
+    words: dict[str, int] = {}
+    numbers = {cell: words.setdefault(cell.decode("utf-8", "replace").strip(), len(words)) for cell in set(cells)}
+    return Coded(list(words), np.fromiter(map(numbers.__getitem__, cells), np.int32, len(cells)))
 
 
 def _matrix(chunk: bytes, width: int) -> Packed | None:

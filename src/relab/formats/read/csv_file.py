@@ -26,8 +26,8 @@ def is_log(listing: Listing, name: str) -> bool:
     """A header with a step or a metric in it; above numbers, any header will do for a file that is there alone."""
     begin = listing.start_of(name, HEAD_BYTES)
     header = header_of(begin)
-    told = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
-    return bool(header) and (told or (listing.files == (name,) and _has_numbers(begin)))
+    names_metrics = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
+    return bool(header) and (names_metrics or (listing.files == (name,) and _has_numbers(begin)))
 
 
 def _has_numbers(data: bytes) -> bool:

@@ -10,10 +10,10 @@ value's loss; `alpha` is CQL's weight, no temperature), hence a table per algori
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside
 from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
@@ -79,13 +79,13 @@ def read(source: Source) -> History:
     params = _params(history, source)
     kind = _kind(params)
     metrics = [path for path in source.files if not path.name.endswith(GRADIENTS)]
-    found = {path.stem: bare_csv.read(history, path, WIDTH) for path in metrics}
-    axis = "env_steps" if any(name in found for name in ONLINE) else "updates"
-    names = names_for(kind, found, axis)
-    for name, points in found.items():
+    metric_points = {path.stem: bare_csv.read(history, path, WIDTH) for path in metrics}
+    axis = "env_steps" if any(name in metric_points for name in ONLINE) else "updates"
+    names = names_for(kind, metric_points, axis)
+    for name, points in metric_points.items():
         put(history, name, points.steps, points.values, axis, names)
     if axis == "updates":
-        _put_updates(history, found)
+        _put_updates(history, metric_points)
     for path in source.files:
         if path.name.endswith(GRADIENTS):
             _put_gradients(history, csv_file.load(path), path.name.removesuffix(".csv"), axis)
@@ -96,27 +96,27 @@ def read(source: Source) -> History:
 # ---- Metrics
 
 
-def names_for(kind: str, found: dict[str, bare_csv.Points], axis: str) -> Names:
+def names_for(kind: str, metric_points: dict[str, bare_csv.Points], axis: str) -> Names:
     """relab's names for the metrics of one algorithm; what is no loss of `fit` is one of the user's evaluators."""
     names = {**EVERYWHERE, **LOSSES.get(kind, {})}
     if axis == "updates":
-        judged = {name: common.meaning(f"eval/{name}") for name in found if name not in names}
+        judged = {name: common.meaning(f"eval/{name}") for name in metric_points if name not in names}
         names |= {name: (ours, 1.0) for name, ours in judged.items() if ours == "eval/return_det"}
-        if per_row := _per_row(found):
+        if per_row := _per_row(metric_points):
             names["time_algorithm_update"] = ("time/update_s", per_row)
     return names
 
 
-def _per_row(found: dict[str, bare_csv.Points]) -> float:
+def _per_row(metric_points: dict[str, bare_csv.Points]) -> float:
     """Updates between two rows, where it is the same number throughout; 0 elsewhere. Times are means of an update."""
-    steps = found["time_algorithm_update"].steps if "time_algorithm_update" in found else np.zeros(0)
+    steps = metric_points["time_algorithm_update"].steps if "time_algorithm_update" in metric_points else np.zeros(0)
     gaps = np.unique(np.diff(steps, prepend=0))
     return float(gaps[0]) if len(gaps) == 1 and gaps[0] > 0 else 0.0
 
 
-def _put_updates(history: History, found: dict[str, bare_csv.Points]) -> None:
+def _put_updates(history: History, metric_points: dict[str, bare_csv.Points]) -> None:
     """`fit` makes one update a step, so that its steps are the number of updates so far."""
-    longest = max((points.steps for points in found.values()), key=len)
+    longest = max((points.steps for points in metric_points.values()), key=len)
     put(history, "step", longest, longest, "updates", {"step": ("data/updates", 1.0)})
 
 
@@ -136,7 +136,7 @@ def _put_gradients(history: History, cells: table.Table, name: str, axis: str) -
 # ---- Settings
 
 
-def _params(history: History, source: Source) -> dict[str, Any]:
+def _params(history: History, source: Source) -> Settings:
     try:
         path = inside(source.folder, PARAMS)
         return settings_files.read_settings(path) if path.is_file() else {}
@@ -145,19 +145,19 @@ def _params(history: History, source: Source) -> dict[str, Any]:
         return {}
 
 
-def _kind(params: dict[str, Any]) -> str:
+def _kind(params: Settings) -> str:
     """The algorithm, whatever its actions are like."""
     return _type(params).removeprefix("discrete_")
 
 
-def _type(params: dict[str, Any]) -> str:
+def _type(params: Settings) -> str:
     """`config.type` of d3rlpy 2, `algorithm` of d3rlpy 1 in the same spelling; empty where neither is there."""
     config = params.get("config")
     said = config.get("type") if isinstance(config, dict) else params.get("algorithm")
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", said).lower() if isinstance(said, str) else ""
 
 
-def _use(history: History, source: Source, params: dict[str, Any], kind: str) -> None:
+def _use(history: History, source: Source, params: Settings, kind: str) -> None:
     flat = {INNER.sub("", key): value for key, value in flatten(params).items()}
     if kind:
         flat["algo"] = kind
@@ -165,12 +165,12 @@ def _use(history: History, source: Source, params: dict[str, Any], kind: str) ->
     flat |= {"beta": beta} if beta else {}
     set_config(history, flat, KEYS | ({"beta": "algo.beta"} if beta else {}))
     settings_files.name_parts(history)
-    settings_files.group_by_name(history, source, told=set(flat) - {"algo"})
+    settings_files.group_by_name(history, source, settings=set(flat) - {"algo"})
     if action := _action(params, kind):
         history.meta.setdefault("spec", {})["action"] = action
 
 
-def _beta(kind: str, flat: dict[str, Any]) -> float:
+def _beta(kind: str, flat: Settings) -> float:
     """The temperature of advantage weights, exp(A / beta); 0 where there is none. IQL sets its inverse."""
     key = {"awac": "lam", "crr": "beta", "iql": "weight_temp"}.get(kind, "")
     value = flat.get(key)
@@ -179,7 +179,7 @@ def _beta(kind: str, flat: dict[str, Any]) -> float:
     return 1.0 / value if kind == "iql" else float(value)
 
 
-def _action(params: dict[str, Any], kind: str) -> dict[str, Any]:
+def _action(params: Settings, kind: str) -> Document:
     """What the size of the action means: choices of a discrete one, components of a continuous one."""
     size = params.get("action_size")
     if not kind or kind == "fqe" or isinstance(size, bool) or not isinstance(size, int) or size < 1:

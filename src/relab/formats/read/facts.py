@@ -10,8 +10,8 @@ def add_facts(history: History) -> History:
     """Fill meta.spec from what is known of the environment; what the log says itself stays."""
     spec = history.meta.get("spec")
     spec = spec if isinstance(spec, dict) else {}
-    known = levels.facts(str(spec.get("env"))) if history.source != "relab" else {}
-    if known:
+    facts = levels.facts(str(spec.get("env"))) if history.source != "relab" else {}
+    if facts:
         said = {key: value for key, value in spec.items() if value is not None}
-        history.meta["spec"] = known | said | {"facts": "relab's table of levels"}
+        history.meta["spec"] = facts | said | {"facts": "relab's table of levels"}
     return history

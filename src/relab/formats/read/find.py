@@ -13,7 +13,7 @@ from types import ModuleType
 
 from relab.base import faults
 from relab.base.jsonl import RecordError
-from relab.formats.read import told, unread
+from relab.formats.read import foreign_state, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Listing, Source
@@ -63,7 +63,7 @@ class Loaded:
 
 
 @dataclass
-class Found:
+class LoadedRuns:
     """What is at or below a path: runs, runs that could not be read at all with the reason, and what is no run."""
 
     runs: list[Loaded] = field(default_factory=list)
@@ -71,29 +71,31 @@ class Found:
     unread: list[Unread] = field(default_factory=list)
 
 
-def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tell | None = None) -> Found:
+def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tell | None = None) -> LoadedRuns:
     """Read every run at or below root; a broken one is kept with its reason, and the others are still read.
 
     `hints` are what the user knows besides, by default what holds for the folder; `tell` hears how far it is.
     """
-    found, besides = Found(), of_folder(root) if hints is None else hints
-    sources = list(find(Path(root), found.unread))
+    loaded, besides = LoadedRuns(), of_folder(root) if hints is None else hints
+    sources = list(find(Path(root), loaded.unread))
     for number, source in enumerate(sources):
         if tell is not None:
             tell(number, len(sources), source.name)
         try:
-            found.runs.append(Loaded(source, read(source, besides)))
+            loaded.runs.append(Loaded(source, read(source, besides)))
         except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
-            found.broken.append((source, faults.reason(error)))
-    if not found.runs and not found.broken:
-        raise nothing(root, found.unread)
-    return found
+            loaded.broken.append((source, faults.reason(error)))
+    if not loaded.runs and not loaded.broken:
+        raise nothing(root, loaded.unread)
+    return loaded
 
 
 def nothing(root: str | os.PathLike[str], passed: list[Unread]) -> RecordError:
     """What to say where there is no run: the files that could have been one, else the formats."""
     what = "the file is not" if Path(root).is_file() else "no folder there is"
-    formats = "the folder is empty" if _is_empty(Path(root)) else f"{what} of a format that relab reads ({known()})"
+    formats = (
+        "the folder is empty" if _is_empty(Path(root)) else f"{what} of a format that relab reads ({format_names()})"
+    )
     return RecordError(f"no runs at or below {root}: {unread.summary(passed, 3) or formats}")
 
 
@@ -115,10 +117,10 @@ def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
         return
     if not root.is_dir():
         raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
-    todo, seen, taken = [(root, 0)], 0, set[Path]()
+    todo, visited, taken = [(root, 0)], 0, set[Path]()
     while todo:
         folder, depth = todo.pop(0)
-        seen += 1
+        visited += 1
         listing = look(folder)
         mine, deeper = _in_folder(listing, root, passed)
         yield from mine
@@ -127,7 +129,7 @@ def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
         if further and depth >= DEPTH:
             at = unread.below(further[0], root)
             unread.say(passed, at, f"more than {DEPTH} folders down, which is not looked into; give a folder above it")
-        elif further and seen + len(todo) >= MAX_FOLDERS:
+        elif further and visited + len(todo) >= MAX_FOLDERS:
             more = f"after {MAX_FOLDERS} folders no further ones are looked into; give a folder further down"
             unread.say(passed, unread.below(further[0], root), more)
         else:
@@ -144,23 +146,23 @@ def _in_folder(listing: Listing, root: Path, passed: list[Unread]) -> tuple[list
 
 def claimed(listing: Listing, root: Path, passed: list[Unread] | None = None) -> tuple[list[Source], bool]:
     """The runs of a folder under their names, and whether to look below it; loose files may be of several formats."""
-    found: list[Source] = []
+    runs: list[Source] = []
     passed = [] if passed is None else passed
     loose = deeper = True
     for name in _formats():
         if not loose:
             break  # and no further importer is loaded: a folder of relab's own needs none of them
         module = importer(name)
-        if not found or getattr(module, "LOOSE", False):
-            mine = _asked(name, listing, root, passed)
+        if not runs or getattr(module, "LOOSE", False):
+            mine = _claimed_by(name, listing, root, passed)
             if mine:
                 deeper = deeper and getattr(module, "DEEP", False)
                 loose = getattr(module, "LOOSE", False) and all(s.path != listing.folder for s in mine)
-            found += mine
-    return found, deeper
+            runs += mine
+    return runs, deeper
 
 
-def _asked(name: str, listing: Listing, root: Path, passed: list[Unread]) -> list[Source]:
+def _claimed_by(name: str, listing: Listing, root: Path, passed: list[Unread]) -> list[Source]:
     """What one importer finds in a folder; one that breaks on it finds nothing, and the others are still asked."""
     module = importer(name)
     try:
@@ -173,8 +175,8 @@ def _asked(name: str, listing: Listing, root: Path, passed: list[Unread]) -> lis
 
 
 def _name(source: Source, root: Path) -> str:
-    given = root if root.is_dir() else root.parent
-    below = source.path.name if source.path in (root, given) else source.path.relative_to(given).as_posix()
+    base = root if root.is_dir() else root.parent
+    below = source.path.name if source.path in (root, base) else source.path.relative_to(base).as_posix()
     below = unread.encoded(below if below not in ("", ".") else source.path.resolve().name)
     return f"{below}/{source.key}" if source.key else below
 
@@ -195,11 +197,11 @@ def look(folder: Path) -> Listing:
 
 def read(source: Source, hints: Hints | None = None) -> History:
     """A run as its importer reads it, with what its experiment, the table of levels and the user know besides."""
-    known = hints or Hints()
-    history = told.add(importer(source.format).read(source), source.path)
-    known.before(history, source.name)
+    besides = hints or Hints()
+    history = foreign_state.add(importer(source.format).read(source), source.path)
+    besides.before(history, source.name)
     add_facts(history)
-    known.after(history)
+    besides.after(history)
     mask_heads(history)
     return history
 
@@ -226,5 +228,5 @@ def importers() -> dict[str, ModuleType]:
     return {name: importer(name) for name in _formats()}
 
 
-def known() -> str:
+def format_names() -> str:
     return ", ".join(importers())

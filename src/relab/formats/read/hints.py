@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, inside, read_json, write_atomic
 from relab.base.near import hint
 from relab.base.places import cache_folder
@@ -56,7 +57,7 @@ class Hints:
             history.meta["command"] = self.command
 
 
-def _table(value: Any) -> dict[str, Any]:
+def _table(value: Any) -> Document:
     return value if isinstance(value, dict) else {}
 
 
@@ -111,15 +112,15 @@ def mapping_file(path: Path) -> dict[str, tuple[str, float]]:
 
     if not path.is_file():
         raise ConfigError(f"`--mapping` must be a YAML file, but there is no file {path}")
-    found = read_yaml(path)
-    only = set(found) == {"mapping"} and isinstance(found["mapping"], dict) and "name" not in found["mapping"]
-    return read_mapping(found["mapping"] if only else found, str(path))
+    document = read_yaml(path)
+    only = set(document) == {"mapping"} and isinstance(document["mapping"], dict) and "name" not in document["mapping"]
+    return read_mapping(document["mapping"] if only else document, str(path))
 
 
 # ---- relab.toml and the cache
 
 
-def read_toml(root: Path) -> dict[str, Any]:
+def read_toml(root: Path) -> Document:
     """relab.toml of the folder that is read; empty where there is none."""
     path = inside(root, FILE)
     if not path.is_file():
@@ -130,9 +131,9 @@ def read_toml(root: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} must be TOML, but {error}") from None
 
 
-def of_folder(root: str | os.PathLike[str], given: Hints | None = None) -> Hints:
+def of_folder(root: str | os.PathLike[str], of_user: Hints | None = None) -> Hints:
     """The hints that hold for a folder: those given, its relab.toml, the pattern of the last time."""
-    hints, table = given or Hints(), read_toml(Path(root)).get("mapping")
+    hints, table = of_user or Hints(), read_toml(Path(root)).get("mapping")
     if table is not None:
         hints = replace(hints, mapping=read_mapping(table, f"`mapping` of {Path(root) / FILE}") | dict(hints.mapping))
     return hints if hints.group is not None else replace(hints, group=recall_group(root))
@@ -164,14 +165,14 @@ def remember_group(root: str | os.PathLike[str], pattern: str) -> None:
         pass
 
 
-def command_text(given: str) -> str:
+def command_text(command: str) -> str:
     """A command line as typed, or the content of the file of that name."""
-    path = Path(given)
+    path = Path(command)
     try:
         is_file = path.is_file()
     except (OSError, ValueError):  # too long for a name
         is_file = False
     if not is_file:
-        return given.strip()
+        return command.strip()
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read(LONGEST).strip()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.jsonl import MAX_PROBLEMS, Problem, loads, revive, shorten
 from relab.formats.read import common, table, tabular
 from relab.formats.read.source import Listing, Source
@@ -38,8 +39,8 @@ def candidates(listing: Listing) -> list[str]:
 def is_log(listing: Listing, name: str) -> bool:
     """An object in the first line that can be read, with a step or a metric in it; any will do for a file alone."""
     row = _first(_head(listing, name))
-    told = any(common.step_axis(key) or common.meaning(key) for key in row)
-    return bool(row) and (told or listing.files == (name,))
+    names_metrics = any(common.step_axis(key) or common.meaning(key) for key in row)
+    return bool(row) and (names_metrics or listing.files == (name,))
 
 
 def _head(listing: Listing, name: str) -> bytes:
@@ -48,7 +49,7 @@ def _head(listing: Listing, name: str) -> bytes:
     return begin if whole else listing.start_of(name, LINE_BYTES)
 
 
-def _first(data: bytes) -> dict[str, Any]:
+def _first(data: bytes) -> Document:
     for line in data.removeprefix(codecs.BOM_UTF8).split(b"\n")[:20]:
         row = decode(line)
         flat = dict(flatten(row or {}))
@@ -57,7 +58,7 @@ def _first(data: bytes) -> dict[str, Any]:
     return {}
 
 
-def decode(line: bytes) -> dict[str, Any] | None:
+def decode(line: bytes) -> Document | None:
     """One object; NaN without quotes, as Python's json writes it, and numbers beyond every double are read as well."""
     line = line.strip()
     if not line.startswith(b"{"):
@@ -99,22 +100,22 @@ def load(path: Path) -> Table:
 
 def parse(data: bytes | Iterable[bytes], file: str, drop: Sequence[str] = ()) -> Table:
     """The rows of a file that is given whole, or in blocks; `drop` names parts of a row that are no metrics."""
-    found, parts = Table(file, lines=array("q")), Parts()
+    parsed, parts = Table(file, lines=array("q")), Parts()
     problems: list[Problem] = []
     for line in limits.split(_plain([data] if isinstance(data, bytes) else data)):
         row = decode(line.data) if line.data else None
         if row is not None:
-            append(found, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
-            if found.is_full(len(found.lines), len(found.cells), line.number):
+            append(parsed, parts, {key: value for key, value in row.items() if key not in drop}, line.number)
+            if parsed.is_full(len(parsed.lines), len(parsed.cells), line.number):
                 break
         elif line.data is None or line.data.strip():
             problems.append(Problem(file, line.number, _what(line)))
-            if len(problems) > 10 * MAX_PROBLEMS and not found.lines:
+            if len(problems) > 10 * MAX_PROBLEMS and not parsed.lines:
                 problems.append(Problem(file, line.number, "no line so far is a JSON object; the rest was not read"))
                 break
-    parts.finish(found)
-    found.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
-    return found
+    parts.finish(parsed)
+    parsed.problems += shorten(problems, file) if len(problems) > MAX_PROBLEMS else problems
+    return parsed
 
 
 def _plain(blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -136,47 +137,47 @@ class Parts:
         self.rows = 0
         self.columns: dict[str, list[Any]] = {}
 
-    def take(self, found: Table) -> None:
+    def take(self, target: Table) -> None:
         """All rows of the table so far, whose columns are empty afterwards."""
-        count = len(found.lines) - self.rows
-        for name, cells in found.cells.items():
+        count = len(target.lines) - self.rows
+        for name, cells in target.cells.items():
             before = self.columns.setdefault(name, [])
             if not before and self.rows:
                 before.append(Packed(np.full(self.rows, np.nan), np.ones(self.rows, bool)))
             cells += [None] * (count - len(cells))
             before.append(cells if common.plain(name) in KEYS else pack(cells))
-            found.cells[name] = []
-        self.rows = len(found.lines)
+            target.cells[name] = []
+        self.rows = len(target.lines)
 
-    def finish(self, found: Table) -> None:
+    def finish(self, target: Table) -> None:
         if self.rows:
-            self.take(found)
-            for name in found.cells:
-                found.cells[name] = join(self.columns.pop(name))
-        for column in found.cells.values():
+            self.take(target)
+            for name in target.cells:
+                target.cells[name] = join(self.columns.pop(name))
+        for column in target.cells.values():
             if isinstance(column, list):
-                column += [None] * (len(found.lines) - len(column))
+                column += [None] * (len(target.lines) - len(column))
 
 
-def append(found: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
+def append(target: Table, parts: Parts, row: Mapping[str, Any], line: int) -> None:
     """One row; columns that come in later are empty before it."""
-    if len(found.lines) - parts.rows >= table.PACK:
-        parts.take(found)
-    at = len(found.lines) - parts.rows
-    found.lines.append(line)  # type: ignore[attr-defined]
+    if len(target.lines) - parts.rows >= table.PACK:
+        parts.take(target)
+    at = len(target.lines) - parts.rows
+    target.lines.append(line)  # type: ignore[attr-defined]
     for name, value in flatten(row):
-        column = found.cells.get(name)
+        column = target.cells.get(name)
         if column is None:
-            if len(found.cells) >= MAX_COLUMNS:
-                _too_wide(found, line)
+            if len(target.cells) >= MAX_COLUMNS:
+                _too_wide(target, line)
                 continue
-            column = found.cells[name] = []
+            column = target.cells[name] = []
         if len(column) <= at:  # the same name twice after flattening: the first stays
             column += [None] * (at - len(column))
             column.append(value)
 
 
-def _too_wide(found: Table, line: int) -> None:
+def _too_wide(target: Table, line: int) -> None:
     message = f"there are more than {MAX_COLUMNS} names; those that came later were left out"
-    if not any(p.message == message for p in found.problems):
-        found.problems.append(Problem(found.file, line, message))
+    if not any(p.message == message for p in target.problems):
+        target.problems.append(Problem(target.file, line, message))

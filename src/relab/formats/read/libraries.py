@@ -214,7 +214,7 @@ ALL = (RSL_RL, SKRL, TIANSHOU_2, TIANSHOU, SAMPLE_FACTORY, DOPAMINE, TORCHRL)
 
 
 @dataclass(frozen=True)
-class Told:
+class Dialect:
     """What the library of a log says about its names."""
 
     library: Library
@@ -223,22 +223,22 @@ class Told:
     again: frozenset[str] = frozenset()  # names that repeat others against the clock
 
 
-def told(tags: Iterable[str]) -> Told | None:
+def dialect_of(tags: Iterable[str]) -> Dialect | None:
     """The library that logged these names, with what it means by them; None where no name tells."""
     tags = set(tags)
     library = next((each for each in ALL if each.signs & tags), None)
     if library is None:
         return None
     again = frozenset(tag for tag in tags if library.clock is not None and library.clock.fullmatch(tag))
-    return Told(library, _names(library, tags), {tag: _axis(library, tag) for tag in tags}, again)
+    return Dialect(library, _names(library, tags), {tag: _axis(library, tag) for tag in tags}, again)
 
 
 def _names(library: Library, tags: set[str]) -> dict[str, tuple[str, float]]:
-    found = {tag: (FOREIGN + _spread(tag), 1.0) for tag in tags if tag.startswith(library.closed)}
-    found |= library.names
+    translated = {tag: (FOREIGN + _spread(tag), 1.0) for tag in tags if tag.startswith(library.closed)}
+    translated |= library.names
     for sign, names in library.beside:
-        found |= names if sign in tags else {}
-    return found
+        translated |= names if sign in tags else {}
+    return translated
 
 
 def _spread(tag: str) -> str:
@@ -250,14 +250,14 @@ def _axis(library: Library, tag: str) -> str:
     return next(axis for start, axis in library.axes if tag.startswith(start))
 
 
-def algo_of(told: Told, run: str) -> str:
+def algo_of(dialect: Dialect, run: str) -> str:
     """The algorithm, by what is logged or by the name of the run's folder; empty where neither tells.
 
-    >>> skrl = Told(SKRL)
+    >>> skrl = Dialect(SKRL)
     >>> algo_of(skrl, "24-01-31_10-20-30-123456_PPO"), algo_of(skrl, "mine")
     ('ppo', '')
     """
-    library = told.library
+    library = dialect.library
     match = library.run_name.match(run) if library.run_name is not None else None
-    logged = (algo for name, algo in library.algos if name in told.axes)
+    logged = (algo for name, algo in library.algos if name in dialect.axes)
     return match["algo"].lower() if match else next(logged, "")

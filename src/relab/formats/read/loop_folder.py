@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
+from relab.config.lineage import FromTo
 from relab.config.views import flatten
 from relab.formats.read import pufferlib, settings_files
 from relab.formats.read.find import look
@@ -71,9 +73,9 @@ def read(source: Source) -> History:
     if "train.log" in files:
         pufferlib.read_log(history, files["train.log"], flat)
     _results(history, _json(history, files.get("trainer_summary.json")), _json(history, files.get("summary.json")))
-    asked = {k: v for k, v in flatten(_json(history, files.get("override.json"))).items() if v != {}}
-    if asked:
-        history.meta["intent"] = intent(asked, settings_files.ours(flat))
+    overrides = {k: v for k, v in flatten(_json(history, files.get("override.json"))).items() if v != {}}
+    if overrides:
+        history.meta["intent"] = intent(overrides, settings_files.ours(flat))
     begins = {key: value for key, value in flat.items() if key.rpartition(".")[2] in STARTS_FROM}
     history.meta |= {"resumed": begins} if any(begins.values()) else {}
     settings_files.use(history, source, {key: value for key, value in flat.items() if key not in begins})
@@ -81,17 +83,17 @@ def read(source: Source) -> History:
     return history
 
 
-def intent(asked: Mapping[str, Any], ours: Mapping[str, str]) -> str:
+def intent(overrides: Mapping[str, Any], ours: Mapping[str, str]) -> str:
     """What a run was meant to change, in the tool's words and in relab's.
 
     >>> intent({"train.clip_coef": 0.12}, {"train.clip_coef": "algo.clip"})
     'asked for train.clip_coef (algo.clip) 0.12'
     """
-    told = [f"{key} ({ours[key]}) {value}" if key in ours else f"{key} {value}" for key, value in asked.items()]
-    return "asked for " + ", ".join(told)
+    parts = [f"{key} ({ours[key]}) {value}" if key in ours else f"{key} {value}" for key, value in overrides.items()]
+    return "asked for " + ", ".join(parts)
 
 
-def _json(history: History, path: Path | None) -> dict[str, Any]:
+def _json(history: History, path: Path | None) -> Document:
     """A JSON object of the run; empty where the file is missing, with a problem where it is broken."""
     if path is None:
         return {}
@@ -106,8 +108,8 @@ def _facts(history: History, files: Mapping[str, Path]) -> None:
     about = _json(history, files.get("run.json"))
     more = about.get("metadata")
     more = more if isinstance(more, dict) else {}
-    known = {"id": about.get("run_id"), "created": about.get("created_at"), "parent": more.get("parent_run")}
-    history.meta |= {key: value for key, value in known.items() if isinstance(value, str) and value}
+    facts = {"id": about.get("run_id"), "created": about.get("created_at"), "parent": more.get("parent_run")}
+    history.meta |= {key: value for key, value in facts.items() if isinstance(value, str) and value}
     changed = _json(history, files.get("config_diff.json"))
     history.meta |= {"changed": changes(changed)} if changed else {}
     if best := _json(history, files.get(BEST)):
@@ -119,22 +121,22 @@ def _facts(history: History, files: Mapping[str, Path]) -> None:
         problem(history, "summary.json", "there is no summary.json: the run left no result")
 
 
-def changes(given: Mapping[str, Any], prefix: str = "") -> dict[str, dict[str, Any]]:
+def changes(difference: Mapping[str, Any], prefix: str = "") -> dict[str, FromTo]:
     """A nested difference as flat keys.
 
     >>> changes({"train": {"ent_coef": {"old": 0.01, "new": 0.12}}})
     {'train.ent_coef': {'from': 0.01, 'to': 0.12}}
     """
-    found: dict[str, dict[str, Any]] = {}
-    for key, value in given.items():
+    flat: dict[str, FromTo] = {}
+    for key, value in difference.items():
         if isinstance(value, dict) and set(value) == {"old", "new"}:
-            found[prefix + key] = {"from": value["old"], "to": value["new"]}
+            flat[prefix + key] = {"from": value["old"], "to": value["new"]}
         elif isinstance(value, dict):
-            found |= changes(value, f"{prefix}{key}.")
-    return found
+            flat |= changes(value, f"{prefix}{key}.")
+    return flat
 
 
-def evidence(best: Mapping[str, Any]) -> dict[str, Any]:
+def evidence(best: Mapping[str, Any]) -> Document:
     """best.json in relab's words: the metric is the first number in it; on how many episodes it stands is not known."""
     metric = next((k for k, v in best.items() if isinstance(v, (int, float)) and not isinstance(v, bool)), "")
     return {**best, "metric": f"summary/{metric}", "value": best.get(metric), "n": None, "step": None}

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_start
 from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
@@ -49,11 +50,11 @@ def sniff(listing: Listing) -> bool:
 def sources(listing: Listing) -> list[Source]:
     if _is_run(listing):
         return [Source("mlflow", listing.folder, (listing.folder / "meta.yaml",))]
-    found = []
+    runs = []
     for name in _bases(listing):
         path = listing.folder / name
-        found += [Source("mlflow", path, (path,), key) for key in _run_keys(path)]
-    return found
+        runs += [Source("mlflow", path, (path,), key) for key in _run_keys(path)]
+    return runs
 
 
 def read(source: Source) -> History:
@@ -169,13 +170,13 @@ def _read_folder(source: Source) -> History:
 
 def _files(root: Path) -> list[Path]:
     """Files below a folder; links are not followed."""
-    found, todo = [], [root]
+    files, todo = [], [root]
     while todo:
         for path in sorted(todo.pop().iterdir()):
             if not path.is_symlink():
                 todo += [path] if path.is_dir() else []
-                found += [path] if path.is_file() else []
-    return found
+                files += [path] if path.is_file() else []
+    return files
 
 
 def _text(path: Path) -> str:
@@ -185,17 +186,17 @@ def _text(path: Path) -> str:
 
 def _metric_rows(history: History, path: Path, name: str) -> list[tuple[str, int, float]]:
     """Lines of `timestamp value step`; old stores leave the step out."""
-    found, bad = [], 0
+    rows, bad = [], 0
     lines = read_start(path, MAX_BYTES).splitlines()
     for number, line in enumerate(lines):
         words = line.split()
         try:
-            found.append((name, int(words[2]) if len(words) > 2 else number, float(words[1])))
+            rows.append((name, int(words[2]) if len(words) > 2 else number, float(words[1])))
         except (ValueError, IndexError):
             bad += bool(words)
     if bad:
         problem(history, path, f"{bad} lines are not `timestamp value step`; they were left out")
-    return found
+    return rows
 
 
 # ---- Both
@@ -205,10 +206,10 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
     columns: dict[str, list[tuple[int, float]]] = {}
     for name, step, value in rows:
         columns.setdefault(name, []).append((step, value))
-    for name, found in columns.items():
-        pairs = [pair for pair in found if abs(pair[0]) < MAX_STEP]
-        if len(pairs) < len(found):
-            problem(history, name, f"{len(found) - len(pairs)} steps are beyond every count; they were left out")
+    for name, points in columns.items():
+        pairs = [pair for pair in points if abs(pair[0]) < MAX_STEP]
+        if len(pairs) < len(points):
+            problem(history, name, f"{len(points) - len(pairs)} steps are beyond every count; they were left out")
         steps, values = np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs])
         order, said = common.in_order(steps)
         put(history, name, steps[order], values[order], "env_steps", table.translation(name, values))
@@ -216,9 +217,9 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
             problem(history, name, said)
 
 
-def _finish(history: History, source: Source, params: dict[str, Any], about: dict[str, Any]) -> None:
+def _finish(history: History, source: Source, params: Settings, about: Document) -> None:
     settings_files.use(history, source, {key: cleanrl.typed(str(value)) for key, value in params.items()})
-    known = {"name": about.get("run_name") or about.get("name"), "status": STATUS.get(str(about.get("status")))}
+    facts = {"name": about.get("run_name") or about.get("name"), "status": STATUS.get(str(about.get("status")))}
     for key, time in (("created", about.get("start_time")), ("ended", about.get("end_time"))):
-        known[key] = iso(time / 1000) if isinstance(time, (int, float)) else None
-    history.meta |= {key: value for key, value in known.items() if value}
+        facts[key] = iso(time / 1000) if isinstance(time, (int, float)) else None
+    history.meta |= {key: value for key, value in facts.items() if value}

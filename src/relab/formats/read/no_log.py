@@ -69,8 +69,8 @@ def _no_database(path: Path, begin: bytes) -> str:
 
 
 def _no_table(path: Path, begin: bytes) -> str:
-    if told := _no_text(begin, wide=True) or _too_wide(begin):
-        return told
+    if lack := _no_text(begin, wide=True) or _too_wide(begin):
+        return lack
     if header_of(begin):
         return "its first line names no step and no metric that relab knows (docs/importers.md lists the names)"
     return "its first line must name the columns, but does not"
@@ -87,14 +87,14 @@ def _too_wide(begin: bytes) -> str:
 
 
 def _no_lines(path: Path, begin: bytes) -> str:
-    if told := _no_text(begin, wide=False):
-        return told
+    if no_text := _no_text(begin, wide=False):
+        return no_text
     with open(path, "rb") as file:
         line = file.readline(LINE_BYTES)
     if len(line) == LINE_BYTES:
         return f"its first line has more than {LINE_BYTES:,} bytes, and no more are looked at"
-    known = "holds no step or metric that relab knows" if decode(line) else "is no JSON object, or nested too deeply"
-    return f"line 1 {known}"
+    lack = "holds no step or metric that relab knows" if decode(line) else "is no JSON object, or nested too deeply"
+    return f"line 1 {lack}"
 
 
 def _no_text(data: bytes, wide: bool) -> str:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import Problem, RecordError, read_start, shorten
 from relab.base.numbers import to_int
 from relab.formats.read import settings_files
@@ -42,7 +43,7 @@ class Trial:
     study: str
     number: int
     state: str = "RUNNING"
-    params: dict[str, Any] = field(default_factory=dict)
+    params: Settings = field(default_factory=dict)
     steps: dict[int, float] = field(default_factory=dict)
     values: list[float] = field(default_factory=list)
 
@@ -70,13 +71,13 @@ def _is_store(listing: Listing, name: str) -> bool:
 
 def sources(listing: Listing) -> list[Source]:
     """One per trial that has begun; a file that cannot be read is one source, so that its error is seen."""
-    found = []
+    runs = []
     for name in listing.files:
         if _is_store(listing, name):
             path = listing.folder / name
             trials = {key: trial for key, trial in load(path).trials.items() if trial.state != "WAITING"}
-            found += [Source("optuna", path, (path,), key) for key in trials or [""]]
-    return found
+            runs += [Source("optuna", path, (path,), key) for key in trials or [""]]
+    return runs
 
 
 def read(source: Source) -> History:
@@ -113,14 +114,14 @@ def _load(name: str, size: int, changed: int) -> Store:
 def param(value: Any, distribution: Any, file: str) -> Any:
     """A parameter as it was meant: storages keep numbers, of a choice its place in the list."""
     try:
-        found = parse_json(str(distribution).encode(), file)
+        document = parse_json(str(distribution).encode(), file)
     except RecordError:
         return value
-    inner = found.get("attributes")
+    inner = document.get("attributes")
     choices = inner.get("choices") if isinstance(inner, dict) else None
     if isinstance(choices, list) and isinstance(value, (int, float)) and 0 <= value < len(choices):
         return choices[int(value)]
-    whole = isinstance(value, float) and value.is_integer() and str(found.get("name", "")).startswith("Int")
+    whole = isinstance(value, float) and value.is_integer() and str(document.get("name", "")).startswith("Int")
     count = to_int(value) if whole else None
     return value if count is None else count
 
@@ -137,10 +138,12 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _has_tables(path: Path) -> bool:
-    wanted = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('studies', 'trials', 'trial_params')"
+    statement = (
+        "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('studies', 'trials', 'trial_params')"
+    )
     try:
         with closing(connect(path)) as database:
-            return bool(database.execute(wanted).fetchone() == (3,))
+            return bool(database.execute(statement).fetchone() == (3,))
     except BROKEN:
         return False
 
@@ -161,16 +164,16 @@ def _sqlite(path: Path) -> Store:
 
 def _tables(database: sqlite3.Connection, store: Store, file: str) -> None:
     trials: dict[Any, Trial] = {}
-    asked = "trial_id, number, trials.study_id, state, study_name"
-    for key, number, _, state, study in _rows(database, "trials", asked, "JOIN studies USING (study_id)"):
+    columns = "trial_id, number, trials.study_id, state, study_name"
+    for key, number, _, state, study in _rows(database, "trials", columns, "JOIN studies USING (study_id)"):
         trials[key] = Trial(str(study), _whole(number, len(trials)), str(state))
     for key, name, value, distribution in _rows(
         database, "trial_params", "trial_id, param_name, param_value, distribution_json"
     ):
         if key in trials:
             trials[key].params[str(name)] = param(value, distribution, file)
-    wanted = "trial_id, step, intermediate_value, intermediate_value_type"
-    for key, step, value, kind in _rows(database, "trial_intermediate_values", wanted):
+    step_columns = "trial_id, step, intermediate_value, intermediate_value_type"
+    for key, step, value, kind in _rows(database, "trial_intermediate_values", step_columns):
         if key in trials and isinstance(step, int):
             trials[key].steps[step] = _value(value, kind)
     for key, _, value, kind in _rows(database, "trial_values", "trial_id, objective, value, value_type"):
@@ -192,8 +195,8 @@ def _rows(database: sqlite3.Connection, table: str, columns: str, more: str = ""
 def is_plain(database: sqlite3.Connection, table: str) -> bool:
     """Whether all columns are stored: a generated one, or a virtual table, makes gigabytes of a few bytes."""
     hidden = database.execute("SELECT max(hidden) FROM pragma_table_xinfo(?)", (table,)).fetchone()[0]
-    made = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    return hidden == 0 and not str(made and made[0]).upper().startswith("CREATE VIRTUAL")
+    definition = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    return hidden == 0 and not str(definition and definition[0]).upper().startswith("CREATE VIRTUAL")
 
 
 def _whole(value: Any, otherwise: int) -> int:
@@ -230,29 +233,29 @@ def _journal(path: Path) -> Store:
     return store
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _object(line: bytes) -> Document:
     row = decode(line)
     if row is None:
         raise ValueError("not a JSON object")
     return row
 
 
-def _replay(row: dict[str, Any], studies: list[str], trials: list[Trial], counts: dict[str, int], file: str) -> None:
+def _replay(row: Document, studies: list[str], trials: list[Trial], counts: dict[str, int], file: str) -> None:
     """One operation; ids are the order in which things were made."""
     code = row["op_code"]
     if code == CREATE_STUDY:
         studies.append(str(row["study_name"]))
     elif code == CREATE_TRIAL:
         study = studies[_index(row["study_id"])]
-        made = Trial(study, counts.get(study, 0))
-        counts[study] = made.number + 1
-        trials.append(made)  # its number stands, even if the rest of the line cannot be read
-        _template(made, row, file)
+        trial = Trial(study, counts.get(study, 0))
+        counts[study] = trial.number + 1
+        trials.append(trial)  # its number stands, even if the rest of the line cannot be read
+        _template(trial, row, file)
     elif code in (SET_PARAM, SET_STATE, SET_STEP):
         _change(trials[_index(row["trial_id"])], row, file)
 
 
-def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
+def _template(trial: Trial, row: Document, file: str) -> None:
     """A trial that was queued, or added with its results, says all of it at once."""
     kinds = row.get("distributions") or {}
     trial.params = {str(name): param(value, kinds.get(name), file) for name, value in (row.get("params") or {}).items()}
@@ -263,9 +266,9 @@ def _template(trial: Trial, row: dict[str, Any], file: str) -> None:
         trial.values = _values(row)
 
 
-def _values(row: dict[str, Any]) -> list[float]:
-    found = row.get("values") or ([row["value"]] if row.get("value") is not None else [])
-    return [float(value) for value in found]
+def _values(row: Document) -> list[float]:
+    values = row.get("values") or ([row["value"]] if row.get("value") is not None else [])
+    return [float(value) for value in values]
 
 
 def _index(value: Any) -> int:
@@ -275,13 +278,13 @@ def _index(value: Any) -> int:
 
 
 def _step(value: Any) -> int:
-    found = to_int(value)
-    if found is None:
+    step = to_int(value)
+    if step is None:
         raise ValueError(f"{value!r:.40} is no step")
-    return found
+    return step
 
 
-def _change(trial: Trial, row: dict[str, Any], file: str) -> None:
+def _change(trial: Trial, row: Document, file: str) -> None:
     if row["op_code"] == SET_PARAM:
         trial.params[str(row["param_name"])] = param(row["param_value_internal"], row["distribution"], file)
     elif row["op_code"] == SET_STEP:

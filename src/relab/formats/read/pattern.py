@@ -21,7 +21,7 @@ class Pattern:
     """A pattern over run names; it must fit whole parts of the path that a name is."""
 
     text: str
-    found: re.Pattern[str]
+    regex: re.Pattern[str]
 
     @classmethod
     def parse(cls, text: str) -> Pattern:
@@ -29,19 +29,19 @@ class Pattern:
         require(text.count("{seed}") == 1, f"a group's pattern needs one {{seed}}, as in 'name_s{{seed}}',"
                 f" but is {text!r}")  # fmt: skip
         literal, *rest = PART.split(text)
-        whole, seen = re.escape(literal), set[str]()
+        whole, fields = re.escape(literal), set[str]()
         for field, after in zip(rest[::2], rest[1::2], strict=True):
-            whole += _group(field, seen, text) + re.escape(after)
+            whole += _group(field, fields, text) + re.escape(after)
         if "{" in PART.sub("", text) or "}" in PART.sub("", text):
             raise ConfigError(f"a bracket of the pattern {text!r} is not closed; fields are written {{so}}")
         return cls(text, re.compile(rf"(?:^|(?<=/)){whole}(?=$|/)"))
 
     def fits(self, name: str) -> bool:
-        return self.found.search(name) is not None
+        return self.regex.search(name) is not None
 
     def apply(self, history: History, name: str) -> bool:
         """Seed, settings and group of a run whose name fits; others stay as they are."""
-        match = self.found.search(name)
+        match = self.regex.search(name)
         if match is None:
             return False
         fields = {key: cleanrl.typed(value) for key, value in match.groupdict().items() if not key.startswith("_")}
@@ -54,14 +54,14 @@ class Pattern:
         return True
 
 
-def _group(field: str, seen: set[str], text: str) -> str:
+def _group(field: str, fields: set[str], text: str) -> str:
     if field == "_":
-        seen.add(f"_{len(seen)}")
-        return f"(?P<_{len(seen)}>[^/]*?)"
-    good = field.isidentifier() and field.isascii() and not field.startswith("_") and field not in seen
+        fields.add(f"_{len(fields)}")
+        return f"(?P<_{len(fields)}>[^/]*?)"
+    good = field.isidentifier() and field.isascii() and not field.startswith("_") and field not in fields
     require(good, f"fields of {text!r} must be different plain words, or {{_}} for what does not matter,"
             f" but there is {{{field}}}")  # fmt: skip
-    seen.add(field)
+    fields.add(field)
     return r"(?P<seed>[0-9]{1,18})" if field == "seed" else rf"(?P<{field}>[^/]+?)"
 
 

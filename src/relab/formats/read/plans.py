@@ -49,10 +49,10 @@ class Plan:
             return self.names.index(folder.name) if folder.name in self.names else None
         flat, at = {key.rpartition(".")[2]: value for key, value in flatten(config).items()}, 0
         for key, values in self.axes.items():
-            found = [i for i, value in enumerate(values) if key in flat and alike(flat[key], value)]
-            if not found:
+            places = [i for i, value in enumerate(values) if key in flat and alike(flat[key], value)]
+            if not places:
                 return None
-            at = at * len(values) + found[0]
+            at = at * len(values) + places[0]
         return at
 
     def cell(self, number: int) -> str:
@@ -106,10 +106,10 @@ def _ours(folder: Path) -> Plan | None:
 def _grid(folder: Path) -> Plan | None:
     try:
         text = limits.read_text(folder / GRID, MOST_BYTES, errors="replace") if _safe(folder / GRID) else ""
-        given = parse_yaml(text, GRID)
+        document = parse_yaml(text, GRID)
     except (ConfigError, OSError, ValueError):
         return None
-    axes = {str(key).removesuffix(VALUES): list(values) for key, values in given.items()
+    axes = {str(key).removesuffix(VALUES): list(values) for key, values in document.items()
             if str(key).endswith(VALUES) and isinstance(values, Sequence) and not isinstance(values, str)}  # fmt: skip
     good = axes and all(axes.values()) and math.prod(map(len, axes.values())) <= MOST_CELLS
     return Plan(folder / GRID, (), axes, _started(folder)) if good else None
@@ -125,7 +125,7 @@ def _started(folder: Path) -> float | None:
 def seconds(stamp: Any) -> float | None:
     """A time as text -> seconds; one without a zone is taken as UTC, because only differences are formed."""
     try:
-        found = datetime.datetime.fromisoformat(str(stamp).replace("Z", "+00:00"))
+        moment = datetime.datetime.fromisoformat(str(stamp).replace("Z", "+00:00"))
     except ValueError:
         return None
-    return (found if found.tzinfo else found.replace(tzinfo=datetime.UTC)).timestamp()
+    return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()

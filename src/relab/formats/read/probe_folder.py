@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_start
 from relab.base.numbers import MAX_STEP
 from relab.config.views import flatten
@@ -47,9 +48,9 @@ def read(source: Source) -> History:
         if path.parent.name == PROBES and path.parent != source.path:
             _probe(history, path)
     _drop_unmeasured(history)
-    asked = {**_settings(history, files.get("config.json")), **_settings(history, files.get("params.json"))}
-    settings_files.use(history, source, asked)
-    _say_end(history, asked)
+    flat = {**_settings(history, files.get("config.json")), **_settings(history, files.get("params.json"))}
+    settings_files.use(history, source, flat)
+    _say_end(history, flat)
     if REPORT in files and (stamp := STAMP.search(read_start(files[REPORT], 4096).decode("utf-8", "replace"))):
         history.meta["ended"] = stamp[1]
     return history
@@ -59,13 +60,13 @@ def _drop_unmeasured(history: History) -> None:
     """Curves repeat what probes measured and hold NaN in between: there a NaN is no number that went wrong."""
     measured = np.array(sorted({row["step"] for row in history.probes}), np.int64)
     for name, (steps, values) in history.columns.items():
-        empty, known = np.isnan(values), np.isin(steps, measured)
-        if empty.any() and not empty.all() and known[~empty].all():
-            keep = ~empty | known
+        empty, is_measured = np.isnan(values), np.isin(steps, measured)
+        if empty.any() and not empty.all() and is_measured[~empty].all():
+            keep = ~empty | is_measured
             history.columns[name] = Column(steps[keep], values[keep])
 
 
-def _settings(history: History, path: Path | None) -> dict[str, Any]:
+def _settings(history: History, path: Path | None) -> Settings:
     try:
         return flatten(settings_files.read_settings(path)) if path else {}
     except (RecordError, OSError) as error:
@@ -73,9 +74,9 @@ def _settings(history: History, path: Path | None) -> dict[str, Any]:
         return {}
 
 
-def _say_end(history: History, asked: dict[str, Any]) -> None:
+def _say_end(history: History, flat: Settings) -> None:
     """Finished when the last iteration is the planned one; else it stopped before."""
-    planned = next((asked[key] for key in PLANNED if isinstance(asked.get(key), int)), None)
+    planned = next((flat[key] for key in PLANNED if isinstance(flat.get(key), int)), None)
     last = max((int(c.steps.max()) for c in history.columns.values() if len(c.steps)), default=None)
     if planned is None or last is None:
         return
@@ -88,16 +89,16 @@ def _say_end(history: History, asked: dict[str, Any]) -> None:
 
 
 def _probe(history: History, path: Path) -> None:
-    found = csv_file.load(path)
-    history.problems += found.problems
-    names = found.names
+    cells = csv_file.load(path)
+    history.problems += cells.problems
+    names = cells.names
     axis = next((name for name in names if common.step_axis(name)), None)
     if axis is None:
         problem(history, path, f"no column counts the steps; there are {', '.join(names[:6])}")
         return
     values, lost = [name for name in names if name != axis], 0
-    for i in range(len(found.lines)):
-        row = {name: _cell(found.cells[name][i]) for name in names}
+    for i in range(len(cells.lines)):
+        row = {name: _cell(cells.cells[name][i]) for name in names}
         if type(row[axis]) is int and abs(row[axis]) < MAX_STEP:
             history.probes.append(_row(path.stem, row, axis, values))
         else:
@@ -106,7 +107,7 @@ def _probe(history: History, path: Path) -> None:
         problem(history, path, f"{lost} rows have no whole step that a count can reach; they were left out")
 
 
-def _row(probe: str, row: dict[str, Any], axis: str, values: list[str]) -> dict[str, Any]:
+def _row(probe: str, row: Document, axis: str, values: list[str]) -> Document:
     first = values[0] if values else axis
     noise = row.get(f"{first}_std")
     count = next((row[name] for name in COUNTS if isinstance(row.get(name), int)), None)

@@ -78,8 +78,8 @@ def single(value: Value) -> float:
 def _unpacked(form: str, value: Value) -> float:
     if not isinstance(value, bytes) or len(value) != struct.calcsize(form):
         raise MalformedError(f"a number of {struct.calcsize(form)} bytes was expected, but got {value!r:.40}")
-    found: float = struct.unpack(form, value)[0]
-    return found
+    number: float = struct.unpack(form, value)[0]
+    return number
 
 
 def text(value: Value) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.numbers import MAX_STEP, integer
 from relab.config.views import flatten
 from relab.formats.read import common, jsonl_file, settings_files, table
@@ -49,12 +50,12 @@ def sources(listing: Listing) -> list[Source]:
     """JSON files that hold metrics as lists, INI files that say what they are, these with the rows beside them."""
     json_files = [name for name in listing.ending(".json") if _is_run(listing, name)]
     ini_files = [name for name in listing.ending(".ini") if listing.start_of(name, len(INI)) == INI]
-    found = []
+    runs = []
     for name in json_files + ini_files:
         rows = name.removesuffix(".ini") + ".jsonl"
         mine = (name, rows) if rows in listing.files else (name,)
-        found.append(Source("pufferlib", listing.folder / name, tuple(listing.folder / file for file in mine)))
-    return found
+        runs.append(Source("pufferlib", listing.folder / name, tuple(listing.folder / file for file in mine)))
+    return runs
 
 
 def _is_run(listing: Listing, name: str) -> bool:
@@ -77,21 +78,21 @@ def read(history: History, source: Source, file: Path) -> History:
     return history
 
 
-def parse_json(data: bytes, name: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def parse_json(data: bytes, name: str) -> tuple[Settings, Mapping[str, Any]]:
     """(the arguments, flat; the metrics): one object, in which the metrics stand beside the arguments."""
     content = settings_files.parse_json(data, name)
     metrics = content.pop("metrics", None)
     return flatten(content.pop("args", content)), metrics if isinstance(metrics, Mapping) else {}
 
 
-def parse_ini(text: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
+def parse_ini(text: str) -> tuple[Settings, Mapping[str, Any]]:
     """The same of an INI file; keys of the section `base` stand alone, as those of the JSON do.
 
     >>> parse_ini("[base]\\nseed = 7\\n[train]\\ngamma = 0.9\\n[metrics]\\nSPS = 1,2.5\\n")
     ({'seed': 7, 'train.gamma': 0.9}, {'SPS': [1, 2.5]})
     """
-    flat: dict[str, Any] = {}
-    metrics: dict[str, Any] = {}
+    flat: Settings = {}
+    metrics: Document = {}
     section = ""
     for line in text.splitlines():
         key, equals, value = line.partition("=")
@@ -132,11 +133,13 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
     for name, values in lists.items():
         if values is None or name in STEPS:
             continue
-        known = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
-        at = steps if known and steps is not None else np.arange(1, len(values) + 1)
+        has_steps = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
+        at = steps if has_steps and steps is not None else np.arange(1, len(values) + 1)
         order, said = common.in_order(at.astype(np.int64))
-        put(history, name, at.astype(np.int64)[order], values[order], "agent_steps" if known else "iteration", NAMES)
-        if said and said not in {told.message for told in history.problems}:
+        put(
+            history, name, at.astype(np.int64)[order], values[order], "agent_steps" if has_steps else "iteration", NAMES
+        )
+        if said and said not in {earlier.message for earlier in history.problems}:
             problem(history, file, said)
     if steps is None and lists:
         problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
@@ -150,7 +153,7 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
 
 def _floats(values: Any) -> np.ndarray | None:
     try:
-        found = np.array([np.nan if v is None else v for v in values], np.float64)
+        numbers = np.array([np.nan if v is None else v for v in values], np.float64)
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if found.ndim == 1 else None
+    return numbers if numbers.ndim == 1 else None

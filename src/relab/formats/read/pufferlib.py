@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.base.numbers import to_int
 from relab.formats.read import puffer_files, settings_files
 from relab.formats.read.source import Listing, Names, Source, problem, put, start
@@ -62,9 +62,9 @@ def has_frames(data: bytes) -> bool:
 
 
 def sources(listing: Listing) -> list[Source]:
-    found = logs(listing)
-    place = listing.folder if len(found) == 1 else None
-    mine = [Source("pufferlib", place or listing.folder / name, (listing.folder / name,)) for name in found]
+    names = logs(listing)
+    place = listing.folder if len(names) == 1 else None
+    mine = [Source("pufferlib", place or listing.folder / name, (listing.folder / name,)) for name in names]
     return mine + puffer_files.sources(listing)
 
 
@@ -78,20 +78,20 @@ def read(source: Source) -> History:
     return history
 
 
-def read_log(history: History, file: Path, flat: dict[str, Any]) -> None:
+def read_log(history: History, file: Path, flat: Settings) -> None:
     """Add the frames of a log as columns; axis agent_steps, as PufferLib counts."""
     size = file.stat().st_size
     if size > MAX_BYTES:
         problem(history, file, f"only the first {MAX_BYTES} of {size} bytes were read")
-    found = frames(_pieces(file))
-    steps = sharpen(found, flat.get("train.batch_size"))
-    for name in dict.fromkeys(name for frame in found for name in frame.numbers):
-        at = [i for i, frame in enumerate(found) if name in frame.numbers]
+    drawn = frames(_pieces(file))
+    steps = sharpen(drawn, flat.get("train.batch_size"))
+    for name in dict.fromkeys(name for frame in drawn for name in frame.numbers):
+        at = [i for i, frame in enumerate(drawn) if name in frame.numbers]
         at.sort(key=lambda i: steps[i])  # a resumed run draws its dashboard anew
-        values = [found[i].numbers[name] for i in at]
+        values = [drawn[i].numbers[name] for i in at]
         put(history, name, [steps[i] for i in at], values, "agent_steps", NAMES)
-    history.meta["read_from"] = f"{len(found)} frames of the terminal; values are rounded as they were shown"
-    if not found:
+    history.meta["read_from"] = f"{len(drawn)} frames of the terminal; values are rounded as they were shown"
+    if not drawn:
         problem(history, file, "no whole frame of PufferLib's dashboard is in the log")
 
 
@@ -123,15 +123,15 @@ def _pieces(file: Path) -> Iterator[str]:
 
 def frames(log: str | Iterable[str]) -> list[Frame]:
     """The frames of a log in order; one drawn again with the same epoch and steps counts once, as last drawn."""
-    found: dict[tuple[int, str], Frame] = {}
+    drawn: dict[tuple[int, str], Frame] = {}
     pieces = [log] if isinstance(log, str) else log
     for part in (part for piece in pieces for part in ESCAPE.sub("", piece).split("╭")[1:]):
         inner, closed, _ = part.partition("╰")
         if closed and "PufferLib" in inner:
             frame = parse(inner.splitlines())
             if frame.shown:
-                found[frame.epoch, frame.shown] = frame
-    return list(found.values())
+                drawn[frame.epoch, frame.shown] = frame
+    return list(drawn.values())
 
 
 def parse(lines: list[str]) -> Frame:
@@ -180,7 +180,7 @@ def _whole(name: str, group: str) -> str:
     """A name that was cut to fit its column, where one of the known losses begins like it."""
     if not name.endswith("…"):
         return name
-    fits = [known for known in LOSSES if group == "losses" and known.startswith(name[:-1])]
+    fits = [loss for loss in LOSSES if group == "losses" and loss.startswith(name[:-1])]
     return fits[0] if len(fits) == 1 else name[:-1]
 
 
@@ -208,21 +208,21 @@ def duration(text: str) -> float | None:
     return float(sum(int(n) * SECONDS[unit] for n, unit in parts)) if parts else None
 
 
-def sharpen(found: list[Frame], batch: object = None) -> list[int]:
+def sharpen(drawn: list[Frame], batch: object = None) -> list[int]:
     """Steps of each frame: epoch times the steps of an epoch where that prints as shown, else as shown."""
-    printed = [abbreviated(frame.shown) or (0.0, 0.0) for frame in found]
-    size = float(batch) if isinstance(batch, int) and batch > 0 else _epoch_size(found, printed)
+    printed = [abbreviated(frame.shown) or (0.0, 0.0) for frame in drawn]
+    size = float(batch) if isinstance(batch, int) and batch > 0 else _epoch_size(drawn, printed)
     steps = []
-    for frame, (value, error) in zip(found, printed, strict=True):
+    for frame, (value, error) in zip(drawn, printed, strict=True):
         exact = frame.epoch * size
         steps.append(round(exact if abs(exact - value) <= 1.01 * error else value))
     return steps
 
 
-def _epoch_size(found: list[Frame], printed: Iterable[tuple[float, float]]) -> float:
+def _epoch_size(drawn: list[Frame], printed: Iterable[tuple[float, float]]) -> float:
     """The middle of all steps per epoch that fit what was printed; frames that fit no longer are left out."""
     low, high = 0.0, float("inf")
-    for frame, (value, error) in zip(found, printed, strict=True):
+    for frame, (value, error) in zip(drawn, printed, strict=True):
         if frame.epoch > 0:
             below, above = max(low, (value - error) / frame.epoch), min(high, (value + error) / frame.epoch)
             low, high = (below, above) if below <= above else (low, high)

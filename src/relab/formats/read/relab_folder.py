@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
+from relab.base.documents import Document
 from relab.base.jsonl import loads
 from relab.formats.read.source import Listing, Source
 from relab.record import glossary, history
@@ -36,19 +35,19 @@ def sources(listing: Listing) -> list[Source]:
 
 
 def read(source: Source) -> History:
-    found = history.load(source.path)
-    origin = found.meta.get("converted")
+    run = history.load(source.path)
+    origin = run.meta.get("converted")
     if isinstance(origin, dict):
-        _recover(found, origin)
-    return found
+        _recover(run, origin)
+    return run
 
 
-def _recover(found: History, origin: dict[str, Any]) -> None:
+def _recover(run: History, origin: Document) -> None:
     """A run that `relab convert` wrote is still another tool's: its format, and what that calls its metrics."""
     if isinstance(origin.get("format"), str):
-        found.source = origin["format"]
+        run.source = origin["format"]
     tables = {key: origin.get(key) for key in ("mapping", "factors", "keys")}
     mapping, factors, keys = ({} if not isinstance(t, dict) else t for t in tables.values())
-    found.mapping = {name: ours for name, ours in mapping.items() if isinstance(ours, str) and ours in found.columns}
-    found.factors = {name: float(f) for name, f in factors.items() if isinstance(f, (int, float)) and f}
-    found.keys = {key: ours for key, ours in keys.items() if isinstance(ours, str)}
+    run.mapping = {name: ours for name, ours in mapping.items() if isinstance(ours, str) and ours in run.columns}
+    run.factors = {name: float(f) for name, f in factors.items() if isinstance(f, (int, float)) and f}
+    run.keys = {key: ours for key, ours in keys.items() if isinstance(ours, str)}

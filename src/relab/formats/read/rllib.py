@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import jsonl_file, settings_files, table, tabular
@@ -113,8 +114,8 @@ def parse(data: bytes | Iterable[bytes], file: str) -> table.Table:
 def _fresh(cells: table.Table, interval: Any) -> table.Table:
     """Evaluations only in the rows in which there was one; NaN of episodes is "none ended", not a number gone wrong."""
     rounds = cells.cells.get("training_iteration", [])
-    known = isinstance(interval, int) and interval > 1
-    fresh = [not known or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
+    rare = isinstance(interval, int) and interval > 1
+    fresh = [not rare or (isinstance(i, (int, float)) and i % interval == 0) for i in rounds]
     columns = {}
     for name, column in cells.cells.items():
         if name.startswith("evaluation/") and fresh:
@@ -125,23 +126,23 @@ def _fresh(cells: table.Table, interval: Any) -> table.Table:
     return table.Table(cells.file, columns, cells.lines, cells.problems)
 
 
-def names_for(names: list[str], config: dict[str, Any]) -> Names:
+def names_for(names: list[str], config: Settings) -> Names:
     """relab's names for those of this run: which policy learns, which stack wrote it, how it was evaluated."""
     policies = {policy for name in names if (policy := _policy(name)[0])}
     old = any(name.startswith("info/learner/") for name in names) or "episode_reward_mean" in names
-    found: dict[str, tuple[str, float]] = {**TOP, **(OLD_RETURNS if old else NEW_RETURNS)}
+    translated: dict[str, tuple[str, float]] = {**TOP, **(OLD_RETURNS if old else NEW_RETURNS)}
     for name in names:
         policy, metric = _policy(name)
         if policy and metric in LEARNER and len(policies) == 1:
             ours, factor = LEARNER[metric]
-            found[name] = (FOREIGN + name if ours.startswith(FOREIGN) else ours, factor)
+            translated[name] = (FOREIGN + name if ours.startswith(FOREIGN) else ours, factor)
         elif policy:  # several policies have one glossary name between them: all stay foreign
-            found[name] = (FOREIGN + name, 1.0)
+            translated[name] = (FOREIGN + name, 1.0)
         elif EVALUATION.fullmatch(name):
-            found[name] = (f"eval/return_{_mode(config)}", 1.0)
-        elif name in DROP or ("/" in name and name not in found):  # names without a group may be a Trainable's own
-            found[name] = (FOREIGN + name, 1.0)
-    return found
+            translated[name] = (f"eval/return_{_mode(config)}", 1.0)
+        elif name in DROP or ("/" in name and name not in translated):  # names without a group may be a Trainable's own
+            translated[name] = (FOREIGN + name, 1.0)
+    return translated
 
 
 def _policy(name: str) -> tuple[str, str]:
@@ -150,12 +151,12 @@ def _policy(name: str) -> tuple[str, str]:
     return (policy, match[3]) if match and policy != "__all_modules__" else ("", "")
 
 
-def _mode(config: dict[str, Any]) -> str:
+def _mode(config: Settings) -> str:
     """RLlib evaluates with exploration unless the config turns it off."""
     return "det" if config.get("evaluation_config.explore") is False else "sampled"
 
 
-def _config(history: History, source: Source) -> dict[str, Any]:
+def _config(history: History, source: Source) -> Settings:
     """params.json, flat; else the config in the first line of result.json."""
     path = source.folder / "params.json"
     try:
@@ -167,14 +168,14 @@ def _config(history: History, source: Source) -> dict[str, Any]:
         return {}
 
 
-def _first_config(path: Path) -> dict[str, Any]:
+def _first_config(path: Path) -> Settings:
     with open(path, "rb") as file:
         line = file.readline(MAX_BYTES)
     config = parse_json(line, path.name).get("config")
     return flatten(config) if isinstance(config, dict) else {}
 
 
-def _use(history: History, source: Source, config: dict[str, Any]) -> None:
+def _use(history: History, source: Source, config: Settings) -> None:
     said = {k: v for k, v in config.items() if v not in (None, -1, {}, []) and not k.startswith("_")}
     said = {k: v for k, v in said.items() if not settings_files.is_place(k)}
     batch, part = _batch(config), said.get("minibatch_size", said.get("sgd_minibatch_size"))
@@ -185,10 +186,10 @@ def _use(history: History, source: Source, config: dict[str, Any]) -> None:
         said["algo"] = match[1].lower()
     set_config(history, said, KEYS)
     settings_files.name_parts(history)
-    settings_files.group_by_name(history, source, told=set(said) - {"algo", "env", "seed"})
+    settings_files.group_by_name(history, source, settings=set(said) - {"algo", "env", "seed"})
 
 
-def _batch(config: dict[str, Any]) -> int:
+def _batch(config: Settings) -> int:
     new = config.get("_train_batch_size_per_learner") if config.get("enable_rl_module_and_learner") else None
-    found = new or config.get("train_batch_size")
-    return found if isinstance(found, int) else 0
+    size = new or config.get("train_batch_size")
+    return size if isinstance(size, int) else 0

@@ -7,8 +7,8 @@ returns are averaged, and `value_loss_coeff`, by which the value's loss is multi
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.formats.read import hints, settings_files, tensorboard
 from relab.formats.read.source import Listing, Source, start
 from relab.record.history import History
@@ -29,36 +29,36 @@ def _policies(folder: Path) -> list[Path]:
     if place.is_symlink() or not place.is_dir():
         return []
     try:
-        found = sorted(path for path in place.iterdir() if path.name.isdecimal())
+        folders = sorted(path for path in place.iterdir() if path.name.isdecimal())
     except OSError:
         return []
-    return [path for path in found if tensorboard.event_files(path)]
+    return [path for path in folders if tensorboard.event_files(path)]
 
 
 def sources(listing: Listing) -> list[Source]:
     """A run per policy: a population is trained in one folder."""
-    found = _policies(listing.folder)
-    keys = [f"policy{path.name}" if len(found) > 1 else "" for path in found]
+    policies = _policies(listing.folder)
+    keys = [f"policy{path.name}" if len(policies) > 1 else "" for path in policies]
     return [
         Source("sample_factory", listing.folder, tuple(tensorboard.event_files(path)), key)
-        for path, key in zip(found, keys, strict=True)
+        for path, key in zip(policies, keys, strict=True)
     ]
 
 
 def read(source: Source) -> History:
     history = start(source)
     config = settings_files.beside(history, source, CONFIGS)
-    told = tensorboard.read_into(history, list(source.files), source.files[0].parent)
+    logged = tensorboard.read_into(history, list(source.files), source.files[0].parent)
     _rescale(history, config)
     if isinstance(command := config.get("command_line"), str):
         history.meta["command"] = command
     kept = {key: value for key, value in config.items() if not key.startswith(DROPPED)}
     facts = tensorboard.library_facts(history, source.folder.name)
-    settings_files.use(history, source, kept | told, {k: v for k, v in facts.items() if k not in config})
+    settings_files.use(history, source, kept | logged, {k: v for k, v in facts.items() if k not in config})
     return history
 
 
-def _rescale(history: History, config: dict[str, Any]) -> None:
+def _rescale(history: History, config: Settings) -> None:
     coeff, window = config.get("value_loss_coeff"), config.get("stats_avg", WINDOW)
     if isinstance(coeff, float) and 0 < coeff < 1e100 and coeff != COEFF:
         hints.rename(history, "train/value_loss", "value/loss", 0.5 / coeff)

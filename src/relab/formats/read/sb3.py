@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.formats.read import csv_file, jsonl_file, sb3_files, settings_files, table
 from relab.formats.read.find import look
 from relab.formats.read.source import FOREIGN, Listing, Names, Source, problem, put, set_config, start
@@ -71,8 +72,8 @@ def _progress(listing: Listing) -> str:
 
 
 def _monitors(listing: Listing) -> list[str]:
-    found = [name for name in listing.files if MONITOR.fullmatch(name)]
-    return [name for name in found if listing.start_of(name, 2).startswith(b"#{")]
+    candidates = [name for name in listing.files if MONITOR.fullmatch(name)]
+    return [name for name in candidates if listing.start_of(name, 2).startswith(b"#{")]
 
 
 def _is_npz(listing: Listing) -> bool:
@@ -128,7 +129,7 @@ def _progress_cells(source: Source) -> table.Table | None:
     return csv_file.load(path) if path.suffix == ".csv" else jsonl_file.load(path)
 
 
-def names_for(algo: str, spec: dict[str, Any], window: Any = sb3_files.WINDOW) -> Names:
+def names_for(algo: str, spec: Document, window: Any = sb3_files.WINDOW) -> Names:
     """The translation of one algorithm's names: some of them mean something else in another."""
     names = dict(NAMES)
     if algo == "ppo":
@@ -143,7 +144,7 @@ def names_for(algo: str, spec: dict[str, Any], window: Any = sb3_files.WINDOW) -
     return names
 
 
-def _half_range(action: dict[str, Any]) -> float:
+def _half_range(action: Document) -> float:
     """Half the action range where it is the same for all components, else 0."""
     widths = {high - low for low, high in zip(action.get("low", []), action.get("high", []), strict=True)}
     return widths.pop() / 2 if len(widths) == 1 and 0 < min(widths) < np.inf else 0.0
@@ -156,7 +157,7 @@ def _algo_by_columns(cells: table.Table | None) -> str:
     return next((algo for algo, mark in marks.items() if mark in names), "")
 
 
-def _use(history: History, source: Source, data: dict[str, Any]) -> None:
+def _use(history: History, source: Source, data: Settings) -> None:
     """Config, seed and what is known of the environment."""
     spec = data.pop("spec", {})
     env = data.get("env") or sb3_files.monitor_env(source.files)
@@ -165,11 +166,11 @@ def _use(history: History, source: Source, data: dict[str, Any]) -> None:
     if spec:
         history.meta["spec"] = spec
     on_policy = data.get("algo") in ON_POLICY
-    known = {k: v for k, v in data.items() if v is not None and not settings_files.is_place(k)}
-    set_config(history, known, KEYS | (ON_POLICY_KEYS if on_policy else {}))
+    settings = {k: v for k, v in data.items() if v is not None and not settings_files.is_place(k)}
+    set_config(history, settings, KEYS | (ON_POLICY_KEYS if on_policy else {}))
     if isinstance(data.get("seed"), int):
         history.meta["seed"] = data["seed"]
-    settings_files.group_by_name(history, source, told=set(known) - {"algo", "env", "seed"})
+    settings_files.group_by_name(history, source, settings=set(settings) - {"algo", "env", "seed"})
 
 
 def _add_monitors(history: History, source: Source, cells: table.Table | None) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError
 from relab.config.base import ConfigError
 from relab.config.yaml_io import parse_yaml
@@ -66,29 +67,29 @@ def _monitor(history: History, path: Path, envs: int) -> Episodes:
     if len(i) < len(cells.lines):
         problem(history, path, f"{len(cells.lines) - len(i)} episodes have no return or no length and were left out")
     success = table.numbers(cells.cells.get("is_success", []))
-    known = success.values if len(success.at) == len(i) == len(cells.lines) else np.zeros(0)
-    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], known)
+    successes = success.values if len(success.at) == len(i) == len(cells.lines) else np.zeros(0)
+    return Episodes(np.cumsum(length.values[j]) * envs, r.values[i], length.values[j], successes)
 
 
-def by_row(found: Episodes, logged: np.ndarray, rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def by_row(ended: Episodes, logged: np.ndarray, rows: int) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """return/* of the episodes that ended since the row before: at the logged steps, else at `rows` even ones."""
-    last = int(found.steps[-1])
+    last = int(ended.steps[-1])
     edges = np.unique(logged) if len(logged) > 1 else np.unique(np.linspace(0, last, rows + 1).astype(np.int64)[1:])
     edges = edges if last <= edges[-1] else np.append(edges, last)
-    at, starts, counts = np.unique(np.searchsorted(edges, found.steps), return_index=True, return_counts=True)
+    at, starts, counts = np.unique(np.searchsorted(edges, ended.steps), return_index=True, return_counts=True)
     parts = [slice(s, s + n) for s, n in zip(starts, counts, strict=True)]
     with np.errstate(all="ignore"):  # a return may be infinite
-        values = _reduced(found, parts)
+        values = _reduced(ended, parts)
     values["return/episodes"] = [float(n) for n in counts]
     return {name: (edges[at], np.array(column)) for name, column in values.items()}
 
 
-def _reduced(found: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
+def _reduced(ended: Episodes, parts: Sequence[slice]) -> dict[str, list[float]]:
     reduce: dict[str, Any] = {"mean": np.mean, "std": np.std, "min": np.min, "max": np.max}
-    values = {f"return/{name}": [float(f(found.reward[p])) for p in parts] for name, f in reduce.items()}
-    values["return/length"] = [float(found.length[p].mean()) for p in parts]
-    if len(found.success):
-        values["return/success"] = [float(found.success[p].mean()) for p in parts]
+    values = {f"return/{name}": [float(f(ended.reward[p])) for p in parts] for name, f in reduce.items()}
+    values["return/length"] = [float(ended.length[p].mean()) for p in parts]
+    if len(ended.success):
+        values["return/success"] = [float(ended.success[p].mean()) for p in parts]
     return values
 
 
@@ -99,18 +100,18 @@ def monitor_env(paths: Iterable[Path]) -> str:
             with open(path, "rb") as file:
                 line = file.readline(1 << 16)
             try:
-                found = parse_json(line.lstrip(b"#"), path.name).get("env_id")
+                env = parse_json(line.lstrip(b"#"), path.name).get("env_id")
             except RecordError:
                 continue
-            if isinstance(found, str) and found not in ("", "None"):
-                return found
+            if isinstance(env, str) and env not in ("", "None"):
+                return env
     return ""
 
 
 # ---- Evaluations
 
 
-def evaluations(history: History, path: Path) -> list[dict[str, Any]]:
+def evaluations(history: History, path: Path) -> list[Document]:
     """A row per evaluation, with its episodes; EvalCallback plays deterministic actions unless told otherwise."""
     try:
         arrays = read_npz(path, ("timesteps", "results", "ep_lengths", "successes"))
@@ -123,13 +124,13 @@ def evaluations(history: History, path: Path) -> list[dict[str, Any]]:
         problem(history, path, f"cannot be read: {type(error).__name__}: {error}")
         return []
     success = arrays.get("successes", np.zeros(0))
-    told = success if success.shape == results.shape else None
-    return [_evaluation(steps, results, lengths, told, i) for i in range(len(steps)) if steps[i] >= 0]
+    successes = success if success.shape == results.shape else None
+    return [_evaluation(steps, results, lengths, successes, i) for i in range(len(steps)) if steps[i] >= 0]
 
 
 def _evaluation(
     steps: np.ndarray, results: np.ndarray, lengths: np.ndarray, success: np.ndarray | None, i: int
-) -> dict[str, Any]:
+) -> Document:
     n = results.shape[1]
     played = [
         {"seed": None, "return": float(results[i, k]), "length": int(lengths[i, k]),
@@ -143,12 +144,12 @@ def _evaluation(
 
 def read_npz(path: Path, names: Sequence[str]) -> dict[str, np.ndarray]:
     """Numeric arrays of an npz file, within limits and without unpickling; objects are an error."""
-    found = {}
+    arrays = {}
     with zipfile.ZipFile(path) as archive:
         for name in names:
             if f"{name}.npy" in archive.namelist():
-                found[name] = _read_npy(archive, f"{name}.npy")
-    return found
+                arrays[name] = _read_npy(archive, f"{name}.npy")
+    return arrays
 
 
 def _read_npy(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -172,12 +173,12 @@ def _header(file: Any, version: tuple[int, int]) -> tuple[tuple[int, ...], bool,
 # ---- Hyperparameters
 
 WINDOW = 100  # episodes in ep_rew_mean, unless set otherwise
-WANTED = re.compile(r"[a-z]\w*")  # no private names
+PUBLIC = re.compile(r"[a-z]\w*")  # no private names
 PASSING = ("num_timesteps", "start_time", "verbose", "device", "lr_schedule", "exploration_rate")  # no settings
 SCHEDULE = re.compile(r"ConstantSchedule\(val=([-+.\deE]+)\)")
 
 
-def model(history: History, folder: Path) -> dict[str, Any]:
+def model(history: History, folder: Path) -> Settings:
     """Hyperparameters from the first model zip whose `data` can be read; the final model before the best."""
     zips = sorted(folder.glob("*.zip"), key=lambda path: (path.name == "best_model.zip", path.name))
     for path in [p for p in zips if p.is_file() and not p.is_symlink()][:5]:
@@ -196,21 +197,21 @@ def _member(path: Path, name: str) -> bytes:
             return file.read(MAX_BYTES)
 
 
-def _facts(data: dict[str, Any]) -> dict[str, Any]:
+def _facts(data: Settings) -> Settings:
     """The plain values; of what is pickled only the text beside it is looked at."""
-    found: dict[str, Any] = {}
+    facts: Settings = {}
     for key, value in data.items():
         value = _schedule(value)
-        if WANTED.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
-            found[key] = value
-    found |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
-    found["trained"] = data.get("num_timesteps")
-    found["algo"] = _algo(data)
-    batch, rows = found.get("batch_size"), _product(found.get("n_envs"), found.get("n_steps"))
-    if found["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
-        found["minibatches"] = -(-rows // batch)  # exact, however large
+        if PUBLIC.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
+            facts[key] = value
+    facts |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
+    facts["trained"] = data.get("num_timesteps")
+    facts["algo"] = _algo(data)
+    batch, rows = facts.get("batch_size"), _product(facts.get("n_envs"), facts.get("n_steps"))
+    if facts["algo"] == "ppo" and rows and isinstance(batch, int) and batch > 0:
+        facts["minibatches"] = -(-rows // batch)  # exact, however large
     action = _action(data.get("action_space"))
-    return found | ({"spec": {"action": action}} if action else {})
+    return facts | ({"spec": {"action": action}} if action else {})
 
 
 def _product(a: Any, b: Any) -> int:
@@ -221,18 +222,18 @@ def _schedule(value: Any) -> Any:
     """A constant schedule is its value; a function is told without its address, which differs from run to run."""
     if isinstance(value, dict) and isinstance(value.get("value_schedule"), str):
         match = SCHEDULE.fullmatch(value["value_schedule"])
-        told = re.sub(r" at 0x[0-9a-f]+", "", value["value_schedule"])
-        return float(match[1]) if match and csv_file.is_number(match[1]) else told
+        text = re.sub(r" at 0x[0-9a-f]+", "", value["value_schedule"])
+        return float(match[1]) if match and csv_file.is_number(match[1]) else text
     return value
 
 
-def _algo(data: dict[str, Any]) -> str | None:
+def _algo(data: Settings) -> str | None:
     marks = {"clip_range": "ppo", "exploration_fraction": "dqn", "target_entropy": "sac", "policy_delay": "td3"}
-    found = next((algo for key, algo in marks.items() if key in data), None)
-    return found or ("a2c" if {"vf_coef", "gae_lambda"} <= set(data) else None)
+    marked = next((algo for key, algo in marks.items() if key in data), None)
+    return marked or ("a2c" if {"vf_coef", "gae_lambda"} <= set(data) else None)
 
 
-def _action(space: Any) -> dict[str, Any]:
+def _action(space: Any) -> Document:
     """The action space as meta.spec has it, from the text beside the pickled one."""
     if not isinstance(space, dict):
         return {}
@@ -242,8 +243,8 @@ def _action(space: Any) -> dict[str, Any]:
     shape = space.get("_shape")
     if "Box'" in kind and isinstance(shape, list) and all(isinstance(n, int) for n in shape):
         low, high = (_floats(space.get(end)) for end in ("low", "high"))
-        known = len(low) == len(high) == math.prod(shape)
-        bounds = {"low": low, "high": high} if known else {}
+        complete = len(low) == len(high) == math.prod(shape)
+        bounds = {"low": low, "high": high} if complete else {}
         return {"kind": "continuous", "dim": math.prod(shape), "n": []} | bounds
     return {}
 
@@ -257,22 +258,22 @@ def _floats(text: Any) -> list[float]:
 # ---- RL-Zoo
 
 
-def zoo(history: History, folder: Path) -> dict[str, Any]:
+def zoo(history: History, folder: Path) -> Settings:
     """Settings of <env>/config.yml and args.yml; Python's tags in them are cut out as text, never followed."""
-    found: dict[str, Any] = {}
+    settings: Settings = {}
     for name in ("config.yml", "args.yml"):
         for path in sorted(folder.glob(f"*/{name}"))[:1]:
             if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
                 continue
             try:
-                given = _pairs(limits.read_text(path, MAX_BYTES), path.name)
-                found |= {key: value for key, value in given.items() if not _is_default(key, value)}
+                pairs = _pairs(limits.read_text(path, MAX_BYTES), path.name)
+                settings |= {key: value for key, value in pairs.items() if not _is_default(key, value)}
             except (ConfigError, UnicodeDecodeError, RecursionError, OSError) as error:
                 problem(history, path, str(error), getattr(error, "line", None))
-    return _zoo_facts(found)
+    return _zoo_facts(settings)
 
 
-def _pairs(text: str, name: str) -> dict[str, Any]:
+def _pairs(text: str, name: str) -> Settings:
     """An ordered dict as YAML writes it, a list of [key, value] lists, as a dict; other values are left out."""
     plain = re.sub(r"!!python/\S+", "", text)
     top = parse_yaml(f"top:\n{plain}", name).get("top")
@@ -282,12 +283,12 @@ def _pairs(text: str, name: str) -> dict[str, Any]:
     return {key: value for key, value in pairs if isinstance(value, (bool, int, float, str))}
 
 
-def _zoo_facts(given: dict[str, Any]) -> dict[str, Any]:
+def _zoo_facts(settings: Settings) -> Settings:
     drop = ("log_folder", "tensorboard_log", "uuid", "verbose", "device", "track", "progress", "log_interval")
-    found = {key: value for key, value in given.items() if key not in drop and value != ""}
-    if "n_timesteps" in found:
-        found["total_timesteps"] = found.pop("n_timesteps")
-    return found
+    facts = {key: value for key, value in settings.items() if key not in drop and value != ""}
+    if "n_timesteps" in facts:
+        facts["total_timesteps"] = facts.pop("n_timesteps")
+    return facts
 
 
 def _is_default(key: str, value: Any) -> bool:
@@ -295,7 +296,7 @@ def _is_default(key: str, value: Any) -> bool:
     return key in ("n_timesteps", "seed") and isinstance(value, (int, float)) and value < 0
 
 
-def with_model(zoo: dict[str, Any], model: dict[str, Any]) -> dict[str, Any]:
+def with_model(zoo: Settings, model: Settings) -> Settings:
     """What the model says counts more, but a schedule as it was typed: `lin_0.2` also before there is a model."""
     typed = {key for key, value in zoo.items() if isinstance(value, str) and isinstance(model.get(key), str)}
     return {**zoo, **{key: value for key, value in model.items() if key not in typed}}

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, check_regular, inside, revive
 from relab.base.numbers import integer
 from relab.config.base import ConfigError
@@ -62,7 +63,7 @@ def _read(table: str) -> dict[str, str]:
 KEYS = _read(SETTINGS)
 
 
-def read_settings(path: Path) -> dict[str, Any]:
+def read_settings(path: Path) -> Document:
     """A JSON or YAML file as a mapping; an error says what is wrong with it."""
     check_regular(path)
     data = limits.read_bytes(path, MAX_BYTES)
@@ -71,7 +72,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     return parse_yaml(data.decode("utf-8-sig", errors="strict"), path.name)
 
 
-def parse_json(data: bytes, name: str) -> dict[str, Any]:
+def parse_json(data: bytes, name: str) -> Document:
     """A JSON object; NaN without quotes, as Python writes it, is read as well."""
     try:
         value = revive(orjson.loads(data))
@@ -87,7 +88,7 @@ def parse_json(data: bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def beside(history: History, source: Source, extra: Iterable[str] = ()) -> dict[str, Any]:
+def beside(history: History, source: Source, extra: Iterable[str] = ()) -> Settings:
     """The first config file beside a run that can be read, flat; those that cannot are reported."""
     own = [f"{source.files[0].stem}{end}" for end in (".json", ".yaml", ".yml")] if len(source.files) == 1 else []
     for name in (*own, *extra, *FILES):
@@ -114,9 +115,9 @@ def use(history: History, source: Source, flat: Mapping[str, Any], facts: Mappin
     group_by_name(history, source, kept)
 
 
-def group_by_name(history: History, source: Source, told: Collection[str]) -> None:
+def group_by_name(history: History, source: Source, settings: Collection[str]) -> None:
     """What a few columns say is no config: without one, runs belong together by their names."""
-    if not told:
+    if not settings:
         history.meta["config_hash"] = f"named {seedless(source.name).rstrip('/')}"
 
 
@@ -126,12 +127,12 @@ def is_place(key: str) -> bool:
 
 def ours(flat: Iterable[str]) -> dict[str, str]:
     """Foreign key -> relab's, where no other key of the same config means the same."""
-    found: dict[str, list[str]] = {}
+    keys_by_ours: dict[str, list[str]] = {}
     for key in flat:
         dotted = KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
         if dotted:
-            found.setdefault(dotted, []).append(key)
-    return {_shortest(keys): dotted for dotted, keys in found.items() if _shortest(keys)}
+            keys_by_ours.setdefault(dotted, []).append(key)
+    return {_shortest(keys): dotted for dotted, keys in keys_by_ours.items() if _shortest(keys)}
 
 
 def _shortest(keys: list[str]) -> str:

@@ -20,7 +20,7 @@ def mapping_text(runs: Iterable[Loaded]) -> str:
     by_format: dict[str, list[Loaded]] = {}
     for run in runs:
         by_format.setdefault(run.history.source, []).append(run)
-    return "\n".join(line for name, found in by_format.items() for line in _format(name, found))
+    return "\n".join(line for name, loaded in by_format.items() for line in _format(name, loaded))
 
 
 def _format(name: str, runs: list[Loaded]) -> list[str]:
@@ -49,9 +49,9 @@ def _table(title: str, names: dict[str, dict[str, None]]) -> list[str]:
     if not names:
         return []
     width = min(max(len(name) for name in names), 50)
-    told = {name: " or ".join(sorted(ours, key=_is_foreign)) for name, ours in names.items()}
-    order = sorted(told, key=lambda name: (_is_foreign(told[name])[0], name))
-    return [f"  {title}", *(f"    {_clean(name):{width}}  -> {_clean(told[name])}" for name in order)]
+    ours_of = {name: " or ".join(sorted(ours, key=_is_foreign)) for name, ours in names.items()}
+    order = sorted(ours_of, key=lambda name: (_is_foreign(ours_of[name])[0], name))
+    return [f"  {title}", *(f"    {_clean(name):{width}}  -> {_clean(ours_of[name])}" for name in order)]
 
 
 def _is_foreign(ours: str) -> tuple[bool, str]:

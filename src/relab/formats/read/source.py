@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import HUGE, MAX_STEP
 from relab.record.history import Column, History
@@ -104,36 +105,36 @@ def _fitting(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The points as arrays; those whose step or value no column can hold are left out, and it is said."""
     try:
-        at, found = np.asarray(steps, np.int64), np.asarray(values, np.float64)
+        at, numbers = np.asarray(steps, np.int64), np.asarray(values, np.float64)
         good = (at > -MAX_STEP) & (at < MAX_STEP)
     except OverflowError:  # an integer of more than 64 bits; one of more than 1024 as a value
         good = np.array([abs(int(step)) < MAX_STEP and abs(value) < HUGE for step, value in zip(steps, values)], bool)
         at = np.array([step for step, fits in zip(steps, good) if fits], np.int64)
-        found = np.array([value for value, fits in zip(values, good) if fits], np.float64)
+        numbers = np.array([value for value, fits in zip(values, good) if fits], np.float64)
     lost = len(good) - int(good.sum())
     if lost:
         problem(history, name, f"{lost} points have a step or a value beyond every count; they were left out")
-    return (at, found) if len(at) < len(good) or not lost else (at[good], found[good])
+    return (at, numbers) if len(at) < len(good) or not lost else (at[good], numbers[good])
 
 
-def settings(given: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+def settings(flat: Mapping[str, Any], keys: Mapping[str, str]) -> Settings:
     """Foreign config keys -> relab's nested config; keys without a counterpart stay below `foreign`."""
-    found: dict[str, Any] = {}
-    for key, value in given.items():
+    nested: Settings = {}
+    for key, value in flat.items():
         dotted = keys.get(key, f"foreign.{key}")
         *above, last = [*dotted.split(".")] if key in keys else ["foreign", key]
-        place = found
+        place = nested
         for part in above:
             inner = place.setdefault(part, {})
             place = inner if isinstance(inner, dict) else {}
         place[last] = value
-    return found
+    return nested
 
 
-def set_config(history: History, given: Mapping[str, Any], keys: Mapping[str, str]) -> None:
+def set_config(history: History, flat: Mapping[str, Any], keys: Mapping[str, str]) -> None:
     """The same as the config of a run, which also remembers what the tool calls relab's keys."""
-    history.config = settings(given, keys)
-    history.keys = {key: keys[key] for key in given if key in keys}
+    history.config = settings(flat, keys)
+    history.keys = {key: keys[key] for key in flat if key in keys}
 
 
 def problem(history: History, file: str | Path, message: str, line: int | None = None) -> None:

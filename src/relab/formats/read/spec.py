@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.near import hint
 from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
@@ -32,32 +33,32 @@ KEYS = {  # key -> (what it is, an example)
 }
 
 
-def read_spec(given: str) -> dict[str, Any]:
+def read_spec(option: str) -> Document:
     """The words of an option, or the file it names, as meta.spec has them."""
-    flat = flatten(read_yaml(given)) if "=" not in given or Path(given).is_file() else _words(given)
+    flat = flatten(read_yaml(option)) if "=" not in option or Path(option).is_file() else _words(option)
     return checked(flat)
 
 
-def _words(given: str) -> dict[str, Any]:
-    found = {}
-    for word in given.split(","):
+def _words(option: str) -> Document:
+    values = {}
+    for word in option.split(","):
         key, equals, value = (part.strip() for part in word.partition("="))
         require(bool(equals), f"`--spec` is key=value,key=value, but has {word!r}; a list is given in a YAML file")
-        require(key not in found, f"`--spec` gives `{key}` twice")
-        found[key] = scalar(value)
-    return found
+        require(key not in values, f"`--spec` gives `{key}` twice")
+        values[key] = scalar(value)
+    return values
 
 
-def checked(flat: Mapping[str, Any]) -> dict[str, Any]:
+def checked(flat: Mapping[str, Any]) -> Document:
     """Flat keys -> meta.spec; an unknown key or a value of another kind is an error."""
-    spec: dict[str, Any] = {}
+    spec: Document = {}
     for key, value in flat.items():
         if key not in KEYS:
             raise ConfigError(f"`--spec` has no key `{key}`{hint(key, KEYS)}"
                               f" (known: {', '.join(KEYS)})")  # fmt: skip
         kind, example = KEYS[key]
         if not _fits(kind, value):
-            raise ConfigError(f"`{key}` of `--spec` must be {_told(kind)}, as in {key}={example}, but is {value!r}")
+            raise ConfigError(f"`{key}` of `--spec` must be {_form(kind)}, as in {key}={example}, but is {value!r}")
         if key.startswith("action."):
             listed = kind in ("counts", "numbers") and not isinstance(value, list)
             spec.setdefault("action", {})[key.removeprefix("action.")] = [value] if listed else value
@@ -67,7 +68,7 @@ def checked(flat: Mapping[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def _told(kind: str) -> str:
+def _form(kind: str) -> str:
     words = {"text": "text", "count": "a whole number above 0", "number": "a number", "numbers": "finite numbers",
              "counts": "whole numbers above 0", "kind": f"one of {', '.join(KINDS)}"}  # fmt: skip
     return words[kind]
@@ -94,23 +95,23 @@ def _check_bounds(spec: Mapping[str, Any]) -> None:
         require(None in (a, b) or a <= b, f"a lower bound must not be above the upper one, but {a} > {b}")
 
 
-def merged(spec: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def merged(spec: Mapping[str, Any], option_values: Mapping[str, Any]) -> Document:
     """What was given, over what is known; one bound of the action leaves the rest of it."""
-    known = spec.get("action")
-    action = {**(known if isinstance(known, dict) else {}), **given.get("action", {})}
-    found = {**spec, **given, "given": sorted(given)}
-    return found | ({"action": widened(action)} if action else {})
+    action_before = spec.get("action")
+    action = {**(action_before if isinstance(action_before, dict) else {}), **option_values.get("action", {})}
+    merged_spec = {**spec, **option_values, "given": sorted(option_values)}
+    return merged_spec | ({"action": widened(action)} if action else {})
 
 
-def widened(action: Mapping[str, Any]) -> dict[str, Any]:
+def widened(action: Mapping[str, Any]) -> Document:
     """One bound stands for all components, where the number of them is known; bounds make it continuous."""
-    found = dict(action)
-    bounds = [found[key] for key in ("low", "high") if isinstance(found.get(key), list)]
-    dim = found.get("dim") or max((len(bound) for bound in bounds), default=0)
+    wide = dict(action)
+    bounds = [wide[key] for key in ("low", "high") if isinstance(wide.get(key), list)]
+    dim = wide.get("dim") or max((len(bound) for bound in bounds), default=0)
     for key in ("low", "high"):
-        if isinstance(found.get(key), list) and len(found[key]) == 1 and isinstance(dim, int):
-            found[key] = found[key] * max(dim, 1)
+        if isinstance(wide.get(key), list) and len(wide[key]) == 1 and isinstance(dim, int):
+            wide[key] = wide[key] * max(dim, 1)
     if bounds:
-        found.setdefault("kind", "continuous")
-        found.setdefault("dim", dim)
-    return found
+        wide.setdefault("kind", "continuous")
+        wide.setdefault("dim", dim)
+    return wide

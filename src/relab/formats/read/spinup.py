@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.formats.read import csv_file, settings_files, table
 from relab.formats.read.source import Listing, Names, Source, start
 from relab.record.history import History
@@ -70,7 +71,7 @@ def read(source: Source) -> History:
     return history
 
 
-def _settings(history: History, source: Source) -> dict[str, Any]:
+def _settings(history: History, source: Source) -> Settings:
     """config.json without what differs from process to process, and with what follows from it."""
     flat = {key: value for key, value in settings_files.beside(history, source).items() if _is_setting(key, value)}
     steps, epochs, polyak = (flat.get(key) for key in ("steps_per_epoch", "epochs", "polyak"))

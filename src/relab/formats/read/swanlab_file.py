@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside, read_start
 from relab.config.base import ConfigError
 from relab.config.views import flatten
@@ -29,10 +29,10 @@ FACTS = {1: "project", 2: "workspace", 4: "name", 5: "description", 7: "group", 
 
 
 @dataclass
-class Found:
+class Log:
     """What the records of a file say."""
 
-    rows: dict[int, dict[str, Any]] = field(default_factory=dict)  # by step
+    rows: dict[int, Document] = field(default_factory=dict)  # by step
     facts: dict[str, str] = field(default_factory=dict)
     status: str = "running"
     notes: list[str] = field(default_factory=list)
@@ -54,50 +54,52 @@ def sources(listing: Listing) -> list[Source]:
 
 def read(source: Source) -> History:
     history, (file,) = start(source), source.files
-    found = read_file(file)
-    for note in found.notes[:20]:
+    log = read_file(file)
+    for note in log.notes[:20]:
         problem(history, file, note)
-    rows = ({**row, "_step": step} for step, row in sorted(found.rows.items()))
+    rows = ({**row, "_step": step} for step, row in sorted(log.rows.items()))
     wandb_file.columns(history, wandb_file.Rows.of(file.name, rows))
     settings_files.use(history, source, _settings(history, source.folder))
-    known = {"id": found.facts.get("id"), "name": found.facts.get("name"), "notes": found.facts.get("description")}
-    history.meta |= {key: value for key, value in known.items() if value} | {"status": found.status}
-    history.meta |= {"swanlab": found.facts} if found.facts else {}
+    facts = {"id": log.facts.get("id"), "name": log.facts.get("name"), "notes": log.facts.get("description")}
+    history.meta |= {key: value for key, value in facts.items() if value} | {"status": log.status}
+    history.meta |= {"swanlab": log.facts} if log.facts else {}
     return history
 
 
-def _settings(history: History, folder: Path) -> dict[str, Any]:
+def _settings(history: History, folder: Path) -> Settings:
     """files/config.yaml: under each key its value, a description and a place in the list."""
     name = "files/config.yaml"
     try:
         path = inside(folder, name)
-        given = settings_files.read_settings(path) if path.is_file() else {}
+        document = settings_files.read_settings(path) if path.is_file() else {}
     except (RecordError, ConfigError, OSError, UnicodeDecodeError, RecursionError) as error:
         problem(history, name, str(error), getattr(error, "line", None))
         return {}
-    return flatten({key: told["value"] for key, told in given.items() if isinstance(told, dict) and "value" in told})
+    return flatten(
+        {key: entry["value"] for key, entry in document.items() if isinstance(entry, dict) and "value" in entry}
+    )
 
 
 # ---- Records
 
 
-def read_file(path: Path) -> Found:
+def read_file(path: Path) -> Log:
     """Every record that can be read; a torn tail or a wrong checksum is noted, not raised."""
-    found = Found()
+    log = Log()
     data = read_start(path, MAX_BYTES)
     if len(data) < wandb_file.HEADER.size or wandb_file.HEADER.unpack_from(data)[:2] != HEADER:
-        found.notes.append("the file does not begin as a .swanlab file does")
-        return found
-    for payload in wandb_file.records(data, found.notes):
+        log.notes.append("the file does not begin as a .swanlab file does")
+        return log
+    for payload in wandb_file.records(data, log.notes):
         try:
-            _old_record(payload, found) if payload.startswith(b"{") else _record(payload, found)
+            _old_record(payload, log) if payload.startswith(b"{") else _record(payload, log)
         except (pb.MalformedError, ValueError, OverflowError) as error:
-            if len(found.notes) < wandb_file.MAX_NOTES:
-                found.notes.append(f"a record could not be read: {error}")
-    return found
+            if len(log.notes) < wandb_file.MAX_NOTES:
+                log.notes.append(f"a record could not be read: {error}")
+    return log
 
 
-def _old_record(payload: bytes, found: Found) -> None:
+def _old_record(payload: bytes, log: Log) -> None:
     """{"model_type": "Scalar", "data": {"key", "step", "metric": {"data"}}}; no message of protobuf begins like it."""
     row = decode(payload) or {}
     kind, data = str(row.get("model_type", "")).lower(), row.get("data")
@@ -107,28 +109,28 @@ def _old_record(payload: bytes, found: Found) -> None:
         metric, step = data.get("metric"), data.get("step")
         value = metric.get("data") if isinstance(metric, dict) else None
         if type(step) is int and isinstance(value, (int, float, str)):
-            found.rows.setdefault(step, {})[str(data.get("key"))] = float(value)  # NaN and INF are words
+            log.rows.setdefault(step, {})[str(data.get("key"))] = float(value)  # NaN and INF are words
     elif kind in ("project", "experiment"):
-        told = {"project": {"name": "project", "workspace": "workspace"},
-                "experiment": {"name": "name", "description": "description", "id": "id"}}[kind]  # fmt: skip
-        found.facts |= {ours: data[key] for key, ours in told.items() if isinstance(data.get(key), str)}
+        names = {"project": {"name": "project", "workspace": "workspace"},
+                 "experiment": {"name": "name", "description": "description", "id": "id"}}[kind]  # fmt: skip
+        log.facts |= {ours: data[key] for key, ours in names.items() if isinstance(data.get(key), str)}
     elif kind == "footer":
-        found.status = "finished" if data.get("success") is True else "failed"
+        log.status = "finished" if data.get("success") is True else "failed"
 
 
-def _record(payload: bytes, found: Found) -> None:
+def _record(payload: bytes, log: Log) -> None:
     for number, value in pb.fields(payload):
         if number == SCALAR:
-            _scalar(pb.message(value), found)
+            _scalar(pb.message(value), log)
         elif number == START:
             inner = pb.fields(pb.message(value))
-            found.facts |= {FACTS[part]: pb.text(content) for part, content in inner if part in FACTS}
+            log.facts |= {FACTS[part]: pb.text(content) for part, content in inner if part in FACTS}
         elif number == FINISH:
             states = [part for inner, part in pb.fields(pb.message(value)) if inner == 1 and isinstance(part, int)]
-            found.status = STATES.get(states[0] if states else 0, "running")
+            log.status = STATES.get(states[0] if states else 0, "running")
 
 
-def _scalar(data: bytes, found: Found) -> None:
+def _scalar(data: bytes, log: Log) -> None:
     """ScalarRecord{1 key, 2 step, 5 value{1 number}}; a number that is 0 is not written at all."""
     key, step, number = "", 0, 0.0
     for field_number, value in pb.fields(data):
@@ -138,4 +140,4 @@ def _scalar(data: bytes, found: Found) -> None:
             step = pb.signed(value)
         elif field_number == 5:
             number = next((pb.double(part) for inner, part in pb.fields(pb.message(value)) if inner == 1), 0.0)
-    found.rows.setdefault(step, {})[key] = number
+    log.rows.setdefault(step, {})[key] = number

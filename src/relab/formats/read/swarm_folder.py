@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_jsonl, read_start
 from relab.base.numbers import is_finite, to_int
 from relab.config.views import flatten
@@ -38,7 +39,7 @@ MULTI = {  # the file's number -> what relab's own evaluations call it
     "p10": "death_p10", "p25": "death_p25", "p75": "death_p75", "p90": "death_p90", "total_fish_samples": "agents",
     "step_one_death_count": "step_one_count", "step_one_death_ratio": "step_one_share", "episodes": "episodes",
 }  # fmt: skip
-Rows = list[dict[str, Any]]
+Rows = list[Document]
 
 
 def sniff(listing: Listing) -> bool:
@@ -68,12 +69,12 @@ def _boards(folder: Path) -> list[Path]:
 
 def _tries(files: list[Path]) -> list[tuple[float, list[Path]]]:
     """(when it began, its files) of each process in order of time; one without files where there are none."""
-    found: dict[tuple[str, str], list[tuple[float, Path]]] = {}
+    by_process: dict[tuple[str, str], list[tuple[float, Path]]] = {}
     for file in files:
         match = tb_config.FILE_NAME.search(file.name)
         process = (match["host"], match["pid"]) if match else ("", "")
-        found.setdefault(process, []).append((float(match["unix"]) if match else 0.0, file))
-    tries = [(min(time for time, _ in pairs), [file for _, file in pairs]) for pairs in found.values()]
+        by_process.setdefault(process, []).append((float(match["unix"]) if match else 0.0, file))
+    tries = [(min(time for time, _ in pairs), [file for _, file in pairs]) for pairs in by_process.values()]
     return sorted(tries) or [(0.0, [])]
 
 
@@ -127,22 +128,22 @@ def _time(row: Mapping[str, Any]) -> float:
 
 def _trace(history: History, path: Path | None) -> Rows:
     try:
-        found = settings_files.read_settings(path).get("trace") if path else []
+        trace = settings_files.read_settings(path).get("trace") if path else []
     except (RecordError, OSError) as error:
         problem(history, path or TRACE, str(error))
         return []
-    rows = found if isinstance(found, list) else []
+    rows = trace if isinstance(trace, list) else []
     return [row for row in rows if isinstance(row, dict) and type(row.get(AXIS)) is int]
 
 
 def _numbers(history: History, rows: Rows, group: str) -> None:
     """Every number of the rows, nested ones included, as a column over iterations."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    columns: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
         for name, value in flatten({k: v for k, v in row.items() if k != AXIS}).items():
             if isinstance(value, (int, float)) and not isinstance(value, bool):
-                found.setdefault(name.replace(".", "/"), []).append((row[AXIS], float(value)))
-    for name, pairs in found.items():
+                columns.setdefault(name.replace(".", "/"), []).append((row[AXIS], float(value)))
+    for name, pairs in columns.items():
         pairs.sort(key=lambda pair: pair[0])
         put(history, f"{group}/{name}", [s for s, _ in pairs], [v for _, v in pairs], AXIS)
 
@@ -156,7 +157,7 @@ def _evaluations(history: History, rows: Rows) -> None:
 # ---- Evaluations as relab's own multi-evaluations
 
 
-def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> dict[str, Any]:
+def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> Document:
     """One evaluation in the form of relab's own rows, as far as the file says it."""
     inner = [row[name] for name in ("summary", "death_stats") if isinstance(row.get(name), dict)]
     flat = {name: x for part in (row, *inner) for name, x in part.items() if type(x) in (int, float)}
@@ -174,36 +175,36 @@ def _multi(row: Mapping[str, Any], samples: list[Mapping[str, Any]]) -> dict[str
 
 def _samples(rows: Rows, iteration: int) -> list[Mapping[str, Any]]:
     """How the danger started in each episode of an evaluation."""
-    found = next((row.get("samples") for row in rows if row[AXIS] == iteration), None)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    samples = next((row.get("samples") for row in rows if row[AXIS] == iteration), None)
+    return [each for each in samples if isinstance(each, dict)] if isinstance(samples, list) else []
 
 
-def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[dict[str, Any]]:
+def _episodes(row: Mapping[str, Any], samples: list[Mapping[str, Any]], agents: float | None) -> list[Document]:
     """Seed, start and step-one deaths of each episode; a death belongs to the start that its danger moved like."""
     seeds = row.get("episode_seeds")
-    found: list[dict[str, Any]] = [{"seed": s, "agents": to_int(agents) or 0, "step_one": 0}
-                                   for s in (seeds if isinstance(seeds, list) else [])]  # fmt: skip
-    for each, sample in zip(found, samples):
+    episodes: list[Document] = [{"seed": s, "agents": to_int(agents) or 0, "step_one": 0}
+                                      for s in (seeds if isinstance(seeds, list) else [])]  # fmt: skip
+    for each, sample in zip(episodes, samples):
         heading, speed = sample.get("final_heading_deg"), sample.get("final_speed")
         each |= {"heading": heading, "speed": speed} if is_finite(heading) and is_finite(speed) else {}
     groups = _by_danger(row.get("step_one_deaths"))
-    for i, (_, n) in zip(_in_order([velocity_ for velocity_, _ in groups], found), groups):
-        found[i]["step_one"] = n
-    return found
+    for i, (_, n) in zip(_in_order([velocity_ for velocity_, _ in groups], episodes), groups):
+        episodes[i]["step_one"] = n
+    return episodes
 
 
 def _by_danger(deaths: Any) -> list[tuple[tuple[float, float], int]]:
     """(velocity of the danger, deaths) of each episode with any: deaths of one episode stand together."""
-    found: list[tuple[tuple[float, float], int]] = []
+    groups: list[tuple[tuple[float, float], int]] = []
     for death in deaths if isinstance(deaths, list) else []:
         moved = death.get("predator_velocity") if isinstance(death, dict) else None
         if isinstance(moved, list) and len(moved) == 2 and all(map(is_finite, moved)):
-            pair, n = (moved[0], moved[1]), found[-1][1] if found and found[-1][0] == tuple(moved) else 0
-            found = [*found[: len(found) - (n > 0)], (pair, n + 1)]
-    return found
+            pair, n = (moved[0], moved[1]), groups[-1][1] if groups and groups[-1][0] == tuple(moved) else 0
+            groups = [*groups[: len(groups) - (n > 0)], (pair, n + 1)]
+    return groups
 
 
-def _in_order(moved: list[tuple[float, float]], episodes: list[dict[str, Any]]) -> list[int]:
+def _in_order(moved: list[tuple[float, float]], episodes: list[Document]) -> list[int]:
     """Which episode each danger belongs to: rising numbers with the least distance between velocities together.
 
     The file lists deaths in the order of episodes but not their numbers, and a start is one step before the death.
@@ -261,7 +262,7 @@ def _starts(history: History, clusters: Rows, starts: Rows) -> None:
                 history.probes.append(_start(row[AXIS], name, stats))
 
 
-def _start(step: int, name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
+def _start(step: int, name: str, stats: Mapping[str, Any]) -> Document:
     count, std = stats["count"], stats["std"]
     noise = std / math.sqrt(count) if isinstance(count, int) and count > 0 and isinstance(std, (int, float)) else None
     spread = {key: stats[key] for key in ("std", "p10", "p50", "p90", "min", "max") if key in stats}
@@ -273,7 +274,7 @@ def _start(step: int, name: str, stats: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(history: History, source: Source, path: Path | None) -> None:
-    flat: dict[str, Any] = {}
+    flat: Settings = {}
     if path is not None:
         text = read_start(path, 100_000).decode("utf-8", "replace")
         history.meta["command"] = text.strip()
@@ -284,20 +285,20 @@ def _settings(history: History, source: Source, path: Path | None) -> None:
     settings_files.use(history, source, flat)
 
 
-def flags(words: Iterable[str]) -> dict[str, Any]:
+def flags(words: Iterable[str]) -> Settings:
     """The options of a command line; one without a value is True.
 
     >>> flags("python train.py --lr 2.5e-4 --stages 15:9,20:10 --quick --seed=3 --shift -1".split())
     {'lr': 0.00025, 'stages': '15:9,20:10', 'quick': True, 'seed': 3, 'shift': -1}
     """
-    found: dict[str, Any] = {}
+    options: Settings = {}
     for word, after in itertools.pairwise([*words, "--"]):
         if word.startswith("--") and len(word) > 2:
-            key, given, value = word[2:].partition("=")
-            if not given and not after.startswith("--"):
-                value, given = after, "="
-            found[key] = cleanrl.typed(value) if given else True
-    return found
+            key, equals, value = word[2:].partition("=")
+            if not equals and not after.startswith("--"):
+                value, equals = after, "="
+            options[key] = cleanrl.typed(value) if equals else True
+    return options
 
 
 def _say_end(history: History, source: Source) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import integer
 from relab.formats.read import common
@@ -158,10 +159,10 @@ def numbers(cells: Sequence[Cell]) -> Numbers:
     if isinstance(cells, Coded):
         return _coded_numbers(cells)
     if isinstance(cells, Joined):
-        found, starts = [numbers(part) for part in cells.parts], [0, *cells.ends.tolist()]
-        there = np.concatenate([each.at + start for each, start in zip(found, starts)])
-        bad = array("q", (i + start for each, start in zip(found, starts) for i in each.bad))
-        return Numbers(there, np.concatenate([each.values for each in found]), bad)
+        parts, starts = [numbers(part) for part in cells.parts], [0, *cells.ends.tolist()]
+        there = np.concatenate([each.at + start for each, start in zip(parts, starts)])
+        bad = array("q", (i + start for each, start in zip(parts, starts) for i in each.bad))
+        return Numbers(there, np.concatenate([each.values for each in parts]), bad)
     if isinstance(cells, Packed):
         there = np.arange(len(cells)) if cells.empty is None else np.flatnonzero(~cells.empty)
         return Numbers(there, cells.values if cells.empty is None else cells.values[there], [])
@@ -222,11 +223,11 @@ def split(table: Table) -> dict[str, Sequence[int]]:
     columns = sorted(key_columns(table), key=lambda name: KEYS.index(common.plain(name)))
     if not columns:
         return {"": range(len(table.lines))}
-    found: dict[str, Any] = {}
+    rows_by_key: dict[str, Any] = {}
     for i in range(len(table.lines)):
         parts = [_part(name, table.cells[name][i]) for name in columns]
-        found.setdefault("/".join(parts), []).append(i)
-    return found
+        rows_by_key.setdefault("/".join(parts), []).append(i)
+    return rows_by_key
 
 
 def _part(name: str, cell: Cell) -> str:
@@ -235,15 +236,15 @@ def _part(name: str, cell: Cell) -> str:
     return f"{common.plain(name)}={text}" if common.plain(name) in ("seed", "run", "trial") else text
 
 
-def facts(table: Table) -> dict[str, Any]:
+def facts(table: Table) -> Settings:
     """What every row of a run says alike about the run itself: seed, algorithm, environment."""
-    found: dict[str, Any] = {}
+    shared: Settings = {}
     for name in table.cells:
         word = common.plain(name)
         if word in (*FACT_KEYS, "seed") and len(_values(table, name)) == 1:
             text = _values(table, name).pop()
-            found[word] = integer(text) if word == "seed" and text.isdecimal() else text
-    return found
+            shared[word] = integer(text) if word == "seed" and text.isdecimal() else text
+    return shared
 
 
 # ---- Steps and columns
@@ -308,8 +309,8 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
 
 def _report_steps(history: History, table: Table, steps: Steps) -> None:
     if not steps.column:
-        known = "step, global_step, iteration or episode"
-        problem(history, table.file, f"no column counts steps (e.g. {known}); rows are counted instead")
+        examples = "step, global_step, iteration or episode"
+        problem(history, table.file, f"no column counts steps (e.g. {examples}); rows are counted instead")
     elif len(steps.at) < len(table.lines):
         lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
         message = f"{len(lost)} rows have no integer step in `{steps.column}` and were left out"
@@ -352,7 +353,7 @@ def translation(name: str, values: np.ndarray, names: Names | None = None) -> Na
     """relab's name for this column: by the format's own table, else by the common one."""
     if names and name in names:
         return names
-    found = common.meaning(name)
-    if found == "policy/kl" and bool((values < -1e-6).any()):
-        found = "policy/kl_k1"  # an estimate that goes below 0 is the mean of -ln r
-    return {name: (found, 1.0)} if found else {}
+    ours = common.meaning(name)
+    if ours == "policy/kl" and bool((values < -1e-6).any()):
+        ours = "policy/kl_k1"  # an estimate that goes below 0 is the mean of -ln r
+    return {name: (ours, 1.0)} if ours else {}

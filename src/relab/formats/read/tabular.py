@@ -76,9 +76,9 @@ def read(source: Source, load: Load) -> History:
     history = start(source)
     facts: dict[str, object] = {}
     for path in source.files:
-        found = load(path)
-        rows = table.split(found).get(source.key, []) if source.key else range(len(found.lines))
-        mine = found.rows(rows)
+        cells = load(path)
+        rows = table.split(cells).get(source.key, []) if source.key else range(len(cells.lines))
+        mine = cells.rows(rows)
         facts |= table.facts(mine)
         judging = len(source.files) > 1 and path.stem.lower() in JUDGING
         table.fill(history, mine, prefix="eval/" if judging else "")
@@ -95,7 +95,7 @@ def load(path: Path, parse: Parse) -> Table:
 @lru_cache(maxsize=4)
 def _load(name: str, size: int, changed: int, parse: Parse) -> Table:
     path = Path(name)
-    found = parse(limits.blocks(path, MAX_BYTES), path.name)
+    cells = parse(limits.blocks(path, MAX_BYTES), path.name)
     if size > MAX_BYTES:
-        found.problems.append(Problem(path.name, None, f"only the first {MAX_BYTES} of {size} bytes were read"))
-    return found
+        cells.problems.append(Problem(path.name, None, f"only the first {MAX_BYTES} of {size} bytes were read"))
+    return cells

@@ -7,6 +7,7 @@ import itertools
 import re
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.formats.read import cleanrl, tb_merge
 from relab.formats.read import protobuf as pb
 from relab.formats.read.source import problem
@@ -17,19 +18,19 @@ STATUS = {1: "finished", 2: "failed", 3: "running"}  # SessionEndInfo.status
 FILE_NAME = re.compile(r"tfevents\.(?P<unix>\d+)\.(?P<host>.+?)\.(?P<pid>\d+)\.(?P<number>\d+)(\.\w+)?$")
 
 
-def settings_in(history: History, files: list[Events]) -> dict[str, Any]:
+def settings_in(history: History, files: list[Events]) -> Settings:
     """Flat settings: those of hparams, then CleanRL's table; status goes to meta, other texts to the events."""
-    found: dict[str, Any] = {}
+    flat: Settings = {}
     for events in files:
         for other in events.others:
             try:
-                found |= _one(history, other)
+                flat |= _one(history, other)
             except pb.MalformedError as error:
                 problem(history, events.path, f"`{other.tag}` could not be read: {error}")
-    return found
+    return flat
 
 
-def _one(history: History, other: Other) -> dict[str, Any]:
+def _one(history: History, other: Other) -> Settings:
     if other.plugin == "hparams":
         return _hparams(history, other.content)
     text = other.content.decode("utf-8", "replace")
@@ -40,18 +41,18 @@ def _one(history: History, other: Other) -> dict[str, Any]:
     return {}
 
 
-def _hparams(history: History, content: bytes) -> dict[str, Any]:
+def _hparams(history: History, content: bytes) -> Settings:
     """HParamsPluginData{3 session_start_info{1 hparams}, 4 session_end_info{1 status}}."""
-    found: dict[str, Any] = {}
+    hparams: Settings = {}
     for number, value in pb.fields(content):
         if number == 3:
             entries = [part for inner, part in pb.fields(pb.message(value)) if inner == 1]
-            found |= dict(_entry(pb.message(entry)) for entry in entries)
+            hparams |= dict(_entry(pb.message(entry)) for entry in entries)
         elif number == 4:
             ends = dict(pb.fields(pb.message(value)))
             if ends.get(1) in STATUS:
                 history.meta["status"] = STATUS[ends[1]]  # type: ignore[index]
-    return found
+    return hparams
 
 
 def _entry(data: bytes) -> tuple[str, Any]:
@@ -64,8 +65,8 @@ def _json_value(data: bytes) -> Any:
     """google.protobuf.Value: 2 number, 3 text, 4 bool; whole numbers come back as int."""
     for number, value in pb.fields(data):
         if number == 2:
-            found = pb.double(value)
-            return int(found) if found.is_integer() and abs(found) < 2**53 else found
+            amount = pb.double(value)
+            return int(amount) if amount.is_integer() and abs(amount) < 2**53 else amount
         if number == 3:
             return cleanrl.typed(pb.text(value))
         if number == 4:
@@ -84,20 +85,20 @@ def iso(wall: float) -> str:
         return ""
 
 
-def resumes(files: list[Events]) -> list[dict[str, Any]]:
+def resumes(files: list[Events]) -> list[Document]:
     """A `resume` for each file in which another process went on with the same tags; `start` where it began anew.
 
     The process id is in the file's name.
     """
     files = sorted((f for f in files if f.scalars), key=tb_merge.began)
-    found: list[dict[str, Any]] = []
+    events: list[Document] = []
     for before, after in itertools.pairwise(files):
         same = before.scalars.keys() & after.scalars.keys()
         if same and _process(before) != _process(after) and _last(before) <= tb_merge.began(after):
             step = _first(after)
             kind = "start" if step <= _first(before) else "resume"
-            found.append({"kind": kind, "step": step, "file": after.path.name, "t": iso(tb_merge.began(after))})
-    return found
+            events.append({"kind": kind, "step": step, "file": after.path.name, "t": iso(tb_merge.began(after))})
+    return events
 
 
 def _first(events: Events) -> int:

@@ -53,16 +53,16 @@ def merge(files: list[tuple[Events, str]]) -> Merged:
 
     Files whose times overlap were written side by side (two writers); nothing of them is cut.
     """
-    found = Merged()
+    merged = Merged()
     for events, prefix in sorted(files, key=lambda pair: began(pair[0])):
         restart = Restart(events.path.name, 0)
         for tag, series in events.scalars.items():
-            part = _in_order(points(series), found)
+            part = _in_order(points(series), merged)
             name = prefix + tag
-            found.tags[name] = _join(found.tags[name], part, restart, name) if name in found.tags else part
+            merged.tags[name] = _join(merged.tags[name], part, restart, name) if name in merged.tags else part
         if restart.points:
-            found.restarts.append(restart)
-    return found
+            merged.restarts.append(restart)
+    return merged
 
 
 def began(events: Events) -> float:
@@ -84,7 +84,7 @@ def _join(old: Points, new: Points, restart: Restart, name: str) -> Points:
     return both.take(np.argsort(both.steps, kind="stable")) if beside else both
 
 
-def _in_order(part: Points, found: Merged) -> Points:
+def _in_order(part: Points, merged: Merged) -> Points:
     """Points of one file by step. Steps that go back and come again are a restart, any other disorder is sorted."""
     back = np.flatnonzero(part.steps[1:] < part.steps[:-1])  # a difference may not fit into 64 bits
     if not len(back):
@@ -95,7 +95,7 @@ def _in_order(part: Points, found: Merged) -> Points:
         old = keep[:at] & (before >= part.steps[at])
         if old.any() and np.isin(before[old], after).mean() >= 0.5:  # the same steps again: a restart on the same grid
             keep[:at] &= ~old
-    found.unordered += 1
+    merged.unordered += 1
     part = part.take(keep)
     return part.take(np.argsort(part.steps, kind="stable"))
 

@@ -15,8 +15,8 @@ import itertools
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.formats.read import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, start
@@ -43,23 +43,23 @@ def sources(listing: Listing) -> list[Source]:
     own = [folder / name for name in listing.files if EVENT_FILES in name]
     joined = _extras(folder) if own else [folder / name for name in listing.folders if name in PARTS]
     files = own + [file for place in joined for file in event_files(place)]
-    found = [Source("tensorboard", folder, tuple(files))] if files else []
+    own_run = [Source("tensorboard", folder, tuple(files))] if files else []
     chains = [] if own else _chains(listing)
-    return found + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
+    return own_run + [Source("tensorboard", folder / chain[0], _files_of(folder, chain)) for chain in chains]
 
 
 def _extras(folder: Path, depth: int = 3) -> list[Path]:
     """Folders below a run that belong to it; the others are runs of their own."""
-    found, todo = [], [(folder / name, 1) for name in look(folder).folders]
+    extras, todo = [], [(folder / name, 1) for name in look(folder).folders]
     while todo:
         place, level = todo.pop(0)
         files = event_files(place)
         plain = level == 1 and (place.name in PARTS or TIME_NAME.match(place.name))
         if plain or any(_series(file, folder) for file in files[:1]):
-            found.append(place)
+            extras.append(place)
         elif not files and level < depth:
             todo += [(place / name, level + 1) for name in look(place).folders]
-    return found
+    return extras
 
 
 def _series(file: Path, folder: Path, tags: Iterable[str] | None = None) -> str:
@@ -104,7 +104,7 @@ def _chains(listing: Listing) -> list[list[str]]:
 
 def _linked(folder: Path, names: list[str]) -> list[list[str]]:
     ends = {name: [tfevents.ends(file) for file in event_files(folder / name)] for name in names}
-    spans = {name: [e for e in found if e is not None] for name, found in ends.items()}
+    spans = {name: [e for e in file_ends if e is not None] for name, file_ends in ends.items()}
     chains: list[list[str]] = []
     for before, name in itertools.pairwise(names):
         if not spans[before] or not spans[name]:
@@ -123,8 +123,8 @@ def _linked(folder: Path, names: list[str]) -> list[list[str]]:
 
 def read(source: Source) -> History:
     history = start(source)
-    found = read_into(history, list(source.files), source.path)
-    flat = settings_files.beside(history, source) | found
+    logged = read_into(history, list(source.files), source.path)
+    flat = settings_files.beside(history, source) | logged
     facts = {**library_facts(history, source.path.resolve().name), **cleanrl.name_parts(source.path.resolve().name)}
     settings_files.use(history, source, flat, {key: value for key, value in facts.items() if key not in flat})
     if not history.columns:
@@ -132,50 +132,50 @@ def read(source: Source) -> History:
     return history
 
 
-def read_into(history: History, files: list[Path], folder: Path, prefix: str = "") -> dict[str, Any]:
+def read_into(history: History, files: list[Path], folder: Path, prefix: str = "") -> Settings:
     """Add what event files hold to a history: columns, events, problems; returns the settings they tell."""
-    found = []
+    parts = []
     for file in files:
         events = tfevents.read(file)
         for note in events.notes:
             problem(history, file, note)
         if name := _series(file, folder, events.scalars):
             events.scalars = {f"{tag}/{name}": series for tag, series in events.scalars.items()}
-        found.append((events, prefix + _prefix(file, folder)))
-    told = libraries.told(head + tag for events, head in found for tag in events.scalars)
-    again = _drop(found, told.again if told is not None else frozenset())
-    merged = tb_merge.merge(found)
-    _put_columns(history, merged, told)
-    _say_restarts(history, merged, found)
-    skipped = sorted({tag for events, _ in found for tag in events.skipped} | again)
+        parts.append((events, prefix + _prefix(file, folder)))
+    dialect = libraries.dialect_of(head + tag for events, head in parts for tag in events.scalars)
+    again = _drop(parts, dialect.again if dialect is not None else frozenset())
+    merged = tb_merge.merge(parts)
+    _put_columns(history, merged, dialect)
+    _say_restarts(history, merged, parts)
+    skipped = sorted({tag for events, _ in parts for tag in events.skipped} | again)
     if skipped:
         history.meta["not_read"] = skipped
-    return tb_config.settings_in(history, [events for events, _ in found])
+    return tb_config.settings_in(history, [events for events, _ in parts])
 
 
-def _drop(found: list[tuple[tfevents.Events, str]], tags: frozenset[str]) -> set[str]:
+def _drop(parts: list[tuple[tfevents.Events, str]], tags: frozenset[str]) -> set[str]:
     """Leave tags out; returns those that were there."""
-    gone = {prefix + tag for events, prefix in found for tag in events.scalars} & tags
-    for events, prefix in found:
+    gone = {prefix + tag for events, prefix in parts for tag in events.scalars} & tags
+    for events, prefix in parts:
         events.scalars = {tag: series for tag, series in events.scalars.items() if prefix + tag not in gone}
     return gone
 
 
-def library_facts(history: History, run: str) -> dict[str, Any]:
+def library_facts(history: History, run: str) -> Settings:
     """What the library that logged a history's names says about the run itself."""
-    told = libraries.told(history.mapping)
-    algo = libraries.algo_of(told, run) if told is not None else ""
+    dialect = libraries.dialect_of(history.mapping)
+    algo = libraries.algo_of(dialect, run) if dialect is not None else ""
     return {"algo": algo} if algo else {}
 
 
-def names_of(tags: Iterable[str], told: libraries.Told | None = None) -> Names:
+def names_of(tags: Iterable[str], dialect: libraries.Dialect | None = None) -> Names:
     """A library's names as it means them: the one that is told, else CleanRL's, and SB3's where it was SB3 that wrote.
 
     Other tags go by their common names.
     """
     tags = set(tags)
-    if told is not None:
-        return told.names
+    if dialect is not None:
+        return dialect.names
     names = {**cleanrl.NAMES, **(sb3.NAMES if SB3_SIGNS & tags else {})}
     if "train/clip_fraction" in tags:  # SB3's PPO counts passes over the batch here, not steps
         names["train/n_updates"] = ("foreign/train/n_updates", 1.0)
@@ -187,11 +187,11 @@ def _prefix(file: Path, folder: Path) -> str:
     return f"{file.parent.name}/" if file.parent != folder and file.parent.name in PARTS else ""
 
 
-def _put_columns(history: History, merged: tb_merge.Merged, told: libraries.Told | None) -> None:
-    axes, names = told.axes if told is not None else tb_merge.axes(merged.tags), names_of(merged.tags, told)
+def _put_columns(history: History, merged: tb_merge.Merged, dialect: libraries.Dialect | None) -> None:
+    axes, names = dialect.axes if dialect is not None else tb_merge.axes(merged.tags), names_of(merged.tags, dialect)
     for tag, part in merged.tags.items():
         put(history, tag, part.steps, part.values, axes[tag], table.translation(tag, part.values, names))
-    slow = [tag for tag, axis in axes.items() if axis == "iteration" and told is None]
+    slow = [tag for tag, axis in axes.items() if axis == "iteration" and dialect is None]
     if slow:
         what = f"{len(slow)} of {len(axes)} tags, `{slow[0]}` first, count another kind of step than the rest"
         last = max(int(merged.tags[tag].steps.max()) for tag in slow)
@@ -212,10 +212,10 @@ def _put_clock(history: History, merged: tb_merge.Merged, axes: dict[str, str]) 
     history.meta.setdefault("started", tb_config.iso(begin))
 
 
-def _say_restarts(history: History, merged: tb_merge.Merged, found: list[tuple[tfevents.Events, str]]) -> None:
+def _say_restarts(history: History, merged: tb_merge.Merged, parts: list[tuple[tfevents.Events, str]]) -> None:
     for restart in merged.restarts:
         what = f"steps go back to {restart.step}: {restart.points} earlier points of {len(restart.tags)} tags"
         problem(history, restart.file, f"{what} were superseded by this file")
     if merged.unordered:
         problem(history, "events", f"{merged.unordered} tags have steps that go back within a file; they were sorted")
-    history.events += tb_config.resumes([events for events, _ in found])
+    history.events += tb_config.resumes([events for events, _ in parts])

@@ -57,35 +57,35 @@ class Events(Scan):
 
 def read(path: str | os.PathLike[str], start: int = 0) -> Events:
     """Every scalar and text from an offset on; a torn tail, a bad checksum, a strange message are noted, not raised."""
-    found = Events(path=Path(path), end=start)
+    events = Events(path=Path(path), end=start)
     with open(path, "rb") as file:
         file.seek(start)
-        for block in blocks(file, found):
-            check(block, found)
+        for block in blocks(file, events):
+            check(block, events)
             for payload in block.payloads:
-                _event(payload, found)
-    if found.more:
-        found.notes.append(f"{found.more} more places could not be read")
-    return found
+                _event(payload, events)
+    if events.more:
+        events.notes.append(f"{events.more} more places could not be read")
+    return events
 
 
 # ---- One event
 
 
-def _event(data: bytes, found: Events) -> None:
+def _event(data: bytes, events: Events) -> None:
     """The common event (one scalar) is taken apart by position, any other by its fields."""
     try:
-        if not _one_scalar(data, found):
-            _any_event(data, found)
+        if not _one_scalar(data, events):
+            _any_event(data, events)
     except (pb.MalformedError, struct.error, UnicodeError) as error:
-        found.note(f"an event could not be read: {error}")
+        events.note(f"an event could not be read: {error}")
 
 
 TAIL = struct.Struct("<f")
 WALL = struct.Struct("<d")
 
 
-def _one_scalar(data: bytes, found: Events) -> bool:
+def _one_scalar(data: bytes, events: Events) -> bool:
     """wall_time, step, summary{value{tag, simple_value}} and nothing else; False leaves it to the general reader.
 
     Layout: 09 wall 10 step 2a len 0a len 0a len tag 15 float, with all three lengths below 128.
@@ -109,7 +109,7 @@ def _one_scalar(data: bytes, found: Events) -> bool:
     length = data[at + 5]
     if data[at + 3] != size - at - 4 or data[at + 4] != 0x0A or at + 6 + length != size - 5:
         return False
-    _add(found, data[at + 6 : -5], step, WALL.unpack_from(data, 1)[0], TAIL.unpack_from(data, size - 4)[0])
+    _add(events, data[at + 6 : -5], step, WALL.unpack_from(data, 1)[0], TAIL.unpack_from(data, size - 4)[0])
     return True
 
 
@@ -118,17 +118,17 @@ def _name(tag: bytes) -> str:
     return tag.decode("utf-8", "replace")
 
 
-def _add(found: Events, tag: bytes, step: int, wall: float, value: float) -> None:
+def _add(events: Events, tag: bytes, step: int, wall: float, value: float) -> None:
     name = _name(tag)
-    series = found.scalars.get(name)
+    series = events.scalars.get(name)
     if series is None:
-        series = found.scalars[name] = Series()
+        series = events.scalars[name] = Series()
     series.steps.append(step)
     series.walls.append(wall)
     series.values.append(value)
 
 
-def _any_event(data: bytes, found: Events) -> None:
+def _any_event(data: bytes, events: Events) -> None:
     wall, step, summaries = 0.0, 0, []
     for number, value in pb.fields(data):
         if number == 1:
@@ -136,16 +136,16 @@ def _any_event(data: bytes, found: Events) -> None:
         elif number == 2 and isinstance(value, int):
             step = pb.signed(value)
         elif number == 3:
-            found.version = pb.text(value)
+            events.version = pb.text(value)
         elif number == 5:
             summaries.append(pb.message(value))
     for summary in summaries:
         for number, value in pb.fields(summary):
             if number == 1:
-                _value(pb.message(value), step, wall, found)
+                _value(pb.message(value), step, wall, events)
 
 
-def _value(data: bytes, step: int, wall: float, found: Events) -> None:
+def _value(data: bytes, step: int, wall: float, events: Events) -> None:
     """Summary.Value: 1 tag, 2 simple_value, 8 tensor, 9 metadata; 4 to 7 are pictures, sounds and histograms."""
     tag, scalar, tensor, plugin, content = b"", None, None, "", b""
     for number, value in pb.fields(data):
@@ -158,17 +158,17 @@ def _value(data: bytes, step: int, wall: float, found: Events) -> None:
         elif number == 9:
             plugin, content = _plugin(pb.message(value))
     if plugin == "hparams":
-        found.others.append(Other(_name(tag), step, plugin, content))
+        events.others.append(Other(_name(tag), step, plugin, content))
     elif scalar is not None:
-        _add(found, tag, step, wall, scalar)
+        _add(events, tag, step, wall, scalar)
     elif tensor is not None:
-        _tensor_value(tag, tensor, plugin, step, wall, found)
+        _tensor_value(tag, tensor, plugin, step, wall, events)
     else:
-        _skip(found, tag)
+        _skip(events, tag)
 
 
-def _skip(found: Events, tag: bytes) -> None:
-    found.skipped[_name(tag)] = found.skipped.get(_name(tag), 0) + 1
+def _skip(events: Events, tag: bytes) -> None:
+    events.skipped[_name(tag)] = events.skipped.get(_name(tag), 0) + 1
 
 
 def _plugin(metadata: bytes) -> tuple[str, bytes]:
@@ -186,7 +186,7 @@ def _plugin(metadata: bytes) -> tuple[str, bytes]:
 TYPES = {1: "<f4", 2: "<f8", 3: "<i4", 4: "u1", 5: "<i2", 6: "i1", 9: "<i8", 10: "?", 19: "<f2"}  # DataType -> numpy
 
 
-def _tensor_value(tag: bytes, tensor: bytes, plugin: str, step: int, wall: float, found: Events) -> None:
+def _tensor_value(tag: bytes, tensor: bytes, plugin: str, step: int, wall: float, events: Events) -> None:
     kind, numbers, texts = 0, np.zeros(0), []
     for number, value in pb.fields(tensor):
         if number == 1 and isinstance(value, int):
@@ -196,11 +196,11 @@ def _tensor_value(tag: bytes, tensor: bytes, plugin: str, step: int, wall: float
         elif number in (4, 5, 6, 7, 10, 11, 13):
             numbers = _numbers(number, kind, value)
     if kind == 7:
-        found.others.append(Other(_name(tag), step, plugin or "text", b"\n".join(texts)))
+        events.others.append(Other(_name(tag), step, plugin or "text", b"\n".join(texts)))
     elif numbers.size == 1:
-        _add(found, tag, step, wall, float(numbers[0]))
+        _add(events, tag, step, wall, float(numbers[0]))
     else:
-        _skip(found, tag)
+        _skip(events, tag)
 
 
 def _numbers(number: int, kind: int, value: pb.Value) -> np.ndarray:
@@ -238,20 +238,20 @@ def ends(path: Path, some: int = 200) -> Ends | None:
 
 
 def _ends(path: Path, some: int) -> Ends | None:
-    found, tail = Events(path=path), Events(path=path)
+    head, tail = Events(path=path), Events(path=path)
     with open(path, "rb") as file:
-        seen = 0
-        for block in blocks(file, found):
-            for begin, end in block.spans[: max(some - seen, 0)]:
-                _event(block.data[begin:end], found)
-            seen += len(block.spans)
+        visited = 0
+        for block in blocks(file, head):
+            for begin, end in block.spans[: max(some - visited, 0)]:
+                _event(block.data[begin:end], head)
+            visited += len(block.spans)
             if block.spans:
                 tail = Events(path=path)
                 for begin, end in block.spans[-some:]:
                     _event(block.data[begin:end], tail)
-    first = sorted({step for series in found.scalars.values() for step in series.steps})
+    first = sorted({step for series in head.scalars.values() for step in series.steps})
     last = [series.steps[-1] for series in tail.scalars.values()]
-    tags = frozenset(found.scalars) | frozenset(tail.scalars)
+    tags = frozenset(head.scalars) | frozenset(tail.scalars)
     interval = first[1] - first[0] if len(first) > 1 else 0
     return Ends(first[0], max(last), interval, tags) if first and last else None
 

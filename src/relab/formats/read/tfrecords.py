@@ -45,12 +45,12 @@ class Scan:
 
 
 def _table() -> list[int]:
-    found = []
+    table = []
     for number in range(256):
         for _ in range(8):
             number = number >> 1 ^ (0x82F63B78 if number & 1 else 0)
-        found.append(number)
-    return found
+        table.append(number)
+    return table
 
 
 TABLE = _table()

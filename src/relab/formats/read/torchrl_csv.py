@@ -7,8 +7,8 @@ libraries.py. Videos and other texts are not read.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.jsonl import RecordError, inside, read_start
 from relab.config.base import ConfigError
 from relab.config.views import flatten
@@ -29,15 +29,15 @@ def sniff(listing: Listing) -> bool:
 
 
 def _files(folder: Path, most: int = MOST) -> list[Path]:
-    found: list[Path] = []
+    files: list[Path] = []
     todo = [(folder, 0)]
-    while todo and len(found) < most:
+    while todo and len(files) < most:
         place, depth = todo.pop(0)
         listing = look(place)
         names = [name for name in listing.ending(".csv") if bare_csv.is_bare(listing.start_of(name, 200), WIDTH)]
-        found += [place / name for name in names]
+        files += [place / name for name in names]
         todo += [(place / name, depth + 1) for name in listing.folders if depth < DEPTH]
-    return found[:most]
+    return files[:most]
 
 
 def sources(listing: Listing) -> list[Source]:
@@ -47,17 +47,24 @@ def sources(listing: Listing) -> list[Source]:
 def read(source: Source) -> History:
     history = start(source)
     place = source.path / SCALARS
-    found = {path.relative_to(place).with_suffix("").as_posix(): path for path in source.files}
-    told = libraries.told(found)
-    for name, path in found.items():
+    files = {path.relative_to(place).with_suffix("").as_posix(): path for path in source.files}
+    dialect = libraries.dialect_of(files)
+    for name, path in files.items():
         points = bare_csv.read(history, path, WIDTH)
-        names = table.translation(name, points.values, told.names if told is not None else None)
-        put(history, name, points.steps, points.values, told.axes[name] if told is not None else "env_steps", names)
+        names = table.translation(name, points.values, dialect.names if dialect is not None else None)
+        put(
+            history,
+            name,
+            points.steps,
+            points.values,
+            dialect.axes[name] if dialect is not None else "env_steps",
+            names,
+        )
     settings_files.use(history, source, _hparams(history, source))
     return history
 
 
-def _hparams(history: History, source: Source) -> dict[str, Any]:
+def _hparams(history: History, source: Source) -> Settings:
     """A line `key: value` for each setting, a group's value as Python prints it, which YAML reads as well."""
     try:
         path = inside(source.folder, HPARAMS)

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import settings_files, wandb_file
@@ -24,7 +25,7 @@ from relab.formats.read.source import Listing, Source, problem, start
 from relab.record.history import History
 
 DEEP = True
-WANTED = {"metrics": {"run_name", "step", "metrics"}, "configs": {"run_name", "config"}}  # table -> columns
+TABLES = {"metrics": {"run_name", "step", "metrics"}, "configs": {"run_name", "config"}}  # table -> columns
 UNREADABLE = "runs"  # stands for all runs of a base whose names cannot be read
 LONGEST, SHORT = 100, 8  # characters of a name, of an id that tells two apart
 
@@ -53,7 +54,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 def _is_project(path: Path) -> bool:
     try:
         with _opened(path) as base:
-            return all(columns <= _columns(base, name) for name, columns in WANTED.items())
+            return all(columns <= _columns(base, name) for name, columns in TABLES.items())
     except BROKEN:
         return False
 
@@ -68,7 +69,7 @@ def _columns(base: sqlite3.Connection, table: str) -> set[str]:
 
 def _by(base: sqlite3.Connection) -> str:
     """The column that tells runs apart."""
-    return "run_id" if all("run_id" in _columns(base, name) for name in WANTED) else "run_name"
+    return "run_id" if all("run_id" in _columns(base, name) for name in TABLES) else "run_name"
 
 
 # ---- Runs
@@ -80,17 +81,17 @@ def _keys(path: Path) -> list[str]:
 
 def _runs(path: Path) -> dict[str, str]:
     about = path.stat()
-    return _known(os.fspath(path), about.st_size, about.st_mtime_ns)
+    return _run_names(os.fspath(path), about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=4)
-def _known(name: str, size: int, changed: int) -> dict[str, str]:
+def _run_names(name: str, size: int, changed: int) -> dict[str, str]:
     """Key -> what the base calls the run; a name that two runs have gets the beginning of the id."""
     try:
         with _opened(Path(name)) as base:
             by = _by(base)
-            asked = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
-            rows = [row for name_ in WANTED for row in base.execute(asked.format(by, name_, MAX_ROWS))]
+            statement = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
+            rows = [row for name_ in TABLES for row in base.execute(statement.format(by, name_, MAX_ROWS))]
     except BROKEN:
         return {}
     ids = {str(run): str(called) for run, called in rows}
@@ -108,20 +109,20 @@ def read(source: Source) -> History:
     try:
         with _opened(path) as base:
             by = _by(base)
-            wanted = f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY step, rowid LIMIT {MAX_ROWS}"
-            rows = base.execute(wanted, (run,)).fetchall()
-            told = base.execute(f"SELECT config, run_name FROM configs WHERE {by} = ? LIMIT 1", (run,)).fetchone()
+            statement = f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY step, rowid LIMIT {MAX_ROWS}"
+            rows = base.execute(statement, (run,)).fetchall()
+            config_row = base.execute(f"SELECT config, run_name FROM configs WHERE {by} = ? LIMIT 1", (run,)).fetchone()
     except BROKEN as error:
         raise RecordError(f"{path.name} cannot be read: {error}") from None
     if run is None:
         raise RecordError(f"{path.name} cannot be read: it names no runs")
     wandb_file.columns(history, wandb_file.Rows.of(path.name, _rows(history, path, rows)))
-    _settings(history, source, told)
+    _settings(history, source, config_row)
     _say_log(history, path)
     return history
 
 
-def _rows(history: History, path: Path, rows: list[tuple[Any, Any]]) -> Iterator[dict[str, Any]]:
+def _rows(history: History, path: Path, rows: list[tuple[Any, Any]]) -> Iterator[Document]:
     bad = 0
     for step, content in rows:
         row = decode(_bytes(content))
@@ -137,14 +138,18 @@ def _bytes(content: Any) -> bytes:
     return content if isinstance(content, bytes) else content.encode() if isinstance(content, str) else b""
 
 
-def _settings(history: History, source: Source, told: tuple[Any, Any] | None) -> None:
+def _settings(history: History, source: Source, config_row: tuple[Any, Any] | None) -> None:
     """The config without what trackio adds to it, which begins with an underscore."""
-    given = decode(_bytes(told[0])) if told else {}
-    if given is None:
+    document = decode(_bytes(config_row[0])) if config_row else {}
+    if document is None:
         problem(history, source.path, "the config of this run is no JSON object")
-    settings_files.use(history, source, flatten({k: v for k, v in (given or {}).items() if not k.startswith("_")}))
-    known = {"name": told and told[1], "created": (given or {}).get("_Created"), "group": (given or {}).get("_Group")}
-    history.meta |= {key: value for key, value in known.items() if isinstance(value, str) and value}
+    settings_files.use(history, source, flatten({k: v for k, v in (document or {}).items() if not k.startswith("_")}))
+    facts = {
+        "name": config_row and config_row[1],
+        "created": (document or {}).get("_Created"),
+        "group": (document or {}).get("_Group"),
+    }
+    history.meta |= {key: value for key, value in facts.items() if isinstance(value, str) and value}
 
 
 def _say_log(history: History, path: Path) -> None:

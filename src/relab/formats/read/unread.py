@@ -65,8 +65,8 @@ def _join(where: str, name: str) -> str:
 
 
 def below(path: Path, root: Path) -> str:
-    given = root if root.is_dir() else root.parent
-    return path.relative_to(given).as_posix() if path.is_relative_to(given) else path.name
+    base = root if root.is_dir() else root.parent
+    return path.relative_to(base).as_posix() if path.is_relative_to(base) else path.name
 
 
 def _leads_out(link: Path, root: Path) -> bool:

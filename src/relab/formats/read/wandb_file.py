@@ -17,6 +17,7 @@ from typing import Any
 
 import orjson
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import read_start, revive
 from relab.base.numbers import integer
 from relab.config.views import flatten
@@ -57,7 +58,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.table.lines)
 
-    def append(self, row: dict[str, Any]) -> None:
+    def append(self, row: Document) -> None:
         if self.full:
             return
         flat = {_renamed(name): value for name, value in jsonl_file.flatten(row)}
@@ -70,11 +71,11 @@ class Rows:
         return self.table
 
     @classmethod
-    def of(cls, file: str, rows: Iterable[dict[str, Any]]) -> table.Table:
-        found = cls(file)
+    def of(cls, file: str, rows: Iterable[Document]) -> table.Table:
+        collected = cls(file)
         for row in rows:
-            found.append(row)
-        return found.finish()
+            collected.append(row)
+        return collected.finish()
 
 
 def _renamed(name: str) -> str:
@@ -82,11 +83,11 @@ def _renamed(name: str) -> str:
 
 
 @dataclass
-class Found:
+class Log:
     """What the records of a file say."""
 
     rows: Rows
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Settings = field(default_factory=dict)
     sums: list[bytes] = field(default_factory=list)  # updates of the summary, taken apart when all are there
     facts: dict[str, str] = field(default_factory=dict)
     exit: int | None = None
@@ -99,14 +100,14 @@ class Found:
 
 def read(source: Source) -> History:
     history, (file,) = start(source), source.files
-    found = read_file(file)
-    for note in found.notes[:20]:
+    log = read_file(file)
+    for note in log.notes[:20]:
         problem(history, file, note)
-    columns(history, found.rows.finish())
-    flat = {k: v for k, v in flatten(found.config).items() if not k.startswith("_wandb")}
+    columns(history, log.rows.finish())
+    flat = {k: v for k, v in flatten(log.config).items() if not k.startswith("_wandb")}
     settings_files.use(history, source, flat)
     try:
-        _facts(history, found)
+        _facts(history, log)
     except (pb.MalformedError, ValueError) as error:
         problem(history, file, f"the summary could not be read: {error}")
     return history
@@ -117,32 +118,32 @@ def columns(history: History, rows: table.Table) -> None:
     counted = table.find_steps(rows).column if rows.lines else ""
     if counted != "_step":
         rows.cells.pop("_step", None)
-    told = libraries.told(rows.cells)
-    table.fill(history, rows, told.names if told is not None else None)
-    if told is not None and counted == "_step" and len(told.library.axes) == 1:  # what the library gave as the step
-        history.axes |= {ours: told.axes[name] for name, ours in history.mapping.items() if name in told.axes}
+    dialect = libraries.dialect_of(rows.cells)
+    table.fill(history, rows, dialect.names if dialect is not None else None)
+    if dialect is not None and counted == "_step" and len(dialect.library.axes) == 1:  # the library's own step
+        history.axes |= {ours: dialect.axes[name] for name, ours in history.mapping.items() if name in dialect.axes}
 
 
-def _facts(history: History, found: Found) -> None:
-    facts = found.facts
-    known = {"id": facts.get("id"), "name": facts.get("display_name"), "notes": facts.get("notes")}
-    history.meta |= {key: value for key, value in known.items() if value}
+def _facts(history: History, log: Log) -> None:
+    facts = log.facts
+    named_facts = {"id": facts.get("id"), "name": facts.get("display_name"), "notes": facts.get("notes")}
+    history.meta |= {key: value for key, value in named_facts.items() if value}
     history.meta |= {"wandb": facts} if facts else {}
-    summary = {k: v for k, v in flatten(last_values(found)).items() if not k.startswith(OWN)}
+    summary = {k: v for k, v in flatten(last_values(log)).items() if not k.startswith(OWN)}
     history.meta |= {"summary": summary} if summary else {}
-    if found.exit is not None:
-        history.meta["status"] = "finished" if found.exit == 0 else "failed"
+    if log.exit is not None:
+        history.meta["status"] = "finished" if log.exit == 0 else "failed"
 
 
-def last_values(found: Found) -> dict[str, Any]:
+def last_values(log: Log) -> Document:
     """The summary: of each key the last value; most rows update it, so only what counts is decoded."""
     latest: dict[tuple[str, ...], bytes] = {}
-    for data in found.sums:
+    for data in log.sums:
         for number, value in pb.fields(data):
             if number == 1:
                 path, content = _raw_item(pb.message(value))
                 latest[tuple(path)] = content
-    summary: dict[str, Any] = {}
+    summary: Document = {}
     for keys, last in latest.items():
         _place(summary, list(keys), _value(last) if last else None)
     return summary
@@ -151,19 +152,19 @@ def last_values(found: Found) -> dict[str, Any]:
 # ---- Framing
 
 
-def read_file(path: Path) -> Found:
+def read_file(path: Path) -> Log:
     """Every record that can be read; a torn tail or a wrong checksum is noted, not raised."""
-    found = Found(Rows(path.name))
+    log = Log(Rows(path.name))
     data = read_start(path, MAX_BYTES)
     if len(data) < HEADER.size or HEADER.unpack_from(data)[:2] != MAGIC:
-        found.notes.append("the file does not begin as a .wandb file does")
-        return found
-    for payload in records(data, found.notes):
+        log.notes.append("the file does not begin as a .wandb file does")
+        return log
+    for payload in records(data, log.notes):
         try:
-            _record(payload, found)
+            _record(payload, log)
         except (pb.MalformedError, ValueError, RecursionError) as error:
-            found.note(f"a record could not be read: {error}")
-    return found
+            log.note(f"a record could not be read: {error}")
+    return log
 
 
 def records(data: bytes, notes: list[str]) -> Iterator[bytes]:
@@ -213,33 +214,33 @@ def _chunks(data: bytes, notes: list[str]) -> Iterator[tuple[int, int, bytes]]:
 # ---- Messages
 
 
-def _record(payload: bytes, found: Found) -> None:
+def _record(payload: bytes, log: Log) -> None:
     for number, value in pb.fields(payload):
         if number == HISTORY:
             if row := _items(pb.message(value)):
-                found.rows.append(row)
+                log.rows.append(row)
         elif number == SUMMARY:
-            found.sums.append(pb.message(value))
+            log.sums.append(pb.message(value))
         elif number == CONFIG:
-            found.config |= _items(pb.message(value))
+            log.config |= _items(pb.message(value))
         elif number == RUN:
-            _run(pb.message(value), found)
+            _run(pb.message(value), log)
         elif number == EXIT:
             codes = [part for inner, part in pb.fields(pb.message(value)) if inner == 1 and isinstance(part, int)]
-            found.exit = pb.signed(codes[0]) if codes else 0
+            log.exit = pb.signed(codes[0]) if codes else 0
 
 
-def _run(data: bytes, found: Found) -> None:
+def _run(data: bytes, log: Log) -> None:
     for number, value in pb.fields(data):
         if number == 4:
-            found.config |= _items(pb.message(value))
+            log.config |= _items(pb.message(value))
         elif number in RUN_FACTS:
-            found.facts[RUN_FACTS[number]] = pb.text(value)
+            log.facts[RUN_FACTS[number]] = pb.text(value)
 
 
-def _items(data: bytes) -> dict[str, Any]:
+def _items(data: bytes) -> Document:
     """HistoryRecord, SummaryRecord and ConfigRecord: field 1 is a list of items, history's field 2 the step."""
-    row: dict[str, Any] = {}
+    row: Document = {}
     for number, value in pb.fields(data):
         if number == 1:
             path, content = _item(pb.message(value))
@@ -277,7 +278,7 @@ def _value(data: bytes) -> Any:
         return json.loads(data, parse_int=integer)
 
 
-def _place(row: dict[str, Any], path: list[str], content: Any) -> None:
+def _place(row: Document, path: list[str], content: Any) -> None:
     for part in path[:-1]:
         inner = row.setdefault(part, {})
         row = inner if isinstance(inner, dict) else {}

@@ -13,9 +13,9 @@ import shutil
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from relab.base import faults
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, writing
 from relab.config.base import require
 from relab.formats.read import find
@@ -32,7 +32,31 @@ TARGETS: dict[str, str] = {
     "wandb": "relab.formats.write.wandb_files",
 }
 MARK, SCHEMA = "conversion.json", 1
-ASKED = ("source", "to", "names")
+SAME = ("source", "to", "names")
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A run that was written, and how much of it there is."""
+
+    run: str
+    format: str
+    folder: str
+    metrics: int
+    values: int
+    evaluations: int
+    problems: int
+
+    def to_json(self) -> Document:
+        return {("as" if key == "folder" else key): value for key, value in vars(self).items()}
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A run that could not be read."""
+
+    run: str
+    why: str
 
 
 @dataclass
@@ -43,14 +67,15 @@ class Written:
     to: str
     names: str
     out: Path
-    runs: list[dict[str, Any]] = field(default_factory=list)
-    broken: list[dict[str, str]] = field(default_factory=list)
+    runs: list[Converted] = field(default_factory=list)
+    broken: list[Broken] = field(default_factory=list)
     unread: list[Unread] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)  # path below the target -> hash
 
-    def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, "source": self.source, "to": self.to, "names": self.names, "runs": self.runs,
-                "broken": self.broken, "not_read": [gone._asdict() for gone in self.unread]}  # fmt: skip
+    def to_json(self) -> Document:
+        return {"schema": SCHEMA, "source": self.source, "to": self.to, "names": self.names,
+                "runs": [run.to_json() for run in self.runs], "broken": [vars(gone) for gone in self.broken],
+                "not_read": [gone._asdict() for gone in self.unread]}  # fmt: skip
 
 
 def convert(
@@ -89,12 +114,12 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
         try:
             run = find.Loaded(source, find.read(source, hints))
         except Exception as error:  # whatever a stranger's folder holds
-            written.broken.append({"run": source.name, "why": faults.reason(error)})
+            written.broken.append(Broken(source.name, faults.reason(error)))
             continue
         folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
         with writing(written.out / folder.name):
             module.write(run, folder, written.names)
-        written.runs.append(_told(run, folder.name))
+        written.runs.append(_converted(run, folder.name))
 
 
 def _called(source: Source) -> str:
@@ -103,16 +128,16 @@ def _called(source: Source) -> str:
     return source.name.removesuffix(source.path.suffix) if whole else source.name
 
 
-def _told(run: find.Loaded, folder: str) -> dict[str, Any]:
+def _converted(run: find.Loaded, folder: str) -> Converted:
     history = run.history
-    return {"run": run.name, "format": run.source.format, "as": folder, "metrics": len(history.columns),
-            "values": sum(len(c.steps) for c in history.columns.values()), "evaluations": len(history.evals),
-            "problems": len(history.problems)}  # fmt: skip
+    values = sum(len(column.steps) for column in history.columns.values())
+    return Converted(run.name, run.source.format, folder, len(history.columns), values, len(history.evals),
+                     len(history.problems))  # fmt: skip
 
 
 def _finish(part: Path, target: Path, written: Written) -> None:
     if not written.runs:
-        raise RecordError(f"no run could be read: {written.broken[0]['run']}: {written.broken[0]['why']}")
+        raise RecordError(f"no run could be read: {written.broken[0].run}: {written.broken[0].why}")
     written.files = hashes(part)
     with writing(target / MARK):
         (part / MARK).write_bytes(encode({**written.to_json(), "files": written.files}, indent=True))
@@ -157,7 +182,7 @@ def _check_same(target: Path, written: Written) -> None:
         before = {}
     require(bool(before), f"`--out` must be new or empty, but {target} holds files of something else")
     now = {"source": written.source, "to": written.to, "names": written.names}
-    other = [f"{key} {before.get(key)!r}, not {now[key]!r}" for key in ASKED if before.get(key) != now[key]]
+    other = [f"{key} {before.get(key)!r}, not {now[key]!r}" for key in SAME if before.get(key) != now[key]]
     require(not other, f"{target} holds another conversion ({'; '.join(other)}); give another `--out`")
     kept, here = before.get("files"), hashes(target)
     changed = sorted(set(here.items()) ^ set(kept.items())) if isinstance(kept, dict) else [("all files", "")]

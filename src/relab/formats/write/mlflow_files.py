@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.config.yaml_io import format_yaml
 from relab.formats.read.find import Loaded
 from relab.formats.write.naming import Clock, named, seconds_of, settings_of
@@ -49,17 +49,17 @@ def keys_of(names: list[str]) -> dict[str, str]:
     >>> keys_of(["a", "a/b", "../x", "µ"])
     {'a_': 'a', 'a/b': 'a/b', '_/x': '../x', '_': 'µ'}
     """
-    found: dict[str, str] = {}
+    names_by_key: dict[str, str] = {}
     folders: set[str] = set()
     plain = {name: _key(name) for name in names}
     for key in plain.values():
         parts = key.split("/")
         folders |= {"/".join(parts[:n]).lower() for n in range(1, len(parts))}
     for name, key in plain.items():
-        while key.lower() in folders or key in found:
+        while key.lower() in folders or key in names_by_key:
             key += "_"
-        found[key] = name
-    return found
+        names_by_key[key] = name
+    return names_by_key
 
 
 def _key(name: str) -> str:
@@ -81,7 +81,7 @@ def _experiment(store: Path) -> None:
         (store / "meta.yaml").write_text(format_yaml(about), encoding="utf-8")
 
 
-def _about(run: Loaded, name: str, run_id: str, clock: Clock) -> dict[str, Any]:
+def _about(run: Loaded, name: str, run_id: str, clock: Clock) -> Document:
     begin = int(clock.begin * 1000)
     ended = seconds_of(run.history.meta.get("ended"))
     status = STATUS.get(str(run.history.meta.get("status")), STATUS["finished"])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.config.views import flatten
 from relab.formats.read.source import FOREIGN
 from relab.record.history import Column, History
@@ -35,11 +36,11 @@ def folder_name(name: str, taken: set[str]) -> str:
     plain = re.sub(r"\.{2,}", ".", plain).lstrip("._-") or "run"
     if len(plain) > LONGEST:
         plain = f"{plain[: LONGEST - 9]}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-    found, number = plain, 2
-    while found.lower() in taken:  # some disks do not tell A from a
-        found, number = f"{plain}-{number}", number + 1
-    taken.add(found.lower())
-    return found
+    free_name, number = plain, 2
+    while free_name.lower() in taken:  # some disks do not tell A from a
+        free_name, number = f"{plain}-{number}", number + 1
+    taken.add(free_name.lower())
+    return free_name
 
 
 def named(history: History, names: str) -> list[Named]:
@@ -48,22 +49,22 @@ def named(history: History, names: str) -> list[Named]:
     What has no name in relab keeps the tool's in both cases, and what the tool has no name for keeps relab's.
     """
     theirs = {ours: name for name, ours in reversed(history.mapping.items())} if names == "original" else {}
-    found: dict[str, Named] = {}
+    by_name: dict[str, Named] = {}
     for ours, column in history.columns.items():
         name = theirs.get(ours, ours.removeprefix(FOREIGN))
         if ours in theirs:
             column = Column(column.steps, column.values / history.factors.get(ours, 1.0))
-        name = name if name not in found else ours
-        found[name] = Named(name, column, history.axes[ours])
-    return list(found.values())
+        name = name if name not in by_name else ours
+        by_name[name] = Named(name, column, history.axes[ours])
+    return list(by_name.values())
 
 
-def settings_of(history: History, names: str) -> dict[str, Any]:
+def settings_of(history: History, names: str) -> Settings:
     """The config as flat keys: relab's dotted ones, or the tool's own."""
     theirs = {ours: key for key, ours in history.keys.items()} if names == "original" else {}
     flat = flatten(history.config)
-    found = {theirs.get(key, key.removeprefix("foreign.")): value for key, value in flat.items()}
-    return found if len(found) == len(flat) else flat
+    renamed = {theirs.get(key, key.removeprefix("foreign.")): value for key, value in flat.items()}
+    return renamed if len(renamed) == len(flat) else flat
 
 
 def seconds_of(when: Any) -> float | None:
@@ -78,8 +79,8 @@ class Clock:
     """When was a step? As far as the run says; 0 where it says nothing, so that no time is made up."""
 
     def __init__(self, history: History):
-        known = (seconds_of(history.meta.get(key)) for key in ("started", "created"))
-        self.begin = next((when for when in known if when is not None and when > 0), 0.0)
+        times = (seconds_of(history.meta.get(key)) for key in ("started", "created"))
+        self.begin = next((when for when in times if when is not None and when > 0), 0.0)
         self.elapsed = history.columns.get("time/elapsed_s") if self.begin else None
         self.axis = history.axes.get("time/elapsed_s")
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import masks
+from relab.base.documents import Document
 from relab.base.jsonl import encode
 from relab.config.yaml_io import format_yaml
 from relab.formats.read.find import Loaded
@@ -33,12 +34,12 @@ def write(run: Loaded, folder: Path, style: str) -> None:
     (folder / "config.yaml").write_bytes(format_yaml(plain_config(history.config)).encode())
     (folder / "provenance.json").write_bytes(encode(history.provenance, indent=True))
     (folder / "meta.json").write_bytes(encode(masks.of_meta(meta_of(run)), indent=True))
-    known = implied(history)
-    kept = [name for name in history.columns if name not in known]
+    implied_columns = implied(history)
+    kept = [name for name in history.columns if name not in implied_columns]
     timing = [name for name in kept if name.startswith("time/")]
     _rows(folder / "metrics.jsonl", _metrics(history, [name for name in kept if name not in timing]))
     _rows(folder / "timing.jsonl", _metrics(history, timing))
-    _rows(folder / "evals.jsonl", _with_axis(history, known))
+    _rows(folder / "evals.jsonl", _with_axis(history, implied_columns))
     _rows(folder / "probes.jsonl", history.probes)
     _rows(folder / "events.jsonl", (masks.masked(row) for row in history.events))
 
@@ -48,7 +49,7 @@ def _rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
         file.writelines(encode(row) for row in rows)
 
 
-def _metrics(history: History, columns: list[str]) -> Iterable[dict[str, Any]]:
+def _metrics(history: History, columns: list[str]) -> Iterable[Document]:
     for step, axis, values in rows_of(history, columns):
         yield {"step": step, "axis": axis, **values}
 
@@ -65,13 +66,13 @@ def _equal(a: Any, b: Any) -> bool:
     return np.array_equal(a.steps, b.steps) and np.array_equal(a.values, b.values, equal_nan=True)
 
 
-def _with_axis(history: History, known: Mapping[str, str]) -> Iterable[dict[str, Any]]:
-    axis = next(iter(known.values()), "agent_steps")
+def _with_axis(history: History, implied_columns: Mapping[str, str]) -> Iterable[Document]:
+    axis = next(iter(implied_columns.values()), "agent_steps")
     for row in history.evals:
         yield row if axis == "agent_steps" or "axis" in row else {**row, "axis": axis}
 
 
-def meta_of(run: Loaded) -> dict[str, Any]:
+def meta_of(run: Loaded) -> Document:
     """What the run says of itself, and what relab's readers ask of a record."""
     history = run.history
     said = {"schema": SCHEMA, "name": run.name, "status": "ended", "config_hash": group_key(history, run.name)}
@@ -88,7 +89,7 @@ def named_id(run: Loaded) -> str:
     return whole[: len(names.new_id())]
 
 
-def _origin(run: Loaded) -> dict[str, Any]:
+def _origin(run: Loaded) -> Document:
     history = run.history
     said = [f"{p.file}{f' line {p.line}' if p.line else ''}: {p.message}" for p in history.problems]
     return {"format": history.source, "mapping": history.mapping, "factors": history.factors, "keys": history.keys,

@@ -39,13 +39,13 @@ def step_names(history: History) -> dict[str, str]:
 
 
 def _together(columns: Mapping[str, Column], axes: Mapping[str, str]) -> Iterator[Row]:
-    found: dict[tuple[int, int, str], dict[str, float]] = {}
+    rows: dict[tuple[int, int, str], dict[str, float]] = {}
     for name, column in columns.items():
         axis, steps = axes[name], column.steps.tolist()
         for step, again, value in zip(steps, _repeats(column.steps), column.values.tolist(), strict=True):
-            found.setdefault((step, again, axis), {})[name] = value
-    for key in sorted(found):
-        yield Row(key[0], key[2], found[key])
+            rows.setdefault((step, again, axis), {})[name] = value
+    for key in sorted(rows):
+        yield Row(key[0], key[2], rows[key])
 
 
 def _repeats(steps: np.ndarray) -> list[int]:
@@ -56,5 +56,5 @@ def _repeats(steps: np.ndarray) -> list[int]:
     """
     at = np.arange(len(steps))
     new = np.r_[True, steps[1:] != steps[:-1]] if len(steps) else np.zeros(0, bool)
-    found: list[int] = (at - np.maximum.accumulate(np.where(new, at, 0))).tolist()
-    return found
+    counts: list[int] = (at - np.maximum.accumulate(np.where(new, at, 0))).tolist()
+    return counts

@@ -9,6 +9,7 @@ from relab.health.mend import MUCH_SLOWER, SMALLER_STEPS
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 from relab.record import glossary
+from relab.record.history import measured
 
 # undefined when all targets are alike, and with one action to choose from
 NAN_IS_LEGAL = {"value/explained_variance", "policy/entropy_share"}
@@ -30,8 +31,10 @@ def non_finite(view: View) -> Finding | None:
     What: a metric holds NaN or infinity where it never should.
     Why: the update diverged, or an observation or reward was not finite; everything learned after it is void.
     Known problems: explained variance is legally NaN when all value targets are alike, the share of the largest entropy
-        where there is one action; both are left out. Other tools write NaN where nothing was measured: there it counts
-        in returns, evaluations and unknown metrics only when it stays to the end, and is a warning where it passes.
+        where there is one action; both are left out. A return is NaN where no episode ended: left out where the count
+        of episodes is 0, or is not logged and the losses are finite. Other tools write NaN where nothing was measured:
+        there it counts in returns, evaluations and unknown metrics only when it stays to the end, and is a warning
+        where it passes.
     Refuted by: the same value coming from a metric that is undefined at that step.
     Try: restart from the last checkpoint before it, with a lower `lr`; look for non-finite observations first.
     """
@@ -56,7 +59,7 @@ def non_finite(view: View) -> Finding | None:
 def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     """Whether a hole in a column is legal: nothing was there to be measured."""
     values = view.history.columns[name].values
-    if name in NAN_IS_LEGAL:
+    if name in NAN_IS_LEGAL or np.isfinite(measured(view.history, name).values).all():
         return True
     if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
         return False

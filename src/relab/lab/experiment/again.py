@@ -18,7 +18,7 @@ class Repeat:
     """A variant whose change against the control was tried before."""
 
     variant: str
-    change: dict[str, dict[str, Any]]
+    change: tried.Diff
     hits: list[tried.Tried]
     settings: dict[str, Any]
 

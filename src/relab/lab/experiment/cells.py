@@ -24,7 +24,7 @@ from relab.base.processes import RELAB
 from relab.config import layers as config
 from relab.config.base import require
 from relab.config.layers import Layer
-from relab.formats.read import told
+from relab.formats.read import foreign_state
 from relab.lab.execute import local
 from relab.lab.execute.outlook import last_words
 from relab.lab.experiment import foreign, watcher
@@ -177,7 +177,7 @@ def recorded(cell: Cell) -> str | None:
     """As the state file of a foreign command says, else as the run's own record does; None where there is neither."""
     state = foreign.known(cell)
     if state:
-        return told.status(state)
+        return foreign_state.status(state)
     try:
         return str(read_meta(cell.folder).get("status"))
     except (RecordError, OSError):
@@ -185,7 +185,7 @@ def recorded(cell: Cell) -> str | None:
 
 
 def why_failed(cell: Cell) -> str:
-    if told.read_state(cell.folder):
+    if foreign_state.read_state(cell.folder):
         return foreign.why(cell.folder, cell.log)
     return last_words(cell.log)
 
@@ -235,7 +235,7 @@ def histories(cells: list[Cell]) -> dict[str, list[history.History]]:
 
 def read(cell: Cell) -> history.History:
     """Its history; why it was stopped is in `meta`."""
-    if not told.read_state(cell.folder):
+    if not foreign_state.read_state(cell.folder):
         loaded = history.load(cell.folder)
     else:
         try:

@@ -15,7 +15,7 @@ from relab.base.interrupts import Interrupted
 from relab.base.processes import RELAB
 from relab.config import layers
 from relab.config.base import ConfigError, require
-from relab.formats.read import told
+from relab.formats.read import foreign_state
 from relab.lab.execute import local
 from relab.lab.experiment import foreign
 from relab.lab.experiment.cells import Cell, finished, read, run, settled
@@ -60,7 +60,7 @@ def from_finished(e: Experiment, cells: list[Cell], folder: Path, workers: int) 
         first_run(e, cells[0], folder)
     done = [cell for cell in cells if settled(cell)]
     column_of(read(done[0]), e)  # a metric that is not there is said before the other runs are paid for
-    seconds = statistics.median(float(told.read_state(cell.folder).get("seconds", 0.0)) for cell in done)
+    seconds = statistics.median(float(foreign_state.read_state(cell.folder).get("seconds", 0.0)) for cell in done)
     return Forecast(len(cells) - len(done), seconds, workers)
 
 

@@ -14,14 +14,14 @@ import shlex
 import shutil
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relab.base import faults, masks
 from relab.base.enclosed import subfolder
 from relab.base.jsonl import RecordError, encode, write_atomic
 from relab.base.processes import birth, lives, ours
 from relab.config.base import require
-from relab.formats.read import find, told
+from relab.formats.read import find, foreign_state
 from relab.lab.execute import keeper
 from relab.lab.execute.outlook import last_words
 from relab.lab.experiment import template
@@ -45,7 +45,7 @@ def command(e: Experiment, cell: Cell) -> list[str]:
     code_path(cell).unlink(missing_ok=True)  # an earlier try's: what it says is in the state by now
     line = template.fill(words, {**e.settings(cell.variant), "seed": cell.seed, "run": run})
     keep(cell, {
-        "schema": 1, "kind": told.KIND, "question": e.question, "variant": cell.variant, "seed": cell.seed,
+        "schema": 1, "kind": foreign_state.KIND, "question": e.question, "variant": cell.variant, "seed": cell.seed,
         "settings": e.settings(cell.variant), "command": line, "shown": shlex.join(masks.masked(line)),
         "created": now(), "tries": int(before.get("tries", 0)) + 1, "exit_code": None, "stopped": False, "problem": "",
     })  # fmt: skip
@@ -83,9 +83,9 @@ def alive(cell: Cell) -> int | None:
     return mine[0] if mine else None
 
 
-def known(cell: Cell) -> dict[str, Any]:
+def known(cell: Cell) -> foreign_state.State:
     """What is known of the run; of one that ended while no relab was there, its exit code is written down first."""
-    state = told.read_state(cell.folder)
+    state = foreign_state.read_state(cell.folder)
     if not state or state.get("exit_code") is not None:
         return state
     kept = keeper.read(code_path(cell))
@@ -93,27 +93,30 @@ def known(cell: Cell) -> dict[str, Any]:
         return state
     began = datetime.datetime.fromisoformat(state["created"]).timestamp()
     ended(cell, keeper.signed(kept.code), code_path(cell).stat().st_mtime - began, stopped=kept.stopped)
-    return told.read_state(cell.folder)
+    return foreign_state.read_state(cell.folder)
 
 
 def code_path(cell: Cell) -> Path:
-    return told.state_path(cell.folder).with_suffix(".code")
+    return foreign_state.state_path(cell.folder).with_suffix(".code")
 
 
 def started(cell: Cell, process: subprocess.Popen[bytes]) -> None:
-    keep(cell, {**told.read_state(cell.folder), "pid": process.pid, "birth": birth(process.pid)})
+    keep(cell, {**foreign_state.read_state(cell.folder), "pid": process.pid, "birth": birth(process.pid)})
 
 
 def ended(cell: Cell, code: int, seconds: float, stopped: bool) -> None:
     """How it ended, and what is wrong with what it left."""
     problem = what_is_wrong(cell.folder) if code == 0 and not stopped else ""
-    facts = {"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem}
-    keep(cell, {**told.read_state(cell.folder), **facts})
+    facts: foreign_state.State = {
+        **foreign_state.read_state(cell.folder),
+        **{"exit_code": code, "ended": now(), "seconds": seconds, "stopped": stopped, "problem": problem},
+    }
+    keep(cell, facts)
     code_path(cell).unlink(missing_ok=True)
 
 
-def keep(cell: Cell, state: dict[str, Any]) -> None:
-    path = told.state_path(cell.folder)
+def keep(cell: Cell, state: foreign_state.State) -> None:
+    path = foreign_state.state_path(cell.folder)
     subfolder(path.parent.parent, path.parent.name)
     write_atomic(path, encode(masks.masked(state), indent=True), several=True)
 
@@ -136,7 +139,8 @@ def read(folder: Path) -> History:
         wrote = sorted(str(Path(at, name).relative_to(folder)) for at, _, names in os.walk(folder) for name in names)
         what = f"only {', '.join(wrote[:5])}" if wrote else "nothing"
         raise RecordError(f"it wrote {what} below its {{run}} folder, and no run that relab can read"
-                          f" (formats: {find.known()}); see to it that the command logs into {{run}}")  # fmt: skip
+                          f" (formats: {find.format_names()}); see to it that the command logs into"
+                          " {run}")  # fmt: skip
     if len(sources) > 1:
         some = ", ".join(source.name for source in sources[:5]) + (" ..." if len(sources) > 5 else "")
         raise RecordError(f"it wrote {len(sources)} runs below its {{run}} folder ({some}), but one is expected:"
@@ -149,7 +153,7 @@ def read(folder: Path) -> History:
 
 def why(folder: Path, log: Path) -> str:
     """Why a run failed, in one line."""
-    state = told.read_state(folder)
+    state = foreign_state.read_state(folder)
     if state.get("problem"):
         return str(state["problem"])
     code = state.get("exit_code")

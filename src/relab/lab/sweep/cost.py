@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from relab.config import layers
 from relab.config.base import ConfigError
-from relab.formats.read import told
+from relab.formats.read import foreign_state
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.forecast import STARTUP_S, forecast
@@ -86,7 +86,7 @@ def pilot(s: Sweeping, todo: list[Cell], workers: int) -> float:
 
 def seconds_of(cell: Cell) -> float:
     """What a finished run took, start-up included."""
-    known = told.read_state(cell.folder).get("seconds")
+    known = foreign_state.read_state(cell.folder).get("seconds")
     if isinstance(known, (int, float)):
         return float(known)
     took = elapsed(runs.read(cell))

@@ -7,9 +7,11 @@ writes into. It is found from there, so that every reading command sees the same
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict, cast
 
+from relab.base.documents import Settings
 from relab.base.enclosed import own
 from relab.base.jsonl import RecordError, read_json
 from relab.config.views import config_hash
@@ -21,24 +23,46 @@ MOST = 1_000_000  # bytes
 FACTS = ("variant", "exit_code", "created", "ended", "seconds")
 
 
+class State(TypedDict, total=False):
+    """state/NAME.json: what the experiment wrote down when it started a run, and when that ended."""
+
+    schema: int
+    kind: str
+    question: str
+    variant: str
+    seed: int | None
+    settings: Settings
+    command: list[str]
+    shown: str  # the command with secrets masked
+    created: str
+    tries: int
+    pid: int
+    birth: str | None
+    exit_code: int | None
+    ended: str
+    seconds: float
+    stopped: bool
+    problem: str
+
+
 def state_path(folder: Path) -> Path:
     """experiments/ID/runs/NAME -> experiments/ID/state/NAME.json"""
     return folder.parent.parent / "state" / f"{folder.name}.json"
 
 
-def read_state(folder: Path) -> dict[str, Any]:
+def read_state(folder: Path) -> State:
     """What was kept of the run in this folder; empty where nothing was, or nothing that can be read."""
     try:
         path = own(folder.parent.parent, f"state/{folder.name}.json")
         if not path.is_file() or path.stat().st_size > MOST:
             return {}
-        found = read_json(path.parent, path.name)
+        state = read_json(path.parent, path.name)
     except (RecordError, OSError):
         return {}
-    return found if found.get("kind") == KIND else {}
+    return cast(State, state) if state.get("kind") == KIND else {}
 
 
-def of(path: Path) -> dict[str, Any]:
+def of(path: Path) -> State:
     """The state of the experiment's run that a log lies in; empty for all other logs."""
     path = Path(os.path.abspath(path))  # `.` has no parents
     for folder in [path, *path.parents][:DEPTH]:
@@ -53,7 +77,8 @@ def add(history: History, path: Path) -> History:
     if not state:
         return history
     settings = {key: value for key, value in (state.get("settings") or {}).items() if key != "seed"}
-    facts = {key: state[key] for key in FACTS if state.get(key) is not None}
+    kept: Mapping[str, object] = state
+    facts = {key: kept[key] for key in FACTS if kept.get(key) is not None}
     history.meta |= {**facts, "seed": state.get("seed"), "status": status(state), "command": state.get("shown"),
                      "intent": state.get("question")}  # fmt: skip
     if history.source != "relab":
@@ -62,12 +87,12 @@ def add(history: History, path: Path) -> History:
     return history
 
 
-def _foreign(history: History) -> dict[str, Any]:
-    found = history.config.get("foreign")
-    return dict(found) if isinstance(found, dict) else {}
+def _foreign(history: History) -> Settings:
+    foreign = history.config.get("foreign")
+    return dict(foreign) if isinstance(foreign, dict) else {}
 
 
-def status(state: dict[str, Any]) -> str:
+def status(state: State) -> str:
     """finished: it ended by itself with exit code 0 and left one run that can be read."""
     code = state.get("exit_code")
     if code is None or state.get("stopped"):

@@ -1,0 +1,11 @@
+"""What has no fixed shape? An object of a JSON or YAML file, and the settings of any program, whatever they are called.
+
+All else that goes from one part of relab to another is a class with named fields.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Document = dict[str, Any]  # one object of a file, or one row of a log, as it was read or will be written
+Settings = dict[str, Any]  # a config's keys, dotted or nested, and their values
