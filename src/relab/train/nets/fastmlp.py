@@ -19,6 +19,8 @@ from relab.train.kernels.jit import njit
 from relab.train.nets.networks import Net, shapes
 
 f32 = np.float32
+FEW = 8  # rows, or inputs, up to which plain loops are faster than a call of BLAS
+SUMS = {"contract", "reassoc"}  # a sum may be taken in another order: it is eight sums side by side then
 FUSE = {"contract"}  # all of fastmath was slower, turned NaN into 1, and gave other bits in a row's last columns
 
 
@@ -105,6 +107,32 @@ def sum_rows(d_NH, out_H):
             out_H[j] += d_NH[i, j]
 
 
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def few_rows(x, weight, out, n, rows_out, rows_in):
+    """out [n,out] = x [n,in] weight^T for a handful of rows, where a call of BLAS costs more than the sums."""
+    for j in range(rows_out):
+        for i in range(n):
+            total = f32(0.0)
+            for k in range(rows_in):
+                total += x[i * rows_in + k] * weight[j * rows_in + k]
+            out[i * rows_out + j] = total
+
+
+@njit(cache=True, nogil=True)
+def narrow_gradient(delta, x, grad, n, rows_out, rows_in, room):
+    """grad [out,in] = delta^T x for a few inputs, for which BLAS has no good way; `room` holds [in,out]."""
+    for at in range(rows_in * rows_out):
+        room[at] = f32(0.0)
+    for i in range(n):
+        for k in range(rows_in):
+            x_ik = x[i * rows_in + k]
+            for j in range(rows_out):
+                room[k * rows_out + j] += x_ik * delta[i * rows_out + j]
+    for j in range(rows_out):
+        for k in range(rows_in):
+            grad[j * rows_in + k] = room[k * rows_out + j]
+
+
 @njit(cache=True, nogil=True)
 def forward(theta, net, x_flat, n, work):
     """Outputs [n, out] for n rows x_flat [n * in]: a view into `work`, which keeps the activations for `backward`."""
@@ -114,7 +142,10 @@ def forward(theta, net, x_flat, n, work):
         here = work[at : at + n * rows_out]
         weight = theta[net.weight[layer] : net.weight[layer] + rows_out * rows_in]
         bias = theta[net.bias[layer] : net.bias[layer] + rows_out]
-        matmul(below, AS_IS, weight, TURNED, here, n, rows_out, rows_in)
+        if n <= FEW:
+            few_rows(below, weight, here, n, rows_out, rows_in)
+        else:
+            matmul(below, AS_IS, weight, TURNED, here, n, rows_out, rows_in)
         grid = here.reshape(n, rows_out)
         if layer == last:
             add_rows(grid, bias)
@@ -151,7 +182,11 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
         rows_in, rows_out = net.sizes[layer], net.sizes[layer + 1]
         below = x_flat if layer == 0 else work[ends[layer - 1] : ends[layer - 1] + n * rows_in]
         at = net.weight[layer]
-        matmul(delta, TURNED, below, AS_IS, grad[at : at + rows_out * rows_in], rows_out, rows_in, n)
+        weights = grad[at : at + rows_out * rows_in]
+        if layer == 0 and rows_in <= FEW:
+            narrow_gradient(delta, below, weights, n, rows_out, rows_in, work[ends[last + 1] :])
+        else:
+            matmul(delta, TURNED, below, AS_IS, weights, rows_out, rows_in, n)
         sum_rows(delta.reshape(n, rows_out), grad[net.bias[layer] : net.bias[layer] + rows_out])
         if layer > 0:
             start = ends[last + 1] + (layer % 2) * spare

@@ -96,7 +96,7 @@ class Adam:
         self.m[:], self.v[:], self.updates = tree["m"], tree["v"], int(tree["updates"])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # a check for division by zero would keep it from using SIMD
 def adam_step(theta, grad, m, v, updates, lr, b1, b2, eps, max_norm):
     """Update number `updates` (the first is 1); returns the gradient's norm before it is cut."""
     norm = norm_of(grad)
