@@ -144,6 +144,7 @@ def test_temporary_files_are_memory_where_there_is_room_and_nobody_chose_a_place
     assert apart.memory(str(tmp_path), least=1) == ""
 
 
+@pytest.mark.slow  # a whole demo; CI makes it before the tests anyway
 def test_the_demo_before_the_tests_changes_no_test(tmp_path, user):
     """Tests that ask what was tried before, called in a folder where all of it was."""
     made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])

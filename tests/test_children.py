@@ -72,6 +72,11 @@ def test_every_command_works_beside_hostile_files(run, folder):
     run("report", "runs/a", "--out", "page.html")
     run("runs", "--json")
     run("explain", "lr")
+
+
+@pytest.mark.slow  # two more processes that import torch
+def test_evaluating_works_beside_hostile_files(run, folder):
+    run("train", "ppo", *SMALL, "--name", "a", "--quiet")
     run("eval", "a", "--episodes", "2")
 
 
@@ -115,6 +120,7 @@ def test_a_module_of_the_standard_library_is_not_taken_from_the_working_folder(r
         " 'runs', '.', '--json'])", start=("-P",))  # fmt: skip
 
 
+@pytest.mark.slow  # two processes that import torch
 def test_processes_of_the_fault_suite_start_safely(run, tmp_path):
     """A case that does not exist is refused by the child itself: it came as far as our code."""
     script = tmp_path / "bin" / "faults"

@@ -41,6 +41,7 @@ def call(folder: Path, *words: str) -> str:
 TINY = ("total_steps=64", "algo.envs=2", "algo.steps=8", "algo.minibatches=1", "eval.episodes=2")
 
 
+@pytest.mark.slow  # compiles kernels of its own
 def test_an_environment_from_nothing(tmp_path: Path) -> None:
     made("environments.md", tmp_path)
     assert "2 passed" in call(tmp_path, "pytest", "tests", "-q", "-p", "no:cacheprovider")

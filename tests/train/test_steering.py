@@ -131,6 +131,7 @@ run({folder!r}, Kill(), **{settings!r})
 """
 
 
+@pytest.mark.slow  # 88 iterations of a school; kills of short runs stand in test_resume.py
 def test_killed_at_iteration_44_it_resumes_to_the_same_bytes(tmp_path: Path):
     plan = school(tmp_path, total=60, every=8, curriculum="6:9,9:10,12:41", queues={
         "tail": {"stages": "8:STARTS|type=ne;100:mined|type=mined", "replay": 2, "force_reset": 28}})  # fmt: skip
