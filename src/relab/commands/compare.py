@@ -83,23 +83,23 @@ def main(words: Sequence[str]) -> int:
     if args.known.show_mapping:
         print("\n".join(args.known.shown(path) for path in paths))
         return 0
-    print(told(args, paths), end="")
+    print(output(args, paths), end="")
     return 0
 
 
-def told(args: Compare, paths: Sequence[Path]) -> str:
+def output(args: Compare, paths: Sequence[Path]) -> str:
     from relab.comparison import render, tables
 
-    found = result(args, paths)
+    comparison = result(args, paths)
     if args.json:
         from relab.base.jsonl import encode
 
-        return encode(tables.data(found)).decode()
+        return encode(tables.data(comparison)).decode()
     if args.why:
-        return render.why(found) + "\n"
+        return render.why(comparison) + "\n"
     if args.latex or args.markdown:
-        return tables.latex(found) if args.latex else tables.markdown(found)
-    return render.text(found, args.verbose) + "\n"
+        return tables.latex(comparison) if args.latex else tables.markdown(comparison)
+    return render.text(comparison, args.verbose) + "\n"
 
 
 def result(args: Compare, paths: Sequence[Path]) -> Result:
@@ -110,9 +110,9 @@ def result(args: Compare, paths: Sequence[Path]) -> Result:
     loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
                       args.declare, args.leading, args.per)  # fmt: skip
-    found = compare(loaded.runs, options, declared(paths), loaded.origins)
-    found.unread = loaded.gone
-    return found
+    comparison = compare(loaded.runs, options, declared(paths), loaded.origins)
+    comparison.unread = loaded.gone
+    return comparison
 
 
 def load(paths: Sequence[Path], known: Hinting) -> Together:

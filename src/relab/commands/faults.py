@@ -59,9 +59,9 @@ def main(words: Sequence[str]) -> int:
     keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
-    found = suite.to_json(scores, healthy, about(words, args))
-    keep(args.out, found, scores, healthy)
-    print(encoded(found) if args.json else markdown(found, scores, healthy), end="")
+    scorecard = suite.to_json(scores, healthy, about(words, args))
+    keep(args.out, scorecard, scores, healthy)
+    print(encoded(scorecard) if args.json else markdown(scorecard, scores, healthy), end="")
     return 0
 
 
@@ -69,10 +69,10 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def encoded(found: dict[str, Any]) -> str:
+def encoded(scorecard: dict[str, Any]) -> str:
     from relab.base.jsonl import encode
 
-    return encode(found).decode()
+    return encode(scorecard).decode()
 
 
 def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
@@ -83,11 +83,11 @@ def about(words: Sequence[str], args: Faults) -> dict[str, Any]:
     return {"command": shlex.join(["relab", "faults", *words]), "commit": commit, "seeds": list(args.seeds)}
 
 
-def keep(out: Path, found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
+def keep(out: Path, scorecard: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> None:
     from relab.base.jsonl import write_atomic
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in (("faults.json", encoded(found)), ("faults.md", markdown(found, scores, healthy))):
+    for name, text in (("faults.json", encoded(scorecard)), ("faults.md", markdown(scorecard, scores, healthy))):
         write_atomic(out / name, text.encode())
 
 
@@ -104,8 +104,8 @@ def listed(only: Sequence[str]) -> str:
 # ---- The matrix as Markdown
 
 
-def markdown(found: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> str:
-    parts = [head(found), matrix(scores), missed(scores), wolves(healthy)]
+def markdown(scorecard: dict[str, Any], scores: list[Score], healthy: list[Alarm]) -> str:
+    parts = [head(scorecard), matrix(scores), missed(scores), wolves(healthy)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -115,10 +115,10 @@ def share(rate: dict[str, Any]) -> str:
     return f"{rate['hits']} of {rate['n']} ({rate['share']:.0%}, 95 % interval {rate['low']:.0%} to {rate['high']:.0%})"
 
 
-def head(found: dict[str, Any]) -> str:
-    s = found["summary"]
+def head(scorecard: dict[str, Any]) -> str:
+    s, seeds = scorecard["summary"], ", ".join(map(str, scorecard["seeds"]))
     lines = [
-        f"`{found['command']}` at commit {found['commit'] or 'unknown'}, seeds {', '.join(map(str, found['seeds']))}.",
+        f"`{scorecard['command']}` at commit {scorecard['commit'] or 'unknown'}, seeds {seeds}.",
         "",
         f"- cause among the first three findings, run alone: {share(s['alone'])}",
         f"- beside a healthy run of another seed: {share(s['beside'])}",

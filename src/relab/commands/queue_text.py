@@ -18,9 +18,9 @@ Row = dict[str, Any]
 
 def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequence[Row], left: float | None) -> str:
     """Counts, then the entries by state; `rows` may be some of them only."""
-    told = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
+    totals = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
     pace = f"; about {duration(left)} for what waits" if left is not None and not paused else ""
-    lines = [f"{folder}: {told or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
+    lines = [f"{folder}: {totals or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
     for state in ORDER:
         shown = [row for row in rows if row["state"] == state]
         lines += [state, *(f"  {line(row)}" for row in shown)] if shown else []
@@ -59,8 +59,8 @@ def failed(row: Row) -> list[str]:
 
 
 def took(row: Row) -> list[str]:
-    found = row.get("result") or {}
-    seconds, rss = found.get("seconds"), found.get("rss_mb")
+    outcome = row.get("result") or {}
+    seconds, rss = outcome.get("seconds"), outcome.get("rss_mb")
     return [f"{duration(seconds)}" if seconds is not None else "", f"{rss:.0f} MB" if rss else ""]
 
 
@@ -72,11 +72,11 @@ def one(row: Row) -> str:
     lines.append(f"  needs     {row.get('cores')} core(s), " + (f"{memory:g} MB" if memory else "memory as learned"))
     lines += [f"  run       {row['run']}"] if row.get("run") else []
     lines += [f"  worker    {row['worker']}"] if row["worker"] else []
-    found = row.get("result") or {}
-    if found:
-        facts = {key: found[key] for key in ("code", "seconds", "rss_mb", "load") if found.get(key) is not None}
+    outcome = row.get("result") or {}
+    if outcome:
+        facts = {key: outcome[key] for key in ("code", "seconds", "rss_mb", "load") if outcome.get(key) is not None}
         numbers = ", ".join(f"{key} {value:.4g}" for key, value in facts.items())
-        lines.append(f"  last try  {found.get('how')} at {found.get('at')}" + (f" ({numbers})" if numbers else ""))
+        lines.append(f"  last try  {outcome.get('how')} at {outcome.get('at')}" + (f" ({numbers})" if numbers else ""))
     return "\n".join([*lines, f"  log       {row['log']}", *tail(Path(row["log"]))])
 
 

@@ -64,11 +64,11 @@ def outcome(row: Row) -> str:
     return num(row["outcome"]) + (error if row["metric"].startswith("eval/") else " (train)")
 
 
-def groups(found: Sequence[Row]) -> str:
-    keys = list(found[0]["values"]) if found else []
+def groups(grouped: Sequence[Row]) -> str:
+    keys = list(grouped[0]["values"]) if grouped else []
     head = [*keys, "runs", "finished", "n", "mean", "low", "high", "best"]
     rows = []
-    for g in found:
+    for g in grouped:
         numbers = [num(g[k]) if g[k] is not None else "" for k in ("mean", "low", "high")]
         best = cut(g["best"] or "", NAME_WIDTH) + (
             f" ({', '.join(g['metrics'])} mixed)" if len(g["metrics"]) > 1 else ""
