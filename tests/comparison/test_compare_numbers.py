@@ -9,13 +9,13 @@ from scipy import stats as oracle
 
 from relab.comparison import answer as answers
 from relab.comparison import leading, numbers, pairs, profile
-from relab.comparison.numbers import Asked
+from relab.comparison.numbers import Measure
 from relab.record.history import Column, History
 from relab.runs.grouping import make_run
 from relab.stats import means
 from where import TESTS
 
-FINAL = Asked("eval/return_det", "final", 5, None, "higher")
+FINAL = Measure("eval/return_det", "final", 5, None, "higher")
 REPS = 4000
 
 

@@ -61,12 +61,12 @@ def _several(result: Result) -> list[str]:
     return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
 
 
-def _all_pairs(found: Sequence[Pair]) -> list[str]:
+def _all_pairs(pairs: Sequence[Pair]) -> list[str]:
     """Declared ones in full, the others counted."""
-    rest = [p for p in found if not p.declared]
+    rest = [p for p in pairs if not p.declared]
     enough = sum(min(p.answer.n) >= LEAST for p in rest)
     said = f"{enough} of {len(rest)} have {LEAST} seeds on both sides, which a verdict would need (-v for each)"
-    return [*_declared_lines(found), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
+    return [*_declared_lines(pairs), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
 
 
 def _nothing(result: Result) -> str:
@@ -83,10 +83,10 @@ def short(label: str, width: int = LABEL) -> str:
 def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     """The head of a task and its variants, best first."""
     (low, high), n = _ends(task), sum(len(arm.runs) for arm in task.arms)
-    timed = task.asked.at == "first_step_reaching"
+    timed = task.measure.at == "first_step_reaching"
     where = "" if timed else f" at step {task.step:,.0f}{', the common one' if task.beyond else ''}"
     shown = f", best {most} shown" if len(task.rows) > most else ""
-    head = f"{task.env}: {task.asked.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
+    head = f"{task.env}: {task.measure.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
     rows = [_row(task, row, low, high) for row in task.rows[:most]]
     if brief:
         return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
@@ -115,9 +115,9 @@ def _row(task: Task, row: Mapping[str, Any], low: float, high: float) -> str:
 
 
 def mean_text(task: Task, row: Mapping[str, Any]) -> str:
-    if task.asked.at == "first_step_reaching":
-        found = row["threshold"]
-        return f"{median(found)}, {found['reached']} of {found['n']}" if found else "none"
+    if task.measure.at == "first_step_reaching":
+        threshold = row["threshold"]
+        return f"{median(threshold)}, {threshold['reached']} of {threshold['n']}" if threshold else "none"
     return "diverged" if row["diverged"] and not row["mean"]["n"] else spread(row["mean"])
 
 
@@ -130,8 +130,8 @@ def spread(mean: Mapping[str, Any]) -> str:
     return f"{number(mean['mid'])} [{number(mean['low'])}, {number(mean['high'])}]"
 
 
-def median(found: Mapping[str, Any]) -> str:
-    return f"{found['median']:,.0f}" if math.isfinite(found["median"]) else "not by half"
+def median(threshold: Mapping[str, Any]) -> str:
+    return f"{threshold['median']:,.0f}" if math.isfinite(threshold["median"]) else "not by half"
 
 
 def share(row: Mapping[str, Any]) -> str:
@@ -154,8 +154,8 @@ def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -
 
 def details(task: Task) -> list[str]:
     """All there is to say of a task below its table."""
-    found = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
-    return [*found, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
+    first = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
+    return [*first, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
 
 
 def _settings(task: Task, verbose: bool) -> list[str]:
@@ -179,9 +179,9 @@ def _verdicts(task: Task, verbose: bool) -> list[str]:
     return lines
 
 
-def _declared_lines(found: Sequence[Pair]) -> list[str]:
+def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
     lines = []
-    for pair in found:
+    for pair in pairs:
         if pair.declared:
             holm = f" (Holm p = {pair.adjusted:.2g})" if math.isfinite(pair.adjusted) else ""
             lines.append(f"declared ({pair.declared}): {pair.answer.text}{holm}")
@@ -214,7 +214,7 @@ def _ceiling(task: Task) -> list[str]:
 
 def _times(task: Task) -> list[str]:
     rows = [row for row in task.rows if row["threshold"]]
-    if not rows or task.level is None or task.asked.at == "first_step_reaching":
+    if not rows or task.level is None or task.measure.at == "first_step_reaching":
         return []
     said = [f"{short(row['label'])} {median(row['threshold'])} ({row['threshold']['reached']} of"
             f" {row['threshold']['n']})" for row in rows[:4]]  # fmt: skip
@@ -323,10 +323,10 @@ def why(result: Result) -> str:
     lines = []
     for name, values in result.facts.items():
         known = {v: labels for v, labels in values.items() if v is not None}
-        told = "; ".join(f"{_fact(v)} ({_count(labels)})" for v, labels in known.items()) or "unknown"
+        known_text = "; ".join(f"{_fact(v)} ({_count(labels)})" for v, labels in known.items()) or "unknown"
         gone = f"; unknown ({_count(values[None])})" if None in values and known else ""
         mark = "differs" if len(known) > 1 else "unknown" if not known else "partly unknown" if gone else "same"
-        lines.append(f"{name:12} {mark:15} {told}{gone}")
+        lines.append(f"{name:12} {mark:15} {known_text}{gone}")
     lines += ["", "Must be the same where known: environment, observation, action, horizon, reward, unit of steps."
               " Evaluation and budget may differ: runs are compared at the common step."]  # fmt: skip
     lines += [f"not compared: {label}: {reason}" for label, reason in result.apart]

@@ -47,8 +47,8 @@ def analyse(s: Sweeping, winner: str | None) -> dict[str, Any]:
     return body
 
 
-def asked(s: Sweep) -> numbers.Asked:
-    return numbers.Asked(s.metric, s.at, s.last, s.level, s.direction)
+def asked(s: Sweep) -> numbers.Measure:
+    return numbers.Measure(s.metric, s.at, s.last, s.level, s.direction)
 
 
 def cells_of(s: Sweeping, found: Outcomes) -> axes.Cells:
