@@ -96,8 +96,8 @@ def working_folder_last() -> None:
         here: tuple[str, ...] = ("", os.getcwd()) if by_accident else ("",)
     except FileNotFoundError:  # the folder was deleted
         here = ("",)
-    found = [path for path in sys.path if path in here]
-    sys.path[:] = [path for path in sys.path if path not in here] + found[:1]
+    moved = [path for path in sys.path if path in here]
+    sys.path[:] = [path for path in sys.path if path not in here] + moved[:1]
 
 
 def dispatch(words: list[str]) -> int:

@@ -11,11 +11,11 @@ from relab.report.parts import section, table
 
 def sections(result: Result) -> list[dict[str, Any]]:
     """Plain data as report.sections takes it; empty where nothing can be compared."""
-    found = []
+    pages = []
     for task in result.tasks:
         head, rows = tables.cells(task)
         lines = [*render.details(task), *(f"note: {note}" for note in dict.fromkeys(task.notes))]
-        found.append(section("Comparison", lines, [table(head, rows, tables.caption(task))]))
-    if found:
-        found[-1]["lines"] += render.over_all(result)
-    return found
+        pages.append(section("Comparison", lines, [table(head, rows, tables.caption(task))]))
+    if pages:
+        pages[-1]["lines"] += render.over_all(result)
+    return pages

@@ -58,10 +58,10 @@ def throughput(run: Run) -> dict[str, Any] | None:
 def shared_machine(run: Run) -> list[str]:
     """A speed from a busy machine is marked as one."""
     try:
-        found = busy_machine(View(run.history, run.name))
+        finding = busy_machine(View(run.history, run.name))
     except Missing:  # nobody wrote down how busy it was
         return []
-    return [found.message] if found is not None else []
+    return [finding.message] if finding is not None else []
 
 
 def _logged_speed(run: Run) -> dict[str, Any] | None:

@@ -59,8 +59,8 @@ def _lines(group: Group, metric: str) -> dict[str, Any]:
 def line(run: Run, metric: str) -> dict[str, Any]:
     """One run: evaluations as they were judged, every row of anything else."""
     steps, values = _points(run, metric)
-    made = {"name": run.name, "seed": run.seed, "x": steps.tolist(), "y": values.tolist()}
-    return made | {name: found.tolist() for name, found in _other_axes(run.history, metric, steps).items()}
+    points = {"name": run.name, "seed": run.seed, "x": steps.tolist(), "y": values.tolist()}
+    return points | {name: places.tolist() for name, places in _other_axes(run.history, metric, steps).items()}
 
 
 def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
@@ -75,13 +75,13 @@ def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _other_axes(run: History, metric: str, steps: np.ndarray) -> dict[str, np.ndarray]:
-    found = {}
+    axes = {}
     if "data/updates" in run.columns and run.axes.get(metric) != "updates":
-        found["updates"] = _at(steps, *run.columns["data/updates"])
+        axes["updates"] = _at(steps, *run.columns["data/updates"])
     clock = run.columns.get("time/elapsed_s")
     if clock is not None and len(clock.steps):
-        found["time"] = _at(steps, clock.steps, running(clock.values))
-    return found
+        axes["time"] = _at(steps, clock.steps, running(clock.values))
+    return axes
 
 
 def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -116,16 +116,16 @@ def log_y(data: dict[str, Any]) -> str:
 
 def levels(runs: list[Run]) -> list[dict[str, Any]]:
     """What a random policy earns, what counts as solved, the highest return there can be."""
-    found: dict[tuple[str, float], None] = {}
+    marks: dict[tuple[str, float], None] = {}
     for run in runs:
         if run.verdict.random:
-            found["random", run.verdict.random.mean] = None
+            marks["random", run.verdict.random.mean] = None
         if run.verdict.level is not None:
-            found["solved", run.verdict.level] = None
+            marks["solved", run.verdict.level] = None
         view = View(run.history, run.name)
         if view.knows_ceiling:
-            found["ceiling", view.ceiling()] = None
-    return [{"label": label, "value": value} for label, value in found]
+            marks["ceiling", view.ceiling()] = None
+    return [{"label": label, "value": value} for label, value in marks]
 
 
 def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> dict[str, Any] | None:
@@ -137,9 +137,9 @@ def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> dict[str,
     first = min((f for f in dated if f.get("slug") == slug), key=lambda f: _step(f) or 0)
     step, run = _step(first), runs.get(str(first.get("run")))
     where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
-    made = {"step": step, "slug": f"{slug}{where}"}
+    mark = {"step": step, "slug": f"{slug}{where}"}
     axes = _other_axes(run.history, "", np.array([step])) if run else {}
-    return made | {name: float(at[0]) for name, at in axes.items()}
+    return mark | {name: float(at[0]) for name, at in axes.items()}
 
 
 def _step(finding: dict[str, Any]) -> float | None:
@@ -158,19 +158,19 @@ def band(lines: list[dict[str, Any]]) -> dict[str, Any] | None:
     ends = [mean_interval(np.array([s[at] for s in seeds])) for at in rows]
     if not ends:
         return None
-    made = {"x": rows, "mean": [e.mid for e in ends], "low": [e.low for e in ends], "high": [e.high for e in ends],
+    middle = {"x": rows, "mean": [e.mid for e in ends], "low": [e.low for e in ends], "high": [e.high for e in ends],
             "label": f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"}  # fmt: skip
-    return made | _band_axes(lines, rows)
+    return middle | _band_axes(lines, rows)
 
 
 def _band_axes(lines: list[dict[str, Any]], rows: list[int]) -> dict[str, list[float]]:
     """Seeds share steps, not seconds: by another axis a step stands at the mean of its places."""
-    found = {}
+    axes = {}
     for name in ("updates", "time"):
         if all(name in one for one in lines):
             places = [dict(zip(one["x"], one[name])) for one in lines]
-            found[name] = [float(np.mean([p[at] for p in places])) for at in rows]
-    return found
+            axes[name] = [float(np.mean([p[at] for p in places])) for at in rows]
+    return axes
 
 
 # ---- Fewer points

@@ -57,8 +57,8 @@ def figure(
     from matplotlib.figure import Figure
 
     data = curves.curve(groups, metric, findings, reference)
-    made = Figure(figsize=(7.6, 3.9), layout="constrained")
-    axes = made.add_subplot()
+    drawing = Figure(figsize=(7.6, 3.9), layout="constrained")
+    axes = drawing.add_subplot()
     axis = _axis(data, x)
     _draw(axes, data, axis)
     if log_x:
@@ -66,7 +66,7 @@ def figure(
     if data["log_y"] == "yes" if log_y is None else log_y:
         axes.set_yscale("log")
     _label(axes, data, axis)
-    return made
+    return drawing
 
 
 def _axis(data: dict[str, Any], x: str) -> str:
@@ -138,7 +138,7 @@ def _label(axes: Axes, data: dict[str, Any], x: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     if axes.get_legend_handles_labels()[0]:
-        made = axes.get_figure(root=True)
-        assert made is not None
-        for text in made.legend(fontsize=8, frameon=False, loc="outside lower left").get_texts():
+        drawing = axes.get_figure(root=True)
+        assert drawing is not None
+        for text in drawing.legend(fontsize=8, frameon=False, loc="outside lower left").get_texts():
             text.set_parse_math(False)  # names come from logs: a dollar sign would start a formula

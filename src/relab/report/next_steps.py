@@ -34,10 +34,10 @@ def place(run: Run) -> str:
 
 def _first_of_each_state(runs: list[Run]) -> list[Run]:
     """One command serves as an example for all runs in the same state; the best of them is worth a look first."""
-    found: dict[str, Run] = {}
+    first: dict[str, Run] = {}
     for run in sorted(runs, key=lambda r: -r.verdict.final if r.verdict.final == r.verdict.final else 0.0):
-        found.setdefault(run.state, run)
-    return list(found.values())
+        first.setdefault(run.state, run)
+    return list(first.values())
 
 
 def _for_run(run: Run) -> list[list[str]]:

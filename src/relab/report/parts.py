@@ -15,8 +15,8 @@ def section(
     figures: Iterable[dict[str, Any]] = (),
 ) -> dict[str, Any]:
     """`figures` are curves as curves.curve gives them; `run` is filled in where a page has several."""
-    made = {"title": title, "lines": list(lines), "tables": list(tables), "code": code, "figures": list(figures)}
-    return {**made, "run": ""}
+    parts = {"title": title, "lines": list(lines), "tables": list(tables), "code": code, "figures": list(figures)}
+    return {**parts, "run": ""}
 
 
 def table(head: list[str], rows: list[list[str]], caption: str = "") -> dict[str, Any]:

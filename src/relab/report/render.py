@@ -56,22 +56,22 @@ def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
 def views(curve: dict[str, Any]) -> list[tuple[str, svg.View]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
     names = {"steps": str(curve["axis"]).replace("_", " "), "updates": "updates", "time": "wall time"}
-    found = [(names[x], svg.View(x)) for x in curve["xs"]]
+    plain = [(names[x], svg.View(x)) for x in curve["xs"]]
     steps = [x for group in curve["groups"] for line in group["lines"] for x in line["x"] if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
-    return [*found, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
+    return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
 
 
 def shots(curve: dict[str, Any], place: int, look: svg.View) -> list[dict[str, Any]]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
     kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve["log_y"]]
-    made = []
+    drawn = []
     for log in kinds:
         view = look._replace(log_y=log)
         scale = "" if len(kinds) == 1 else "log" if log else "lin"
-        made += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
+        drawn += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
                  for width, size in SIZES.items()]  # fmt: skip
-    return made
+    return drawn
 
 
 def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
@@ -111,7 +111,7 @@ def write(data: dict[str, Any], folder: str | os.PathLike[str], stem: str = "rep
 @functools.lru_cache(maxsize=2)
 def _environment(kind: str) -> Environment:
     options: dict[str, Any] = {"autoescape": True} if kind == "html" else {"autoescape": False, "finalize": md}
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("relab.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options
     )
     helpers: dict[str, Callable[..., Any]] = {
@@ -121,8 +121,8 @@ def _environment(kind: str) -> Environment:
         "fence": fence,
         "small": small,
     }
-    made.globals |= helpers
-    return made
+    environment.globals |= helpers
+    return environment
 
 
 # ---- Parts of findings
@@ -155,13 +155,13 @@ def _telling(values: list[Any], formula: str) -> int:
 
 
 def _evidence(finding: dict[str, Any]) -> list[dict[str, Any]]:
-    found = finding.get("evidence")
-    return [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    evidence = finding.get("evidence")
+    return [e for e in evidence if isinstance(e, dict)] if isinstance(evidence, list) else []
 
 
 def tries(finding: dict[str, Any]) -> str:
-    found = finding.get("try")
-    return "; ".join(try_text(one).rstrip(".") for one in found[:2]) if isinstance(found, list) else ""
+    advice = finding.get("try")
+    return "; ".join(try_text(one).rstrip(".") for one in advice[:2]) if isinstance(advice, list) else ""
 
 
 # ---- Markdown

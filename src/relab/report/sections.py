@@ -80,24 +80,24 @@ def build(
 
 def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run | None, full: bool) -> dict[str, Any]:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
-    found, against = examined["fired"], named.history if named else None
+    fired, against = examined["fired"], named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
     return {
         "title": _title(path, groups),
-        "sentence": headline(path, groups, found, against),
+        "sentence": headline(path, groups, fired, against),
         "sweep": sweep_page.build(path),
-        "curve": curve(groups, "", found, named or parent_run(groups), "reference" if named else "parent"),
+        "curve": curve(groups, "", fired, named or parent_run(groups), "reference" if named else "parent"),
         "outcome": [outcome(group) for group in groups],
         "examined": examined["asked"],
-        "findings": top(found),
-        "more_findings": len({f["slug"] for f in found}) - len(top(found)),
+        "findings": top(fired),
+        "more_findings": len({f["slug"] for f in fired}) - len(top(fired)),
         "config": config_changes(groups, against),
         "prediction": prediction(groups),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
         "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined["not_read"]],
         "commands": commands(Path(path), groups),
-        "sections": [*folded, next_steps(groups, found, examined["proposal"])],
+        "sections": [*folded, next_steps(groups, fired, examined["proposal"])],
         "full": full,
     }
 
@@ -137,9 +137,9 @@ def _title(path: Path, groups: list[Group]) -> str:
 def _of_status(findings: list[dict[str, Any]], groups: list[Group], status: str) -> list[dict[str, Any]]:
     """Findings with this status, with the group's label instead of its hash."""
     labels = {group.key: group.label for group in groups}
-    found = [f for f in findings if f.get("status", "fired") == status]
+    chosen = [f for f in findings if f.get("status", "fired") == status]
     texts = ("slug", "severity", "message")
-    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in found]
+    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in chosen]
 
 
 def _with_labels(text: str, groups: list[Group]) -> str:
@@ -189,9 +189,9 @@ def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | 
         return ""
     unwell = _unwell(group)
     base = base_of(group.runs[0].history, reference)
-    found = likely(mine, diff(base.settings, group.config)) if base and unwell else None
-    if base and found:
-        return f"likely {found[0]} against its {base.kind}{_seeds_with(group, mine, found[1], found[1]['slug'] + ' ')}"
+    cause = likely(mine, diff(base.settings, group.config)) if base and unwell else None
+    if base and cause:
+        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1]['slug'] + ' ')}"
     return _lead(group, mine, unwell)
 
 
@@ -230,10 +230,10 @@ def _unwell(group: Group) -> bool:
 
 def _cause_beside(group: Group, best: Group, findings: list[dict[str, Any]]) -> str:
     changes, mine = diff(best.config, group.config), _findings_of(group, findings)
-    found = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
-    if not found:
+    cause = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
+    if not cause:
         return ""
-    text, one = found
+    text, one = cause
     return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one['slug'] + ' ')}."
 
 
@@ -261,11 +261,11 @@ def experiment_answer(path: Path) -> str | None:
     folder = path.resolve()
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
         try:
-            found = read_json(place, "answer.json")
-            texts = [str(answer["text"]) for answer in found["answers"]]
+            document = read_json(place, "answer.json")
+            texts = [str(answer["text"]) for answer in document["answers"]]
         except (RecordError, OSError, KeyError, TypeError):
             continue
-        return f"{found.get('question', '')} {' '.join(texts)}".strip() if texts else None
+        return f"{document.get('question', '')} {' '.join(texts)}".strip() if texts else None
     return None
 
 
@@ -277,7 +277,7 @@ def outcome(group: Group) -> dict[str, Any]:
     runs = group.distinct
     values = [run.verdict.final for run in runs]
     episodes = sorted({run.verdict.points[-1].n for run in runs if run.verdict.points}) or [0]
-    found = finals([run.verdict for run in runs])
+    mean = finals([run.verdict for run in runs])
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
     sizes = " to ".join(dict.fromkeys(str(n) for n in (episodes[:1] + episodes[-1:])))
     unit = "episodes" if any(run.history.evals for run in runs) and metric.startswith("eval/") else "rows"
@@ -287,11 +287,9 @@ def outcome(group: Group) -> dict[str, Any]:
         "episodes": (sizes or "0") if unit == "episodes" else "-",
         "size": f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
         "metric": metric,
-        "value": interval_text(found) if found.n else "none",
-        "sure": f"all {found.n} seeds equal: no interval"
-        if found.low == found.high
-        else _sure(found.n, found.level, runs),
-        "ends": [found.mid, found.low, found.high],
+        "value": interval_text(mean) if mean.n else "none",
+        "sure": f"all {mean.n} seeds equal: no interval" if mean.low == mean.high else _sure(mean.n, mean.level, runs),
+        "ends": [mean.mid, mean.low, mean.high],
         "values": values,
         "each": [{"seed": shown(run.seed), "value": number(v), "run": run.name} for run, v in zip(runs, values)],
     }
@@ -348,8 +346,8 @@ def prediction(groups: list[Group]) -> str:
     """What was predicted of a run that came from a proposal, and whether it came true; empty for all others."""
     runs = [run for group in groups for run in group.runs]
     one = len(runs) == 1 and runs[0].history.source == "relab"
-    found = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
-    return sentence(found) if found is not None else ""
+    scored = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
+    return sentence(scored) if scored is not None else ""
 
 
 def _total(run: History) -> int | None:
@@ -416,5 +414,5 @@ def commands(path: Path, groups: list[Group]) -> list[str]:
         return [shlex.join(["relab", "experiment", str(path / "experiment.yaml"), "--name", path.name])]
     if (path / "sweep.yaml").is_file():
         return [shlex.join(["relab", "sweep", str(path / "sweep.yaml"), "--name", path.name])]
-    found = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
-    return [text for text in found if text]
+    typed = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
+    return [text for text in typed if text]

@@ -87,14 +87,14 @@ def curve(data: dict[str, Any], width: int = 760, height: int = 330, view: View 
 def legend(data: dict[str, Any]) -> list[dict[str, str]]:
     """Colour and text per group, for the page to show beside the figure."""
     several, shown = len(data["groups"]) > 1, data["groups"][:MOST_KEYS]
-    found = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(shown)]
+    keys = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(shown)]
     if len(data["groups"]) > len(shown):
-        found.append({"colour": "none", "text": f"and {len(data['groups']) - len(shown)} more configs"})
+        keys.append({"colour": "none", "text": f"and {len(data['groups']) - len(shown)} more configs"})
     broken = any(not math.isfinite(y) for g in data["groups"] for line in g["lines"] for y in line["y"])
     reference = data["reference"]
     if reference and reference["x"]:
-        found.append({"colour": GREY, "text": f"{reference['called']}: {reference['name']}"})
-    return [*found, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
+        keys.append({"colour": GREY, "text": f"{reference['called']}: {reference['name']}"})
+    return [*keys, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
 def _legend_text(group: dict[str, Any], several: bool) -> str:
@@ -200,9 +200,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     thin = math.ceil(len(powers) / 6)
     for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
-        found = [v for v in marks if low <= v <= high]
-        if len(found) >= 3:
-            return found
+        inside = [v for v in marks if low <= v <= high]
+        if len(inside) >= 3:
+            return inside
     return [v for v in ticks(low, high) if v > 0]
 
 
@@ -332,14 +332,14 @@ def _line(line: dict[str, Any], style: str, tone: str, x: Scale, y: Scale, view:
     title = f"<title>{escape(str(line['name']))}</title>"
     placed = _placed([a for a, _ in points], [b for _, b in points], x, y)
     usual = math.inf if x.log else _usual([b[0] - a[0] for a, b in pairwise(placed)])
-    found = _pieces(placed, usual)
-    parts = [f'<path class="seed" d="{"".join(_path(p) for p in found if len(p) > 1)}" {style}>{title}</path>']
+    pieces = _pieces(placed, usual)
+    parts = [f'<path class="seed" d="{"".join(_path(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
     parts += [
         f'<circle cx="{p[0][0]:.1f}" cy="{p[0][1]:.1f}" r="2.4" fill="{tone}">{title}</circle>'
-        for p in found
+        for p in pieces
         if len(p) == 1
     ]
-    parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(found)]
+    parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(pieces)]
     parts += [_cross(px, y.start, tone) for (px, py) in placed if not math.isfinite(py)]
     return "".join(parts)
 
@@ -350,15 +350,15 @@ def _usual(distances: list[float]) -> float:
 
 def _pieces(points: list[tuple[float, float]], usual: float = math.inf) -> list[list[tuple[float, float]]]:
     """Stretches without a gap: cut at values that are not finite and where rows are missing."""
-    found: list[list[tuple[float, float]]] = [[]]
+    pieces: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if not math.isfinite(point[1]):
-            found.append([])
+            pieces.append([])
             continue
-        if found[-1] and point[0] - found[-1][-1][0] > GAP * usual:
-            found.append([])
-        found[-1].append(point)
-    return [piece for piece in found if piece]
+        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * usual:
+            pieces.append([])
+        pieces[-1].append(point)
+    return [piece for piece in pieces if piece]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

@@ -67,17 +67,17 @@ def _trial(t: dict[str, Any], beside: dict[str, Any] | None, axes: dict[str, Any
 
 
 def winner(body: dict[str, Any]) -> dict[str, Any]:
-    found = body["winner"]
+    best = body["winner"]
     head = ["of the winner", body["metric"], "seeds", "each seed"]
-    if not found:
+    if not best:
         return table(head, [])
-    rows = [["on the seeds that chose it", *_seeds(found["selection"])]]
-    if found["fresh"]:
-        rows.append(["on fresh seeds", *_seeds(found["fresh"])])
-        bias = found["bias"]
+    rows = [["on the seeds that chose it", *_seeds(best["selection"])]]
+    if best["fresh"]:
+        rows.append(["on fresh seeds", *_seeds(best["fresh"])])
+        bias = best["bias"]
         rows.append(["luck of the choice (difference)", _ends(bias["delta"], bias["low"], bias["high"]),
                      " and ".join(map(str, bias["n"])), ""])  # fmt: skip
-    point = ", ".join(f"{k}={value(v)}" for k, v in found["point"].items())
+    point = ", ".join(f"{k}={value(v)}" for k, v in best["point"].items())
     return table(head, rows, f"Winner: {point}")
 
 
@@ -118,10 +118,10 @@ def incomplete(body: dict[str, Any]) -> dict[str, Any]:
     return table(["trial", "seeds", "why"], rows, "Incomplete trials")
 
 
-def value(given: Any) -> str:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        return str(given).lower() if isinstance(given, bool) else str(given)
-    return f"{given:.4g}"
+def value(setting: Any) -> str:
+    if isinstance(setting, bool) or not isinstance(setting, (int, float)):
+        return str(setting).lower() if isinstance(setting, bool) else str(setting)
+    return f"{setting:.4g}"
 
 
 def _ends(mid: float, low: float, high: float) -> str:

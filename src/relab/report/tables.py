@@ -47,12 +47,12 @@ def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[di
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         return [info(runs[0], full), health, *_made(small_curves(groups)), *_of_run(runs[0], full)]
-    found = [health, overview(groups), *_made(small_curves(groups))]
+    parts = [health, overview(groups), *_made(small_curves(groups))]
     for run in runs[:DETAILED]:
-        found += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
+        parts += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
     if len(runs) > DETAILED:
-        found.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
-    return found
+        parts.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
+    return parts
 
 
 def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
@@ -72,20 +72,20 @@ def _made(part: dict[str, Any] | None) -> list[dict[str, Any]]:
 def health(examined: dict[str, Any]) -> dict[str, Any]:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
     fired, shared = examined["fired"], examined["shared"]
-    made = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
+    tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
     if shared:
-        made.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
+        tables.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
     if examined["muted"]:
         rows = [[slug, str(why)] for slug, why in examined["muted"].items()]
-        made.append(table(["rule", "because"], rows, "Muted"))
+        tables.append(table(["rule", "because"], rows, "Muted"))
     gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined["not_checked"]]
     if gone:
-        made.append(table(["rule", "run", "missing"], gone, "Not checked"))
+        tables.append(table(["rule", "run", "missing"], gone, "Not checked"))
     for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
-        told = [[str(row[name]) for name in head] for row in examined[key]]
-        made += [table(head, told, title)] if told else []
+        cells = [[str(row[name]) for name in head] for row in examined[key]]
+        tables += [table(head, cells, title)] if cells else []
     first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined["asked"] else "not examined"
-    return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], made)
+    return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], tables)
 
 
 def _finding_row(f: dict[str, Any]) -> list[str]:
@@ -129,7 +129,7 @@ def _best(run: Run) -> str:
 
 def info(run: Run, full: bool) -> dict[str, Any]:
     meta = run.history.meta
-    machine, packages = ({**found} if isinstance(found := meta.get(k), dict) else {} for k in ("machine", "packages"))
+    machine, packages = ({**facts} if isinstance(facts := meta.get(k), dict) else {} for k in ("machine", "packages"))
     rows = [(key, local_time(meta[key]) if key in TIMES and meta.get(key) else meta.get(key)) for key in INFO]
     rows = [("format", run.history.source), ("seed (from the name)", run.seed), *rows] if _foreign(run) else rows
     rows += [
@@ -146,20 +146,20 @@ def _foreign(run: Run) -> bool:
 
 
 def _patch_hash(meta: dict[str, Any]) -> str:
-    found = meta.get("patch")
-    if not isinstance(found, dict) or not found.get("bytes"):
+    patch = meta.get("patch")
+    if not isinstance(patch, dict) or not patch.get("bytes"):
         return ""
-    return f"{found['bytes']} bytes, sha256 {str(found.get('sha256'))[:16]}"
+    return f"{patch['bytes']} bytes, sha256 {str(patch.get('sha256'))[:16]}"
 
 
 def _untracked(meta: dict[str, Any]) -> str:
-    found = meta.get("untracked")
-    return str(found.get("count") or "") if isinstance(found, dict) else ""
+    untracked = meta.get("untracked")
+    return str(untracked.get("count") or "") if isinstance(untracked, dict) else ""
 
 
 def patch(run: Run) -> dict[str, Any] | None:
-    found = run.history.meta.get("patch")
-    text = found.get("text") if isinstance(found, dict) else None
+    kept = run.history.meta.get("patch")
+    text = kept.get("text") if isinstance(kept, dict) else None
     return section("Uncommitted changes", code=str(text)) if text else None
 
 
@@ -193,13 +193,13 @@ def metric_row(name: str, column: Column) -> list[str]:
 def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     if len(values) > 2 and (values == values[0]).all() and math.isfinite(values[0]):
         return "0"
-    found = slope(steps / 1000, values)
-    if not math.isfinite(found.slope):
+    fit = slope(steps / 1000, values)
+    if not math.isfinite(fit.slope):
         return "too few"
-    if not math.isfinite(found.high):
-        return f"{found.slope:.3g} ± ?"
-    half = found.high - found.slope
-    return f"{found.slope:.3g} ± {half:.2g}" + ("" if abs(found.slope) > half else " (flat)")
+    if not math.isfinite(fit.high):
+        return f"{fit.slope:.3g} ± ?"
+    half = fit.high - fit.slope
+    return f"{fit.slope:.3g} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
 
 
 def samples(run: Run) -> dict[str, Any] | None:
@@ -234,9 +234,9 @@ def _count(step: Any) -> str:
 def _eval_cells(sample: list[float]) -> list[str]:
     returns = np.array(sample)
     with np.errstate(invalid="ignore"):
-        found = mean_interval(returns)
-    ends = f"[{number(found.low)}, {number(found.high)}]" if math.isfinite(found.low) else "none"
-    return [str(found.n), number(found.mid), ends, number(float(returns.min())), number(float(returns.max()))]
+        mean = mean_interval(returns)
+    ends = f"[{number(mean.low)}, {number(mean.high)}]" if math.isfinite(mean.low) else "none"
+    return [str(mean.n), number(mean.mid), ends, number(float(returns.min())), number(float(returns.max()))]
 
 
 def _ends(played: Sequence[Mapping[str, Any]]) -> str:
@@ -246,15 +246,15 @@ def _ends(played: Sequence[Mapping[str, Any]]) -> str:
 
 def probes(run: Run) -> dict[str, Any] | None:
     """A table per probe, a row per number it gives."""
-    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    numbers: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
         step = row.get("step") if row.get("probe") != PROBE else None  # those have a section of their own
         for key, value in row.items():
             if isinstance(step, int) and key != "step" and type(value) in (int, float, bool):  # a flag as 0 and 1
-                found.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
-    made = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
-            for name, parts in found.items()]  # fmt: skip
-    return section("Probes", [], made) if made else None
+                numbers.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
+    tables = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
+            for name, parts in numbers.items()]  # fmt: skip
+    return section("Probes", [], tables) if tables else None
 
 
 def _column(pairs: list[tuple[int, float]]) -> Column:
