@@ -217,6 +217,6 @@ def test_a_users_mistake_is_no_traceback(
     monkeypatch.chdir(shelf)
     words, code = MISTAKES[name]
     assert cli.main([name, *words]) == code
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert told.startswith("relab: ") or code == 64
+    printed = capsys.readouterr().err
+    assert "Traceback" not in printed
+    assert printed.startswith("relab: ") or code == 64

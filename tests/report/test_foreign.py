@@ -95,15 +95,15 @@ def history(tmp_path, axis="episodes", **columns):
     ],
 )
 def test_a_return_by_its_name(tmp_path, names, metric, kind):
-    found = verdict.verdict_of(history(tmp_path, **{name: [float(i) for i in range(50)] for name in names}))
-    assert (found.metric, found.kind) == (metric, kind)
+    judged = verdict.verdict_of(history(tmp_path, **{name: [float(i) for i in range(50)] for name in names}))
+    assert (judged.metric, judged.kind) == (metric, kind)
 
 
 def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
     draw = np.random.default_rng(1)
     noisy = [i + 60 * draw.normal() for i in range(400)]
-    found = verdict.verdict_of(history(tmp_path, score=noisy))
-    assert (found.kind, len(found.points), found.points[-1].n) == ("learned", verdict.BINS, 20)
+    judged = verdict.verdict_of(history(tmp_path, score=noisy))
+    assert (judged.kind, len(judged.points), judged.points[-1].n) == ("learned", verdict.BINS, 20)
     assert verdict.verdict_of(history(tmp_path, score=[*noisy, math.nan])).kind == "broken"
     flat = [60 * draw.normal() for _ in range(400)]
     assert verdict.verdict_of(history(tmp_path, score=flat)).kind == "not"
@@ -129,5 +129,5 @@ def test_other_axes_keep_their_name(tmp_path):
 
 
 def test_an_unjudged_run_says_so(tmp_path):
-    found = verdict.sentence(verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1])))
-    assert found == "Not judged, no return was logged: foreign/loss 3 → 0.1"
+    sentence = verdict.sentence(verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1])))
+    assert sentence == "Not judged, no return was logged: foreign/loss 3 → 0.1"

@@ -14,9 +14,9 @@ NAN = math.nan
 
 
 def data(*groups, **more):
-    found = [{"label": f"g{i}", "lines": lines, "band": None} for i, lines in enumerate(groups)]
+    entries = [{"label": f"g{i}", "lines": lines, "band": None} for i, lines in enumerate(groups)]
     return {"metric": "eval/return_det", "unit": "return", "axis": "agent_steps", "levels": [], "onset": None,
-            "reference": None, "groups": found, **more}  # fmt: skip
+            "reference": None, "groups": entries, **more}  # fmt: skip
 
 
 def line(y, x=None, name="run"):
@@ -83,9 +83,9 @@ def test_random_level_onset_and_axes():
 
 def test_hostile_text_is_escaped():
     bad = '"><script>alert(1)</script>&'
-    made = data([line([1, 2], name=bad)], onset={"step": 1, "slug": bad}, metric=bad, axis=bad)
-    assert "<script" not in svg.curve(made)
-    ET.fromstring(svg.curve(made))
+    curve = data([line([1, 2], name=bad)], onset={"step": 1, "slug": bad}, metric=bad, axis=bad)
+    assert "<script" not in svg.curve(curve)
+    ET.fromstring(svg.curve(curve))
 
 
 def test_thinning_keeps_spikes_and_nan():
@@ -163,21 +163,21 @@ def test_log_ticks(low, high, expected):
 def test_levels_do_not_cover_each_other():
     levels = [{"label": "solved", "value": 2.98}, {"label": "ceiling", "value": 3.0}, {"label": "far", "value": 1e9}]
     figure = svg.curve(data([line([1, 2, 3])], levels=levels))
-    found = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
-    assert found == {"solved 2.98": "end", "ceiling 3": "start"}, "a level far away would flatten the curve"
+    labels = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
+    assert labels == {"solved 2.98": "end", "ceiling 3": "start"}, "a level far away would flatten the curve"
 
 
 def test_the_reference_is_grey_with_its_level():
     held = line([1, 5], name="old") | {"called": "parent"}
-    made = data([line([1, 2])], reference=held)
-    assert [e.get("stroke") for e in drawn(svg.curve(made), "seed")] == [svg.GREY, "#0072B2"]
-    assert "parent 5" in texts(svg.curve(made))
-    assert svg.legend(made)[-1] == {"colour": svg.GREY, "text": "parent: old"}
+    curve = data([line([1, 2])], reference=held)
+    assert [e.get("stroke") for e in drawn(svg.curve(curve), "seed")] == [svg.GREY, "#0072B2"]
+    assert "parent 5" in texts(svg.curve(curve))
+    assert svg.legend(curve)[-1] == {"colour": svg.GREY, "text": "parent: old"}
 
 
 def test_the_legend_stays_short():
-    made = data(*[[line([1, 2])] for _ in range(9)])
-    assert [each["text"] for each in svg.legend(made)][5:] == ["g5: one run", "and 3 more configs"]
+    curve = data(*[[line([1, 2])] for _ in range(9)])
+    assert [each["text"] for each in svg.legend(curve)][5:] == ["g5: one run", "and 3 more configs"]
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():
