@@ -101,6 +101,8 @@ def test_curves_are_drawn_saved_and_tabled(folder, tmp_path):
     assert "<svg" in curves._repr_svg_()
     with pytest.raises(KeyError, match="near it are eval/return_det"):
         relab.load(folder).curves("eval/return_dett")
+    with pytest.raises(KeyError, match=r"no run has the metric .zzz.; .*lists those there are"):
+        relab.load(folder).curves("zzz")
 
 
 def test_tables_go_to_pandas(folder):

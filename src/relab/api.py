@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.base.jsonl import writing
+from relab.base.near import nearest
 from relab.comparison import answer as answers
 from relab.comparison import numbers, pairs
 from relab.comparison.numbers import Measure
@@ -106,10 +107,9 @@ class Runs:
         name = metric or next((r.verdict.metric for r in self.runs if r.verdict.metric), "")
         have = self.metrics()
         if name not in have:
-            import difflib
-
-            close = difflib.get_close_matches(name, have, n=3, cutoff=0.0)
-            raise KeyError(f"no run has the metric {name!r}; near it are {', '.join(close) or 'none'}")
+            close = ", ".join(nearest(name, have, most=3))
+            near = f"; near it are {close}" if close else "; `.metrics()` lists those there are"
+            raise KeyError(f"no run has the metric {name!r}{near}")
         return Curves(name, self.groups)
 
     def table(self) -> list[dict[str, Any]]:

@@ -164,11 +164,13 @@ def exit_code(name: str, stop: SystemExit) -> int:
 
 
 def why(error: OSError) -> str:
-    """What the system said; of a full disk also what to do."""
+    """What the system refused, in a sentence; of a full disk also what to do."""
+    from relab.base.errors import refusal
     from relab.base.jsonl import DiskFullError, disk_error
 
-    full = None if isinstance(error, DiskFullError) else disk_error(error, error.filename or "a file")
-    return str(full or error)
+    if isinstance(error, DiskFullError):
+        return str(error)
+    return str(disk_error(error, error.filename or "a file") or refusal(error))
 
 
 def fail(text: str, code: int) -> int:

@@ -72,6 +72,15 @@ def test_a_declared_comparison_is_tested_and_one_under_five_seeds_is_not(two, tm
     assert "P(better)" not in text
 
 
+def test_without_a_path_and_without_runs_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for state in ("does not exist", "is empty"):
+        said = printed(capsys, code=2)
+        assert "needs runs of two configs or more, but no path is named" in said
+        assert f"the folder runs {state}" in said
+        (tmp_path / "runs").mkdir(exist_ok=True)
+
+
 def test_declared_names_must_be_there(two, capsys):
     assert "which must be two variants of one task; there are high, low" in printed(
         capsys, two, "--declare", "wide>low", code=64

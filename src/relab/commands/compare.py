@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
@@ -29,6 +30,7 @@ EXAMPLES = """
   relab compare runs/ --markdown                   or --latex: the table for the paper
   relab report runs/                               the same as a page, with curves and findings
 """
+USUAL = ("runs",)  # where runs are looked for if no path is named
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Compare:
     What was not declared is exploratory and gets no verdict; under five seeds nothing does.
     """
 
-    paths: tyro.conf.Positional[tuple[str, ...]] = ("runs",)
+    paths: tyro.conf.Positional[tuple[str, ...]] = USUAL
     """runs or folders of runs, of any format"""
     by: str | None = None
     """config key whose values are compared, whatever else differs; `path` compares the paths"""
@@ -79,12 +81,22 @@ def main(words: Sequence[str]) -> int:
     args = parse(Compare, "compare", words, EXAMPLES)
     require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
     require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
+    check_usual(args.paths)
     paths = [Path(word) if Path(word).exists() else names.find(word, args.runs) for word in args.paths]
     if args.known.show_mapping:
         print("\n".join(args.known.shown(path) for path in paths))
         return 0
     print(output(args, paths), end="")
     return 0
+
+
+def check_usual(paths: Sequence[str]) -> None:
+    """Without a path, and without runs in the usual place, there is nothing that could be compared."""
+    usual = Path(USUAL[0])
+    if tuple(paths) == USUAL and not (usual.is_dir() and any(usual.iterdir())):
+        state = "is empty" if usual.is_dir() else "does not exist"
+        raise NotFoundError(f"`relab compare` needs runs of two configs or more, but no path is named and the folder"
+                            f" {usual} {state}; e.g. relab compare logs/a logs/b")  # fmt: skip
 
 
 def output(args: Compare, paths: Sequence[Path]) -> str:

@@ -66,6 +66,8 @@ def logs_of(args: Note, named: str | None = None) -> list[Path]:
     for path in chosen:
         if not path.exists():
             raise FileNotFoundError(f"there is no log {path}; `relab note RUN --into {path}` begins one")
+        if not (path.is_file() or path.is_dir()):
+            raise OSError(f"{path} must be a log, but is a pipe, a socket or a device")
     usual = default_logs()
     require(bool(chosen or usual), "there is no LOG.md, notes/ or experiments/LOG.md here; name the log by --into")
     return chosen or usual

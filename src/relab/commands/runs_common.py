@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from relab.base.errors import refusal
 from relab.commands.progress import Progress
 from relab.commands.runs_text import clean
 from relab.config.base import require
@@ -122,7 +123,8 @@ def each(chosen: Sequence[Target], what: str, do: Callable[[Target], str]) -> in
         try:
             print(clean(f"{target.name}: {do(target)}"))
         except (RecordError, OSError) as error:
-            print(clean(f"relab: {target.name} was not {what}: {error}"), file=sys.stderr)
+            reason = refusal(error) if isinstance(error, OSError) else str(error)
+            print(clean(f"relab: {target.name} was not {what}: {reason}"), file=sys.stderr)
             bad += 1
         else:
             for copy in target.copies:

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from relab.base.jsonl import write_atomic
+from relab.base.jsonl import write_together
 from relab.report import drawings, svg, svg_sweep
 from relab.report.tables import try_text
 
@@ -101,10 +101,9 @@ def markdown(data: dict[str, Any]) -> str:
 
 
 def write(data: dict[str, Any], folder: str | os.PathLike[str], stem: str = "report") -> list[Path]:
-    """Both pages into `folder`, each replaced as a whole."""
+    """Both pages into `folder`, or none: a page beside an older one of the other kind would contradict it."""
     pages = {Path(folder) / f"{stem}.md": markdown(data), Path(folder) / f"{stem}.html": html(data)}
-    for path, text in pages.items():
-        write_atomic(path, text.encode(errors="replace"))
+    write_together({path: text.encode(errors="replace") for path, text in pages.items()})
     return list(pages)
 
 
