@@ -38,12 +38,12 @@ def test_one_file(tmp_path):
     assert data["budget"][0]["status"] == "ended"
     assert "no settings were found with the logs" in data["not_known"]
     assert data["config"]["rows"] == []
-    titles = [s["title"] for s in data["sections"]]
+    titles = [s.title for s in data["sections"]]
     assert titles[:3] == ["Run info", "Health", "Curves"]
-    shown = [row[0] for s in data["sections"] if s["title"] == "All other metrics" for row in s["tables"][0]["rows"]]
+    shown = [row[0] for s in data["sections"] if s.title == "All other metrics" for row in s.tables[0].rows]
     assert shown == ["foreign/made/gap"]
-    small = next(s for s in data["sections"] if s["title"] == "Curves")["figures"]
-    assert [f["log_y"] for f in small if "gap" in f["metric"]] == ["yes"]
+    small = next(s for s in data["sections"] if s.title == "Curves").figures
+    assert [f.log_y for f in small if "gap" in f.metric] == ["yes"]
 
 
 def test_seeds_by_name_are_one_group(tmp_path):
@@ -51,7 +51,7 @@ def test_seeds_by_name_are_one_group(tmp_path):
         csv(tmp_path / f"ant_seed{seed}" / "progress.csv", seed=seed)
     data = sections.build(tmp_path)
     assert [o["seeds"] for o in data["outcome"]] == [3]
-    assert data["curve"]["groups"][0]["band"]["label"].endswith("n = 3 seeds")
+    assert data["curve"].groups[0].band.label.endswith("n = 3 seeds")
     assert [each["seed"] for each in data["outcome"][0]["each"]] == ["0", "1", "2"]
 
 
@@ -71,8 +71,8 @@ def test_neighbours_of_a_file_are_nobodys_business(tmp_path):
     (tmp_path / "logs" / "tax-return.pdf").write_text("x")
     data = sections.build(file)
     assert "tax-return" not in render.html(data) + render.markdown(data)
-    artefacts = next(s for s in data["sections"] if s["title"] == "Artefacts")
-    assert [row[0] for row in artefacts["tables"][0]["rows"]] == ["progress.csv"]
+    artefacts = next(s for s in data["sections"] if s.title == "Artefacts")
+    assert [row[0] for row in artefacts.tables[0].rows] == ["progress.csv"]
 
 
 # ---- What a foreign run is judged by
@@ -123,7 +123,7 @@ def test_other_axes_keep_their_name(tmp_path):
         "proposal": "",
     }
     data = sections.page(tmp_path, groups, examined, None, False)
-    assert (data["curve"]["axis"], data["budget"][0]["steps"]) == ("episodes", "1 episodes")
+    assert (data["curve"].axis, data["budget"][0]["steps"]) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4
     assert render.html(data).startswith("<!doctype html>")
 

@@ -118,16 +118,16 @@ def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
     (outcome,) = data["outcome"]
     assert outcome["value"] == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
     assert data["sentence"] == "Learned on 3 of 3 seeds: 10 → 400 [375.2, 424.8] (mean of seeds, random 20)."
-    (group,) = data["curve"]["groups"]
-    assert (len(group["lines"]), group["band"]["label"]) == (3, "mean, 95% interval (t), n = 3 seeds")
-    assert (group["band"]["x"], group["band"]["mean"][-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
+    (group,) = data["curve"].groups
+    assert (len(group.lines), group.band.label) == (3, "mean, 95% interval (t), n = 3 seeds")
+    assert (group.band.x, group.band.mean[-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
 
 
 def test_a_repeated_seed_is_no_second_sample(tmp_path):
     for i, seed in enumerate((0, 1, 1)):
         write_run(tmp_path / f"r{i}", UP, seed=seed)
     data = sections.build(tmp_path)
-    assert (data["outcome"][0]["seeds"], data["curve"]["groups"][0]["band"]) == (2, None)
+    assert (data["outcome"][0]["seeds"], data["curve"].groups[0].band) == (2, None)
     assert "1 runs repeat a seed of their config and are not counted in the outcome" in data["not_known"]
     assert data["outcome"][0]["sure"] == "all 2 seeds equal: no interval"
 
@@ -173,13 +173,13 @@ def test_findings_of_one_rule_are_shown_once(tmp_path):
     shared = [{"slug": "other", "status": "also-in-reference", "message": "m"}]
     data = sections.build(tmp_path, findings + shared)
     assert [f["where"] for f in data["findings"]] == ["a and 2 more"]
-    assert (data["more_findings"], len(data["sections"][1]["tables"][0]["rows"])) == (0, 3)
+    assert (data["more_findings"], len(data["sections"][1].tables[0].rows)) == (0, 3)
 
 
 def test_metrics_have_a_slope_with_its_error(tmp_path):
     data = sections.build(write_run(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
-    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
-    row = next(row for row in core["tables"][0]["rows"] if row[0] == "return/mean")
+    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    row = next(row for row in core.tables[0].rows if row[0] == "return/mean")
     assert row[:5] == ["return/mean", "105", "10", "105", "82.5"]
     assert row[5].startswith("5 ± ")
     assert row[6:] == ["10", ""]
@@ -187,9 +187,9 @@ def test_metrics_have_a_slope_with_its_error(tmp_path):
 
 def test_nan_is_counted_and_not_averaged(tmp_path):
     data = sections.build(write_run(tmp_path / "run", (1.0, math.nan, 3.0)))
-    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
-    assert core["tables"][0]["rows"][0][:5] == ["return/mean", "3", "1", "3", "2"]
-    assert core["tables"][0]["rows"][0][-1] == "1"
+    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    assert core.tables[0].rows[0][:5] == ["return/mean", "3", "1", "3", "2"]
+    assert core.tables[0].rows[0][-1] == "1"
 
 
 def test_time_of_a_resumed_run_adds_up(tmp_path):
@@ -208,7 +208,7 @@ def test_a_speed_from_a_busy_machine_is_marked():
     said = {}
     for name in ("faulty/busy-machine", "healthy/cartpole"):
         speed = course.throughput(grouping.load(histories() / name)[0].runs[0])
-        said[name] = " ".join(speed["lines"])
+        said[name] = " ".join(speed.lines)
     assert "the machine was busy in 75% of the rows (load 6 on 2 cores)" in said["faulty/busy-machine"]
     assert "busy" not in said["healthy/cartpole"]
 
@@ -222,7 +222,7 @@ def test_a_real_run(tmp_path):
     runs.run(tmp_path / "run")
     before = sorted(p.name for p in (tmp_path / "run").iterdir())
     data = sections.build(tmp_path / "run")
-    titles = [s["title"] for s in data["sections"]]
+    titles = [s.title for s in data["sections"]]
     assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
                       "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
     assert data["budget"][0]["steps"] == "2.05k of 2.05k steps"

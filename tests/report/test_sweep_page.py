@@ -66,9 +66,9 @@ def test_each_axis_is_a_panel_with_its_verdict():
 def test_tables_hold_every_trial_best_first():
     page = sweep_page.page(body(winner=None))
     trials = page["tables"][-1]
-    assert [r[0] for r in trials["rows"]][-1] == "2", "what has no number is last"
-    assert "hold together over all 6 pairs" in trials["caption"]
-    assert ["a2_b<b>", "0 of 5", "not run"] in page["tables"][-2]["rows"]
+    assert [r[0] for r in trials.rows][-1] == "2", "what has no number is last"
+    assert "hold together over all 6 pairs" in trials.caption
+    assert ["a2_b<b>", "0 of 5", "not run"] in page["tables"][-2].rows
 
 
 @pytest.mark.parametrize(

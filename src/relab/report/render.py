@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from relab.base.jsonl import write_together
 from relab.report import drawings, svg, svg_sweep
+from relab.report.curves import Curve
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -33,7 +34,7 @@ def html(data: dict[str, Any]) -> str:
     looks = views(data["curve"])
     drawn = {
         "looks": looks,
-        "log_y": data["curve"]["log_y"],
+        "log_y": data["curve"].log_y,
         "legend": svg.legend(data["curve"]),
         "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
         "dots": outcome_dots(data["outcome"]),
@@ -53,18 +54,18 @@ def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
     return [Markup(text) for text in drawn if text]
 
 
-def views(curve: dict[str, Any]) -> list[tuple[str, svg.View]]:
+def views(curve: Curve) -> list[tuple[str, svg.View]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
-    names = {"steps": str(curve["axis"]).replace("_", " "), "updates": "updates", "time": "wall time"}
-    plain = [(names[x], svg.View(x)) for x in curve["xs"]]
-    steps = [x for group in curve["groups"] for line in group["lines"] for x in line["x"] if x > 0]
+    names = {"steps": str(curve.axis).replace("_", " "), "updates": "updates", "time": "wall time"}
+    plain = [(names[x], svg.View(x)) for x in curve.xs]
+    steps = [x for line in curve.lines for x in line.x if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
     return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: dict[str, Any], place: int, look: svg.View) -> list[dict[str, Any]]:
+def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
-    kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve["log_y"]]
+    kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
     drawn = []
     for log in kinds:
         view = look._replace(log_y=log)
@@ -88,11 +89,11 @@ def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
-def small(curve: dict[str, Any]) -> Markup:
+def small(figure: Curve | dict[str, Any]) -> Markup:
     """A figure of a section: a curve, or a drawing of another kind."""
-    if "kind" in curve:
-        return Markup(drawings.draw(curve))
-    return Markup(svg.curve(curve, 380, 220, svg.View(log_y=curve["log_y"] == "yes")))
+    if not isinstance(figure, Curve):
+        return Markup(drawings.draw(figure))
+    return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
 
 
 def markdown(data: dict[str, Any]) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from relab.base.text import number
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.report import analytic
-from relab.report.parts import section, table
+from relab.report.parts import Section, section, table
 from relab.runs.grouping import Run
 
 HALF = 0.5
@@ -33,7 +33,7 @@ class Check(NamedTuple):
     ok: bool
 
 
-def section_of(run: Run) -> dict[str, Any] | None:
+def section_of(run: Run) -> Section | None:
     """The checks that this run's metrics and settings allow, and what the others lack."""
     view = View(run.history, run.name, state=run.state)
     checks, gone = [], []

@@ -15,7 +15,7 @@ import numpy as np
 
 from relab.base.text import number
 from relab.record.history import History
-from relab.report.parts import section, table
+from relab.report.parts import Section, Table, section, table
 from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
 from relab.schedules.command import parse_command
@@ -25,7 +25,7 @@ MOST = 12  # rows of a table of bins or seeds
 BINS = 25
 
 
-def schedule(run: Run) -> dict[str, Any] | None:
+def schedule(run: Run) -> Section | None:
     """The section, where a run has multi-evaluations or a gate that decided."""
     history, rows = run.history, rows_of(run.history)
     decisions = decisions_of(history)
@@ -106,7 +106,7 @@ def _alert_lines(history: History) -> list[str]:
 # ---- Tables
 
 
-def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
+def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> Table | None:
     if not rows:
         return None
     early = next((n for n in rows[-1]["values"] if n.startswith("early_death_")), "")
@@ -138,7 +138,7 @@ def _counted(values: Mapping[str, Any]) -> str:
     return f"{count:.0f} of {n:,.0f} ({count / n:.2%})" if count is not None and n else "-"
 
 
-def _by_stage(rows: Rows) -> dict[str, Any] | None:
+def _by_stage(rows: Rows) -> Table | None:
     """Pooled over the evaluations of a stage, and of a type: what stages are compared by."""
     groups: dict[tuple[str, str], Rows] = {}
     for row in rows:
@@ -161,7 +161,7 @@ def _starts(rows: Rows) -> list[dict[str, Any]]:
     return [{**each, "iteration": row["iteration"]} for row in rows for each in row.get("episodes") or []]
 
 
-def _sectors(rows: Rows) -> dict[str, Any] | None:
+def _sectors(rows: Rows) -> Table | None:
     cells = evaluated.by_sector(_starts(rows))
     if not any(cell["starts"] for cell in cells):
         return None
@@ -172,7 +172,7 @@ def _sectors(rows: Rows) -> dict[str, Any] | None:
                  "Where the danger headed at the start: 45 degrees each, centred on the direction")  # fmt: skip
 
 
-def _clusters(rows: Rows) -> dict[str, Any] | None:
+def _clusters(rows: Rows) -> Table | None:
     clusters = [cell for cell in evaluated.clusters(_starts(rows)) if cell["deaths"]]
     if not clusters:
         return None
@@ -184,7 +184,7 @@ def _clusters(rows: Rows) -> dict[str, Any] | None:
                  " chance")  # fmt: skip
 
 
-def _worst(run: Run, rows: Rows) -> dict[str, Any] | None:
+def _worst(run: Run, rows: Rows) -> Table | None:
     """The episodes that went worst, with the command that plays them again."""
     starts = _starts(rows)
     known = evaluated.worst(starts, MOST)

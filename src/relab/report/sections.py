@@ -25,6 +25,7 @@ from relab.report import course, sweep_page, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
 from relab.report.curves import curve
 from relab.report.next_steps import next_steps
+from relab.report.parts import Section
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
@@ -50,7 +51,7 @@ def build(
     against: str | os.PathLike[str] | None = None,
     hints: Hints | None = None,
     groups: list[Group] | None = None,
-    more: Sequence[dict[str, Any]] = (),
+    more: Sequence[Section] = (),
 ) -> dict[str, Any]:
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
-from relab.report.parts import table
+from relab.report.parts import Table, table
 
 FILE = "sweep.json"
 MOST_ROWS = 200
@@ -34,7 +34,7 @@ def page(body: dict[str, Any]) -> dict[str, Any]:
     tables = [winner(body), effects(body), interactions(body), incomplete(body), trials(body)]
     return {
         "metric": str(body["metric"]), "text": f"{body['question']} {body['text']}", "notes": list(body["notes"]),
-        "tables": [t for t in tables if t["rows"]], "heat": heat(body),
+        "tables": [t for t in tables if t.rows], "heat": heat(body),
         "effects": [drawn(e) for e in body["effects"]],
     }  # fmt: skip
 
@@ -42,7 +42,7 @@ def page(body: dict[str, Any]) -> dict[str, Any]:
 # ---- Tables
 
 
-def trials(body: dict[str, Any]) -> dict[str, Any]:
+def trials(body: dict[str, Any]) -> Table:
     verdicts = {r["trial"]: r for r in body["differ"]["against_best"]}
     best = (body["winner"] or {}).get("trial")
     sign = -1 if body["direction"] == "lower" or body["at"] == "first_step_reaching" else 1
@@ -66,7 +66,7 @@ def _trial(t: dict[str, Any], beside: dict[str, Any] | None, axes: dict[str, Any
             f"{t['n']} of {t['planned']}", delta, said, each]  # fmt: skip
 
 
-def winner(body: dict[str, Any]) -> dict[str, Any]:
+def winner(body: dict[str, Any]) -> Table:
     best = body["winner"]
     head = ["of the winner", body["metric"], "seeds", "each seed"]
     if not best:
@@ -86,7 +86,7 @@ def _seeds(t: dict[str, Any]) -> list[str]:
             " · ".join(number(v["value"]) for v in t["values"])]  # fmt: skip
 
 
-def effects(body: dict[str, Any]) -> dict[str, Any]:
+def effects(body: dict[str, Any]) -> Table:
     rows = []
     for e in body["effects"]:
         w = e["widest"]
@@ -99,7 +99,7 @@ def effects(body: dict[str, Any]) -> dict[str, Any]:
                  "What each axis does, averaged over the others; 95 % over all axes together")  # fmt: skip
 
 
-def interactions(body: dict[str, Any]) -> dict[str, Any]:
+def interactions(body: dict[str, Any]) -> Table:
     rows = []
     for c in body["interactions"]:
         at = ""
@@ -113,7 +113,7 @@ def interactions(body: dict[str, Any]) -> dict[str, Any]:
                  "Interactions: how much one axis changes what another does; 95 % over all pairs together")  # fmt: skip
 
 
-def incomplete(body: dict[str, Any]) -> dict[str, Any]:
+def incomplete(body: dict[str, Any]) -> Table:
     rows = [[x["trial"], f"{x['n']} of {x['planned']}", "; ".join(x["why"])] for x in body["incomplete"]]
     return table(["trial", "seeds", "why"], rows, "Incomplete trials")
 

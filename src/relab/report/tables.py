@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales
 from relab.report.curves import curve
-from relab.report.parts import local_time, section, table
+from relab.report.parts import Section, local_time, section, table
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
 from relab.schedules.evaluated import PROBE
@@ -42,34 +43,34 @@ SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
 
 
-def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[dict]:
+def sections(groups: list[Group], health: Section, full: bool) -> list[Section]:
     """All folded sections, in the order of a run report: info, health, scales, metrics, probes, samples, the rest."""
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         return [info(runs[0], full), health, *_made(small_curves(groups)), *_of_run(runs[0], full)]
     parts = [health, overview(groups), *_made(small_curves(groups))]
     for run in runs[:DETAILED]:
-        parts += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
+        parts += [replace(part, run=run.name) for part in [info(run, full), *_of_run(run, full)]]
     if len(runs) > DETAILED:
         parts.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
     return parts
 
 
-def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
+def _of_run(run: Run, full: bool) -> list[Section]:
     parts = [scales.section_of(run), core(run), all_metrics(run)]
     parts += [probes(run), samples(run), evaluated(run), schedule(run), course.stages(run), course.throughput(run)]
     parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
     return [part for part in parts if part]
 
 
-def _made(part: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _made(part: Section | None) -> list[Section]:
     return [part] if part else []
 
 
 # ---- Health, overview
 
 
-def health(examined: dict[str, Any]) -> dict[str, Any]:
+def health(examined: dict[str, Any]) -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
     fired, shared = examined["fired"], examined["shared"]
     tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
@@ -113,7 +114,7 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else shown(value)
 
 
-def overview(groups: list[Group]) -> dict[str, Any]:
+def overview(groups: list[Group]) -> Section:
     rows = [[g.label, r.name, shown(r.seed), r.state, r.verdict.kind, number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
@@ -127,7 +128,7 @@ def _best(run: Run) -> str:
 # ---- One run
 
 
-def info(run: Run, full: bool) -> dict[str, Any]:
+def info(run: Run, full: bool) -> Section:
     meta = run.history.meta
     machine, packages = ({**facts} if isinstance(facts := meta.get(k), dict) else {} for k in ("machine", "packages"))
     rows = [(key, local_time(meta[key]) if key in TIMES and meta.get(key) else meta.get(key)) for key in INFO]
@@ -157,23 +158,23 @@ def _untracked(meta: dict[str, Any]) -> str:
     return str(untracked.get("count") or "") if isinstance(untracked, dict) else ""
 
 
-def patch(run: Run) -> dict[str, Any] | None:
+def patch(run: Run) -> Section | None:
     kept = run.history.meta.get("patch")
     text = kept.get("text") if isinstance(kept, dict) else None
     return section("Uncommitted changes", code=str(text)) if text else None
 
 
-def core(run: Run) -> dict[str, Any] | None:
+def core(run: Run) -> Section | None:
     names = [name for name in CORE if name in run.history.columns]
     return metrics_section("Core metrics", run.history, names)
 
 
-def all_metrics(run: Run) -> dict[str, Any] | None:
+def all_metrics(run: Run) -> Section | None:
     names = sorted(n for n in run.history.columns if n not in CORE and not n.startswith("time/"))
     return metrics_section("All other metrics", run.history, names)
 
 
-def metrics_section(title: str, history: History, names: list[str]) -> dict[str, Any] | None:
+def metrics_section(title: str, history: History, names: list[str]) -> Section | None:
     rows = [metric_row(name, history.columns[name]) for name in names if len(history.columns[name].values)]
     return section(title, [], [table(METRIC_HEAD, rows)]) if rows else None
 
@@ -202,7 +203,7 @@ def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     return f"{fit.slope:.3g} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
 
 
-def samples(run: Run) -> dict[str, Any] | None:
+def samples(run: Run) -> Section | None:
     columns = {name: run.history.columns[name] for name in SAMPLES if name in run.history.columns}
     if not columns:  # a foreign run that names nothing as relab does
         columns = dict(list(run.history.columns.items())[:8])
@@ -217,7 +218,7 @@ def samples(run: Run) -> dict[str, Any] | None:
     return section("Samples", [], [table(head, rows[:HEAD_TAIL], "Head"), table(head, rows[-HEAD_TAIL:], "Tail")])
 
 
-def evaluated(run: Run) -> dict[str, Any] | None:
+def evaluated(run: Run) -> Section | None:
     rows = []
     for row in run.history.evals:
         for level in evaluations.evaluations([row], str(row.get("mode"))):
@@ -244,7 +245,7 @@ def _ends(played: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
 
 
-def probes(run: Run) -> dict[str, Any] | None:
+def probes(run: Run) -> Section | None:
     """A table per probe, a row per number it gives."""
     numbers: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
@@ -261,7 +262,7 @@ def _column(pairs: list[tuple[int, float]]) -> Column:
     return Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
 
 
-def small_curves(groups: list[Group]) -> dict[str, Any] | None:
+def small_curves(groups: list[Group]) -> Section | None:
     """The core metrics of all groups as small figures in the same colours; foreign ones where there is room."""
     judged = {run.verdict.metric for group in groups for run in group.runs}
     logged = dict.fromkeys(name for group in groups for run in group.runs for name in run.history.columns)
