@@ -184,5 +184,5 @@ def test_a_run_without_a_clock(tmp_path):
     (folder / "timing.jsonl").unlink()
     data = sections.build(folder)
     assert math.isnan(course.elapsed(grouping.load(folder)[0].runs[0].history))
-    assert data["budget"][0]["done"] == "4k of 10k steps, time not recorded"
+    assert data["budget"][0].done == "4k of 10k steps, time not recorded"
     assert part(data, "Throughput") is None

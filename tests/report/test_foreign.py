@@ -12,6 +12,7 @@ from relab.commands import report
 from relab.formats.read.source import put
 from relab.record.history import History
 from relab.report import render, sections
+from relab.report.parts import Examined
 from relab.runs import grouping, verdict
 
 LONG_AGO = 1_600_000_000
@@ -35,9 +36,9 @@ def test_one_file(tmp_path):
     data = sections.build(csv(tmp_path / "ant_seed3" / "progress.csv"))
     assert data["title"].endswith("(read from csv)")
     assert data["sentence"].startswith("Learned: ")
-    assert data["budget"][0]["status"] == "ended"
+    assert data["budget"][0].status == "ended"
     assert "no settings were found with the logs" in data["not_known"]
-    assert data["config"]["rows"] == []
+    assert data["config"].rows == []
     titles = [s.title for s in data["sections"]]
     assert titles[:3] == ["Run info", "Health", "Curves"]
     shown = [row[0] for s in data["sections"] if s.title == "All other metrics" for row in s.tables[0].rows]
@@ -50,9 +51,9 @@ def test_seeds_by_name_are_one_group(tmp_path):
     for seed in range(3):
         csv(tmp_path / f"ant_seed{seed}" / "progress.csv", seed=seed)
     data = sections.build(tmp_path)
-    assert [o["seeds"] for o in data["outcome"]] == [3]
+    assert [o.seeds for o in data["outcome"]] == [3]
     assert data["curve"].groups[0].band.label.endswith("n = 3 seeds")
-    assert [each["seed"] for each in data["outcome"][0]["each"]] == ["0", "1", "2"]
+    assert [each.seed for each in data["outcome"][0].each] == ["0", "1", "2"]
 
 
 def test_pages_are_not_written_beside_strangers_logs(tmp_path, monkeypatch, capsys):
@@ -111,19 +112,9 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
 
 def test_other_axes_keep_their_name(tmp_path):
     groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
-    examined = {
-        "asked": False,
-        "fired": [],
-        "shared": [],
-        "not_checked": [],
-        "not_read": [],
-        "remarks": [],
-        "muted": {},
-        "limits": [],
-        "proposal": "",
-    }
+    examined = Examined(False, [], [])
     data = sections.page(tmp_path, groups, examined, None, False)
-    assert (data["curve"].axis, data["budget"][0]["steps"]) == ("episodes", "1 episodes")
+    assert (data["curve"].axis, data["budget"][0].steps) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4
     assert render.html(data).startswith("<!doctype html>")
 

@@ -11,6 +11,7 @@ import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
 from relab.report import course, sections
+from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
 from report.made import write_run
 from where import fixtures, histories
@@ -107,8 +108,8 @@ def test_broken_files_are_reported_not_raised(tmp_path):
 
 def test_one_seed_has_no_interval(tmp_path):
     (outcome,) = sections.build(write_run(tmp_path / "run", UP))["outcome"]
-    assert (outcome["value"], outcome["seeds"], outcome["episodes"]) == ("400", 1, "10")
-    assert outcome["sure"].startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
+    assert (outcome.value, outcome.seeds, outcome.episodes) == ("400", 1, "10")
+    assert outcome.sure.startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
 
 
 def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
@@ -116,7 +117,7 @@ def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
         write_run(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
     data = sections.build(tmp_path)
     (outcome,) = data["outcome"]
-    assert outcome["value"] == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
+    assert outcome.value == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
     assert data["sentence"] == "Learned on 3 of 3 seeds: 10 → 400 [375.2, 424.8] (mean of seeds, random 20)."
     (group,) = data["curve"].groups
     assert (len(group.lines), group.band.label) == (3, "mean, 95% interval (t), n = 3 seeds")
@@ -127,9 +128,9 @@ def test_a_repeated_seed_is_no_second_sample(tmp_path):
     for i, seed in enumerate((0, 1, 1)):
         write_run(tmp_path / f"r{i}", UP, seed=seed)
     data = sections.build(tmp_path)
-    assert (data["outcome"][0]["seeds"], data["curve"].groups[0].band) == (2, None)
+    assert (data["outcome"][0].seeds, data["curve"].groups[0].band) == (2, None)
     assert "1 runs repeat a seed of their config and are not counted in the outcome" in data["not_known"]
-    assert data["outcome"][0]["sure"] == "all 2 seeds equal: no interval"
+    assert data["outcome"][0].sure == "all 2 seeds equal: no interval"
 
 
 def test_groups_are_named_by_what_differs(tmp_path):
@@ -137,21 +138,19 @@ def test_groups_are_named_by_what_differs(tmp_path):
         for seed in range(2):
             write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     data = sections.build(tmp_path)
-    assert [o["label"] for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
-    assert data["config"]["rows"] == [["algo.lr", "0.1", "0.001"]]
+    assert [o.label for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
+    assert data["config"].rows == [["algo.lr", "0.1", "0.001"]]
 
 
 def test_config_against_the_parent(tmp_path):
     write_run(tmp_path / "first", UP)
     folder = write_run(tmp_path / "second", UP, config={"algo": {"name": "ppo", "lr": 0.002}}, meta={"parent": "first"})
     data = sections.build(folder)
-    assert data["config"] == {
-        "against": "Config against its parent", "head": ["key", "parent", "this run"],
-        "rows": [["algo.lr", "0.001", "0.002"]],
-    }  # fmt: skip
+    assert data["config"] == ConfigChanges("Config against its parent", ["key", "parent", "this run"],
+                                           [["algo.lr", "0.001", "0.002"]])  # fmt: skip
     orphan = write_run(tmp_path / "alone" / "third", UP, meta={"parent": "gone"})
     data = sections.build(orphan)
-    assert data["config"]["rows"] == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
+    assert data["config"].rows == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
     assert "the parent was not found beside the run" in data["not_known"]
 
 
@@ -225,8 +224,8 @@ def test_a_real_run(tmp_path):
     titles = [s.title for s in data["sections"]]
     assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
                       "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
-    assert data["budget"][0]["steps"] == "2.05k of 2.05k steps"
-    assert ["eval.episodes", "20", "4"] in data["config"]["rows"]
+    assert data["budget"][0].steps == "2.05k of 2.05k steps"
+    assert ["eval.episodes", "20", "4"] in data["config"].rows
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
 
 

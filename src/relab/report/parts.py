@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 LEFT_OUT = {"left_out": True}  # metadata of a field that JSON does not mention where it is None
@@ -31,6 +31,66 @@ class Section:
     run: str = ""
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What `relab examine` says about the runs of a page; findings, and what it could not do, are its JSON."""
+
+    asked: bool
+    fired: list[dict[str, Any]]
+    shared: list[dict[str, Any]]  # also in the reference
+    not_checked: list[dict[str, Any]] = field(default_factory=list)
+    not_read: list[dict[str, Any]] = field(default_factory=list)
+    remarks: list[dict[str, Any]] = field(default_factory=list)
+    muted: dict[str, str] = field(default_factory=dict)
+    limits: list[str] = field(default_factory=list)
+    proposal: str = ""
+
+
+@dataclass(frozen=True)
+class SeedValue:
+    """What one seed came to."""
+
+    seed: str
+    value: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a group came to, over its seeds, and how sure that is."""
+
+    label: str
+    seeds: int
+    episodes: str
+    size: str
+    metric: str
+    value: str
+    sure: str
+    ends: list[float]  # mean, lower and upper end
+    values: list[float]
+    each: list[SeedValue]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a group got, and how it ended."""
+
+    label: str
+    status: str
+    steps: str
+    done: str
+
+
+@dataclass(frozen=True)
+class ConfigChanges:
+    """Settings beside what they are held against; `marks` limit the comparison with a parent."""
+
+    against: str
+    head: list[str]
+    rows: list[list[str]]
+    marks: list[str] | None = field(default=None, metadata=LEFT_OUT)
+
+
 def section(
     title: str,
     lines: Iterable[str] = (),
@@ -48,7 +108,7 @@ def table(head: list[str], rows: list[list[str]], caption: str = "") -> Table:
 def plain(value: Any) -> Any:
     """Sections, tables and curves as JSON knows them: a mapping of their fields."""
     if is_dataclass(value) and not isinstance(value, type):
-        known = {field: getattr(value, field.name) for field in fields(value)}
+        known = {each: getattr(value, each.name) for each in fields(value)}
         return {f.name: plain(x) for f, x in known.items() if not (x is None and f.metadata == LEFT_OUT)}
     if isinstance(value, Mapping):
         return {key: plain(each) for key, each in value.items()}

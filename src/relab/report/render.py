@@ -19,6 +19,7 @@ from markupsafe import Markup
 from relab.base.jsonl import write_together
 from relab.report import drawings, svg, svg_sweep
 from relab.report.curves import Curve
+from relab.report.parts import Outcome
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -75,21 +76,21 @@ def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
     return drawn
 
 
-def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
+def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     """A strip of dots per group, all of one metric on one scale, so that groups compare by eye."""
-    same = [o for o in outcomes if o["metric"] == outcomes[0]["metric"]]
-    values = [v for o in same for v in o["values"] if math.isfinite(v)]
+    same = [o for o in outcomes if o.metric == outcomes[0].metric]
+    values = [v for o in same for v in o.values if math.isfinite(v)]
     if len(values) < 2:
         return [Markup("")] * len(outcomes)
     span = max(values) - min(values) or abs(max(values)) or 1.0
-    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o["ends"]
+    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o.ends
             if math.isfinite(e)]  # fmt: skip
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
-    return [Markup(svg.dots(o["values"], low, high, o["ends"], svg.colour(i)) if o in same else "")
+    return [Markup(svg.dots(o.values, low, high, o.ends, svg.colour(i)) if o in same else "")
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
-def small(figure: Curve | dict[str, Any]) -> Markup:
+def small(figure: Curve | drawings.Drawing) -> Markup:
     """A figure of a section: a curve, or a drawing of another kind."""
     if not isinstance(figure, Curve):
         return Markup(drawings.draw(figure))

@@ -15,6 +15,7 @@ import numpy as np
 
 from relab.base.text import number
 from relab.record.history import History
+from relab.report.drawings import Bars, Dots, Drawing, Evaluation, Plan, Polar, Timeline
 from relab.report.parts import Section, Table, section, table
 from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
@@ -210,31 +211,30 @@ def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> str:
 # ---- Figures
 
 
-def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> list[dict[str, Any]]:
-    drawings = [timeline(history, rows, decisions)]
-    drawings += [_against(rows, name) for name in _moved(rows)]
+def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> list[Drawing]:
+    drawn: list[Drawing] = [timeline(history, rows, decisions)]
+    drawn += [_against(rows, name) for name in _moved(rows)]
     cells = evaluated.by_sector(_starts(rows))
-    drawings += [{"kind": "polar", "sectors": cells}] if any(cell["starts"] for cell in cells) else []
+    drawn += [Polar(cells)] if any(cell["starts"] for cell in cells) else []
     deaths = [(step, n) for row in rows for step, n in row.get("deaths") or []]
-    return drawings + ([_histogram(deaths, rows)] if deaths else [])
+    return drawn + ([_histogram(deaths, rows)] if deaths else [])
 
 
-def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
+def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> Timeline:
     ends = [row["iteration"] for row in rows] + [at for of_gate in decisions.values() for at in of_gate]
     for name in ("data/iteration", "foreign/schedule/tail_stage_index"):
         if name in history.columns:
             column = history.columns[name]
             ends.append(int(column.values.max() if name == "data/iteration" else column.steps.max()))
     end = max(ends)
-    shown = [{"x": row["iteration"], "y": row["values"].get("avg_final"), "least": row["values"].get("min_final"),
-              "low": (row.get("low") or {}).get("avg_final"), "high": (row.get("high") or {}).get("avg_final")}
+    shown = [Evaluation(row["iteration"], row["values"].get("avg_final"), row["values"].get("min_final"),
+                        (row.get("low") or {}).get("avg_final"), (row.get("high") or {}).get("avg_final"))
              for row in rows]  # fmt: skip
     gates = {name: sorted(of_gate.items()) for name, of_gate in decisions.items()}
-    return {"kind": "timeline", "name": "avg_final (line), min_final (grey)", "end": end, "rows": shown,
-            "bands": bands(history, end), "decisions": gates}  # fmt: skip
+    return Timeline("avg_final (line), min_final (grey)", end, shown, bands(history, end), gates)
 
 
-def bands(history: History, end: int) -> list[dict[str, Any]]:
+def bands(history: History, end: int) -> list[Plan]:
     """Each plan's stages as (from, to, label), from the events."""
     starts_of: dict[str, dict[int, str]] = {}
     for event in history.events:
@@ -246,7 +246,7 @@ def bands(history: History, end: int) -> list[dict[str, Any]]:
         starts = sorted(moves)
         ends = [*(start - 1 for start in starts[1:]), end]
         stages = [(a - 1, max(b, a), moves[a]) for a, b in zip(starts, ends)]
-        plans.append({"name": name.removesuffix("_label"), "stages": stages})
+        plans.append(Plan(name.removesuffix("_label"), stages))
     return plans
 
 
@@ -257,15 +257,15 @@ def _moved(rows: Rows) -> list[str]:
     return [name for name, settings in values.items() if len(settings) > 1 and None not in settings][:2]
 
 
-def _against(rows: Rows, name: str) -> dict[str, Any]:
+def _against(rows: Rows, name: str) -> Dots:
     points = [(float(row["settings"][name]), row["values"]["avg_final"], str(row["iteration"])) for row in rows
               if row["values"].get("avg_final") is not None]  # fmt: skip
-    return {"kind": "dots", "points": points, "across": name, "up": "avg_final, labelled by iteration"}
+    return Dots(points, name, "avg_final, labelled by iteration")
 
 
-def _histogram(deaths: Sequence[tuple[int, int]], rows: Rows) -> dict[str, Any]:
+def _histogram(deaths: Sequence[tuple[int, int]], rows: Rows) -> Bars:
     horizon = max([row.get("horizon") or 0 for row in rows] + [step for step, _ in deaths])
     steps, counts = np.array(deaths).T
     heights, edges = np.histogram(steps, bins=BINS, range=(0, horizon), weights=counts)
-    return {"kind": "bars", "edges": edges.tolist(), "counts": heights.tolist(), "across": "step of the death",
-            "up": f"deaths over {len(rows)} multi-evaluations"}  # fmt: skip
+    up = f"deaths over {len(rows)} multi-evaluations"
+    return Bars(edges.tolist(), heights.tolist(), "step of the death", up)

@@ -25,7 +25,7 @@ from relab.report import course, sweep_page, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
 from relab.report.curves import curve
 from relab.report.next_steps import next_steps
-from relab.report.parts import Section
+from relab.report.parts import Budget, Examined, Outcome, Section, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
@@ -60,17 +60,17 @@ def build(
     sections that somebody else has made, e.g. of a comparison.
     """
     groups = grouping.load(path, now, hints) if groups is None else groups
-    examined = {
-        "asked": findings is not None,
-        "fired": _of_status(findings or [], groups, "fired"),
-        "shared": _of_status(findings or [], groups, "also-in-reference"),
-        "not_checked": not_checked or [],
-        "not_read": not_read or [],
-        "remarks": remarks or [],
-        "muted": muted or {},
-        "limits": [_with_labels(text, groups) for text in limits or []],
-        "proposal": proposal,
-    }
+    examined = Examined(
+        findings is not None,
+        _of_status(findings or [], groups, "fired"),
+        _of_status(findings or [], groups, "also-in-reference"),
+        not_checked or [],
+        not_read or [],
+        remarks or [],
+        muted or {},
+        [_with_labels(text, groups) for text in limits or []],
+        proposal,
+    )
     named = named_run(against) if against is not None else None
     data = page(Path(path), groups, examined, named, full)
     data["sections"] = [*more, *data["sections"]]
@@ -79,9 +79,9 @@ def build(
     return Cleaner([Path(path)], hosts, full).clean(data)
 
 
-def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run | None, full: bool) -> dict[str, Any]:
+def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> dict[str, Any]:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
-    fired, against = examined["fired"], named.history if named else None
+    fired, against = examined.fired, named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
     return {
         "title": _title(path, groups),
@@ -89,16 +89,16 @@ def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run |
         "sweep": sweep_page.build(path),
         "curve": curve(groups, "", fired, named or parent_run(groups), "reference" if named else "parent"),
         "outcome": [outcome(group) for group in groups],
-        "examined": examined["asked"],
+        "examined": examined.asked,
         "findings": top(fired),
         "more_findings": len({f["slug"] for f in fired}) - len(top(fired)),
         "config": config_changes(groups, against),
         "prediction": prediction(groups),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
-        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined["not_read"]],
+        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined.not_read],
         "commands": commands(Path(path), groups),
-        "sections": [*folded, next_steps(groups, fired, examined["proposal"])],
+        "sections": [*folded, next_steps(groups, fired, examined.proposal)],
         "full": full,
     }
 
@@ -273,7 +273,7 @@ def experiment_answer(path: Path) -> str | None:
 # ---- Outcome, config, budget
 
 
-def outcome(group: Group) -> dict[str, Any]:
+def outcome(group: Group) -> Outcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
@@ -282,18 +282,18 @@ def outcome(group: Group) -> dict[str, Any]:
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
     sizes = " to ".join(dict.fromkeys(str(n) for n in (episodes[:1] + episodes[-1:])))
     unit = "episodes" if any(run.history.evals for run in runs) and metric.startswith("eval/") else "rows"
-    return {
-        "label": group.label,
-        "seeds": len(runs),
-        "episodes": (sizes or "0") if unit == "episodes" else "-",
-        "size": f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
-        "metric": metric,
-        "value": interval_text(mean) if mean.n else "none",
-        "sure": f"all {mean.n} seeds equal: no interval" if mean.low == mean.high else _sure(mean.n, mean.level, runs),
-        "ends": [mean.mid, mean.low, mean.high],
-        "values": values,
-        "each": [{"seed": shown(run.seed), "value": number(v), "run": run.name} for run, v in zip(runs, values)],
-    }
+    return Outcome(
+        group.label,
+        len(runs),
+        (sizes or "0") if unit == "episodes" else "-",
+        f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
+        metric,
+        interval_text(mean) if mean.n else "none",
+        f"all {mean.n} seeds equal: no interval" if mean.low == mean.high else _sure(mean.n, mean.level, runs),
+        [mean.mid, mean.low, mean.high],
+        values,
+        [SeedValue(shown(run.seed), number(v), run.name) for run, v in zip(runs, values)],
+    )
 
 
 def _sure(n: int, level: float, runs: list[Run]) -> str:
@@ -307,7 +307,7 @@ def _sure(n: int, level: float, runs: list[Run]) -> str:
     return "1 seed: no interval over seeds" + (f"; {noise}" if last.n > 1 else "")
 
 
-def _budget(group: Group) -> dict[str, str]:
+def _budget(group: Group) -> Budget:
     """How far, how long, how it ended."""
     states = [run.state for run in group.runs]
     status = ", ".join(f"{states.count(s)} {s}" if len(states) > 1 else s for s in dict.fromkeys(states))
@@ -317,12 +317,8 @@ def _budget(group: Group) -> dict[str, str]:
     done = " to ".join(dict.fromkeys((count(min(steps)), count(max(steps)))))
     unit = _unit(group)
     steps_text = f"{done} of {count(total)} {unit}" if total else f"{done} {unit}"
-    return {
-        "label": group.label,
-        "status": status + (f" ({'; '.join(list(whys)[:2])})" if whys else ""),
-        "steps": steps_text,
-        "done": f"{steps_text}{_time(group)}",
-    }
+    reasons = f" ({'; '.join(list(whys)[:2])})" if whys else ""
+    return Budget(group.label, status + reasons, steps_text, f"{steps_text}{_time(group)}")
 
 
 def _time(group: Group) -> str:
@@ -359,7 +355,7 @@ def _total(run: History) -> int | None:
 # ---- What one cannot conclude; how to repeat it
 
 
-def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
+def not_known(groups: list[Group], examined: Examined) -> list[str]:
     """Limits of what the report can say."""
     runs = [run for group in groups for run in group.runs]
     said = []
@@ -376,12 +372,12 @@ def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
     rows = sum(len(run.history.problems) for run in runs)
     if rows:
         said.append(f"{rows} files or rows could not be read")
-    if examined["not_read"]:
-        said.append(f"{len(examined['not_read'])} runs, files or folders were not read (Health says why)")
-    missed = {str(gone.get("slug")) for gone in examined["not_checked"]}
-    if missed or not examined["asked"]:
+    if examined.not_read:
+        said.append(f"{len(examined.not_read)} runs, files or folders were not read (Health says why)")
+    missed = {str(gone.get("slug")) for gone in examined.not_checked}
+    if missed or not examined.asked:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
-        said.append(f"not checked: {some}" if examined["asked"] else "health was not examined")
+        said.append(f"not checked: {some}" if examined.asked else "health was not examined")
     return said
 
 

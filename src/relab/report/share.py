@@ -48,7 +48,8 @@ class Cleaner:
         if isinstance(value, str):
             return self.text(value)
         if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{f.name: self._beside(f.name, getattr(value, f.name)) for f in fields(value)})
+            known = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+            return replace(value, **{name: self._beside(name, each) for name, each in known.items()})
         if isinstance(value, Mapping):
             return {self.clean(k): self._beside(k, v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):

@@ -14,7 +14,7 @@ from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales
 from relab.report.curves import curve
-from relab.report.parts import Section, local_time, section, table
+from relab.report.parts import Examined, Section, local_time, section, table
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
 from relab.schedules.evaluated import PROBE
@@ -70,23 +70,23 @@ def _made(part: Section | None) -> list[Section]:
 # ---- Health, overview
 
 
-def health(examined: dict[str, Any]) -> Section:
+def health(examined: Examined) -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
-    fired, shared = examined["fired"], examined["shared"]
+    fired, shared = examined.fired, examined.shared
     tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
     if shared:
         tables.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
-    if examined["muted"]:
-        rows = [[slug, str(why)] for slug, why in examined["muted"].items()]
+    if examined.muted:
+        rows = [[slug, str(why)] for slug, why in examined.muted.items()]
         tables.append(table(["rule", "because"], rows, "Muted"))
-    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined["not_checked"]]
+    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined.not_checked]
     if gone:
         tables.append(table(["rule", "run", "missing"], gone, "Not checked"))
     for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
-        cells = [[str(row[name]) for name in head] for row in examined[key]]
+        cells = [[str(row[name]) for name in head] for row in getattr(examined, key)]
         tables += [table(head, cells, title)] if cells else []
-    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined["asked"] else "not examined"
-    return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], tables)
+    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined.asked else "not examined"
+    return section("Health", [first if fired or not examined.asked else "no finding", *examined.limits], tables)
 
 
 def _finding_row(f: dict[str, Any]) -> list[str]:
