@@ -19,17 +19,17 @@ def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.measure.words} [95 %]",
             f"P(better than {task.reference})", *([level] if level else [])]  # fmt: skip
     rows = []
-    for row in task.rows:
-        threshold = row["threshold"]
-        times = f"{median(threshold)} ({threshold['reached']}/{threshold['n']})" if threshold else "-"
-        settings = [setting(row["settings"][k]) for k in keys]
-        numbers = [str(row["mean"]["n"]), mean_text(task, row), share(row), *([times] if level else [])]
-        rows.append([row["label"], *settings, *numbers])
+    for row in task.variants:
+        threshold = row.threshold
+        times = f"{median(threshold)} ({threshold.reached}/{threshold.n})" if threshold else "-"
+        settings = [setting(row.settings[k]) for k in keys]
+        numbers = [str(row.mean.n), mean_text(task, row), share(row), *([times] if level else [])]
+        rows.append([row.label, *settings, *numbers])
     return head, rows
 
 
 def caption(task: Task) -> str:
-    few = "" if all(row["mean"]["n"] >= LEAST for row in task.rows) else f" No interval under {LEAST} seeds."
+    few = "" if all(row.mean.n >= LEAST for row in task.variants) else f" No interval under {LEAST} seeds."
     where = "" if task.measure.at == "first_step_reaching" else f" at step {task.step:,.0f}"
     declared = [p for p in task.pairs if p.declared]
     said = " ".join(p.answer.text for p in declared) or "Exploratory: no comparison was declared beforehand."
@@ -84,7 +84,8 @@ def data(result: Result) -> dict[str, Any]:
         "tasks": [{
             "environment": t.env, "metric": t.measure.metric, "at": t.measure.at, "last": t.measure.last,
             "level": t.level[0] if t.level else None, "direction": t.measure.direction, "step": t.step, "cut": t.beyond,
-            "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling, "variants": t.rows,
+            "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling,
+            "variants": [each.to_dict() for each in t.variants],
             "comparisons": [p.to_dict() for p in t.pairs], "parts": t.parts, "notes": t.notes,
         } for t in result.tasks],
         "profile": result.profile,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from relab.comparison import answer as answers
 from relab.comparison import key, numbers, pairs, phases, profile
 from relab.comparison.arms import Arm, differing
 from relab.comparison.numbers import Measure
+from relab.comparison.variant import Area, Mean, Noise, Threshold, Variant
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
 from relab.formats.read.source import FOREIGN
@@ -53,7 +54,7 @@ class Task:
     beyond: bool  # some runs went on after the common step
     arms: list[Arm]
     outcomes: dict[str, list[answers.Outcome]]
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[Variant] = field(default_factory=list)  # best first, as the arms
     pairs: list[pairs.Pair] = field(default_factory=list)
     ceiling: float = math.inf
     at_ceiling: bool = False
@@ -191,38 +192,50 @@ def _rank(task: Task, arm: Arm) -> tuple[bool, float]:
 
 def _measure(task: Task) -> None:
     runs = [run for arm in task.arms for run in arm.runs]
-    low, high = numbers.shared_range(runs, task.measure.metric, task.step)
-    for arm in task.arms:
-        outcomes = task.outcomes[arm.label]
-        areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.measure.metric, low, high))]
-        row = {"label": arm.label, "runs": len(arm.runs), "sources": arm.sources, "mean": _row_mean(task, outcomes),
-               "values": [x.value for x in outcomes], "seeds": [x.seed for x in outcomes],
-               "reached": [x.reached for x in outcomes], "diverged": sum(x.diverged for x in outcomes),
-               "settings": {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
-               "area": {"from": low, "to": high, "mean": float(np.mean(areas)) if areas else math.nan, "n": len(areas)},
-               "threshold": _threshold(task, arm), "peak": _peak(task, arm), "noise": _noise(task, arm)}  # fmt: skip
-        better = numbers.improvement(task.outcomes[task.reference], outcomes, task.measure)
-        task.rows.append(row | {"better": list(better[:3]) if better and arm.label != task.reference else None})
-    task.at_ceiling = math.isfinite(task.ceiling) and all(_full(task, row) for row in task.rows)
+    span = numbers.shared_range(runs, task.measure.metric, task.step)
+    task.variants += [_variant(task, arm, span) for arm in task.arms]
+    task.at_ceiling = math.isfinite(task.ceiling) and all(_full(task, each) for each in task.variants)
+
+
+def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
+    outcomes = task.outcomes[arm.label]
+    mean = numbers.interval(outcomes, task.measure, task.ceiling)
+    better = numbers.improvement(task.outcomes[task.reference], outcomes, task.measure)
+    return Variant(
+        arm.label,
+        len(arm.runs),
+        arm.sources,
+        Mean(mean.mid, mean.low, mean.high, mean.n),
+        [x.value for x in outcomes],
+        [x.seed for x in outcomes],
+        [x.reached for x in outcomes],
+        sum(x.diverged for x in outcomes),
+        {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
+        _area(task, arm, *span),
+        _threshold(task, arm),
+        _peak(task, arm),
+        _noise(task, arm),
+        list(better[:3]) if better and arm.label != task.reference else None,
+    )
+
+
+def _area(task: Task, arm: Arm, low: float, high: float) -> Area:
+    areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.measure.metric, low, high))]
+    return Area(low, high, float(np.mean(areas)) if areas else math.nan, len(areas))
 
 
 def _plain(value: Any) -> Any:
     return None if value is MISSING else value
 
 
-def _row_mean(task: Task, outcomes: Sequence[answers.Outcome]) -> dict[str, Any]:
-    x = numbers.interval(outcomes, task.measure, task.ceiling)
-    return {"mid": x.mid, "low": x.low, "high": x.high, "n": x.n}
-
-
-def _full(task: Task, row: Mapping[str, Any]) -> bool:
+def _full(task: Task, variant: Variant) -> bool:
     scale = profile.scale_of(task.arms[0].runs[0])
     base = scale.random if scale else 0.0
-    return bool(task.measure.at != "first_step_reaching" and row["mean"]["mid"]
+    return bool(task.measure.at != "first_step_reaching" and variant.mean.mid
                 >= task.ceiling - FULL * abs(task.ceiling - base))  # fmt: skip
 
 
-def _threshold(task: Task, arm: Arm) -> dict[str, Any] | None:
+def _threshold(task: Task, arm: Arm) -> Threshold | None:
     """How soon the level was reached, runs that never did being censored where they ended."""
     if task.level is None:
         return None
@@ -231,26 +244,26 @@ def _threshold(task: Task, arm: Arm) -> dict[str, Any] | None:
     if not outcomes:
         return None
     times, reached = np.array([x.value for x in outcomes]), np.array([x.reached for x in outcomes])
-    return {"level": task.level[0], "reached": int(reached.sum()), "n": len(outcomes),
-            "median": stats.median_time(times, reached), "until": float(times.max())}  # fmt: skip
+    median = stats.median_time(times, reached)
+    return Threshold(task.level[0], int(reached.sum()), len(outcomes), median, float(times.max()))
 
 
-def _peak(task: Task, arm: Arm) -> dict[str, Any] | None:
+def _peak(task: Task, arm: Arm) -> numbers.Peak | None:
     peaks = [p for run in arm.runs if (p := numbers.peak(run, task.measure.metric, 5, answers.DIRECTIONS[
         task.measure.direction])) is not None]  # fmt: skip
     if not peaks:
         return None
-    names = ("peak", "final", "last", "bias")
-    return {n: float(np.mean([getattr(p, n) for p in peaks])) for n in names} | {"k": max(p.k for p in peaks)}
+    peak, final, last, bias = (float(np.mean([p[i] for p in peaks])) for i in range(4))
+    return numbers.Peak(peak, final, last, bias, max(p.k for p in peaks))
 
 
-def _noise(task: Task, arm: Arm) -> dict[str, float] | None:
+def _noise(task: Task, arm: Arm) -> Noise | None:
     """How much of the spread between seeds is the evaluation's own noise."""
     errors, values = numbers.noise(arm.runs, task.measure.metric), numbers.finite(task.outcomes[arm.label])
     if not errors or len(values) < 2 or task.measure.at != "final" or task.beyond:
         return None
     error, spread = float(np.sqrt(np.mean(np.square(errors)))), float(values.std(ddof=1))
-    return {"error": error, "spread": spread, "share": min(error**2 / spread**2, 1.0) if spread > 0 else math.nan}
+    return Noise(error, spread, min(error**2 / spread**2, 1.0) if spread > 0 else math.nan)
 
 
 # ---- What must be said
