@@ -125,13 +125,13 @@ def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
 def test_a_profile_weighs_tasks_alike_and_has_no_interval_under_five_runs():
     scores = {"x": [np.array([1.0] * 5), np.array([0.0] * 15)], "y": [np.array([1.0, 0.2]), np.array([0.6, 0.6])]}
     x, y = profile.profile(scores)
-    half = {row["label"]: {s["tau"]: s for s in row["shares"]}[0.5] for row in (x, y)}
-    assert (half["x"]["share"], half["x"]["low"], half["x"]["high"]) == (0.5, 0.5, 0.5)
-    assert half["y"]["share"] == 0.75
-    assert np.isnan(half["y"]["low"])
-    assert "iqm" not in x, "two tasks are not many"
+    half = {each.label: {s.tau: s for s in each.shares}[0.5] for each in (x, y)}
+    assert (half["x"].share, half["x"].low, half["x"].high) == (0.5, 0.5, 0.5)
+    assert half["y"].share == 0.75
+    assert np.isnan(half["y"].low)
+    assert "iqm" not in x.to_dict(), "two tasks are not many"
     many = profile.profile({"x": [np.array([0.1, 0.4, 0.5, 0.6, 0.9])] * 8})[0]
-    assert many["iqm"][0] == pytest.approx(oracle.trim_mean([0.1, 0.4, 0.5, 0.6, 0.9] * 8, 0.25))
+    assert many.to_dict()["iqm"][0] == pytest.approx(oracle.trim_mean([0.1, 0.4, 0.5, 0.6, 0.9] * 8, 0.25))
 
 
 def test_the_peak_is_told_with_what_chance_adds():

@@ -12,6 +12,7 @@ from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of, names
+from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
 from relab.config.views import config_hash, flatten
@@ -28,7 +29,7 @@ class Result:
     apart: list[tuple[str, str]]  # a group that is not compared, and why
     runs: int
     facts: dict[str, dict[Any, list[str]]] = field(default_factory=dict)
-    profile: list[dict[str, Any]] = field(default_factory=list)
+    profile: list[Standing] = field(default_factory=list)
     profile_notes: list[str] = field(default_factory=list)
     leads: list[leading.Lead] | None = None
     lead_runs: int = 0
@@ -98,26 +99,27 @@ def _question(options: Options, plan: pairs.Plan | None) -> tuple[pairs.Plan, li
 
 def _otherwise(options: Options, plan: pairs.Plan) -> bool:
     """Whether the command line asks for another number than the experiment declared."""
-    declared = plan.ask
     typed = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
              "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
-    return options.by is not None or any(value is not None and value != declared[key_] for key_, value in typed.items())
+    return options.by is not None or any(
+        value is not None and value != getattr(plan.protocol, name, None) for name, value in typed.items()
+    )
 
 
 def _with_plan(options: Options, plan: pairs.Plan) -> Options:
     """An experiment has said how its runs become numbers."""
-    if not plan.ask:
+    declared = plan.protocol
+    if declared is None:
         return options
-    declared = plan.ask
-    named = options.metric or declared["at"] == "success_rate"
+    named = options.metric or declared.at == "success_rate"
     return replace(
         options,
-        metric=options.metric if named else declared["metric"],
-        at=options.at or declared["at"],
-        last=options.last or declared["m"] or 3,
-        level=options.level if options.level is not None else declared["reach"],
-        direction=options.direction or declared["direction"],
-        smallest_effect=options.smallest_effect or declared["smallest_effect"] or 0.0,
+        metric=options.metric if named else declared.metric,
+        at=options.at or declared.at,
+        last=options.last or declared.m or 3,
+        level=options.level if options.level is not None else declared.reach,
+        direction=options.direction or declared.direction,
+        smallest_effect=options.smallest_effect or declared.smallest_effect or 0.0,
     )
 
 
@@ -168,7 +170,8 @@ def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
     """The declared comparisons, corrected together over all tasks; then every variant against the reference."""
     declared = _declared_items(result, plan) if plan else []
     items = [item for _, item in declared]
-    tested = pairs.repeat(items, plan) if plan and plan.ask else pairs.test(items, options.smallest_effect)
+    protocol = plan.protocol if plan else None
+    tested = pairs.repeat(items, plan, protocol) if plan and protocol else pairs.test(items, options.smallest_effect)
     for (task, _), pair in zip(declared, tested):
         task.pairs.append(pair)
     for task in result.tasks:
@@ -185,10 +188,10 @@ def _declared_items(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.
     items: list[tuple[Task, pairs.Item]] = []
     for worse, better in plan.pairs:
         both = [(task, a, b) for task in result.tasks for a, b in [_both(task, worse, better)] if a and b and a != b]
-        if not both and plan.ask:
+        if not both and plan.protocol:
             result.notes.append(f"declared by {plan.source}, but not among these runs: {better} against {worse}")
-        require(bool(both) or bool(plan.ask), f"--declare names {better!r} and {worse!r}, which must be two variants of"
-                f" one task; there are {', '.join(labels) or 'none'}")  # fmt: skip
+        require(bool(both) or plan.protocol is not None, f"--declare names {better!r} and {worse!r}, which must be two"
+                f" variants of one task; there are {', '.join(labels) or 'none'}")  # fmt: skip
         items += [(task, pairs.Item(task.outcomes, (str(a), str(b)), task.measure, better)) for task, a, b in both]
     return items
 
@@ -208,7 +211,7 @@ def _finish(result: Result, options: Options) -> None:
         result.leads = leading.leading(runs, result.tasks[0].measure.metric) if runs else []
 
 
-def over_tasks(tasks: Sequence[Task]) -> tuple[list[dict[str, Any]], list[str]]:
+def over_tasks(tasks: Sequence[Task]) -> tuple[list[Standing], list[str]]:
     """Scores of the variants that all tasks have, by label, else by algorithm."""
     notes: list[str] = []
     scaled = [(task, scale) for task in tasks if (scale := profile.scale_of(task.arms[0].runs[0])) is not None

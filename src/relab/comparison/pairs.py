@@ -52,13 +52,27 @@ class Pair:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Protocol:
+    """How an experiment compares its runs, as its answer.json says; what that leaves open is None."""
+
+    metric: str | None
+    at: str | None
+    direction: str | None
+    smallest_effect: float | None
+    m: int | None
+    reach: float | None
+    paired: bool
+    looks: dict[str, Any]  # variant -> seeds at its earlier looks
+
+
 @dataclass
 class Plan:
     """What was declared: pairs (worse, better) by name, and how an experiment asks, where one does."""
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     source: str = "--declare"
-    ask: dict[str, Any] = field(default_factory=dict)  # metric, at, direction, smallest_effect, m, reach, paired, looks
+    protocol: Protocol | None = None
 
 
 def parse(declared: Sequence[str]) -> Plan:
@@ -84,9 +98,11 @@ def of_experiment(path: Path) -> Plan | None:
         rows = [x for x in body.get("answers", ()) if isinstance(x, dict) and len(x.get("names") or ()) == 2]
         if rows:
             first = rows[0]
-            ask = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
-            ask |= {"paired": first.get("method") == answers.METHODS["paired"], "looks": body.get("looks") or {}}
-            return Plan([(str(x["names"][0]), str(x["names"][1])) for x in rows], f"experiment {folder.name}", ask)
+            how = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
+            paired = first.get("method") == answers.METHODS["paired"]
+            protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {})
+            names = [(str(x["names"][0]), str(x["names"][1])) for x in rows]
+            return Plan(names, f"experiment {folder.name}", protocol)
     return None
 
 
@@ -149,13 +165,13 @@ def test(items: Sequence[Item], smallest: float) -> list[Pair]:
     return tested
 
 
-def repeat(items: Sequence[Item], plan: Plan) -> list[Pair]:
+def repeat(items: Sequence[Item], plan: Plan, protocol: Protocol) -> list[Pair]:
     """An experiment's own comparisons, as it asks them: at its level, with the looks it has taken."""
-    smallest = float(plan.ask.get("smallest_effect") or 0.0)
+    smallest = float(protocol.smallest_effect or 0.0)
     repeated = []
     for outcomes, names, measure, variant in items:
         answer = ask(outcomes, names, measure, smallest, comparisons=len(plan.pairs),
-                     looked_at=plan.ask["looks"].get(variant, ()), paired=bool(plan.ask.get("paired")))  # fmt: skip
+                     looked_at=protocol.looks.get(variant, ()), paired=protocol.paired)  # fmt: skip
         repeated.append(_pair(outcomes, names, answer, measure, smallest, plan.source))
     return repeated
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from relab.base.places import printable as clean
@@ -11,6 +11,7 @@ from relab.base.text import number
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST, Peak
 from relab.comparison.pairs import Pair
+from relab.comparison.profile import Share
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
 
@@ -274,17 +275,17 @@ def _profile(result: Result) -> list[str]:
     if not result.profile:
         return list(result.profile_notes)
     say = f" ({'; '.join(result.profile_notes)})" if result.profile_notes else ""
-    lines = [f"over {result.profile[0]['tasks']} tasks, share of runs at or above a score (0 random, 1 top){say}"]
+    lines = [f"over {result.profile[0].tasks} tasks, share of runs at or above a score (0 random, 1 top){say}"]
     for row in result.profile:
-        shares = "  ".join(f"{s['tau']:g}: {_interval(s)}" for s in row["shares"][1:])
-        iqm = f"  IQM {row['iqm'][0]:.2f} [{row['iqm'][1]:.2f}, {row['iqm'][2]:.2f}]" if "iqm" in row else ""
-        lines.append(f"  {short(row['label'], 12):12} {row['runs']:2} runs  mean {row['mean']:.2f}  {shares}{iqm}")
+        shares = "  ".join(f"{s.tau:g}: {_interval(s)}" for s in row.shares[1:])
+        iqm = f"  IQM {row.iqm[0]:.2f} [{row.iqm[1]:.2f}, {row.iqm[2]:.2f}]" if row.iqm else ""
+        lines.append(f"  {short(row.label, 12):12} {row.runs:2} runs  mean {row.mean:.2f}  {shares}{iqm}")
     return lines
 
 
-def _interval(s: Mapping[str, float]) -> str:
-    ends = f" [{s['low']:.2f}, {s['high']:.2f}]" if math.isfinite(s["low"]) else ""
-    return f"{s['share']:.2f}{ends}"
+def _interval(s: Share) -> str:
+    ends = f" [{s.low:.2f}, {s.high:.2f}]" if math.isfinite(s.low) else ""
+    return f"{s.share:.2f}{ends}"
 
 
 def _notes(notes: Sequence[str], verbose: bool, tasks: int) -> list[str]:

@@ -88,7 +88,7 @@ def data(result: Result) -> dict[str, Any]:
             "variants": [each.to_dict() for each in t.variants],
             "comparisons": [p.to_dict() for p in t.pairs], "parts": t.parts, "notes": t.notes,
         } for t in result.tasks],
-        "profile": result.profile,
+        "profile": [each.to_dict() for each in result.profile],
         "leading": None if result.leads is None else [lead._asdict() for lead in result.leads],
         "not_compared": [{"group": label, "why": reason} for label, reason in result.apart],
         "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]
