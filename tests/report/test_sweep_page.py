@@ -38,10 +38,10 @@ def body(**more) -> dict:
 
 
 def test_the_map_has_a_field_for_each_cell_and_says_which_is_empty():
-    heat = sweep_page.page(body())["heat"]
-    assert (heat["x"], heat["y"]) == ("a", "b")
-    assert heat["means"][0] == [10.0, 30.0]
-    assert math.isnan(heat["means"][1][1])
+    heat = sweep_page.page(body()).heat
+    assert (heat.x, heat.y) == ("a", "b")
+    assert heat.means[0] == [10.0, 30.0]
+    assert math.isnan(heat.means[1][1])
     drawn = svg_sweep.heat(heat)
     assert drawn.count("<rect") == 4
     assert drawn.count("no run") == 1
@@ -52,12 +52,12 @@ def test_the_map_has_a_field_for_each_cell_and_says_which_is_empty():
 
 def test_lower_is_darker_where_lower_is_better():
     darkest = f'fill-opacity="{svg_sweep.DARKEST:.2f}"'
-    shades = [svg_sweep.heat(sweep_page.page(body(direction=d))["heat"]).index(darkest) for d in ("higher", "lower")]
+    shades = [svg_sweep.heat(sweep_page.page(body(direction=d)).heat).index(darkest) for d in ("higher", "lower")]
     assert shades[0] != shades[1]
 
 
 def test_each_axis_is_a_panel_with_its_verdict():
-    drawn = svg_sweep.effects(sweep_page.page(body())["effects"], "score")
+    drawn = svg_sweep.effects(sweep_page.page(body()).effects, "score")
     assert "a: moves" in drawn
     assert "b: inert" in drawn
     assert drawn.count("<circle") == 4
@@ -65,10 +65,10 @@ def test_each_axis_is_a_panel_with_its_verdict():
 
 def test_tables_hold_every_trial_best_first():
     page = sweep_page.page(body(winner=None))
-    trials = page["tables"][-1]
+    trials = page.tables[-1]
     assert [r[0] for r in trials.rows][-1] == "2", "what has no number is last"
     assert "hold together over all 6 pairs" in trials.caption
-    assert ["a2_b<b>", "0 of 5", "not run"] in page["tables"][-2].rows
+    assert ["a2_b<b>", "0 of 5", "not run"] in page.tables[-2].rows
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
     sweep = body()
     sweep["trials"] = sweep["trials"][:3]
     (tmp_path / "sweep.json").write_text(json.dumps(sweep))
-    assert sweep_page.build(tmp_path / "runs")["text"] == "Which? Best of 4."
+    assert sweep_page.build(tmp_path / "runs").text == "Which? Best of 4."

@@ -20,6 +20,7 @@ from relab.base.jsonl import write_together
 from relab.report import drawings, svg, svg_sweep
 from relab.report.curves import Curve
 from relab.report.parts import Outcome
+from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -44,13 +45,13 @@ def html(data: dict[str, Any]) -> str:
     return _environment("html").get_template("report.html").render(data, **drawn)
 
 
-def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
+def sweep_figures(sweep: SweepPage | None) -> list[Markup]:
     """The map of a sweep, and what each axis does."""
     if not sweep:
         return []
     drawn = [
-        svg_sweep.heat(sweep["heat"]) if sweep["heat"] else "",
-        svg_sweep.effects(sweep["effects"], sweep["metric"]),
+        svg_sweep.heat(sweep.heat) if sweep.heat else "",
+        svg_sweep.effects(sweep.effects, sweep.metric),
     ]
     return [Markup(text) for text in drawn if text]
 

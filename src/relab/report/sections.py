@@ -174,7 +174,7 @@ def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], re
         cause = cause_of(groups[0], findings, reference)
         return f"{said}; {cause}." if cause else f"{said}."
     swept = None if answer else sweep_page.build(path)
-    return swept["text"] if swept else (answer or _each_group(groups)) + _causes(groups, findings)
+    return swept.text if swept else (answer or _each_group(groups)) + _causes(groups, findings)
 
 
 def _each_group(groups: list[Group]) -> str:

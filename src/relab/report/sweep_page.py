@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,46 @@ CROSSED = {"moves": "interact", "inert": "none that matters"}
 VERDICTS = {"cannot tell": "not told from the best", "worse": "clearly worse", "better": "clearly better"}
 
 
-def build(path: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Effect:
+    """One axis: a mean with its interval at each level."""
+
+    axis: str
+    verdict: str
+    levels: list[str]
+    mid: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Two axes: the mean over all others in each field, a row for each level of y."""
+
+    x: str
+    y: str
+    xs: list[str]
+    ys: list[str]
+    means: list[list[float]]
+    runs: list[list[int]]
+    metric: str
+    lower: bool  # is better
+    over: str
+
+
+@dataclass(frozen=True)
+class SweepPage:
+    """What a page says about a sweep before it says it about the runs."""
+
+    metric: str
+    text: str
+    notes: list[str]
+    tables: list[Table]
+    heat: Heat | None
+    effects: list[Effect]
+
+
+def build(path: Path) -> SweepPage | None:
     """None where the folder, or the one above its runs, holds no sweep that can be read."""
     folder = path.resolve()
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
@@ -30,13 +70,16 @@ def build(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def page(body: dict[str, Any]) -> dict[str, Any]:
+def page(body: dict[str, Any]) -> SweepPage:
     tables = [winner(body), effects(body), interactions(body), incomplete(body), trials(body)]
-    return {
-        "metric": str(body["metric"]), "text": f"{body['question']} {body['text']}", "notes": list(body["notes"]),
-        "tables": [t for t in tables if t.rows], "heat": heat(body),
-        "effects": [drawn(e) for e in body["effects"]],
-    }  # fmt: skip
+    return SweepPage(
+        str(body["metric"]),
+        f"{body['question']} {body['text']}",
+        list(body["notes"]),
+        [t for t in tables if t.rows],
+        heat(body),
+        [drawn(e) for e in body["effects"]],
+    )
 
 
 # ---- Tables
@@ -134,14 +177,13 @@ def _ends(mid: float, low: float, high: float) -> str:
 # ---- Figures as data
 
 
-def drawn(e: dict[str, Any]) -> dict[str, Any]:
-    """One axis: a mean with its interval at each level."""
-    return {"axis": e["axis"], "verdict": e["verdict"], "levels": [value(m["level"]) for m in e["levels"]],
-            "mid": [m["mean"] for m in e["levels"]], "low": [m["low"] for m in e["levels"]],
-            "high": [m["high"] for m in e["levels"]]}  # fmt: skip
+def drawn(e: dict[str, Any]) -> Effect:
+    levels = e["levels"]
+    mid, low, high = ([m[key] for m in levels] for key in ("mean", "low", "high"))
+    return Effect(e["axis"], e["verdict"], [value(m["level"]) for m in levels], mid, low, high)
 
 
-def heat(body: dict[str, Any]) -> dict[str, Any] | None:
+def heat(body: dict[str, Any]) -> Heat | None:
     """The two axes that move the metric most: the mean over all others in each field; None with fewer than two."""
     fit = [e for e in body["effects"] if 2 <= len(e["levels"]) <= MOST_LEVELS and e["axis"] not in body["binned"]]
     fit.sort(key=lambda e: -abs(e["widest"]["delta"]) if e["widest"] else 0.0)
@@ -151,10 +193,10 @@ def heat(body: dict[str, Any]) -> dict[str, Any] | None:
     xs, ys = ([m["level"] for m in e["levels"]] for e in fit[:2])
     fields = [[_field(body["trials"], {x: a, y: b}) for a in xs] for b in ys]
     others = [key for key in body["axes"] if key not in (x, y)]
-    return {"x": x, "y": y, "xs": [value(a) for a in xs], "ys": [value(b) for b in ys],
-            "means": [[mean for mean, _ in row] for row in fields], "runs": [[n for _, n in row] for row in fields],
-            "metric": str(body["metric"]), "lower": body["direction"] == "lower" or body["at"] == "first_step_reaching",
-            "over": ", ".join(others)}  # fmt: skip
+    lower = body["direction"] == "lower" or body["at"] == "first_step_reaching"
+    means, runs = [[mean for mean, _ in row] for row in fields], [[n for _, n in row] for row in fields]
+    across, up = [value(a) for a in xs], [value(b) for b in ys]
+    return Heat(x, y, across, up, means, runs, str(body["metric"]), lower, ", ".join(others))
 
 
 def _field(rows: Sequence[dict[str, Any]], at: dict[str, Any]) -> tuple[float, int]:
