@@ -35,7 +35,7 @@ class Section:
 class Examined:
     """What `relab examine` says about the runs of a page; findings, and what it could not do, are its JSON."""
 
-    asked: bool
+    done: bool  # False: it was not run, or could not be
     fired: list[dict[str, Any]]
     shared: list[dict[str, Any]]  # also in the reference
     not_checked: list[dict[str, Any]] = field(default_factory=list)

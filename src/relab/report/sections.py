@@ -89,7 +89,7 @@ def page(path: Path, groups: list[Group], examined: Examined, named: Run | None,
         "sweep": sweep_page.build(path),
         "curve": curve(groups, "", fired, named or parent_run(groups), "reference" if named else "parent"),
         "outcome": [outcome(group) for group in groups],
-        "examined": examined.asked,
+        "examined": examined.done,
         "findings": top(fired),
         "more_findings": len({f["slug"] for f in fired}) - len(top(fired)),
         "config": config_changes(groups, against),
@@ -375,9 +375,9 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if examined.not_read:
         said.append(f"{len(examined.not_read)} runs, files or folders were not read (Health says why)")
     missed = {str(gone.get("slug")) for gone in examined.not_checked}
-    if missed or not examined.asked:
+    if missed or not examined.done:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
-        said.append(f"not checked: {some}" if examined.asked else "health was not examined")
+        said.append(f"not checked: {some}" if examined.done else "health was not examined")
     return said
 
 

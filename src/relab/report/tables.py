@@ -85,8 +85,8 @@ def health(examined: Examined) -> Section:
     for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
         cells = [[str(row[name]) for name in head] for row in getattr(examined, key)]
         tables += [table(head, cells, title)] if cells else []
-    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined.asked else "not examined"
-    return section("Health", [first if fired or not examined.asked else "no finding", *examined.limits], tables)
+    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined.done else "not examined"
+    return section("Health", [first if fired or not examined.done else "no finding", *examined.limits], tables)
 
 
 def _finding_row(f: dict[str, Any]) -> list[str]:
