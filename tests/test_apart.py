@@ -108,8 +108,8 @@ def test_what_is_the_users_fails_the_test_that_touches_it(project, user):
     code, out = session(project, user, *TOUCHES)
     assert code == 1, out
     assert f"{len(TOUCHES)} passed, {len(TOUCHES)} errors" in out, "each test is failed after it has run"
-    told = dict(re.findall(r"ERROR at teardown of test_(\d+) .*?^E +AssertionError: (.*?)$", out, re.M | re.S))
-    assert [body for n, (body, why) in enumerate(TOUCHES.items()) if why not in told[str(n)]] == [], out
+    errors = dict(re.findall(r"ERROR at teardown of test_(\d+) .*?^E +AssertionError: (.*?)$", out, re.M | re.S))
+    assert [body for n, (body, why) in enumerate(TOUCHES.items()) if why not in errors[str(n)]] == [], out
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["alone", "shared out"])

@@ -146,10 +146,10 @@ def test_the_environment_is_as_before(monkeypatch):
 
 def test_python_is_started_by_the_words_of_one_module():
     """sys.executable elsewhere would start a Python that searches the working folder first."""
-    found = []
+    places = []
     for file in sorted((SRC / "relab").rglob("*.py")):
         if file.name != "processes.py" and "executable" in (text := file.read_text()):
             tree = ast.parse(text)
-            found += [f"{file}:{node.lineno}" for node in ast.walk(tree)
+            places += [f"{file}:{node.lineno}" for node in ast.walk(tree)
                       if isinstance(node, ast.Attribute) and node.attr == "executable"]  # fmt: skip
-    assert found == []
+    assert places == []

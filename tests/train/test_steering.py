@@ -246,11 +246,11 @@ def test_the_report_tells_how_it_went(fish: Path):
     (group,) = load(fish)
     found = section(group.runs[0])
     assert found is not None
-    captions = [table["caption"].partition(" ")[0] for table in found["tables"]]
+    captions = [table.caption.partition(" ")[0] for table in found.tables]
     assert captions == ["Multi-evaluations", "By", "Where", "Deaths", "Worst"]
-    assert [figure["kind"] for figure in found["figures"]] == ["timeline", "dots", "dots", "polar", "bars"]
-    (timeline, *_) = found["figures"]
-    assert [band["name"] for band in timeline["bands"]] == ["curriculum", "tail"]
-    assert timeline["bands"][0]["stages"] == [(0, 3, "1:6"), (3, 6, "2:9"), (6, 10, "3:12")]
-    assert len(timeline["decisions"]["penalty"]) == 5
-    assert f"relab video {fish.name} --multi" in found["tables"][-1]["rows"][0][-1]
+    assert [figure.kind for figure in found.figures] == ["timeline", "dots", "dots", "polar", "bars"]
+    (timeline, *_) = found.figures
+    assert [band.name for band in timeline.bands] == ["curriculum", "tail"]
+    assert timeline.bands[0].stages == [(0, 3, "1:6"), (3, 6, "2:9"), (6, 10, "3:12")]
+    assert len(timeline.decisions["penalty"]) == 5
+    assert f"relab video {fish.name} --multi" in found.tables[-1].rows[0][-1]
