@@ -171,7 +171,7 @@ def test_nothing_is_learned_from_beyond_a_termination() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"replay": "10"}, "`replay` must hold a minibatch, but got replay = 10 and minibatch = 256"),
+        ({"replay": "10"}, "`replay` must hold a minibatch, but got replay = 10 and minibatch = 128"),
         ({"replay": "300", "envs": "200"}, "n_step \\+ 1 = 2 steps of every world"),
         ({"learning_starts": "2000000"}, "`learning_starts` must not exceed `replay`"),
         ({"temperature": "-1"}, "0 <= `temperature`"),
