@@ -116,6 +116,16 @@ def test_its_replay_and_minibatch_are_read():
     assert asked("rows-hardly-used", own(10_000, 2_000)) is None
 
 
+@pytest.mark.parametrize(
+    ("heat", "loss", "setting", "told"),
+    [(0.5, 0.7, 0.5, True), (1.0, 0.0, None, True), (1.0, 0.0, 1.0, False), (np.linspace(1, 2, 20), 0.1, None, False)],
+)
+def test_a_temperature_that_stays_at_one_has_no_loss_either(heat, loss, setting, told):
+    columns = {"optim/temperature": np.broadcast_to(heat, 20), "optim/temperature_loss": np.full(20, loss)}
+    view = made(columns, {"algo": {"name": "sac", "temperature": setting}})
+    assert bool(asked("temperature-stuck", view)) == told
+
+
 @pytest.mark.parametrize(("heat", "told"), [(0.01, True), (1.0, False)])
 def test_a_soft_value_may_hold_the_entropy_to_come(heat, told):
     """Rewards up to 1 allow 100, and a nat of entropy in each step as much as its temperature."""

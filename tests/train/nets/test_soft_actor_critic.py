@@ -42,7 +42,7 @@ def case(activation: str = "relu", rows: int = ROWS) -> Case:
     obs, after = (rng.normal(size=(rows, OBS)).astype(np.float32) for _ in range(2))
     action, noise = np.tanh(rng.normal(size=(rows, DIM))).astype(np.float32), rng.normal(size=(2, rows, DIM))
     discount = np.where(rng.random(rows) < 0.3, 0, 0.9).astype(np.float32)
-    batch = Batch(obs, action, rng.normal(0, 2, rows).astype(np.float32), discount, after)
+    batch = Batch(obs, action, rng.normal(0, 2, rows).astype(np.float32), discount, after, discount == 0)
     where = Nets(**nets.layouts)
     return Case(nets, where, target, batch, noise.astype(np.float32), soft.room(rows, where, nets.flat.size))
 
@@ -175,6 +175,10 @@ def test_the_critics_gradient_is_that_of_the_equation(activation: str) -> None:
     assert found.q_mean == pytest.approx(torch.stack(q).mean().item(), rel=1e-3, abs=1e-5)
     assert (found.target_mean, found.target_max) == pytest.approx((y.mean().item(), y.max().item()), rel=1e-3)
     assert found.after_end == 0
+    unmasked = c.batch._replace(discount_N=np.full(ROWS, 0.9, np.float32))
+    soft.critic_gradient(c.nets.flat, c.target, c.where, unmasked, c.noise[0], alpha, c.room, stats)
+    worth = 0.9 * np.abs(c.room.value_N[c.batch.ended_N]).max()
+    assert Stats(*stats).after_end == pytest.approx(worth, rel=1e-4), "a mask that is missing shows"
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])

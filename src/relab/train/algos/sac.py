@@ -184,7 +184,7 @@ def update(s: State) -> tuple[Stats, float, float]:
     rows = replay.uniform(s.draw, cfg.minibatch, ahead=cfg.n_step - 1)
     total, discount, last = targets(replay, rows, cfg)
     batch = Batch(replay.gather(rows, "obs"), replay.gather(rows, "action"), total, discount,
-                  replay.gather(last, "next_obs"))  # fmt: skip
+                  replay.gather(last, "next_obs"), replay.gather(last, "terminated"))  # fmt: skip
     noise = s.noise.standard_normal((2, cfg.minibatch, s.agent.dim), np.float32)
     stats = np.empty(len(Stats._fields))
     soft.learn(s.agent.nets.flat, s.target, s.adam.m, s.adam.v, s.agent.layouts, batch, noise, alpha,

@@ -40,6 +40,7 @@ class Batch(NamedTuple):
     return_N: np.ndarray
     discount_N: np.ndarray  # of the successor's value
     next_ND: np.ndarray
+    ended_N: np.ndarray  # whether the episode terminated there: the discount must be 0
 
 
 class Room(NamedTuple):
@@ -72,7 +73,7 @@ class Stats(NamedTuple):
     q_mean: float
     target_mean: float
     target_max: float
-    after_end: float  # largest |y - G| where d is 0: must be 0
+    after_end: float  # largest |y - G| behind a termination: must be 0
     actor_loss: float
     entropy: float  # -mean ln pi
     std_mean: float
@@ -180,7 +181,7 @@ def critic_gradient(theta, target, nets, batch, noise_NK, alpha, r, stats):
         r.d_1[i], r.d_2[i] = one / n, two / n
         loss, away = loss + 0.5 * (one * one + two * two), away + 0.5 * (abs(one) + abs(two))
         q_sum, y_sum, y_max = q_sum + 0.5 * (q1[i, 0] + q2[i, 0]), y_sum + y, max(y_max, y)
-        if batch.discount_N[i] == 0.0:
+        if batch.ended_N[i]:
             leak = max(leak, abs(y - batch.return_N[i]))
     backward(theta, nets.q1, r.x, n, r.work_1, r.d_1[:n], r.grad)
     backward(theta, nets.q2, r.x, n, r.work_2, r.d_2[:n], r.grad)
