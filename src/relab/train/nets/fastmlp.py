@@ -165,14 +165,6 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
 
 
 @njit(cache=True, nogil=True)
-def relu_mask_rows(d_NH, h_NH):
-    """relu_back_rows as a choice instead of a branch, which no processor can guess for units that are on or off."""
-    for i in range(d_NH.shape[0]):
-        for j in range(d_NH.shape[1]):
-            d_NH[i, j] = f32(0.0) if h_NH[i, j] <= f32(0.0) else d_NH[i, j]
-
-
-@njit(cache=True, nogil=True)
 def backward_inputs(theta, net, n, work, d_out, d_in):
     """Write dL/dx [n * in] into `d_in`, given dL/d(out) [n, out] of the rows of the last `forward`; weights get none.
 
@@ -186,7 +178,7 @@ def backward_inputs(theta, net, n, work, d_out, d_in):
         under = d_in[: n * rows_in] if layer == 0 else work[start : start + n * rows_in]
         matmul(delta, False, theta[at : at + rows_out * rows_in], False, under, n, rows_in, rows_out)
         if layer > 0 and net.relu:
-            relu_mask_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
+            relu_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
         elif layer > 0:
             tanh_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
         delta = under
