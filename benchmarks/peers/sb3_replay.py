@@ -34,7 +34,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     shared = {"batch_size": args.batch, "learning_starts": STARTS, "train_freq": 1, "gradient_steps": 1,
-              "device": "cpu", "policy_kwargs": {"net_arch": [args.hidden, args.hidden]}, "buffer_size": 100_000}  # fmt: skip
+              "device": "cpu", "policy_kwargs": {"net_arch": [args.hidden, args.hidden]},
+              "buffer_size": 100_000}  # fmt: skip
     make, env = (DQN, "CartPole-v1") if args.algo == "dqn" else (SAC, "Pendulum-v1")
     clock = Clock()
     make("MlpPolicy", env, **shared).learn(args.steps, callback=clock)

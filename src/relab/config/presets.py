@@ -50,6 +50,13 @@ PRESETS: dict[tuple[str, str], Settings] = {
             "norm_return": True,
         },
     },
+    # a network of a sixteenth of the default's weights: as good on seed 100, in a ninth of the time; on seeds 100 to
+    # 103 gamma 0.95 had no setback on the way (0.99: two) and ended 4.5 lower
+    ("sac", "pendulum-v1"): {
+        "total_steps": 20_000,
+        "eval": {"every": 2_500},
+        "algo": {"hidden": (64, 64), "lr": 1e-3, "minibatch": 128},
+    },
     ("ppo", "herd-v1"): {"total_steps": 400_000, "algo": {"envs": 32, "lr": 1e-3}},
     # 200 iterations of 16 x 200 steps; evaluated at the start and at the end, since the question is about the critic
     ("tracking_ac", "torus-v1"): {"total_steps": 640_000, "eval": {"every": 0}},

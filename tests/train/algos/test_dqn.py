@@ -51,8 +51,9 @@ def test_the_gradient_is_that_of_the_equation(double: bool, dueling: bool) -> No
     discount = np.where(rng.random(rows) < 0.3, 0, 0.9).astype(np.float32)
     grad, stats = np.empty_like(nets.flat), np.empty(6)
     room = q_learning.room(rows, nets.layouts["q"])
-    q_learning.q_gradient(nets.flat, target, nets.layouts["q"], obs, action, ret, discount, after, double, dueling,
-                          *room, grad, stats)  # fmt: skip
+    ended = discount == 0
+    q_learning.q_gradient(nets.flat, target, nets.layouts["q"], obs, action, ret, discount, after, ended, double,
+                          dueling, *room, grad, stats)  # fmt: skip
 
     theta = torch.tensor(nets.flat, requires_grad=True)
     with torch.no_grad():
@@ -68,6 +69,9 @@ def test_the_gradient_is_that_of_the_equation(double: bool, dueling: bool) -> No
     assert found.loss == pytest.approx(loss.item(), rel=1e-4)
     assert (found.q_mean, found.target_mean) == pytest.approx((q.mean().item(), y.mean().item()), rel=1e-4, abs=1e-6)
     assert found.after_end == 0
+    q_learning.q_gradient(nets.flat, target, nets.layouts["q"], obs, action, ret, np.full_like(discount, 0.9), after,
+                          ended, double, dueling, *room, grad, stats)  # fmt: skip
+    assert q_learning.QStats(*stats).after_end > 0, "a mask that is missing shows"
 
 
 def test_the_target_follows() -> None:

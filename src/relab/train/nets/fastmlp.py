@@ -197,3 +197,37 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
             else:
                 tanh_back_rows(under.reshape(n, rows_in), below.reshape(n, rows_in))
             delta = under
+
+
+@njit(cache=True, nogil=True)
+def backward_inputs(theta, net, n, work, d_out, d_in):
+    """Write dL/dx [n * in] into `d_in`, given dL/d(out) [n, out] of the rows of the last `forward`; weights get none.
+
+    It is what an actor needs from a critic: which way the action should go.
+    """
+    last, end = net.sizes.size - 2, n * net.sizes[1:].sum()
+    spare, delta = n * net.sizes.max(), d_out.reshape(-1)
+    for layer in range(last, -1, -1):
+        rows_in, rows_out, at = net.sizes[layer], net.sizes[layer + 1], net.weight[layer]
+        start, below = end + (layer % 2) * spare, n * net.sizes[1:layer].sum()
+        under = d_in[: n * rows_in] if layer == 0 else work[start : start + n * rows_in]
+        matmul(delta, False, theta[at : at + rows_out * rows_in], False, under, n, rows_in, rows_out)
+        if layer > 0 and net.relu:
+            relu_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
+        elif layer > 0:
+            tanh_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
+        delta = under
+
+
+@njit(cache=True, nogil=True)
+def take_rows(net, n, work, rows, count, some):
+    """Activations of the first `count` of these rows into `some`, as if `forward` had been asked for them alone."""
+    start, at = 0, 0
+    for layer in range(1, net.sizes.size):
+        size = net.sizes[layer]
+        for i in range(count):
+            here = start + rows[i] * size
+            for j in range(size):
+                some[at + j] = work[here + j]
+            at += size
+        start += n * size
