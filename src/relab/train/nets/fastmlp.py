@@ -119,10 +119,9 @@ def few_rows(x, weight, out, n, rows_out, rows_in):
 
 
 @njit(cache=True, nogil=True)
-def narrow_gradient(delta, x, grad, n, rows_out, rows_in, room):
-    """grad [out,in] = delta^T x for a few inputs, for which BLAS has no good way; `room` holds [in,out]."""
-    for at in range(rows_in * rows_out):
-        room[at] = f32(0.0)
+def narrow_gradient(delta, x, grad, n, rows_out, rows_in):
+    """grad [out,in] = delta^T x for a few inputs, for which BLAS has no good way."""
+    room = np.zeros(rows_in * rows_out, f32)  # [in,out]: neighbours in memory are summed side by side
     for i in range(n):
         for k in range(rows_in):
             x_ik = x[i * rows_in + k]
@@ -184,7 +183,7 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
         at = net.weight[layer]
         weights = grad[at : at + rows_out * rows_in]
         if layer == 0 and rows_in <= FEW:
-            narrow_gradient(delta, below, weights, n, rows_out, rows_in, work[ends[last + 1] :])
+            narrow_gradient(delta, below, weights, n, rows_out, rows_in)
         else:
             matmul(delta, TURNED, below, AS_IS, weights, rows_out, rows_in, n)
         sum_rows(delta.reshape(n, rows_out), grad[net.bias[layer] : net.bias[layer] + rows_out])
