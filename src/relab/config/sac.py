@@ -50,8 +50,8 @@ class SAC:
     def check(self) -> None:
         check_replay(self)
         for name in ("temperature", "target_entropy"):
-            given = getattr(self, name)
-            require(given is None or math.isfinite(given), f"`{name}` must be finite or null, but got {given}")
+            value = getattr(self, name)
+            require(value is None or math.isfinite(value), f"`{name}` must be finite or null, but got {value}")
         require_range("temperature", self.temperature or 0, 0)
         require(self.temperature is None or self.target_entropy is None, "`target_entropy` steers a temperature that is"
                 f" learned, but `temperature` is fixed at {self.temperature}; set one of them to null")  # fmt: skip

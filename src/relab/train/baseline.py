@@ -35,10 +35,10 @@ def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
     kept, key = read(path), f"{env.spec.env}:{config_hash({'env': params, 'schema': SCHEMA, 'episodes': EPISODES})}"
     if key not in kept:
         try:
-            found = measure(env)
+            baseline = measure(env)
         except EnvError:  # the run comes to it as well, and tells it in its record; mended, it is measured
             return {"return_mean": None, "return_std": None, "length_mean": None, "n": 0}
-        kept = read(path) | {key: found}
+        kept = read(path) | {key: baseline}
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(path, orjson.dumps(kept, option=orjson.OPT_INDENT_2), sync=False)
@@ -52,17 +52,17 @@ def measure(env: Env) -> dict[str, Any]:
     worlds = -(-EPISODES // env.spec.agents)
     limit = env.spec.horizon or 0
     cap = limit if 0 < limit <= LONG else CAP
-    found = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",), cap=cap)
-    ret, length = (np.array([e[key] for e in found.played("sampled")]) for key in ("return", "length"))
+    batch = rollout.evaluate(env, policy, world_seeds(0, "random-policy", worlds), modes=("sampled",), cap=cap)
+    ret, length = (np.array([e[key] for e in batch.played("sampled")]) for key in ("return", "length"))
     summary = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
     numbers = {name: float(x) if np.isfinite(x) else None for name, x in summary.items()} | {"n": len(ret)}
-    cut = sum(e["end"] == "cap" for e in found.played("sampled"))
+    cut = sum(e["end"] == "cap" for e in batch.played("sampled"))
     return numbers | ({"cut": cut, "cap": cap} if cut else {})
 
 
 def read(path: Path) -> dict[str, Any]:
     try:
-        found = orjson.loads(limits.read_bytes(path, limits.JSON))
+        document = orjson.loads(limits.read_bytes(path, limits.JSON))
     except (OSError, ValueError):  # missing, or cut off while another process wrote: measured again
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -58,8 +58,8 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
 
 
 def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Ending:
-    found = layers.resolve([Layer("check_algo", dict(typed))])
-    return loop.start(found.config, folder, found.provenance, {"command": "check_algo"}, screen)
+    resolved = layers.resolve([Layer("check_algo", dict(typed))])
+    return loop.start(resolved.config, folder, resolved.provenance, {"command": "check_algo"}, screen)
 
 
 def check_ends(folder: Path, typed: Mapping[str, str], name: str) -> Path:

@@ -66,11 +66,11 @@ class Evaluator:
         if self.worlds is None:
             self.worlds = Worlds(self.env, 2 * cfg.episodes)
         seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
-        found = rollout.evaluate(self.env, agent, seeds, worlds=self.worlds, cap=rollout.STEP_CAP)
-        p.eval_steps += found.sim_steps
+        batch = rollout.evaluate(self.env, agent, seeds, worlds=self.worlds, cap=rollout.STEP_CAP)
+        p.eval_steps += batch.sim_steps
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0
-        rows = [self.row(step, mode, episodes) for mode, episodes in found.episodes.items()]
+        rows = [self.row(step, mode, episodes) for mode, episodes in batch.episodes.items()]
         return Played(rows, {row["mode"]: level for row in rows if (level := evaluation(row)) is not None})
 
     @staticmethod

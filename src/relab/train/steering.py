@@ -52,10 +52,10 @@ def make(cfg: RunConfig, env: Any, fresh: bool = True) -> Steering:
     layers.require(
         bool(schedule), "`schedule` sets nothing: it needs a curriculum, queues, phases, gates or multi_eval"
     )
-    found = Steering(cfg, env, schedule, sources)
-    found.check()
-    found.apply(1)  # the worlds begin before the first iteration
-    return found
+    steering = Steering(cfg, env, schedule, sources)
+    steering.check()
+    steering.apply(1)  # the worlds begin before the first iteration
+    return steering
 
 
 class Steering:
@@ -66,7 +66,7 @@ class Steering:
         self.keys: tuple[str, ...] = getattr(env, "stage_keys", ())  # optional in the contract
         self.course = courses.Course(schedule, cfg.algo.envs)
         self.judge = Judge(cfg, env, schedule.multi_eval) if schedule.multi_eval else None
-        self.told: dict[str, str] = {}  # what was on when an event last said so
+        self.announced: dict[str, str] = {}  # what was on when an event last said so
         self.started = False  # before the first iteration; the worlds' first starts count to it
         self.mark = 0  # worlds begun before this iteration
 
@@ -74,9 +74,9 @@ class Steering:
         """Does every key exist, does every gate get its numbers, does every stage say the same?"""
         plan, first = self.schedule.curriculum, self.keys[0] if self.keys else ""
         rows = [plan.values(k, plan.key or first) for k in range(len(plan.stages))] if plan else []
-        asked = {key for row in rows for key in row} | set(self.course.stage(1, first))
-        asked |= {self.key_of(queue) for queue in self.schedule.queues}
-        name, unknown = self.env.spec.env, sorted(asked - set(self.keys))
+        needed = {key for row in rows for key in row} | set(self.course.stage(1, first))
+        needed |= {self.key_of(queue) for queue in self.schedule.queues}
+        name, unknown = self.env.spec.env, sorted(needed - set(self.keys))
         can = f"can be set: {', '.join(self.keys)}" if self.keys else "has no stages (stage_keys and set_stage)"
         layers.require(not unknown, f"`schedule` sets {', '.join(map(repr, unknown))}, but of {name} {can}")
         layers.require(all(set(row) == set(rows[0]) for row in rows),
@@ -109,13 +109,13 @@ class Steering:
         own = {f"multi/{name}" for name in self.judge.names()} if self.judge else set()
         traced = {f"schedule/{name}" for name in (*self.course.trace(1), *self.course.streaks())}
         known = [*own, *traced, *(n for n in glossary.METRICS if not n.startswith(("multi/", "time/")))]
-        asked = [c for g in self.schedule.gates for c in (*g.success, *g.failure)]
-        for condition in (*asked, *(alert.when for alert in self.schedule.alerts)):
+        conditions = [c for g in self.schedule.gates for c in (*g.success, *g.failure)]
+        for condition in (*conditions, *(alert.when for alert in self.schedule.alerts)):
             word = condition.metric
-            found = math.isfinite(courses.lookup(dict.fromkeys(known, 0.0), word)) or word.startswith("env/")
+            exists = math.isfinite(courses.lookup(dict.fromkeys(known, 0.0), word)) or word.startswith("env/")
             hint = "" if own else "; `schedule.multi_eval` is not set"
-            near = "" if found else near_hint(word, [n.rpartition("/")[2] for n in known])
-            layers.require(found, f"`{condition}`: no such number{near}{hint}")
+            near = "" if exists else near_hint(word, [n.rpartition("/")[2] for n in known])
+            layers.require(exists, f"`{condition}`: no such number{near}{hint}")
 
     def key_of(self, queue: Plan) -> str:
         return queue.key or STARTS
@@ -135,8 +135,8 @@ class Steering:
             self.env.set_stage(self.values(iteration))
 
     def values(self, iteration: int) -> dict[str, Any]:
-        found = self.course.stage(iteration, self.keys[0] if self.keys else "")
-        return found | {self.key_of(queue): self.starts(queue) for queue in self.schedule.queues}
+        stage = self.course.stage(iteration, self.keys[0] if self.keys else "")
+        return stage | {self.key_of(queue): self.starts(queue) for queue in self.schedule.queues}
 
     def starts(self, queue: Plan) -> np.ndarray:
         """The next entries of a queue, one for each world; none where it is over or its source is empty so far."""
@@ -149,14 +149,14 @@ class Steering:
 
     def tell(self, trainer: Trainer, iteration: int) -> None:
         """An event for each part of the schedule that moved."""
-        now, before = self.course.labels(iteration), self.told
+        now, before = self.course.labels(iteration), self.announced
         shown = {key: value for key, value in self.values(iteration).items() if not isinstance(value, np.ndarray)}
         for part, label in now.items():
             if before.get(part) != label:
                 kind = {"type": kind} if (kind := self.course.types().get(part)) else {}
                 trainer.record.append_event("stage", trainer.step, iteration=iteration, schedule=part, stage=label,
                                             **kind, values=shown)  # fmt: skip
-        self.told = now
+        self.announced = now
 
     # ---- After an iteration
 
@@ -169,17 +169,17 @@ class Steering:
         fired = self.course.watch(iteration, metrics | trace)
         trace |= {f"schedule/{name}": value for name, value in self.course.streaks().items()}
         trainer.record.append_metrics(trainer.step, trace)
-        for alert, found in fired:
-            message = f"{alert.name}: {alert.when} for {found.streak} checks in a row (now {found.value:g})"
+        for alert, check in fired:
+            message = f"{alert.name}: {alert.when} for {check.streak} checks in a row (now {check.value:g})"
             trainer.record.append_event("alert", trainer.step, iteration=iteration, alert=alert.name, message=message,
-                                        value=found.value, threshold=found.threshold)  # fmt: skip
+                                        value=check.value, threshold=check.threshold)  # fmt: skip
         if self.schedule.every and iteration % self.schedule.every == 0:
             self.check_gates(trainer, iteration, metrics | trace, on)
 
     def scalars(self, iteration: int) -> dict[str, float]:
         """What was set, as far as it is numbers."""
-        found = self.values(iteration)
-        return {f"stage/{key}": float(x) for key, x in found.items() if isinstance(x, (int, float))}
+        stage = self.values(iteration)
+        return {f"stage/{key}": float(x) for key, x in stage.items() if isinstance(x, (int, float))}
 
     def label(self, iteration: int) -> dict[str, str]:
         """What is on, as the rows of evaluations keep it."""
@@ -198,55 +198,55 @@ class Steering:
     def evaluate(self, trainer: Trainer, iteration: int, on: dict[str, str]) -> dict[str, float]:
         """One multi-evaluation into the record; its numbers by their full names."""
         assert self.judge is not None
-        asked = self.judge.asked
+        multi = self.judge.multi
         row, sim_steps = self.judge.play(trainer.state.agent, iteration)
         trainer.progress.eval_steps += sim_steps
         numbers = {f"multi/{name}": value for name, value in row["values"].items()}
         trainer.record.append_metrics(trainer.step, numbers)
         settings = {key.removeprefix("stage/"): value for key, value in self.scalars(iteration).items()}
         trainer.record.append_probe({"step": trainer.step, **row, **on, "settings": settings})
-        found = evaluated.worst([r for r in row["episodes"] if r.get("heading") is not None], asked.worst)
-        self.course.mine([list(evaluated.velocity(r)) for r in found])
+        worst = evaluated.worst([r for r in row["episodes"] if r.get("heading") is not None], multi.worst)
+        self.course.mine([list(evaluated.velocity(r)) for r in worst])
         return numbers
 
     # ---- Keeping
 
     def to_tree(self) -> dict[str, Any]:
-        plain = {"course": self.course.to_dict(), "told": dict(self.told), "started": self.started}
+        plain = {"course": self.course.to_dict(), "told": dict(self.announced), "started": self.started}
         arrays = {f"source_{k}": array for k, array in enumerate(self.sources.values())}
         return plain | {"sources": list(self.sources)} | arrays
 
     def load(self, tree: dict[str, Any]) -> None:
         """State of a checkpoint; the starts come from it too, whatever became of their files."""
         self.course.load(tree["course"])
-        self.told, self.started = dict(tree["told"]), bool(tree["started"])
+        self.announced, self.started = dict(tree["told"]), bool(tree["started"])
         self.sources = {name: np.asarray(tree[f"source_{k}"]) for k, name in enumerate(tree["sources"])}
 
 
 def judge_of(cfg: RunConfig, env: Any) -> Judge:
     """What plays a run's multi-evaluations; ConfigError where it has none."""
-    asked = from_mapping(cfg.schedule or {}).multi_eval
-    layers.require(asked is not None, "the run has no `schedule.multi_eval`")
-    return Judge(cfg, env, asked or MultiEval())
+    multi = from_mapping(cfg.schedule or {}).multi_eval
+    layers.require(multi is not None, "the run has no `schedule.multi_eval`")
+    return Judge(cfg, env, multi or MultiEval())
 
 
 class Judge:
     """Plays multi-evaluations: the policy of training in an environment of their own."""
 
-    def __init__(self, cfg: RunConfig, env: Any, asked: MultiEval):
-        self.asked, self.cfg = asked, cfg
-        changes = {f"env.{key}": value for key, value in asked.env.items()}
-        changes |= {} if asked.agents is None else {"env.agents": asked.agents}
+    def __init__(self, cfg: RunConfig, env: Any, multi: MultiEval):
+        self.multi, self.cfg = multi, cfg
+        changes = {f"env.{key}": value for key, value in multi.env.items()}
+        changes |= {} if multi.agents is None else {"env.agents": multi.agents}
         params = layers.replace(cfg, changes).env if changes else cfg.env
         self.env = registry.env_class(cfg.env.name)(params)
         spec, theirs = self.env.spec, env.spec
         same = (spec.obs_dim, spec.action) == (theirs.obs_dim, theirs.action)
         layers.require(same, f"`schedule.multi_eval.env` must keep observations and actions, but has {spec.obs_dim} and"
                        f" {spec.action.kind} where training has {theirs.obs_dim} and {theirs.action.kind}")  # fmt: skip
-        if asked.stage:
+        if multi.stage:
             layers.require(bool(getattr(self.env, "stage_keys", ())), f"{spec.env} has no stages for multi_eval.stage")
-            self.env.set_stage(asked.stage)
-        unknown = sorted(set(asked.deaths) - set(spec.ends))
+            self.env.set_stage(multi.stage)
+        unknown = sorted(set(multi.deaths) - set(spec.ends))
         layers.require(not unknown, f"`multi_eval.deaths`: {spec.env} ends by {', '.join(spec.ends)}, not {unknown}")
         self.worlds: Worlds | None = None
 
@@ -256,35 +256,37 @@ class Judge:
 
     def names(self) -> list[str]:
         """The numbers it gives, by their bare names."""
-        return [*evaluated.summarise([Episode(0, 1, ())], 1, self.asked.early).values, "return"]
+        return [*evaluated.summarise([Episode(0, 1, ())], 1, self.multi.early).values, "return"]
 
     def play(self, agent: Any, iteration: int, frames: rollout.Frames | None = None) -> tuple[dict[str, Any], int]:
         """(row for the record, world steps it took): first episodes of `episodes` worlds."""
-        asked, seeds = self.asked, world_seeds(self.cfg.seed, f"multi/{iteration}", self.asked.episodes)
+        multi, seeds = self.multi, world_seeds(self.cfg.seed, f"multi/{iteration}", self.multi.episodes)
         if self.worlds is None:
-            self.worlds = Worlds(self.env, asked.episodes)
-        found = rollout.evaluate(self.env, agent, seeds, (asked.mode,), frames, self.worlds)
-        played = found.played(asked.mode)
+            self.worlds = Worlds(self.env, multi.episodes)
+        batch = rollout.evaluate(self.env, agent, seeds, (multi.mode,), frames, self.worlds)
+        played = batch.played(multi.mode)
         episodes = self.episodes(played)
-        result = evaluated.summarise(episodes, self.horizon, asked.early)
-        values = result.values | {"return": float(np.nanmean(found.world_means(asked.mode)))}
+        result = evaluated.summarise(episodes, self.horizon, multi.early)
+        values = result.values | {"return": float(np.nanmean(batch.world_means(multi.mode)))}
         noise, low, high = ({name: ends[k] for name, ends in result.ends.items()} for k in range(3))
         row = {"probe": evaluated.PROBE, "value": values["avg_final"], "noise": noise.get("avg_final"),
-               "n": len(episodes), "unit": "share", "iteration": iteration, "mode": asked.mode,
-               "horizon": self.horizon, "configured": asked.episodes, "values": values, "noises": noise, "low": low,
+               "n": len(episodes), "unit": "share", "iteration": iteration, "mode": multi.mode,
+               "horizon": self.horizon, "configured": multi.episodes, "values": values, "noises": noise, "low": low,
                "high": high, "effective": result.effective, "episodes": [e.to_dict() for e in episodes],
                "deaths": deaths_of(episodes)}  # fmt: skip
-        return row, found.sim_steps
+        return row, batch.sim_steps
 
     def floor(self, worlds: int = 2000) -> tuple[float, float, int]:
         """(share, standard error over worlds, worlds): who dies in the first step under random actions."""
         spec, n = self.env.spec, max(2, min(worlds, 200_000 // self.env.spec.agents))
         policy, seeds = rollout.RandomPolicy(spec.action), world_seeds(self.cfg.seed, "floor", n)
-        found = Worlds(self.env, n)
-        found.reset(seeds)
-        used = found.alive.copy()
-        acted = policy.act(found.obs.reshape(n * spec.agents, -1), np.zeros((n, 0)), mix(np.repeat(seeds, spec.agents)))
-        step = found.step(policy.to_env(acted.action).reshape(rollout.action_shape(spec.action, n, spec.agents)))
+        sample = Worlds(self.env, n)
+        sample.reset(seeds)
+        used = sample.alive.copy()
+        acted = policy.act(
+            sample.obs.reshape(n * spec.agents, -1), np.zeros((n, 0)), mix(np.repeat(seeds, spec.agents))
+        )
+        step = sample.step(policy.to_env(acted.action).reshape(rollout.action_shape(spec.action, n, spec.agents)))
         share_N = (step.terminated & used).sum(1) / used.sum(1)
         return float(share_N.mean()), float(share_N.std(ddof=1) / math.sqrt(n)), n
 
@@ -296,13 +298,13 @@ class Judge:
 
     def episode(self, seed: int, rows: list[dict[str, Any]]) -> Episode:
         deaths = tuple(sorted(row["length"] for row in rows if self.died(row)))
-        start = [rows[0].get("info", {}).get(name) for name in self.asked.start]
+        start = [rows[0].get("info", {}).get(name) for name in self.multi.start]
         heading, speed = start if None not in start else (None, None)
         return Episode(seed, len(rows), deaths, heading, speed)
 
     def died(self, row: dict[str, Any]) -> bool:
-        if self.asked.deaths:
-            return row["end"] in self.asked.deaths
+        if self.multi.deaths:
+            return row["end"] in self.multi.deaths
         survived = row.get("info", {}).get("survived")
         if survived is not None:
             return bool(survived < 0.5)

@@ -26,12 +26,12 @@ def episode_metrics(ended: Sequence[Episodes], spec: Spec, counts: Counts, recen
     ret, length = (np.concatenate([getattr(e, k) for e in ended]) for k in ("ret", "length"))
     counts.episodes += len(ret)
     recent.extend(ret.tolist())
-    found = {"return/mean": ret.mean(), "return/min": ret.min(), "return/max": ret.max(),
+    metrics = {"return/mean": ret.mean(), "return/min": ret.min(), "return/max": ret.max(),
              "return/length": length.mean(), "return/std": ret.std(), "return/mean_100": np.mean(recent),
              "return/episodes": len(ret)}  # fmt: skip
-    found["return/timeout"] = (np.concatenate([e.end for e in ended]) == TIME_LIMIT).mean()
+    metrics["return/timeout"] = (np.concatenate([e.end for e in ended]) == TIME_LIMIT).mean()
     if ended[0].success is not None:
-        found["return/success"] = np.concatenate([e.success for e in ended if e.success is not None]).mean()
+        metrics["return/success"] = np.concatenate([e.success for e in ended if e.success is not None]).mean()
     info = np.concatenate([e.info for e in ended], axis=1)
-    found |= {f"env/{channel.name}": info[k].mean() for k, channel in enumerate(spec.channels)}
-    return {name: float(x) for name, x in found.items()}
+    metrics |= {f"env/{channel.name}": info[k].mean() for k, channel in enumerate(spec.channels)}
+    return {name: float(x) for name, x in metrics.items()}

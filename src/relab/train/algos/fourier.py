@@ -192,17 +192,17 @@ def phi(
     critic: Critic, obs_BD: np.ndarray, action_BKA: np.ndarray, crew: Crew | None = None, room: np.ndarray | None = None
 ) -> np.ndarray:
     """float32[B, N]: the critic's features, averaged over the K actions given for each row; in `room`, if given."""
-    found: np.ndarray = np.empty((len(obs_BD), critic.size), np.float32) if room is None else room
+    features: np.ndarray = np.empty((len(obs_BD), critic.size), np.float32) if room is None else room
     rows = [np.ascontiguousarray(x, np.float32) for x in (obs_BD, action_BKA)]
     size = crew.size if crew else 1
-    cut = np.linspace(0, len(found), size + 1).astype(int)
+    cut = np.linspace(0, len(features), size + 1).astype(int)
 
     def work(k: int) -> None:
         mine = slice(cut[k], cut[k + 1])
-        fill(rows[0][mine], rows[1][mine], *critic, found[mine])
+        fill(rows[0][mine], rows[1][mine], *critic, features[mine])
 
     crew.share(work, size) if crew else work(0)
-    return found
+    return features
 
 
 # ---- One pass over the batch

@@ -221,8 +221,8 @@ def appraise(s: State, batch: Batch, w: np.ndarray) -> None:
     grad_BN = np.empty((B, cfg.feature_dim))
     teacher = s.agent.teacher_N if cfg.reward == "teacher" else NOTHING
     shown = [np.ascontiguousarray(seen(x, cfg.squash_action), np.float32) for x in (batch.action_TBA, batch.next_TBKA)]
-    given = batch.reward_TB.copy()
-    rows: Any = (s.crew.size, batch.obs_TBD, *shown, batch.rho_TB, given, teacher, w, *critic, cfg.gamma,
+    reward_TB = batch.reward_TB.copy()
+    rows: Any = (s.crew.size, batch.obs_TBD, *shown, batch.rho_TB, reward_TB, teacher, w, *critic, cfg.gamma,
                  batch.reward_TB, batch.delta_TB, grad_BN)  # fmt: skip
 
     def work(worker: int) -> None:
@@ -266,7 +266,7 @@ def tracking_gap(agent: Agent) -> float:
 def metrics_of(s: State, batch: Batch, before: dict[str, np.ndarray]) -> dict[str, float]:
     cfg, agent, c, rho = s.cfg, s.agent, s.counts, batch.rho_TB
     moved = {name: float(np.linalg.norm(x - before[name])) for name, x in agent.params().items()}
-    found = {
+    metrics = {
         "value/td_loss": np.square(batch.delta_TB).mean(), "value/w_norm": np.linalg.norm(agent.w),
         "value/w_step": moved["w"], "value/teacher_error": np.square(agent.w - agent.teacher_N).mean(),
         "policy/rho2_mean": np.square(rho).mean(), "policy/rho_mean": rho.mean(), "policy/rho_min": rho.min(),
@@ -277,8 +277,8 @@ def metrics_of(s: State, batch: Batch, before: dict[str, np.ndarray]) -> dict[st
         "optim/lr": cfg.alpha_w, "optim/step_scale": cfg.step_scale, "optim/param_norm": param_norm(agent),
         "data/iteration": c.iteration, "data/env_steps": c.env_steps, "data/batch": rho.size,
     }  # fmt: skip
-    found |= {f"env/{ch.name}": batch.events[:, k].mean() for k, ch in enumerate(agent.spec.channels)}
-    return {name: float(x) for name, x in found.items()}
+    metrics |= {f"env/{ch.name}": batch.events[:, k].mean() for k, ch in enumerate(agent.spec.channels)}
+    return {name: float(x) for name, x in metrics.items()}
 
 
 def param_norm(agent: Agent) -> float:

@@ -16,8 +16,8 @@ class EnvError(UserError, AssertionError):
     """An environment breaks the contract: what must hold, what was found, and the probable cause."""
 
 
-def fail(must: str, found: str, cause: str) -> NoReturn:
-    raise EnvError(f"{must}, but {found}. Probable cause: {cause}.")
+def fail(must: str, instead: str, cause: str) -> NoReturn:
+    raise EnvError(f"{must}, but {instead}. Probable cause: {cause}.")
 
 
 def describe(value: Any) -> str:

@@ -55,10 +55,10 @@ def _shift(first, slots, here):
 
 
 @njit(cache=True)
-def note_near(d2, j, found, best_d2, best_j):
+def note_near(d2, j, count, best_d2, best_j):
     """Insert neighbour j into the list of the nearest, which is kept in order."""
-    k = min(found, MOST - 1)
-    if found >= MOST and d2 >= best_d2[k]:
+    k = min(count, MOST - 1)
+    if count >= MOST and d2 >= best_d2[k]:
         return
     while k > 0 and best_d2[k - 1] > d2:
         best_d2[k], best_j[k] = best_d2[k - 1], best_j[k - 1]

@@ -161,10 +161,10 @@ def forward_blocks(first, stride, block, theta, net, x_ND, work, out_NK):
     """Outputs of every `stride`-th block of rows into out_NK; the bytes depend on `block`, not on who takes which."""
     for start in range(first * block, x_ND.shape[0], stride * block):
         x = x_ND[start : start + block]
-        found = forward(theta, net, x.reshape(-1), x.shape[0], work)
-        for i in range(found.shape[0]):  # a loop: assigning a slice makes Numba compile its error texts for 4 s
-            for k in range(found.shape[1]):
-                out_NK[start + i, k] = found[i, k]
+        outputs = forward(theta, net, x.reshape(-1), x.shape[0], work)
+        for i in range(outputs.shape[0]):  # a loop: assigning a slice makes Numba compile its error texts for 4 s
+            for k in range(outputs.shape[1]):
+                out_NK[start + i, k] = outputs[i, k]
 
 
 @njit(cache=True, nogil=True)

@@ -60,10 +60,10 @@ class Networks:
     def load(self, values: Mapping[str, np.ndarray]) -> None:
         """Copy values in by name, all or none; a missing name or another shape is an error with both shapes."""
         for name, array in self.named.items():
-            found = values[name].shape if name in values else None
-            if found != array.shape:
+            shape = values[name].shape if name in values else None
+            if shape != array.shape:
                 raise ValueError(f"parameter `{name}` has shape {array.shape} by the config, but the checkpoint holds"
-                                 f" {found}; `hidden` or the environment changed")  # fmt: skip
+                                 f" {shape}; `hidden` or the environment changed")  # fmt: skip
         for name, array in self.named.items():
             array[:] = values[name]
 

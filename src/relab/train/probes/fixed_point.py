@@ -17,25 +17,25 @@ from relab.train.probes.round import Round
 
 def fixed_point(at: Round) -> list[ProbeResult]:
     system, cfg = at.linear, at.cfg.fixed_point
-    found = system.solve(cfg.tol)
-    gap = at.state.agent.w - found.w
+    solution = system.solve(cfg.tol)
+    gap = at.state.agent.w - solution.w
     size = float(np.linalg.norm(gap))
     last = at.memory.get("w_sharp")
     more = {
-        "residual": found.residual, "converged": found.residual <= cfg.tol, "refinements": found.refinements,
-        "w_sharp_norm": float(np.linalg.norm(found.w)), "w_norm": float(np.linalg.norm(at.state.agent.w)),
-        "w_sharp_drift": None if last is None else float(np.linalg.norm(found.w - last)),
-        "teacher_distance": float(np.linalg.norm(found.w - at.state.agent.teacher_N)),
+        "residual": solution.residual, "converged": solution.residual <= cfg.tol, "refinements": solution.refinements,
+        "w_sharp_norm": float(np.linalg.norm(solution.w)), "w_norm": float(np.linalg.norm(at.state.agent.w)),
+        "w_sharp_drift": None if last is None else float(np.linalg.norm(solution.w - last)),
+        "teacher_distance": float(np.linalg.norm(solution.w - at.state.agent.teacher_N)),
         "td_loss": float(np.square(system.delta(at.state.agent.w)).mean()),
-        "td_loss_sharp": float(np.square(system.delta(found.w)).mean()),
+        "td_loss_sharp": float(np.square(system.delta(solution.w)).mean()),
         "rho2_mean": float(np.square(system.rho).mean()), "rows_per_feature": system.n / system.size,
     }  # fmt: skip
-    at.memory["w_sharp"] = found.w
-    rows = [ProbeResult("fixed_point", "w_gap", size, error_of_gap(system, found, gap), system.n, "", more)]
-    return rows + ([capped(at, found)] if cfg.capped else [])
+    at.memory["w_sharp"] = solution.w
+    rows = [ProbeResult("fixed_point", "w_gap", size, error_of_gap(system, solution, gap), system.n, "", more)]
+    return rows + ([capped(at, solution)] if cfg.capped else [])
 
 
-def error_of_gap(system: Linear, found: Solution, gap: np.ndarray) -> float:
+def error_of_gap(system: Linear, solution: Solution, gap: np.ndarray) -> float:
     """w_sharp errs by A^-1 mean(rho delta phi): along the gap that is the mean of one number per transition."""
     size = float(np.linalg.norm(gap))
     if system.n <= system.size:
@@ -45,14 +45,14 @@ def error_of_gap(system: Linear, found: Solution, gap: np.ndarray) -> float:
     lever = system.backwards(gap / size, turned=True)
     along: np.ndarray = np.empty(system.n)
     times(system.phi, lever, along)
-    return system.spread(along * system.rho * system.delta(found.w) * math.sqrt(system.size))
+    return system.spread(along * system.rho * system.delta(solution.w) * math.sqrt(system.size))
 
 
-def capped(at: Round, found: Solution) -> ProbeResult:
+def capped(at: Round, solution: Solution) -> ProbeResult:
     """w <- w + alpha_w mean(rho delta phi), at most max_iters times: what it stops at is no fixed point."""
     system, cfg, agent = at.linear, at.cfg.fixed_point, at.state.agent
     stop = iterate_small(system.steered, system.b, agent.w, at.state.cfg.alpha_w / math.sqrt(system.size),
                          cfg.max_iters, cfg.capped_tol)  # fmt: skip
     more = {"converged": stop.converged, "num_iters": stop.steps, "max_iters": cfg.max_iters, "tol": cfg.capped_tol,
-            "last_step": stop.last_step, "to_w_sharp": float(np.linalg.norm(stop.w - found.w))}  # fmt: skip
+            "last_step": stop.last_step, "to_w_sharp": float(np.linalg.norm(stop.w - solution.w))}  # fmt: skip
     return ProbeResult("capped", "w_gap", float(np.linalg.norm(agent.w - stop.w)), math.nan, system.n, "", more)

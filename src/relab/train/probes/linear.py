@@ -121,8 +121,8 @@ class Linear:
 
     def backwards(self, v: np.ndarray, turned: bool = False) -> np.ndarray:
         """Nearly A^-1 v (or A^-T v)."""
-        found = torch.linalg.lu_solve(*self.factors, torch.from_numpy(v)[:, None], adjoint=turned)
-        return found[:, 0].numpy()
+        solved = torch.linalg.lu_solve(*self.factors, torch.from_numpy(v)[:, None], adjoint=turned)
+        return solved[:, 0].numpy()
 
     def solve(self, tol: float, most: int = 20) -> Solution:
         """The fixed point by LU and iterative refinement, until the residual is small or no longer falls."""

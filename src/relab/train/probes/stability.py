@@ -60,8 +60,8 @@ def outermost(system: Linear, start: np.ndarray, scale: float, size: int) -> tup
     inner = lambda turned: [  # noqa: E731
         p._replace(value=1.0 / p.value) for p in pairs(lambda v: system.backwards(v, turned), start, size) if p.value
     ]
-    found = [(p, side) for side in (outer, inner) for p in side(False)]
-    best, side = max(found, key=lambda each: abs(1.0 - scale * each[0].value))
+    pairs = [(p, side) for side in (outer, inner) for p in side(False)]
+    best, side = max(pairs, key=lambda each: abs(1.0 - scale * each[0].value))
     image = system.steered(best.vector.real) + 1j * system.steered(best.vector.imag)
     rest = np.linalg.norm(image - best.value * best.vector) / max(abs(best.value), 1e-300)
     left = min(side(True), key=lambda p: abs(p.value - best.value))
@@ -78,9 +78,9 @@ def pairs(apply: Any, start: np.ndarray, size: int) -> list[Pair]:
     return [Pair(complex(values[k]), V[:, :m] @ vectors[:, k], math.nan) for k in good or range(m)]
 
 
-def error_of_eigenvalue(system: Linear, found: Pair, left: np.ndarray) -> float:
+def error_of_eigenvalue(system: Linear, pair: Pair, left: np.ndarray) -> float:
     """lambda = mean over transitions of rho (y.phi)(psi.x) / (y.x), to first order in the sample's error."""
-    right, y = found.vector, np.conj(left)
+    right, y = pair.vector, np.conj(left)
     weight = np.vdot(left, right)
     if abs(weight) < 1e-12:
         return math.nan
