@@ -5,8 +5,10 @@ RELAB := $(VENV)/bin/relab
 STAMP := $(VENV)/.installed
 PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
+JAX_VENV := .venv-rejax
+JAX_STAMP := $(JAX_VENV)/.installed
 DEMO := experiments
-BENCHMARKS := startup record tfevents cartpole_race steady overhead queue two_runs
+BENCHMARKS := startup record tfevents cartpole_race steady small_batches replay_methods overhead queue two_runs
 SECONDS ?= 60# of fuzzing for each format
 KILLS ?= 1000# of runs by `make test-kill`
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
@@ -62,16 +64,16 @@ format: $(STAMP)  ## let ruff rewrite what `make check` would complain about
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: $(STAMP) $(PEER_STAMP)  ## all benchmarks, into benchmarks/results/*.json
+bench: $(STAMP) $(PEER_STAMP) $(JAX_STAMP)  ## all benchmarks, into benchmarks/results/*.json
 	@set -e; for name in $(BENCHMARKS); do echo "== benchmarks/$$name.py"; $(PY) -m benchmarks.$$name; done
 
-bench-peers: $(PEER_STAMP)  ## create .venv-sb3 with the library that relab is measured against
+bench-peers: $(PEER_STAMP) $(JAX_STAMP)  ## create .venv-sb3 and .venv-rejax with the libraries that relab is measured against
 
 docs: $(STAMP)  ## write the generated pages (docs/config.md, metrics.md, health.md, modules.md ...) anew
 	$(PY) docs/generate.py
 
-clean:  ## remove both venvs and all caches; runs/ stays
-	rm -rf $(VENV) $(PEER_VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+clean:  ## remove the venvs and all caches; runs/ stays
+	rm -rf $(VENV) $(PEER_VENV) $(JAX_VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # $(call make_venv,FOLDER): a venv with a working pip; one that was left half-made is completed.
@@ -97,4 +99,9 @@ $(STAMP): pyproject.toml constraints.txt
 $(PEER_STAMP): benchmarks/peers/requirements.txt
 	$(call make_venv,$(PEER_VENV))
 	$(PEER_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+$(JAX_STAMP): benchmarks/peers/requirements-rejax.txt
+	$(call make_venv,$(JAX_VENV))
+	$(JAX_VENV)/bin/python -m pip install --quiet -r $<
 	@touch $@

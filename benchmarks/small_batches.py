@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.common import machine, warn_if_busy, write
+from benchmarks import common
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.train import loop
@@ -22,6 +22,8 @@ SETTINGS = {"algo": "ppo", "env": "cartpole", "algo.envs": 4, "algo.steps": 128,
             "eval.stop_at": None}  # fmt: skip
 PARTS = ("collect", "update", "log")
 ROUNDS = 5
+PEER = common.ROOT / ".venv-rejax" / "bin" / "python"
+PEER_SCRIPT = common.ROOT / "benchmarks" / "peers" / "rejax_cartpole.py"
 STEPS = 512 * 600
 
 
@@ -36,20 +38,31 @@ def one_run(folder: Path, steps: int) -> tuple[float, dict[str, float]]:
     return steps / elapsed, parts
 
 
+def peer() -> list[float]:
+    """Steps a second of rejax at the same geometry, evaluation off; empty where it is not installed."""
+    if not PEER.exists():
+        return []
+    said = common.timed([PEER, PEER_SCRIPT, "--steps", str(STEPS), "--rounds", "2"]).stdout
+    return list(json.loads(said.splitlines()[-1])["each"])
+
+
 def main() -> None:
-    warn_if_busy(started := machine())
+    common.warn_if_busy(started := common.machine())
+    runs, peers = [], []
     with tempfile.TemporaryDirectory() as root:
         one_run(Path(root) / "warm", 5120)
-        runs = [one_run(Path(root) / f"run{k}", STEPS) for k in range(ROUNDS)]
+        for k in range(ROUNDS):
+            runs.append(one_run(Path(root) / f"run{k}", STEPS))
+            peers += peer()
     speeds = [speed for speed, _ in runs]
     parts = {part: statistics.median(each[part] for _, each in runs) for part in PARTS}
-    median = statistics.median(speeds)
-    print(
-        f"{median:,.0f} steps/s (median of {ROUNDS} runs of {STEPS:,} steps with all metrics; best {max(speeds):,.0f})"
-    )
-    print("milliseconds of an iteration: " + ", ".join(f"{part} {ms:.2f}" for part, ms in parts.items()))
-    result = {"steps_per_s": median, "best": max(speeds), "each": speeds, "steps": STEPS, "iteration_ms": parts}
-    write("small_batches", result, started)
+    result = {"steps_per_s": statistics.median(speeds), "each": speeds, "steps": STEPS, "iteration_ms": parts}
+    print(f"relab  {result['steps_per_s']:9,.0f} steps/s: median of {ROUNDS} runs of {STEPS:,} steps with all metrics")
+    print("       milliseconds of an iteration: " + ", ".join(f"{part} {ms:.2f}" for part, ms in parts.items()))
+    if peers:
+        result |= {"rejax_steps_per_s": statistics.median(peers), "rejax_each": peers}
+        print(f"rejax  {result['rejax_steps_per_s']:9,.0f} steps/s: compiled before, no evaluation, no metrics")
+    common.write("small_batches", result, started)
 
 
 if __name__ == "__main__":

@@ -60,8 +60,8 @@ def outermost(system: Linear, start: np.ndarray, scale: float, size: int) -> tup
     inner = lambda turned: [  # noqa: E731
         p._replace(value=1.0 / p.value) for p in pairs(lambda v: system.backwards(v, turned), start, size) if p.value
     ]
-    pairs = [(p, side) for side in (outer, inner) for p in side(False)]
-    best, side = max(pairs, key=lambda each: abs(1.0 - scale * each[0].value))
+    candidates = [(p, side) for side in (outer, inner) for p in side(False)]
+    best, side = max(candidates, key=lambda each: abs(1.0 - scale * each[0].value))
     image = system.steered(best.vector.real) + 1j * system.steered(best.vector.imag)
     rest = np.linalg.norm(image - best.value * best.vector) / max(abs(best.value), 1e-300)
     left = min(side(True), key=lambda p: abs(p.value - best.value))
