@@ -24,7 +24,7 @@ from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record import history
 from relab.record.history import Column
-from relab.train import loop
+from relab.train import session
 from small_runs import resolve, run
 from where import histories
 
@@ -115,7 +115,7 @@ def folder(tmp_path_factory) -> Path:
     run(root / "lr100", algo__lr="0.3")
     run(root / "family" / "old", algo__ent_coef="0.01", **LONG)
     child = resolve(algo__ent_coef="2", **LONG)
-    loop.start(child.config, root / "family" / "new", child.provenance, {"command": "test", "parent": "old"})
+    session.start(child.config, root / "family" / "new", child.provenance, {"command": "test", "parent": "old"})
     return root
 
 

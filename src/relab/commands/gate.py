@@ -169,9 +169,9 @@ def from_settings(words: Sequence[str]) -> Target:
 
     found = config.resolve(layers(words)).config
     require(found.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
-    from relab.train import loop
+    from relab.train import session
 
-    companion: Any = loop.companions_of(found, loop.make_env(found))["schedule"]
+    companion: Any = session.companions_of(found, session.make_env(found))["schedule"]
     target = Target(" ".join(words), replace(companion.schedule, steps=found.algo.steps))
     if companion.judge is not None:
         share, noise, n = companion.judge.floor()

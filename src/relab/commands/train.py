@@ -94,17 +94,17 @@ def exit_code(ended: Ending, quiet: bool) -> int:
 
 def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
-    from relab.train import loop
+    from relab.train import session
 
     try:
-        loop.check_device(found.config.device)
-        env = loop.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
-        loop.companions_of(found.config, env)
+        session.check_device(found.config.device)
+        env = session.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
+        session.companions_of(found.config, env)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return loop.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
+    return session.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,9 @@ from relab.config import layers
 from relab.config.layers import Layer
 from relab.config.registry import algo_module
 from relab.record.run_folder import read_meta
-from relab.train import loop
+from relab.train import session
 from relab.train.contract import clock_of
+from relab.train.loop import Ending
 from relab.train.screen import Silent
 
 COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
@@ -57,9 +58,9 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
         check_resumed(Path(root) / "parts", typed, first)
 
 
-def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Ending:
+def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> Ending:
     found = layers.resolve([Layer("check_algo", dict(typed))])
-    return loop.start(found.config, folder, found.provenance, {"command": "check_algo"}, screen)
+    return session.start(found.config, folder, found.provenance, {"command": "check_algo"}, screen)
 
 
 def check_ends(folder: Path, typed: Mapping[str, str], name: str) -> Path:
@@ -97,9 +98,9 @@ def check_undisturbed(folder: Path, typed: Mapping[str, str], first: Path) -> No
 def check_resumed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
     """Interrupted twice, the second time before another checkpoint than that of the interruption."""
     train(folder, typed, Interrupter(2))
-    loop.resume(folder, Interrupter(2), trust=True)  # the caller named the code
+    session.resume(folder, Interrupter(2), trust=True)  # the caller named the code
     if read_meta(folder)["status"] == "interrupted":
-        loop.resume(folder, trust=True)
+        session.resume(folder, trust=True)
     require_alike(folder, first, "A run that was interrupted and resumed, and one that was not,", "something that"
                   " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale)")  # fmt: skip
 

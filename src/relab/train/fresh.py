@@ -29,7 +29,7 @@ def load_agent(
 
     `trust`: code that the record names may be imported.
     """
-    from relab.train.loop import make_env
+    from relab.train.session import make_env
 
     cfg = changed(layers.from_record(folder, trust), changes)
     tree, _ = checkpoint.load(folder / "checkpoints", name)
@@ -211,8 +211,8 @@ def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: 
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab.config.probes import Probes
     from relab.train import probes
-    from relab.train.loop import make_env, setup_of
     from relab.train.probes.round import Round
+    from relab.train.session import make_env, setup_of
 
     recorded = layers.from_record(folder, trust)
     cfg = layers.replace(recorded, settings) if settings else recorded

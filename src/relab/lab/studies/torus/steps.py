@@ -198,7 +198,7 @@ def loaded(folder: Path) -> ac.State:
     """A run's last state."""
     from relab.config import layers
     from relab.train import checkpoint
-    from relab.train.loop import make_env, setup_of
+    from relab.train.session import make_env, setup_of
 
     cfg = layers.from_dict(layers.read_yaml(folder / "config.yaml"))
     tree, _ = checkpoint.load(folder / "checkpoints", "latest")
