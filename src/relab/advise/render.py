@@ -18,13 +18,18 @@ def text(found: Proposal | Nothing) -> str:
         return clean(found.text)  # one line: it may end in a command to copy
     rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
             ("checks", "; ".join(found.checks.values()))]  # fmt: skip
-    rows += [("start from", f"{found.resume_from}, as it did: it was good then")] if found.resume_from else []
+    rows += [("start from", start(found.resume_from))] if found.resume_from else []
     rows += [("asked", asked(found.tried[0]))] if found.tried else []
     rows += [("passed over", found.passed_over[0])] if found.passed_over else []
     lines = [f"{found.parent}: {told(found.diff)}"]
     for name, body in rows:
         lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)
+
+
+def start(word: str) -> str:
+    """Whose weights, and why not fresh ones."""
+    return f"{word}: it was good then" if word.endswith("@best") else f"{word}, as it did: it was good then"
 
 
 def asked(one: Mapping[str, Any]) -> str:

@@ -100,11 +100,12 @@ def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
         session.check_device(found.config.device)
         env = session.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
         session.companions_of(found.config, env)
+        inherited = session.inherited_by(found.config, env, args.runs)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return session.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env)
+    return session.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env, inherited)
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ class Origin:
             return facts
         said = f"{intent or self.proposal.rationale} [{proposal.told(self.proposal.diff)}]"  # names the keys, always
         kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted, "rationale": self.proposal.rationale}
+        kept |= {"resume_from": self.proposal.resume_from} if self.proposal.resume_from else {}
         return facts | {"intent": said, "proposal": kept}
 
 
@@ -208,12 +210,18 @@ def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = Fal
 
 def check_files(cfg: RunConfig, given: Sequence[Layer]) -> None:
     """A parent, a proposal or a run's config.yaml opens no file outside of the current folder, unless it is trusted."""
-    sent = [layer for layer in given if not layer.trusted and "schedule" in str(layer.values)]
-    if sent and cfg.schedule is not None:
-        from relab.schedules.sources import check_record, texts
+    from relab.schedules import sources
 
-        typed = "\n".join(text for layer in given if layer.trusted for text in texts(layer.values))
-        check_record(cfg.schedule, sent[0].name, typed)
+    typed = "\n".join(text for layer in given if layer.trusted for text in sources.texts(layer.values))
+    sent = [layer for layer in given if not layer.trusted]
+    plans = [layer.name for layer in sent if "schedule" in str(layer.values)]
+    if plans and cfg.schedule is not None:
+        sources.check_record(cfg.schedule, plans[0], typed)
+    starts = [layer.name for layer in sent if layer.values.get("start_from") is not None]
+    if starts and cfg.start_from is not None:
+        from relab.train import weights
+
+        weights.check_record(cfg.start_from, starts[0], typed)
 
 
 def claim(runs: Path, name: str | None) -> tuple[str, Path]:

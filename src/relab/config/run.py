@@ -57,6 +57,9 @@ class RunConfig:
     probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
     schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
+    start_from: str | None = None  # RUN, RUN@best or RUN@STEP: whose weights it begins with, by folder or by name
+    # below --runs (see above); null: fresh weights
+    start_parts: tuple[str, ...] | None = None  # of those weights, e.g. actor; null: all that fit
     device: str = "cpu"  # cpu, cuda, cuda:N or mps
     threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it
 
@@ -86,6 +89,8 @@ class RunConfig:
         require_range("threads", self.threads, 1)
         require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
                 f" {self.batch:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
+        require(not self.start_parts or self.start_from is not None, f"`start_parts` = {self.start_parts} are parts of"
+                " another run's weights: set `start_from` as well")  # fmt: skip
         kind, _, number = self.device.partition(":")
         is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

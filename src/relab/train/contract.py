@@ -57,7 +57,11 @@ class State(Protocol):
     counts: Counts
 
     def to_tree(self) -> dict[str, Any]:
-        """Arrays and plain values, one or two levels deep, for a checkpoint; `params` holds the weights by name."""
+        """Arrays and plain values, one or two levels deep, for a checkpoint.
+
+        `params` holds the weights by name, `obs_scale` the scale of observations where there is one: what another run
+        may start from.
+        """
         ...
 
     def load(self, tree: dict[str, Any]) -> None:
@@ -85,7 +89,9 @@ class Stopwatch:
 class Algorithm(Protocol):
     """A module that learns."""
 
-    # and, where something takes long once: def first_time(self) -> str, which the screen shows before the run begins
+    # and, where they apply:
+    # def first_time(self) -> str             what takes long once, for the screen, before the run begins
+    # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:

@@ -20,7 +20,7 @@ from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
 from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
-from relab.train import checkpoint
+from relab.train import checkpoint, weights
 from relab.train.baseline import random_baseline
 from relab.train.contract import Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
@@ -28,6 +28,7 @@ from relab.train.kernels import jit
 from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
 from relab.train.replay import Data
 from relab.train.screen import Screen, Silent
+from relab.train.weights import Inherited
 
 COMPANIONS = {  # setting of the run -> "module:make", called with config, environment and whether the run is new
     "probes": "relab.train.probes.companion:make",
@@ -60,26 +61,72 @@ def start(
     meta: dict[str, Any],
     screen: Screen | None = None,
     env: Any = None,
+    inherited: Inherited | None = None,
 ) -> Ending:
-    """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
+    """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known.
+
+    `env` and `inherited`: what the caller has made already, to see that it can be made.
+    """
     with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
-        return begin(cfg, folder, provenance, meta, screen or Silent(), env or make_env(cfg)).run()
+        env = env or make_env(cfg)
+        inherited = inherited or inherited_by(cfg, env, folder.parent)
+        return begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited).run()
 
 
 def begin(
-    cfg: RunConfig, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
+    cfg: RunConfig,
+    folder: Path,
+    provenance: dict[str, str],
+    meta: dict[str, Any],
+    screen: Screen,
+    env: Any,
+    inherited: Inherited | None = None,
 ) -> Trainer:
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
-    record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta)
+    record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
     with failures_told(record):
         record.append_event("start", 0, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         trainer = prepare(cfg, record, env, screen)
+        if inherited is not None:
+            begin_with(trainer, inherited)
         note_beginning(trainer)
     return trainer
+
+
+# ---- The weights of another run
+
+
+def inherited_by(cfg: RunConfig, env: Any, runs: Path) -> Inherited | None:
+    """What a run takes over by `start_from`; ConfigError where that is nothing. `runs`: where names are looked up."""
+    if cfg.start_from is None:
+        return None
+    source = weights.find(cfg.start_from, runs)
+    jit.set_threads(cfg.threads)
+    own = registry.algo_module(cfg.algo.name).init(setup_of(cfg, env)).to_tree()
+    return weights.fitting(source, own, cfg.start_parts or ())
+
+
+def descent(meta: dict[str, Any], inherited: Inherited | None) -> dict[str, Any]:
+    """For meta.json: the run whose weights it begins with, which is its parent unless another was named."""
+    if inherited is None:
+        return {}
+    source = inherited.source
+    parent = {} if meta.get("parent") else {"parent": source.run, "parent_id": source.id}
+    return parent | {"started_from": inherited.facts()}
+
+
+def begin_with(trainer: Trainer, inherited: Inherited) -> None:
+    """Put the weights in and keep them at once: from here on the run needs the other one no more."""
+    weights.put(trainer.algo, trainer.state, inherited)
+    trainer.save()
+    trainer.screen.note(f"  {inherited.line()}")
+
+
+# ---- Going on
 
 
 def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Ending:
@@ -103,7 +150,10 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         fresh = checkpoint.last(record.folder / "checkpoints") is None
         if fresh and cfg.schedule is not None and not trust:
             check_record(cfg.schedule, os.fspath(record.folder))
+        if fresh and cfg.start_from is not None and not trust:
+            weights.check_record(cfg.start_from, os.fspath(record.folder))
         trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
+        inherited = inherited_by(cfg, trainer.env, record.folder.parent) if fresh else None
         name, lengths = stand(trainer)
     except BaseException:
         record.close()
@@ -111,6 +161,8 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
     with failures_told(record, lambda: trainer.step):
         record.repair()
         step = cut_back(trainer, name, lengths)
+        if inherited is not None:
+            begin_with(trainer, inherited)
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
         record.update_meta(status="running", why=None)

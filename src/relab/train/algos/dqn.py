@@ -196,6 +196,11 @@ def copy_target(s: State) -> None:
     follow(s.target, s.agent.nets.flat, s.cfg.tau)
 
 
+def follow_weights(s: State) -> None:
+    """The network was given another run's weights: the slow copy begins with them too."""
+    s.target[:] = s.agent.nets.flat
+
+
 def learning_rate(s: State) -> float:
     used = min(1.0, s.counts.agent_steps / s.total)
     return s.cfg.lr * (1 + used * (s.cfg.lr_final - 1))
