@@ -53,14 +53,16 @@ class Setup:
 class State(Protocol):
     """All that a run needs to go on."""
 
-    agent: Policy  # the one door by which evaluation, probes and films ask it to act
+    # The one door by which evaluation, probes and films ask it to act. Where it has value(obs_BD, memory_BM) -> [B] as
+    # well, probes ask what a state is worth; `value_of = "det"` where that is the worth of its mode, not of its draws.
+    agent: Policy
     counts: Counts
 
     def to_tree(self) -> dict[str, Any]:
         """Arrays and plain values, one or two levels deep, for a checkpoint.
 
         `params` holds the weights by name, `obs_scale` the scale of observations where there is one: what another run
-        may start from.
+        may start from. `reward_scale`, where there is one, holds the variance `var` whose root rewards are divided by.
         """
         ...
 

@@ -313,12 +313,14 @@ def rerun(
     cap: int = STEP_CAP,
     memory_BM: np.ndarray | None = None,
     time_limit: int | None = FROM_SPEC,
+    mode: str = "sampled",
 ) -> Reruns:
     """From every saved world (rows of Worlds.snapshot) k independent continuations to the end of the episode.
 
-    Actions are sampled, and worlds draw from streams of their own, all from `rng`; a bridged Gymnasium environment
-    goes on with its own stream, the same k times. `memory_BM`: what a recurrent policy remembered in the snapshots;
-    `time_limit` as in Worlds. The worlds are new ones: those that the snapshots were taken from do not notice.
+    Actions are sampled (or the policy's mode: "det"), and worlds draw from streams of their own, all from `rng`; a
+    bridged Gymnasium environment goes on with its own stream, the same k times. `memory_BM`: what a recurrent policy
+    remembered in the snapshots; `time_limit` as in Worlds. The worlds are new ones: those that the snapshots were taken
+    from do not notice.
     """
     N, A = len(snapshots["book.tick"]), env.spec.agents
     worlds = Worlds(env, N * k, time_limit)
@@ -327,14 +329,14 @@ def rerun(
     noise = mix(rng.integers(2**63, size=N * k * A))
     memory = np.zeros((N * A, policy.memory_dim), np.float32) if memory_BM is None else memory_BM
     memory = np.repeat(memory.reshape(N, 1, A, -1), k, 1).reshape(N * k * A, -1)
-    return_R, capped_R = continued(worlds, policy, memory, noise, gamma, cap)
+    return_R, capped_R = continued(worlds, policy, memory, noise, gamma, cap, N * k * A * (mode == "det"))
     by_row = (N, k, A)
     return_BK, capped_BK = (x.reshape(by_row).swapaxes(1, 2).reshape(N * A, k) for x in (return_R, capped_R))
     return Reruns(return_BK, capped_BK, worlds.sim_steps)
 
 
 def continued(
-    worlds: Worlds, policy: Policy, memory: np.ndarray, rng_R: np.ndarray, gamma: float, cap: int
+    worlds: Worlds, policy: Policy, memory: np.ndarray, rng_R: np.ndarray, gamma: float, cap: int, n_mode: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """(discounted return, still going on at the cap) of every agent's episode from where it stands."""
     waiting = worlds.alive.reshape(-1).copy()
@@ -342,7 +344,7 @@ def continued(
     for _ in range(cap):
         if not waiting.any():
             break
-        acted = policy.act(worlds.obs.reshape(waiting.size, -1), memory, rng_R)
+        acted = policy.act(worlds.obs.reshape(waiting.size, -1), memory, rng_R, n_mode)
         memory = acted.memory
         step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
         return_R[waiting] += weight * step.reward.reshape(-1)[waiting]

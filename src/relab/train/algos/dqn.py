@@ -36,6 +36,7 @@ class Agent:
     """The Q network, and how much it explores."""
 
     memory_dim = 0
+    value_of = "det"  # what its `value` says is that of greedy actions
 
     def __init__(self, cfg: DQN, spec: Spec, rng: np.random.Generator):
         self.cfg, self.spec, self.choices = cfg, spec, spec.action.n[0]
