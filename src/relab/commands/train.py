@@ -239,4 +239,6 @@ def print_config(found: config.Resolved) -> None:
     for key, value in flat.items():
         print(f"{key:{width}}  {value!s:24}  {found.provenance.get(key, '')}")
     for key, value in config.derived(found.config).items():
+        if value is None:
+            continue
         print(f"{key:{width}}  {value!s:24}  derived")

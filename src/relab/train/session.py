@@ -268,7 +268,7 @@ def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Com
 
 def derived(cfg: RunConfig) -> dict[str, Any]:
     """The numbers that follow from the config, without those that say the same thing again per world."""
-    numbers = layers.derived(cfg)
+    numbers = {name: value for name, value in layers.derived(cfg).items() if value is not None}
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
     same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
     return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
