@@ -194,7 +194,8 @@ class Trainer:
         if not math.isfinite(metrics.get("optim/param_norm", 0.0)):
             bad = [name for name, x in metrics.items() if not math.isfinite(x)]
             more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
-            rate = f"lower the learning rate (now {metrics['optim/lr']:g}), or " if "optim/lr" in metrics else ""
+            what = "`lr`" if hasattr(self.cfg.algo, "lr") else "the learning rate"  # not every algorithm calls it so
+            rate = f"lower {what} (now {metrics['optim/lr']:g}) or " if "optim/lr" in metrics else ""
             seen = [name for name in ("data/reward_max", "optim/grad_norm_max") if name in metrics]
             raise DivergedError(
                 f"parameters are not finite after step {self.step} (not finite: {', '.join(bad[-5:])}{more});"
