@@ -418,3 +418,14 @@ def test_a_name_given_twice_cannot_smuggle_an_import_past_the_check(folder):
     run_ = report.runs[0].view.history
     run_.config = {"env.name": "evil_module_that_is_not_there:Env"} | run_.config
     assert "No module named" not in str(propose(report))
+
+
+def test_an_iteration_is_as_long_as_its_rows_say_where_the_settings_do_not(folder):
+    from relab.advise.predict import iteration_steps
+
+    view = examine(folder / "lr100").runs[0].view
+    assert iteration_steps(view) == 8 * 16
+    for section in (view.config, view.history.config["algo"]):
+        section.pop("algo.envs", None)
+        section.pop("envs", None)
+    assert iteration_steps(view) == 8 * 16

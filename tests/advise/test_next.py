@@ -286,3 +286,18 @@ def test_a_score_takes_the_start_for_proposed(here):
     path = edited(here, resume_from="lr100@latest")
     assert main(["train", path, "--name", "child", "--quiet"]) == 0
     assert unproposed(load(here / "runs" / "lr100"), load(here / "runs" / "child")) == []
+
+
+def test_a_run_that_lost_its_start_is_tried_again_from_there(here, capsys):
+    """Good weights, a step 100 times too large: the change goes back, and so do the weights, in the same parts."""
+    run(here / "runs" / "good", algo__lr="3e-3", total_steps="8192", eval__every="2048", eval__episodes="10")
+    run(here / "runs" / "bad", start_from="runs/good", start_parts="actor", algo__lr="0.3", eval__episodes="10")
+    assert main(["next", "bad", "--write"]) == 0
+    found = config.read_yaml(here / "runs" / "bad" / FILE)
+    assert found["resume_from"] == "good@8192"
+    assert main(["train", f"runs/bad/{FILE}", "--name", "child", "--quiet"]) == 0
+    child = config.read_yaml(here / "runs" / "child" / "config.yaml")
+    assert (child["start_from"], child["start_parts"], child["algo"]["lr"]) == ("good@8192", ["actor"], 0.003)
+    shutil.rmtree(here / "runs" / "good")
+    assert main(["next", "bad", "--write"]) == 0
+    assert config.read_yaml(here / "runs" / "bad" / FILE)["resume_from"] is None, "what is gone is not proposed"

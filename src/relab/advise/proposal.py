@@ -148,7 +148,9 @@ def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loade
     had = config.record_layer(parent, trust=trust)
     check_from(changes, config.flatten(had.values), parent, path)
     start = start_of(values.get("resume_from"), path, runs)
-    weights = {} if start is None else {"start_from": start, "start_parts": None}
+    weights: dict[str, Any] = {} if start is None else {"start_from": start}
+    if start is not None and values["resume_from"].rpartition("@")[0] == values["parent"]:
+        weights["start_parts"] = None  # all of the parent's own; of another run's, those that the parent took
     proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()} | weights, trust)
     return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes, start)
 
