@@ -42,23 +42,23 @@ def memory(place: str = "/dev/shm", least: int = 2**31) -> str:
     """
     if os.environ.get("TMPDIR") or not os.access(place, os.W_OK | os.X_OK):
         return ""
-    found = os.statvfs(place)
-    return place if found.f_bavail * found.f_frsize >= least and not found.f_flag & os.ST_NOEXEC else ""
+    stats = os.statvfs(place)
+    return place if stats.f_bavail * stats.f_frsize >= least and not stats.f_flag & os.ST_NOEXEC else ""
 
 
 def enter(base: Path) -> None:
     """Let this process and its children find a home, caches and settings below `base`, and none of the user's."""
-    found = environment(os.environ, base)
-    for folder in [found["HOME"], *(found[f"XDG_{name}"] for name in FOLDERS), found["XDG_RUNTIME_DIR"]]:
+    variables = environment(os.environ, base)
+    for folder in [variables["HOME"], *(variables[f"XDG_{name}"] for name in FOLDERS), variables["XDG_RUNTIME_DIR"]]:
         Path(folder).mkdir(parents=True, exist_ok=True)
     os.environ.clear()
-    os.environ.update(found)
+    os.environ.update(variables)
 
 
-def environment(given: Mapping[str, str], base: Path) -> dict[str, str]:
+def environment(variables: Mapping[str, str], base: Path) -> dict[str, str]:
     """The variables that stay, and those that lead to `base`."""
     home = base / "home"
-    kept = {name: value for name, value in given.items() if not name.startswith(STEERING) and name not in TERMINAL}
+    kept = {name: value for name, value in variables.items() if not name.startswith(STEERING) and name not in TERMINAL}
     own = {"HOME": home, "XDG_RUNTIME_DIR": base / "runtime", "HYPOTHESIS_STORAGE_DIRECTORY": base / "hypothesis"}
     own |= {f"XDG_{name}": home / place for name, place in FOLDERS.items()}
     own |= {"GIT_CONFIG_GLOBAL": Path(os.devnull), "GIT_CONFIG_SYSTEM": Path(os.devnull)}
@@ -120,16 +120,16 @@ class Watch:
 
     def take(self) -> list[str]:
         """The notes so far, each once; they are forgotten."""
-        found, self.notes = list(dict.fromkeys(self.notes)), []
-        return found
+        notes, self.notes = list(dict.fromkeys(self.notes)), []
+        return notes
 
 
 def watch(repo: Path, home: Path, free: Iterable[str | os.PathLike[str]], common: str) -> Watch:
     """Begin to take notes; Python has no way to end it."""
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, *filter(os.path.isabs, sys.path)]
-    found = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), common)
-    sys.addaudithook(found)
-    return found
+    guard = Watch(repo, home, tuple(os.fspath(place) for place in [*python, *free] if os.fspath(place)), common)
+    sys.addaudithook(guard)
+    return guard
 
 
 def _absolute(place: Any) -> str:
@@ -152,11 +152,11 @@ def _like(name: str, variables: Mapping[Any, Any]) -> Any:
 
 def files(repo: Path) -> set[str]:
     """Every file and empty folder of the repository, ignored ones too, without git's own, caches and venvs."""
-    found = set()
+    paths = set()
     for here, folders, names in os.walk(repo):
         folders[:] = [name for name in folders if name not in CACHES | {".git"} and not name.startswith(".venv")]
-        found |= {os.path.join(here, name) for name in names or ([] if folders else ["."])}
-    return {os.path.relpath(path, repo) for path in found}
+        paths |= {os.path.join(here, name) for name in names or ([] if folders else ["."])}
+    return {os.path.relpath(path, repo) for path in paths}
 
 
 def left_behind(before: set[str] | None, repo: Path) -> list[str]:

@@ -78,9 +78,9 @@ def working_folder(request: pytest.FixtureRequest) -> Iterator[Path]:
     yield folder
     stash[WATCH].testing = False
     os.chdir(here)
-    left, seen = sorted(path.name for path in folder.iterdir()), stash[WATCH].take()
+    left, touched = sorted(path.name for path in folder.iterdir()), stash[WATCH].take()
     assert not left, f"a fixture wrote into the working folder: {left}"
-    assert not seen, "touched beside the tests (by an import or a fixture):\n" + "\n".join(seen)
+    assert not touched, "touched beside the tests (by an import or a fixture):\n" + "\n".join(touched)
 
 
 @pytest.fixture(autouse=True)
@@ -91,5 +91,5 @@ def apart_from_the_user(request: pytest.FixtureRequest, working_folder: Path) ->
     yield
     os.chdir(working_folder)
     shutil.rmtree(folder, ignore_errors=True)
-    seen = stash[WATCH].take()
-    assert not seen, "\n".join(seen)
+    touched = stash[WATCH].take()
+    assert not touched, "\n".join(touched)

@@ -9,24 +9,24 @@ from pathlib import Path
 
 def stale(package: Path) -> list[Path]:
     """Numba's index files that are older than a module which their kernel's module imports, at any depth."""
-    found, newest = [], {}
+    indexes, newest = [], {}
     for index in sorted(package.rglob("*.nbi")):
         source = index.parent.parent / f"{index.name.partition('.')[0]}.py"
         if source not in newest:
             newest[source] = max((path.stat().st_mtime for path in reached(source, package)), default=float("inf"))
         if index.stat().st_mtime < newest[source]:
-            found.append(index)
-    return found
+            indexes.append(index)
+    return indexes
 
 
 def reached(source: Path, package: Path) -> set[Path]:
     """A module of the package and all that it imports, at any depth."""
-    found, waiting = set(), [source] if source.is_file() else []
+    files, waiting = set(), [source] if source.is_file() else []
     while waiting:
         here = waiting.pop()
-        found.add(here)
-        waiting += imported(here, package) - found
-    return found
+        files.add(here)
+        waiting += imported(here, package) - files
+    return files
 
 
 def imported(source: Path, package: Path) -> set[Path]:

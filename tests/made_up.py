@@ -81,13 +81,13 @@ def answered(
     path = root / f"{name}.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(ASKED.format(question=question, variants=variants, seeds=seeds), encoding="utf-8")
-    asked = experiment.load(path)
-    cells = experiment.prepare(asked, root / name)
-    level = dict(zip(asked.variants, values, strict=True))
+    plan = experiment.load(path)
+    cells = experiment.prepare(plan, root / name)
+    level = dict(zip(plan.variants, values, strict=True))
     for cell in cells:
         if not cell.folder.exists():
-            given = {key.replace(".", "__"): v for key, v in asked.variants[cell.variant].items()}
-            run(cell.folder, level[cell.variant] + cell.seed, seed=cell.seed, **given)
-    experiment.conclude(asked, root / name, cells)
+            keys = {key.replace(".", "__"): v for key, v in plan.variants[cell.variant].items()}
+            run(cell.folder, level[cell.variant] + cell.seed, seed=cell.seed, **keys)
+    experiment.conclude(plan, root / name, cells)
     path.unlink()
     return root / name

@@ -18,9 +18,9 @@ LONG_AGO = 1_700_000_000
 def make(folder: Path, returns: tuple[float, ...] = (10.0, 20.0), **words: str) -> Path:
     """A finished run; settings are written algo__lr for algo.lr."""
     typed = {"env": "cartpole", "seed": "0"} | {key.replace("__", "."): value for key, value in words.items()}
-    found = layers.resolve([Layer("command line", typed)])
-    settings = layers.to_dict(found.config)
-    with Record.create(folder, settings, found.provenance, {"seed": settings["seed"]}) as record:
+    resolved = layers.resolve([Layer("command line", typed)])
+    settings = layers.to_dict(resolved.config)
+    with Record.create(folder, settings, resolved.provenance, {"seed": settings["seed"]}) as record:
         for step, mode, shift in ((0, "det", -5), (2048, "det", 0), (2048, "sampled", 1)):
             episodes = [{"seed": i, "return": r + shift, "length": 9, "success": None, "end": "fell"}
                         for i, r in enumerate(returns)]  # fmt: skip

@@ -40,8 +40,8 @@ def resolve(**settings: str) -> layers.Resolved:
 
 def run(folder: Path, screen: Any = None, **settings: str) -> Ending:
     """Train a small run; keys are written env__length for env.length."""
-    found = resolve(**settings)
-    return session.start(found.config, folder, found.provenance, {"command": "test"}, screen)
+    resolved = resolve(**settings)
+    return session.start(resolved.config, folder, resolved.provenance, {"command": "test"}, screen)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:
@@ -49,5 +49,5 @@ def fingerprint(folder: Path) -> dict[str, str]:
     last = sorted((folder / "checkpoints").glob("step-*"))[-1]
     files = [folder / name for name in ("config.yaml", "metrics.jsonl", "evals.jsonl", "probes.jsonl")]
     files += [last / "weights.safetensors", last / "state.safetensors", folder / "checkpoints" / "best.json"]
-    found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
-    return found | {"last": last.name}
+    hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    return hashes | {"last": last.name}

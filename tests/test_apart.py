@@ -108,8 +108,8 @@ def test_what_is_the_users_fails_the_test_that_touches_it(project, user):
     code, out = session(project, user, *TOUCHES)
     assert code == 1, out
     assert f"{len(TOUCHES)} passed, {len(TOUCHES)} errors" in out, "each test is failed after it has run"
-    told = dict(re.findall(r"ERROR at teardown of test_(\d+) .*?^E +AssertionError: (.*?)$", out, re.M | re.S))
-    assert [body for n, (body, why) in enumerate(TOUCHES.items()) if why not in told[str(n)]] == [], out
+    errors = dict(re.findall(r"ERROR at teardown of test_(\d+) .*?^E +AssertionError: (.*?)$", out, re.M | re.S))
+    assert [body for n, (body, why) in enumerate(TOUCHES.items()) if why not in errors[str(n)]] == [], out
 
 
 @pytest.mark.parametrize("workers", [0, 1], ids=["alone", "shared out"])
@@ -144,6 +144,7 @@ def test_temporary_files_are_memory_where_there_is_room_and_nobody_chose_a_place
     assert apart.memory(str(tmp_path), least=1) == ""
 
 
+@pytest.mark.slow  # a whole demo; CI makes it before the tests anyway
 def test_the_demo_before_the_tests_changes_no_test(tmp_path, user):
     """Tests that ask what was tried before, called in a folder where all of it was."""
     made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])

@@ -61,9 +61,9 @@ def test_examine_shows_what_the_command_prints(folder):
     from relab.health.examine import examine
     from relab.health.render import text
 
-    found = relab.examine(relab.load(folder))
-    assert repr(found) == text(examine(folder))
-    assert "critic-not-learning" in found._repr_html_()
+    examination = relab.examine(relab.load(folder))
+    assert repr(examination) == text(examine(folder))
+    assert "critic-not-learning" in examination._repr_html_()
     assert relab.examine(str(folder)).to_json() == examine(folder).to_json()
 
 
@@ -71,12 +71,12 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
     arm(tmp_path / "runs", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
     arm(tmp_path / "runs", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
     arm(tmp_path / "runs", "c", [1.5, 2.5, 3.5, 4.5, 5.5], 0.3)
-    found = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0)
-    assert [x.verdict for x in found.answers] == ["yes", "cannot tell yet"]
-    assert [x.names for x in found.answers] == [("algo.lr=0.1", "algo.lr=0.2"), ("algo.lr=0.1", "algo.lr=0.3")]
-    assert found.answers[0].delta == pytest.approx(10.0)
-    assert found.answers[0].level == pytest.approx(1 - 0.05 / 2, abs=0.02)
-    assert "Yes: algo.lr=0.2 is better" in repr(found)
+    comparison = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0)
+    assert [x.verdict for x in comparison.answers] == ["yes", "cannot tell yet"]
+    assert [x.names for x in comparison.answers] == [("algo.lr=0.1", "algo.lr=0.2"), ("algo.lr=0.1", "algo.lr=0.3")]
+    assert comparison.answers[0].delta == pytest.approx(10.0)
+    assert comparison.answers[0].level == pytest.approx(1 - 0.05 / 2, abs=0.02)
+    assert "Yes: algo.lr=0.2 is better" in repr(comparison)
     with pytest.raises(ConfigError, match=r"do not differ in `algo\.gamma`"):
         relab.compare(tmp_path / "runs", by="algo.gamma")
 
@@ -84,9 +84,9 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
 def test_compare_takes_two_sets_of_runs(tmp_path):
     arm(tmp_path / "a", "x", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
     arm(tmp_path / "b", "y", [1.0, 2.0, 3.0, 4.0, 5.5], 0.1)
-    found = relab.compare(tmp_path / "a", tmp_path / "b")
-    assert found.answers[0].n == (5, 5)
-    assert found.answers[0].delta == pytest.approx(0.1)
+    comparison = relab.compare(tmp_path / "a", tmp_path / "b")
+    assert comparison.answers[0].n == (5, 5)
+    assert comparison.answers[0].delta == pytest.approx(0.1)
 
 
 def test_curves_are_drawn_saved_and_tabled(folder, tmp_path):
@@ -101,6 +101,8 @@ def test_curves_are_drawn_saved_and_tabled(folder, tmp_path):
     assert "<svg" in curves._repr_svg_()
     with pytest.raises(KeyError, match="near it are eval/return_det"):
         relab.load(folder).curves("eval/return_dett")
+    with pytest.raises(KeyError, match=r"no run has the metric .zzz.; .*lists those there are"):
+        relab.load(folder).curves("zzz")
 
 
 def test_tables_go_to_pandas(folder):

@@ -72,6 +72,11 @@ def test_every_command_works_beside_hostile_files(run, folder):
     run("report", "runs/a", "--out", "page.html")
     run("runs", "--json")
     run("explain", "lr")
+
+
+@pytest.mark.slow  # two more processes that import torch
+def test_evaluating_works_beside_hostile_files(run, folder):
+    run("train", "ppo", *SMALL, "--name", "a", "--quiet")
     run("eval", "a", "--episodes", "2")
 
 
@@ -115,6 +120,7 @@ def test_a_module_of_the_standard_library_is_not_taken_from_the_working_folder(r
         " 'runs', '.', '--json'])", start=("-P",))  # fmt: skip
 
 
+@pytest.mark.slow  # two processes that import torch
 def test_processes_of_the_fault_suite_start_safely(run, tmp_path):
     """A case that does not exist is refused by the child itself: it came as far as our code."""
     script = tmp_path / "bin" / "faults"
@@ -140,10 +146,10 @@ def test_the_environment_is_as_before(monkeypatch):
 
 def test_python_is_started_by_the_words_of_one_module():
     """sys.executable elsewhere would start a Python that searches the working folder first."""
-    found = []
+    places = []
     for file in sorted((SRC / "relab").rglob("*.py")):
         if file.name != "processes.py" and "executable" in (text := file.read_text()):
             tree = ast.parse(text)
-            found += [f"{file}:{node.lineno}" for node in ast.walk(tree)
+            places += [f"{file}:{node.lineno}" for node in ast.walk(tree)
                       if isinstance(node, ast.Attribute) and node.attr == "executable"]  # fmt: skip
-    assert found == []
+    assert places == []

@@ -21,8 +21,8 @@ TINY = (
 
 def relab(*words: str, code: int = 0, capsys: pytest.CaptureFixture[str] | None = None) -> tuple[str, str]:
     assert main(words) == code
-    found = capsys.readouterr() if capsys else ("", "")
-    return found[0], found[1]
+    streams = capsys.readouterr() if capsys else ("", "")
+    return streams[0], streams[1]
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +155,7 @@ def test_eval_is_on_fresh_seeds_and_kept_as_an_event(runs: Path, capsys: pytest.
     words = ["eval", "one", "--runs", str(runs), "--episodes", "10", "--json"]
     first, again, other = (json.loads(relab(*words, "--seed", s, capsys=capsys)[0]) for s in ("0", "0", "1"))
     assert first == again
-    seeds = [[e["seed"] for e in found["episodes"]["det"]] for found in (first, other)]
+    seeds = [[e["seed"] for e in evaluation["episodes"]["det"]] for evaluation in (first, other)]
     trained_on = {e["seed"] for line in before.splitlines() for e in json.loads(line)["episodes"]}
     assert len(set(seeds[0]) | set(seeds[1])) == 20
     assert not trained_on & set(seeds[0] + seeds[1])
@@ -186,9 +186,9 @@ def test_eval_and_video_take_another_environment(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["eval", "one", "env.horizon=9", "--runs", str(runs), "--episodes", "5", "--json"]
-    found = json.loads(relab(*words, capsys=capsys)[0])
-    assert found["changes"] == ["env.horizon=9"]
-    assert max(e["length"] for e in found["episodes"]["det"]) <= 9
+    body = json.loads(relab(*words, capsys=capsys)[0])
+    assert body["changes"] == ["env.horizon=9"]
+    assert max(e["length"] for e in body["episodes"]["det"]) <= 9
     gif = tmp_path / "short.gif"
     out, _ = relab("video", "one", "env.horizon=9", "--out", str(gif), "--runs", str(runs), capsys=capsys)
     assert "fresh seeds" in out

@@ -34,12 +34,12 @@ def plain(name: str) -> str:
 
 def modules(folder: Path) -> set[str]:
     """Top-level modules of others that the files below a folder import, wherever in a file."""
-    found = set()
+    names = set()
     for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            found |= {name.partition(".")[0] for name in imported(node)}
+            names |= {name.partition(".")[0] for name in imported(node)}
     own = {path.stem for path in folder.rglob("*")}
-    return found - set(sys.stdlib_module_names) - own - {"relab"}
+    return names - set(sys.stdlib_module_names) - own - {"relab"}
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -57,27 +57,27 @@ def packages(folder: Path) -> set[str]:
 
 def brought(names: set[str]) -> set[str]:
     """These packages and all that they require, as far as they are installed."""
-    seen: set[str] = set()
-    while names - seen:
-        name = min(names - seen)
-        seen.add(name)
+    visited: set[str] = set()
+    while names - visited:
+        name = min(names - visited)
+        visited.add(name)
         try:
             needs = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
             continue
         names = names | named([text for text in needs if "extra ==" not in text])
-    return seen
+    return visited
 
 
 @pytest.mark.parametrize("group", ["dependencies", "train", "optuna"])
 def test_what_is_required_is_imported(group: str) -> None:
-    asked = named(PROJECT["dependencies"] if group == "dependencies" else OPTIONAL[group])
-    assert asked - packages(SRC) == set(), f"take them out of {group} in pyproject.toml"
+    required = named(PROJECT["dependencies"] if group == "dependencies" else OPTIONAL[group])
+    assert required - packages(SRC) == set(), f"take them out of {group} in pyproject.toml"
 
 
 def test_what_is_imported_is_required() -> None:
-    asked = named([*PROJECT["dependencies"], *OPTIONAL["train"], *OPTIONAL["optuna"]])
-    assert packages(SRC) - asked - GUESTS == set(), "add them to pyproject.toml"
+    required = named([*PROJECT["dependencies"], *OPTIONAL["train"], *OPTIONAL["optuna"]])
+    assert packages(SRC) - required - GUESTS == set(), "add them to pyproject.toml"
 
 
 def test_what_developers_install_is_used() -> None:
@@ -87,14 +87,14 @@ def test_what_developers_install_is_used() -> None:
 def test_what_is_pinned_is_brought_by_what_is_required() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     pinned = named([line for line in lines if not line.startswith("#")])
-    asked = named([*PROJECT["dependencies"], *(text for group in OPTIONAL.values() for text in group)])
-    assert pinned - brought(asked) - {"setuptools"} == set(), "take them out of constraints.txt"
+    required = named([*PROJECT["dependencies"], *(text for group in OPTIONAL.values() for text in group)])
+    assert pinned - brought(required) - {"setuptools"} == set(), "take them out of constraints.txt"
 
 
 def test_each_package_of_training_is_known_to_the_command_line_and_to_the_checkup() -> None:
-    asked = named(OPTIONAL["train"])
-    assert {plain(name) for name in TRAIN} == asked, "cli.TRAIN: what is missing is told with the remedy"
-    assert {plain(name) for name in USED_FOR} == asked, "checkup.USED_FOR"
+    required = named(OPTIONAL["train"])
+    assert {plain(name) for name in TRAIN} == required, "cli.TRAIN: what is missing is told with the remedy"
+    assert {plain(name) for name in USED_FOR} == required, "checkup.USED_FOR"
 
 
 def test_imports_are_found_wherever_they_stand(tmp_path: Path) -> None:

@@ -50,13 +50,13 @@ def plain(token: Token) -> str:
 def anchors(page: Path) -> set[str]:
     """The anchors of a page as GitHub makes them, and explicit ones."""
     text = read(page)
-    found = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
-    seen: Counter[str] = Counter()
+    names = set(re.findall(r"<a (?:id|name)=\"([^\"]+)\"", text))
+    counts: Counter[str] = Counter()
     for heading in headings(text):
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-        found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
-        seen[slug] += 1
-    return found
+        names.add(f"{slug}-{counts[slug]}" if counts[slug] else slug)
+        counts[slug] += 1
+    return names
 
 
 def links(text: str) -> list[str]:
@@ -166,8 +166,8 @@ def test_the_walk_passes_files_that_hold_what_it_names_in_the_order_of_the_wings
     texts = {file: read(ROOT / "src" / "relab" / file) for file, _ in rows}
     assert [(file, name) for file, name in rows if name not in texts[file]] == []
     wings = [line.split("/")[0] for line in read(ROOT / "docs" / "layout.txt").splitlines()]
-    told = re.findall(r"^\| \[(\w+)/", page.partition("## It is told")[2], re.M)
-    assert told == sorted(told, key=wings.index)
+    walked = re.findall(r"^\| \[(\w+)/", page.partition("## It is told")[2], re.M)
+    assert walked == sorted(walked, key=wings.index)
 
 
 # The helpers, on made-up pages.
@@ -204,8 +204,8 @@ def test_broken_links_are_named(tmp_path):
     page = tmp_path / "page.md"
     page.write_text(PAGE)
     (tmp_path / "code.py").write_text("one\ntwo\n")
-    found = [problem for link in links(PAGE) if (problem := broken(link, page))]
-    assert found == [
+    problems = [problem for link in links(PAGE) if (problem := broken(link, page))]
+    assert problems == [
         "page.md links to code.py#L3, but code.py has 2 lines",
         "page.md links to none.md, but there is no none.md",
         "page.md links to #nowhere, but page.md has no heading for #nowhere",

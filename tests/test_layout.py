@@ -90,12 +90,12 @@ def absolute(node: ast.ImportFrom, file: Path, src: Path) -> str:
 
 def imports_of(file: Path, src: Path) -> list[Import]:
     """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
-    found = []
+    imports = []
     for node, deferred, typing_only in walk(ast.parse(file.read_text(encoding="utf-8"))):
         for target in targets(node, file, src):
             line = getattr(node, "lineno", 0)
-            found.append(Import(file, line, to_module(target, src), deferred, typing_only))
-    return found
+            imports.append(Import(file, line, to_module(target, src), deferred, typing_only))
+    return imports
 
 
 def to_module(target: str, src: Path) -> str:
@@ -125,8 +125,8 @@ def parsed(src: Path) -> dict[str, list[Import]]:
     return {module_name(file, src): imports_of(file, src) for file in sorted(src.rglob("*.py"))}
 
 
-def ours(found: list[Import], src: Path) -> list[Import]:
-    return [each for each in found if each.target.split(".")[0] == src.name]
+def ours(imports: list[Import], src: Path) -> list[Import]:
+    return [each for each in imports if each.target.split(".")[0] == src.name]
 
 
 def unplaced(src: Path) -> list[str]:
@@ -139,9 +139,9 @@ def unplaced(src: Path) -> list[str]:
 def upward(src: Path) -> list[str]:
     """Imports that point down the list."""
     problems = []
-    for module, found in read_tree(src).items():
+    for module, imports in read_tree(src).items():
         here = unit_of(module)
-        for each in ours(found, src):
+        for each in ours(imports, src):
             there = unit_of(each.target)
             if here != there and here in PLACE and there in PLACE and PLACE[there] >= PLACE[here]:
                 problems.append(describe_upward(each, here, there))
@@ -156,12 +156,12 @@ def describe_upward(each: Import, here: str, there: str) -> str:
 def cycles(src: Path) -> list[str]:
     """Loops among the modules of one package, deferred imports included (types alone do not make a loop)."""
     graph: dict[str, list[Import]] = {
-        module: [each for each in ours(found, src) if not each.typing_only and each.target != module]
-        for module, found in read_tree(src).items()
+        module: [each for each in ours(imports, src) if not each.typing_only and each.target != module]
+        for module, imports in read_tree(src).items()
     }
     problems = []
-    for module, found in graph.items():
-        for each in found:
+    for module, imports in graph.items():
+        for each in imports:
             back = chain(each.target, {module}, graph, same_unit=unit_of(module))
             if unit_of(each.target) == unit_of(module) and back:
                 loop = " -> ".join([module, *(step.target for step in [each, *back])])
@@ -173,28 +173,30 @@ def chain(
     start: str, goals: set[str], graph: dict[str, list[Import]], same_unit: str | None = None
 ) -> list[Import] | None:
     """The shortest way of imports from `start` to a goal; None when there is none."""
-    seen, ways = {start}, [(start, [])]  # type: ignore[var-annotated]
+    visited, ways = {start}, [(start, [])]  # type: ignore[var-annotated]
     for module, way in ways:  # grows while it is read: breadth first
         for each in graph.get(module, []):
             if each.target in goals or each.target.split(".")[0] in goals:
                 return [*way, each]
-            if each.target not in seen and same_unit in (None, unit_of(each.target)):
-                seen.add(each.target)
+            if each.target not in visited and same_unit in (None, unit_of(each.target)):
+                visited.add(each.target)
                 ways.append((each.target, [*way, each]))
     return None
 
 
-def with_parents(found: list[Import], src: Path) -> list[Import]:
+def with_parents(imports: list[Import], src: Path) -> list[Import]:
     """Importing relab.train.envs.base runs relab/envs/__init__.py too."""
-    packages = [replace(each, target=each.target.rpartition(".")[0]) for each in ours(found, src) if "." in each.target]
-    return found + packages
+    packages = [
+        replace(each, target=each.target.rpartition(".")[0]) for each in ours(imports, src) if "." in each.target
+    ]
+    return imports + packages
 
 
 def heavy(src: Path) -> list[str]:
     """Ways from the reading half to torch and its like."""
-    tree = {module: with_parents(found, src) for module, found in read_tree(src).items()}
-    at_import = {module: [each for each in found if not each.deferred] for module, found in tree.items()}
-    ever = {module: [each for each in found if not each.typing_only] for module, found in tree.items()}
+    tree = {module: with_parents(imports, src) for module, imports in read_tree(src).items()}
+    at_import = {module: [each for each in imports if not each.deferred] for module, imports in tree.items()}
+    ever = {module: [each for each in imports if not each.typing_only] for module, imports in tree.items()}
     problems = []
     for module in tree:
         if unit_of(module) in READING:
@@ -303,8 +305,8 @@ def test_an_upward_import_is_found_with_its_line(tree, text):
 
 
 def test_a_cycle_inside_a_wing_is_found(tree):
-    found = cycles(tree({"stats/a.py": "from .b import x", "stats/b.py": "def f():\n    from relab.stats import a"}))
-    assert any("relab.stats.a -> relab.stats.b -> relab.stats.a" in problem for problem in found)
+    problems = cycles(tree({"stats/a.py": "from .b import x", "stats/b.py": "def f():\n    from relab.stats import a"}))
+    assert any("relab.stats.a -> relab.stats.b -> relab.stats.a" in problem for problem in problems)
     assert cycles(tree({"stats/a.py": "from .b import x", "stats/b.py": ""})) == []
 
 

@@ -90,10 +90,10 @@ def plan(source: Any) -> dict[str, Any]:
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of starts that are opened from here on."""
-    seen: list[str] = []
+    paths: list[str] = []
     real = steering.read_starts
-    monkeypatch.setattr(steering, "read_starts", lambda path: seen.append(str(path)) or real(path))
-    return seen
+    monkeypatch.setattr(steering, "read_starts", lambda path: paths.append(str(path)) or real(path))
+    return paths
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from relab.record.names import ADJECTIVES, ANIMALS, near_path
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "found"),
+    ("word", "known", "nearest"),
     [
         ("trian", ["train", "runs"], ["train"]),
         ("lrr", ["algo.lr", "algo.clip"], ["algo.lr"]),
@@ -25,8 +25,8 @@ from relab.record.names import ADJECTIVES, ANIMALS, near_path
         ("x", [], []),
     ],
 )
-def test_only_what_is_really_near_is_named(word, known, found):
-    assert near.nearest(word, known) == found
+def test_only_what_is_really_near_is_named(word, known, nearest):
+    assert near.nearest(word, known) == nearest
 
 
 def test_names_of_files_are_not_alike_because_they_end_alike():
@@ -63,15 +63,15 @@ def test_a_path_that_is_nearly_there(tmp_path):
     assert near_path(tmp_path / "nosuch") is None
 
 
-@pytest.mark.parametrize(("word", "told"), [("nosuch", False), ("progres.csv", True)])
-def test_examine_of_what_does_not_exist_is_one_error(tmp_path, monkeypatch, capsys, word, told):
+@pytest.mark.parametrize(("word", "named"), [("nosuch", False), ("progres.csv", True)])
+def test_examine_of_what_does_not_exist_is_one_error(tmp_path, monkeypatch, capsys, word, named):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "progress.csv").write_text("step,return\n1,2\n")
     assert main(["examine", word]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert f"{word} does not exist" in lines[0]
-    assert ("the nearest there is progress.csv" in lines[0], "nearest" in lines[0]) == (told, told)
+    assert ("the nearest there is progress.csv" in lines[0], "nearest" in lines[0]) == (named, named)
 
 
 def test_the_usual_folder_that_does_not_exist_is_not_called_a_run(tmp_path, monkeypatch, capsys):

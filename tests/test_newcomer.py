@@ -28,8 +28,8 @@ def logs(tmp_path, monkeypatch) -> Path:
 )
 def test_a_metric_that_no_run_has_is_an_error(logs, capsys, metric, said):
     assert main(["compare", "--metric", metric, "a.jsonl", "b.jsonl"]) == 2
-    told = capsys.readouterr()
-    assert (told.out, said in told.err, "none of the 2 runs has this metric" in told.err) == ("", True, True)
+    streams = capsys.readouterr()
+    assert (streams.out, said in streams.err, "none of the 2 runs has this metric" in streams.err) == ("", True, True)
 
 
 def test_a_metric_that_one_run_has_is_none(logs, capsys):
@@ -39,8 +39,8 @@ def test_a_metric_that_one_run_has_is_none(logs, capsys):
 @pytest.mark.parametrize("into", ["nosuchdir/x.md", "nosuchdir/notes"])
 def test_a_note_makes_no_folders_on_the_way(logs, capsys, into):
     assert main(["note", "a.jsonl", "--into", into]) == 2
-    told = capsys.readouterr().err
-    assert "the folder nosuchdir does not exist; make it first (mkdir -p nosuchdir)" in told
+    printed = capsys.readouterr().err
+    assert "the folder nosuchdir does not exist; make it first (mkdir -p nosuchdir)" in printed
     assert not Path("nosuchdir").exists()
 
 
@@ -70,10 +70,10 @@ def opens(monkeypatch) -> list[str]:
     """The files that are opened to be read as a whole, one entry each time."""
     from relab.base import limits
 
-    found: list[str] = []
+    names: list[str] = []
     blocks = limits.blocks
-    monkeypatch.setattr(limits, "blocks", lambda path, *rest: found.append(Path(path).name) or blocks(path, *rest))
-    return found
+    monkeypatch.setattr(limits, "blocks", lambda path, *rest: names.append(Path(path).name) or blocks(path, *rest))
+    return names
 
 
 @pytest.mark.parametrize("column", ["loss", "seed"])

@@ -16,7 +16,7 @@ from where import ROOT
 NAMED = re.compile(r"`([\w/.-]+\.(?:py|toml))`(?:: [^\n]*)?:\n\n```\w+\n(.*?)```", re.S)
 
 
-def made(page: str, folder: Path) -> None:
+def write_plug_in(page: str, folder: Path) -> None:
     """The files that a page names before their text, and what `pip install -e .` makes of its entry points."""
     for name, text in NAMED.findall((ROOT / "docs" / page).read_text(encoding="utf-8")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -41,8 +41,9 @@ def call(folder: Path, *words: str) -> str:
 TINY = ("total_steps=64", "algo.envs=2", "algo.steps=8", "algo.minibatches=1", "eval.episodes=2")
 
 
+@pytest.mark.slow  # compiles kernels of its own
 def test_an_environment_from_nothing(tmp_path: Path) -> None:
-    made("environments.md", tmp_path)
+    write_plug_in("environments.md", tmp_path)
     assert "2 passed" in call(tmp_path, "pytest", "tests", "-q", "-p", "no:cacheprovider")
     words = ("relab.cli", "train", "ppo", "env=corridor", "env.length=12")
     assert "env.length" in call(tmp_path, *words, "--print-config")
@@ -50,7 +51,7 @@ def test_an_environment_from_nothing(tmp_path: Path) -> None:
 
 
 def test_an_importer_from_nothing(tmp_path: Path) -> None:
-    made("importers.md", tmp_path)
+    write_plug_in("importers.md", tmp_path)
     assert "1 passed" in call(tmp_path, "pytest", "tests", "-q", "-p", "no:cacheprovider")
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "weights.log").write_text("weightlog 0.001\n100 1.5 -0.6 3\n200 2.5 -0.5 4\n")

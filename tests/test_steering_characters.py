@@ -68,7 +68,7 @@ def spoil(folder: Path, k: int) -> None:
     (folder / "events.jsonl").write_bytes(encode({"kind": ENV, "step": 3, "stage": ENV}))
 
 
-def told(line: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+def printed(line: str, names: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     capsys.readouterr()
     cli.main([word.format(*names) for word in line.split()])
     return capsys.readouterr()
@@ -81,24 +81,24 @@ def steers(text: str) -> list[str]:
 
 def test_no_command_prints_what_steers_a_terminal(hostile: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for line in TEXTS:
-        for text in told(line, hostile, capsys):
+        for text in printed(line, hostile, capsys):
             assert not steers(text), (line, steers(text))
             assert "\nINJECTED" not in text, line
 
 
 def test_json_escapes_it_and_keeps_its_value(hostile: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    seen = ""
+    values = ""
     for line in JSONS:
-        out, _ = told(line, hostile, capsys)
+        out, _ = printed(line, hostile, capsys)
         assert not steers(out), line
-        seen += str(json.loads(out))
-    assert repr("\u202eabc\u2066")[1:-1] in seen
-    assert repr(ENV)[1:-1] in seen
+        values += str(json.loads(out))
+    assert repr("\u202eabc\u2066")[1:-1] in values
+    assert repr(ENV)[1:-1] in values
 
 
 def test_pages_hold_no_line_of_a_stranger(hostile: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("report {0} --out page.html", "report runs --out page.html", "note {0} --into LOG.md"):
-        told(line, hostile, capsys)
+        printed(line, hostile, capsys)
     for name in ("page.md", "LOG.md"):
         text = Path(name).read_text()
         assert "\nINJECTED" not in text, name

@@ -43,10 +43,10 @@ def test_episodes_that_never_end_are_told_once_with_the_remedy(tmp_path: Path, m
     shown = Notes()
     outcome = run(tmp_path / "run", shown, env="pendulum", env__horizon="0", total_steps="512", eval__every="128")
     assert outcome.status == "finished", "it is told, and ends nothing"
-    (told,) = warnings(tmp_path / "run")
-    assert "pendulum-v1 has no time limit" in told
-    assert "env.horizon=1000" in told
-    assert [note for note in shown.notes if "warning" in note] == [f"  warning: {told}"]
+    (warning,) = warnings(tmp_path / "run")
+    assert "pendulum-v1 has no time limit" in warning
+    assert "env.horizon=1000" in warning
+    assert [note for note in shown.notes if "warning" in note] == [f"  warning: {warning}"]
     assert shown.ends[0]["next"] == [f"relab eval {tmp_path / 'run'} --checkpoint latest --episodes 100"]
 
 
@@ -55,8 +55,8 @@ def test_an_evaluation_that_is_cut_off_is_told_where_the_random_policy_had_ends(
 ) -> None:
     monkeypatch.setattr(rollout, "STEP_CAP", 5)
     run(tmp_path / "run", env="cartpole", env__horizon="0", total_steps="128")
-    (told,) = warnings(tmp_path / "run")
-    assert told.startswith("8 of 8 episodes of the evaluation at step 0 were not over after 5 steps")
+    (warning,) = warnings(tmp_path / "run")
+    assert warning.startswith("8 of 8 episodes of the evaluation at step 0 were not over after 5 steps")
 
 
 @pytest.mark.parametrize("horizon", ["200", "6_000", pytest.param("30_000", marks=pytest.mark.slow)])
@@ -175,13 +175,15 @@ def test_an_environment_that_gives_no_number_is_named_before_anything_is_learned
     assert cli.main([*words, *env, "--runs", str(tmp_path), "--name", "run"]) == 1
     said = capsys.readouterr()
     what = {"obs": "observation", "reward": "reward"}[part]
-    told = f"every {what} must be a finite number (of 32 bits), but gym:train.envs.strange:Strange-v0 gave {value} "
-    assert f"failed: {told}" in said.out
+    complaint = (
+        f"every {what} must be a finite number (of 32 bits), but gym:train.envs.strange:Strange-v0 gave {value} "
+    )
+    assert f"failed: {complaint}" in said.out
     assert "Traceback" not in said.err
     assert "check_env" in said.out
-    assert read_meta(tmp_path / "run")["why"].startswith(told)
+    assert read_meta(tmp_path / "run")["why"].startswith(complaint)
     rows, _ = read_jsonl(tmp_path / "run" / "events.jsonl")
-    assert any(row["kind"] == "error" and row["message"].startswith(told) for row in rows)
+    assert any(row["kind"] == "error" and row["message"].startswith(complaint) for row in rows)
     assert read_jsonl(tmp_path / "run" / "metrics.jsonl")[0] == []
 
 
@@ -212,7 +214,7 @@ def test_a_step_far_too_large_is_told_in_a_few_names(env: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("wrong", "message"),
     [
         ("np.zeros(3), 1.0, False, False, {}", "must give an observation of Box"),
         ("None", "must give an observation of Box"),
@@ -220,11 +222,11 @@ def test_a_step_far_too_large_is_told_in_a_few_names(env: str, tmp_path: Path) -
     ],
 )
 def test_what_an_environment_gives_wrongly_is_said_with_its_name(
-    given: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wrong: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
-    name = f"wrong_{abs(hash(given))}"
-    (tmp_path / f"{name}.py").write_text(WRONG.format(given=given, name=name))
+    name = f"wrong_{abs(hash(wrong))}"
+    (tmp_path / f"{name}.py").write_text(WRONG.format(given=wrong, name=name))
     words = ["train", "ppo", f"env=gym:{name}:{name}-v0", *WORDS[3:], "--runs", str(tmp_path / "runs"), "--quiet"]
     assert cli.main(words) != 0
     said = capsys.readouterr().err

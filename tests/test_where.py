@@ -21,20 +21,20 @@ def test_every_rule_has_its_fault_and_git_holds_the_real_ones_alone(monkeypatch)
     import make_histories
     import planted
 
-    made, real = ({path.name for path in (root / "faulty").iterdir()} for root in (where.histories(), REAL))
-    assert made == set(all_rules(plugins=False))
+    generated, real = ({path.name for path in (root / "faulty").iterdir()} for root in (where.histories(), REAL))
+    assert generated == set(all_rules(plugins=False))
     planned = {*make_histories.EDITED, *planted.PLANTED, *gate_histories.FAULTS}
-    assert made - planned == real, "what can be made from other files is not committed"
+    assert generated - planned == real, "what can be made from other files is not committed"
 
 
 def test_what_is_made_of_the_fixtures_is_not_in_git(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(where.TESTS / "formats" / "read")
     import make_folder_fixtures
 
-    made, real = files(where.fixtures()), files(where.TESTS / "formats" / "read" / "fixtures")
+    generated, real = files(where.fixtures()), files(where.TESTS / "formats" / "read" / "fixtures")
     for maker in make_folder_fixtures.MAKERS.values():
         maker(tmp_path)
-    assert made == real | files(tmp_path)
+    assert generated == real | files(tmp_path)
     assert not set(real) & set(files(tmp_path))
 
 
@@ -45,10 +45,10 @@ def test_no_log_looks_as_if_it_were_still_written():
 
 def test_processes_that_ask_at_once_share_one_copy(tmp_path):
     env = {**os.environ, where.SHARED: str(tmp_path)}
-    asked = [subprocess.Popen([sys.executable, "-c", ASK, str(where.TESTS)], env=env, cwd=tmp_path, text=True,
+    processes = [subprocess.Popen([sys.executable, "-c", ASK, str(where.TESTS)], env=env, cwd=tmp_path, text=True,
                               stdout=subprocess.PIPE) for _ in range(2)]  # fmt: skip
-    told = [process.communicate()[0].strip() for process in asked]
-    assert told == [str(tmp_path / "histories")] * 2
+    folders = [process.communicate()[0].strip() for process in processes]
+    assert folders == [str(tmp_path / "histories")] * 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["histories", "histories.lock"]
     assert files(tmp_path / "histories") == files(where.histories())
 
@@ -59,9 +59,9 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def test_a_script_leaves_no_copy_behind(tmp_path):
     env = {**{name: value for name, value in os.environ.items() if name != where.SHARED}, "TMPDIR": str(tmp_path)}
-    told = subprocess.run([sys.executable, "-c", ASK, str(where.TESTS)], env=env, cwd=tmp_path, text=True, check=True,
+    folder = subprocess.run([sys.executable, "-c", ASK, str(where.TESTS)], env=env, cwd=tmp_path, text=True, check=True,
                           capture_output=True).stdout.strip()  # fmt: skip
-    assert Path(told).is_relative_to(tmp_path)
+    assert Path(folder).is_relative_to(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

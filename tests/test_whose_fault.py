@@ -119,6 +119,17 @@ def test_a_rule_that_fails_is_told_with_its_place_and_the_others_are_asked(
     assert f"the rule failed: KeyError: 'gone' {place}" in capsys.readouterr().out
 
 
+def test_a_rule_that_fails_is_one_line_without_asking_for_more(
+    plugins: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(plugins / "run", total_steps="128")
+    assert cli.main(["examine", str(plugins / "run")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "failed" in line]
+    assert line.startswith(
+        "rule of-a-plug-in of my_rules failed on run: KeyError: 'gone' (a fault of the plug-in mine ("
+    )
+
+
 def test_an_importer_that_fails_is_told_with_its_place(plugins: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (plugins / "logs").mkdir()
     (plugins / "logs" / "weights.log").write_text("1\n")
@@ -217,6 +228,6 @@ def test_a_users_mistake_is_no_traceback(
     monkeypatch.chdir(shelf)
     words, code = MISTAKES[name]
     assert cli.main([name, *words]) == code
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert told.startswith("relab: ") or code == 64
+    printed = capsys.readouterr().err
+    assert "Traceback" not in printed
+    assert printed.startswith("relab: ") or code == 64

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.base.jsonl import writing
+from relab.base.near import nearest
 from relab.comparison import answer as answers
 from relab.comparison import numbers, pairs
-from relab.comparison.numbers import Asked
+from relab.comparison.numbers import Measure
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
 from relab.formats.read import find
@@ -49,15 +50,15 @@ def load(
 
     What the logs do not say: load("logs", group="ppo_s{seed}", spec={"horizon": 200}, mapping={"ret": "return/mean"}).
     """
-    given = Hints(
+    hints = Hints(
         Pattern.parse(group) if group else None,
         checked(flatten(dict(spec or {}))),
         command,
         read_mapping(dict(mapping or {}), "`mapping`"),
     )
-    found = [find.load_all(path, of_folder(path, given)) for path in paths or ("runs",)]
-    loaded = [run for each in found for run in each.runs]
-    broken, passed = [gone for each in found for gone in each.broken], [gone for each in found for gone in each.unread]
+    read = [find.load_all(path, of_folder(path, hints)) for path in paths or ("runs",)]
+    loaded = [run for each in read for run in each.runs]
+    broken, passed = [gone for each in read for gone in each.broken], [gone for each in read for gone in each.unread]
     return Runs(loaded, broken, ", ".join(str(p) for p in paths or ("runs",)), passed)
 
 
@@ -84,17 +85,17 @@ class Runs:
         """A run by position, by name, or by a part of a name that only one has."""
         if isinstance(key, int):
             return self.runs[key]
-        found = [r for r in self.runs if r.name == key] or [r for r in self.runs if key in r.name]
-        if len(found) != 1:
-            names = ", ".join(r.name for r in found or self.runs)[:300]
-            raise KeyError(f"{key!r} must be one run, but means {len(found)} of: {names}")
-        return found[0]
+        fitting = [r for r in self.runs if r.name == key] or [r for r in self.runs if key in r.name]
+        if len(fitting) != 1:
+            names = ", ".join(r.name for r in fitting or self.runs)[:300]
+            raise KeyError(f"{key!r} must be one run, but means {len(fitting)} of: {names}")
+        return fitting[0]
 
     def where(self, test: Callable[[Run], bool] | None = None, **settings: Any) -> Runs:
         """Those that pass a test and have these settings: runs.where(seed=0), runs.where(algo__lr=3e-4)."""
-        wanted = {key.replace("__", "."): value for key, value in settings.items()}
+        chosen = {key.replace("__", "."): value for key, value in settings.items()}
         kept = [each for each, run in zip(self.loaded, self.runs)
-                if (test is None or test(run)) and all(_setting(run, k) == v for k, v in wanted.items())]  # fmt: skip
+                if (test is None or test(run)) and all(_setting(run, k) == v for k, v in chosen.items())]  # fmt: skip
         return Runs(kept, [], self.path)
 
     def metrics(self) -> list[str]:
@@ -106,10 +107,9 @@ class Runs:
         name = metric or next((r.verdict.metric for r in self.runs if r.verdict.metric), "")
         have = self.metrics()
         if name not in have:
-            import difflib
-
-            close = difflib.get_close_matches(name, have, n=3, cutoff=0.0)
-            raise KeyError(f"no run has the metric {name!r}; near it are {', '.join(close) or 'none'}")
+            close = ", ".join(nearest(name, have, most=3))
+            near = f"; near it are {close}" if close else "; `.metrics()` lists those there are"
+            raise KeyError(f"no run has the metric {name!r}{near}")
         return Curves(name, self.groups)
 
     def table(self) -> list[dict[str, Any]]:
@@ -148,8 +148,8 @@ class Runs:
 def _setting(run: Run, key: str) -> Any:
     if key == "seed":
         return run.seed
-    found = flatten(run.history.config).get(key, MISSING)
-    return None if found is MISSING else found
+    value = flatten(run.history.config).get(key, MISSING)
+    return None if value is MISSING else value
 
 
 @dataclass
@@ -222,8 +222,8 @@ def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Exa
     """What went wrong, since when, with the numbers: the findings of `relab examine`."""
     loaded = load(runs) if not isinstance(runs, Runs) else runs
     reference = against.history.folder if isinstance(against, Run) else against
-    found = health.examine_loaded(find.LoadedRuns(loaded.loaded, loaded.broken, loaded.unread), loaded.path, reference)
-    return Examination(**vars(found))
+    report = health.examine_loaded(find.LoadedRuns(loaded.loaded, loaded.broken, loaded.unread), loaded.path, reference)
+    return Examination(**vars(report))
 
 
 # ---- Compare
@@ -241,8 +241,8 @@ class Comparison:
     def _repr_html_(self) -> str:
         rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", f"[{x.low:+.4g}, {x.high:+.4g}]",
                  f"{x.n[0]}, {x.n[1]}") for x in self.answers]  # fmt: skip
-        told = "".join(f"<p>{escape(x.text)}</p>" for x in self.answers)
-        return told + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
+        sentences = "".join(f"<p>{escape(x.text)}</p>" for x in self.answers)
+        return sentences + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
 
     def to_pandas(self) -> Any:
         return _pandas().DataFrame([x.to_dict() for x in self.answers])
@@ -267,10 +267,10 @@ def compare(
     arms = _arms(runs, other, by)
     require(len(arms) >= 2, f"a comparison needs two groups, but there is {', '.join(arms) or 'none'}")
     name = metric or next((r.verdict.metric for arm in arms.values() for r in arm if r.verdict.metric), "")
-    asked = Asked(name, at, last, level, direction)
+    measure = Measure(name, at, last, level, direction)
     step, beyond = numbers.common_step(list(arms.values()), name)
-    found = {label: [numbers.outcome(run, asked, step, beyond) for run in arm] for label, arm in arms.items()}
-    return Comparison(pairs.against_first(found, asked, smallest_effect))
+    outcomes = {label: [numbers.outcome(run, measure, step, beyond) for run in arm] for label, arm in arms.items()}
+    return Comparison(pairs.against_first(outcomes, measure, smallest_effect))
 
 
 def _arms(runs: Runs | PathLike, other: Runs | PathLike | None, by: str | None) -> Mapping[str, list[Run]]:

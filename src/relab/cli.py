@@ -96,8 +96,8 @@ def working_folder_last() -> None:
         here: tuple[str, ...] = ("", os.getcwd()) if by_accident else ("",)
     except FileNotFoundError:  # the folder was deleted
         here = ("",)
-    found = [path for path in sys.path if path in here]
-    sys.path[:] = [path for path in sys.path if path not in here] + found[:1]
+    moved = [path for path in sys.path if path in here]
+    sys.path[:] = [path for path in sys.path if path not in here] + moved[:1]
 
 
 def dispatch(words: list[str]) -> int:
@@ -164,11 +164,13 @@ def exit_code(name: str, stop: SystemExit) -> int:
 
 
 def why(error: OSError) -> str:
-    """What the system said; of a full disk also what to do."""
+    """What the system refused, in a sentence; of a full disk also what to do."""
+    from relab.base.errors import refusal
     from relab.base.jsonl import DiskFullError, disk_error
 
-    full = None if isinstance(error, DiskFullError) else disk_error(error, error.filename or "a file")
-    return str(full or error)
+    if isinstance(error, DiskFullError):
+        return str(error)
+    return str(disk_error(error, error.filename or "a file") or refusal(error))
 
 
 def fail(text: str, code: int) -> int:

@@ -214,11 +214,11 @@ def _number(value: Any) -> Any:
 
 def _nested(config: Mapping[str, Any], seed: Any, env: Any, algo: Any) -> Dict[str, Any]:
     settings = json.loads(json.dumps(dict(config), default=str))
-    found: Dict[str, Any] = {"foreign": settings} if settings else {}
-    found.update({"algo": {"name": algo}} if algo else {})
-    found.update({"env": {"name": env}} if env else {})
-    found.update({"seed": seed} if seed is not None else {})
-    return found
+    nested: Dict[str, Any] = {"foreign": settings} if settings else {}
+    nested.update({"algo": {"name": algo}} if algo else {})
+    nested.update({"env": {"name": env}} if env else {})
+    nested.update({"seed": seed} if seed is not None else {})
+    return nested
 
 
 def _facts(seed: Any, env: Any, intent: Any) -> Dict[str, Any]:
@@ -290,18 +290,18 @@ def _named(name: str, flag: bool) -> int:
 def _mask(text: str) -> str:
     """A text with secrets as ***; relab masks again, and more, when it reads."""
     text, parts, done, at = _SHAPE.sub("***", text), [], 0, 0
-    found = _AT.search(text)
-    while found:
-        end = _behind(text, found)
-        parts += [text[done : found.end()], "***"] if end else []
-        done, at = (end, end) if end else (done, found.end(2))
-        found = _AT.search(text, at)
+    key = _AT.search(text)
+    while key:
+        end = _behind(text, key)
+        parts += [text[done : key.end()], "***"] if end else []
+        done, at = (end, end) if end else (done, key.end(2))
+        key = _AT.search(text, at)
     return "".join(parts) + text[done:]
 
 
-def _behind(text: str, found: Any) -> int:
+def _behind(text: str, key: Any) -> int:
     """Where the secret behind a name ends; 0 where there is none."""
-    dashes, name, between, at = found[1], found[2], found[3], found.end()
+    dashes, name, between, at = key[1], key[2], key[3], key.end()
     sure = _named(name, bool(dashes))
     if not sure or (not dashes and (not between.strip() or "," in between)):
         return 0
@@ -309,7 +309,7 @@ def _behind(text: str, found: Any) -> int:
         return 0
     if not dashes and _CODE.match(text, at):
         return 0
-    quote = text[found.start() - 1 : found.start()]
+    quote = text[key.start() - 1 : key.start()]
     whole = quote in ("'", '"') and "=" in between and text[at : at + 1] not in ("'", '"')
     if whole and text.find(quote, at, at + 2000) > 0:  # '--password=a b'
         return text.find(quote, at, at + 2000)
@@ -333,7 +333,7 @@ def _masked(data: Any) -> Any:
 
 def _words(words: List[str]) -> List[str]:
     """The words of a command: a flag and its value are two of them, or all behind the first = is the value."""
-    found = []
+    masked = []
     for i, word in enumerate(words):
         flag, equals, value = (word if word.startswith("-") or "=" in word else "").partition("=")
         before = words[i - 1] if i else ""
@@ -342,8 +342,8 @@ def _words(words: List[str]) -> List[str]:
         dashes, name = flag.startswith("-"), flag.lstrip("-+")
         sure = _named(name, dashes) if value and re.match(r"[^\W\d][\w.\-]{0,99}$", name) else 0
         stays = not sure or _STAYS.match(value) or (sure == 1 and _NUMBER.match(value))
-        found.append(_mask(word) if stays else (flag + "=" if equals else "") + "***")
-    return found
+        masked.append(_mask(word) if stays else (flag + "=" if equals else "") + "***")
+    return masked
 
 
 def _setting(name: str, value: Any) -> Any:

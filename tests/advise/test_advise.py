@@ -40,9 +40,9 @@ def proposed(folder: Path) -> Proposal | Nothing:
     return propose(examine(folder), folder)
 
 
-def change(found: Proposal | Nothing) -> dict[str, tuple]:
-    assert isinstance(found, Proposal), found
-    return {key: (c["from"], c["to"]) for key, c in found.diff.items()}
+def change(advice: Proposal | Nothing) -> dict[str, tuple]:
+    assert isinstance(advice, Proposal), advice
+    return {key: (c["from"], c["to"]) for key, c in advice.diff.items()}
 
 
 # ---- What each fault calls for; the values are those that the histories were spoiled with
@@ -87,22 +87,22 @@ def test_advice_names_no_rule():
 
 
 def test_an_interrupted_run_is_to_be_resumed_first(tmp_path):
-    found = proposed(alone(tmp_path, "run-incomplete"))
-    assert isinstance(found, Nothing)
-    assert "relab resume run-incomplete" in found.why
+    advice = proposed(alone(tmp_path, "run-incomplete"))
+    assert isinstance(advice, Nothing)
+    assert "relab resume run-incomplete" in advice.why
 
 
 def test_illegal_numbers_speak_against_a_good_end(tmp_path):
-    found = proposed(alone(tmp_path, "rate-out-of-range"))
-    assert isinstance(found, Nothing)
-    assert "rate-out-of-range must be looked at first" in found.why
+    advice = proposed(alone(tmp_path, "rate-out-of-range"))
+    assert isinstance(advice, Nothing)
+    assert "rate-out-of-range must be looked at first" in advice.why
 
 
 def test_a_childs_change_is_set_back_to_the_parents_value_on_a_new_seed():
-    found = proposed(histories() / "faulty" / "unmentioned-config-change" / "child")
-    assert change(found) == {"algo.ent_coef": (0.12, 0.0)}
-    assert "its parent" in found.rationale
-    assert found.seeds[0] == 1, "seed 0 of that config is the parent itself"
+    advice = proposed(histories() / "faulty" / "unmentioned-config-change" / "child")
+    assert change(advice) == {"algo.ent_coef": (0.12, 0.0)}
+    assert "its parent" in advice.rationale
+    assert advice.seeds[0] == 1, "seed 0 of that config is the parent itself"
 
 
 # ---- Real runs
@@ -120,21 +120,21 @@ def folder(tmp_path_factory) -> Path:
 
 
 def test_a_learning_rate_100_times_too_high_goes_back(folder):
-    found = proposed(folder / "lr100")
-    assert change(found) == {"algo.lr": (0.3, 3e-3)}
-    assert found.source == "diverged"
-    assert "preset" in found.rationale
-    assert found.checks["config"] == "resolves and passes its checks"
-    assert found.resume_from is None
+    advice = proposed(folder / "lr100")
+    assert change(advice) == {"algo.lr": (0.3, 3e-3)}
+    assert advice.source == "diverged"
+    assert "preset" in advice.rationale
+    assert advice.checks["config"] == "resolves and passes its checks"
+    assert advice.resume_from is None
 
 
 def test_without_data_the_prediction_is_bounds_from_the_record(folder):
     view = examine(folder / "lr100").runs[0].view
-    found = proposed(folder / "lr100").predicted
-    assert found.delta is None
-    assert found.how.startswith("no data: bounds only")
-    assert found.high == pytest.approx(500 - view.evals()[-1].mean)
-    assert found.low == 0, "random is above what it earns now: it may also stay as it is"
+    predicted = proposed(folder / "lr100").predicted
+    assert predicted.delta is None
+    assert predicted.how.startswith("no data: bounds only")
+    assert predicted.high == pytest.approx(500 - view.evals()[-1].mean)
+    assert predicted.low == 0, "random is above what it earns now: it may also stay as it is"
 
 
 def test_the_cost_comes_from_the_runs_own_timing(folder):
@@ -151,13 +151,13 @@ def test_the_cost_comes_from_the_runs_own_timing(folder):
 
 
 def test_a_child_that_does_worse_gets_its_parents_setting_back(folder):
-    found = proposed(folder / "family")
-    assert change(found) == {"algo.ent_coef": (2.0, 0.01)}
-    assert found.source == "unmentioned-config-change"
-    assert found.parent == "new"
+    advice = proposed(folder / "family")
+    assert change(advice) == {"algo.ent_coef": (2.0, 0.01)}
+    assert advice.source == "unmentioned-config-change"
+    assert advice.parent == "new"
     ends = [examine(folder / "family" / name).runs[0].view.evals()[-1].mean for name in ("old", "new")]
-    assert found.predicted.delta == pytest.approx(ends[0] - ends[1])
-    assert found.predicted.low is None, "one seed has no interval"
+    assert advice.predicted.delta == pytest.approx(ends[0] - ends[1])
+    assert advice.predicted.low is None, "one seed has no interval"
 
 
 def test_the_report_alone_is_enough_and_nothing_is_written(folder):
@@ -168,17 +168,17 @@ def test_the_report_alone_is_enough_and_nothing_is_written(folder):
 
 def test_a_run_that_still_rises_gets_more_steps(tmp_path):
     run(tmp_path / "rising", seed="4", algo__lr="1e-3", algo__lr_schedule="constant", **LONG)
-    found = proposed(tmp_path / "rising")
-    assert change(found) == {"total_steps": (8192, 16384)}
-    assert found.checks["budget"].startswith("2 times")
+    advice = proposed(tmp_path / "rising")
+    assert change(advice) == {"total_steps": (8192, 16384)}
+    assert advice.checks["budget"].startswith("2 times")
 
 
 def test_a_solved_run_calls_for_nothing(tmp_path):
     preset = {"algo__envs": "16", "algo__steps": "64", "algo__epochs": "4", "algo__minibatches": "8"}
     run(tmp_path / "good", total_steps="60000", eval__stop_at="475", eval__every="2048", eval__episodes="20", **preset)
-    found = proposed(tmp_path / "good")
-    assert isinstance(found, Nothing)
-    assert "as high as asked or possible" in found.why
+    advice = proposed(tmp_path / "good")
+    assert isinstance(advice, Nothing)
+    assert "as high as asked or possible" in advice.why
 
 
 # ---- Neighbours: do not repeat, and predict from them
@@ -203,10 +203,10 @@ def copies(source: Path, root: Path, values: dict, seeds: range, shift: float = 
 def test_with_fewer_than_five_seeds_other_seeds_of_the_config_are_run(folder, tmp_path):
     shutil.copytree(folder / "lr100", tmp_path / "lr100")
     copies(tmp_path / "lr100", tmp_path, {"algo.lr": 3e-3}, range(2, 5), shift=100)
-    found = proposed(tmp_path / "lr100")
-    assert change(found) == {"algo.lr": (0.3, 3e-3)}
-    assert found.seeds == [0, 1]
-    assert "seed 0 is new" in found.checks["repeat"]
+    advice = proposed(tmp_path / "lr100")
+    assert change(advice) == {"algo.lr": (0.3, 3e-3)}
+    assert advice.seeds == [0, 1]
+    assert "seed 0 is new" in advice.checks["repeat"]
 
 
 def test_what_has_run_on_five_seeds_is_not_proposed_again(folder, tmp_path):
@@ -214,11 +214,11 @@ def test_what_has_run_on_five_seeds_is_not_proposed_again(folder, tmp_path):
     copies(tmp_path / "lr100", tmp_path, {"algo.lr": 3e-3}, range(5))
     report = examine(tmp_path / "lr100")
     search = Search(report, neighbours(report, tmp_path / "lr100"))
-    found = search.best()
+    advice = search.best()
     assert (
         "algo.lr 0.3 -> 0.003 in lr100 (diverged): that config has run: lr100-copy-s0 and 4 more" in search.passed_over
     )
-    assert not isinstance(found, Proposal) or change(found) != {"algo.lr": (0.3, 3e-3)}
+    assert not isinstance(advice, Proposal) or change(advice) != {"algo.lr": (0.3, 3e-3)}
 
 
 def test_the_prediction_is_the_difference_to_runs_with_the_value(folder, tmp_path):
@@ -227,12 +227,12 @@ def test_the_prediction_is_the_difference_to_runs_with_the_value(folder, tmp_pat
     copies(tmp_path / "a", tmp_path, {"algo.lr": 3e-3}, range(3), shift=100)
     views = [each.view for each in examine(tmp_path).runs]
     view = next(v for v in views if v.name == "a")
-    found = predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view])
+    predicted = predict(view, {"algo.lr": (0.3, 3e-3)}, [v for v in views if v is not view])
     now = view.evals()[-1].mean
     here, there = np.array([now, now + 10, now + 11, now + 12]), np.array([now + 100, now + 101, now + 102])
-    assert found.delta == pytest.approx(there.mean() - here.mean())
-    assert found.low < found.delta < found.high
-    assert "3 seeds" in found.how
+    assert predicted.delta == pytest.approx(there.mean() - here.mean())
+    assert predicted.low < predicted.delta < predicted.high
+    assert "3 seeds" in predicted.how
 
 
 def test_runs_that_differ_in_another_setting_too_predict_nothing(folder, tmp_path):
@@ -254,13 +254,13 @@ def test_an_interval_needs_two_seeds_a_side_that_vary():
 
 
 def curve_view(folder: Path, values: np.ndarray) -> View:
-    found = history.load(folder / "lr100")
-    found.columns["eval/return_det"] = Column(np.arange(len(values)) * 512, values)
-    found.evals = [
+    history_ = history.load(folder / "lr100")
+    history_.columns["eval/return_det"] = Column(np.arange(len(values)) * 512, values)
+    history_.evals = [
         {"step": i * 512, "mode": "det", "episodes": [{"return": v + d, "end": "time_limit"} for d in (-1, 1)]}
         for i, v in enumerate(values.tolist())
     ]
-    return View(found, "made-up")
+    return View(history_, "made-up")
 
 
 def test_improving_is_a_slope_beyond_its_noise(folder):
@@ -293,64 +293,64 @@ def answered(folder: Path, shift: float, seeds: int, smallest: float) -> Path:
         shared = {key: value for key, value in runs[0].config.items() if key != "seed"}
         layers.write_yaml(home / "variants" / f"{name}.yaml", shared)
         arms.append([answer.outcome(each) for each in runs])
-    asked = {"question": "is it the rate?", "variants": {"old": {"lr": 0.3}, "new": {"lr": 3e-3}},
+    declared = {"question": "is it the rate?", "variants": {"old": {"lr": 0.3}, "new": {"lr": 3e-3}},
              "base": {"env": "cartpole"}, "seeds": list(range(seeds))}  # fmt: skip
-    layers.write_yaml(home / "experiment.yaml", asked)
-    found = answer.answer(*arms, smallest, names=("old", "new"))
-    (home / "answer.json").write_bytes(encode({"question": "?", "answers": [found.to_dict()], "looks": {}}))
+    layers.write_yaml(home / "experiment.yaml", declared)
+    reply = answer.answer(*arms, smallest, names=("old", "new"))
+    (home / "answer.json").write_bytes(encode({"question": "?", "answers": [reply.to_dict()], "looks": {}}))
     return home
 
 
 def test_a_yes_makes_the_winner_the_next_base_with_its_interval(folder, tmp_path):
     home = experiment(tmp_path, folder, shift=50, seeds=5)
-    found = proposed(home)
-    assert change(found) == {"algo.lr": (0.3, 3e-3)}
-    assert (found.parent, found.seeds[0], found.source) == ("runs/old-s0", 5, "answer")
-    assert found.predicted.delta == pytest.approx(50)
-    assert found.predicted.low < 50 < found.predicted.high
+    advice = proposed(home)
+    assert change(advice) == {"algo.lr": (0.3, 3e-3)}
+    assert (advice.parent, advice.seeds[0], advice.source) == ("runs/old-s0", 5, "answer")
+    assert advice.predicted.delta == pytest.approx(50)
+    assert advice.predicted.low < 50 < advice.predicted.high
 
 
 def test_cannot_tell_yet_asks_for_seeds(folder, tmp_path):
-    found = proposed(experiment(tmp_path, folder, shift=1, seeds=5))
-    assert found.diff["seeds"]["from"] == [0, 1, 2, 3, 4]
-    assert len(found.diff["seeds"]["to"]) > 5
-    assert found.diff["seeds"]["to"][:6] == [0, 1, 2, 3, 4, 5]
-    assert "relab experiment" in found.command
-    assert not found.runs_here
+    advice = proposed(experiment(tmp_path, folder, shift=1, seeds=5))
+    assert advice.diff["seeds"]["from"] == [0, 1, 2, 3, 4]
+    assert len(advice.diff["seeds"]["to"]) > 5
+    assert advice.diff["seeds"]["to"][:6] == [0, 1, 2, 3, 4, 5]
+    assert "relab experiment" in advice.command
+    assert not advice.runs_here
 
 
 def test_under_five_seeds_the_next_thing_is_five(folder, tmp_path):
-    found = proposed(experiment(tmp_path, folder, shift=50, seeds=3))
-    assert len(found.diff["seeds"]["to"]) >= 5
+    advice = proposed(experiment(tmp_path, folder, shift=50, seeds=3))
+    assert len(advice.diff["seeds"]["to"]) >= 5
 
 
 def test_a_no_keeps_the_control(folder, tmp_path):
-    found = proposed(experiment(tmp_path, folder, shift=-50, seeds=5))
-    assert isinstance(found, Nothing)
-    assert "the control old stays" in found.why
+    advice = proposed(experiment(tmp_path, folder, shift=-50, seeds=5))
+    assert isinstance(advice, Nothing)
+    assert "the control old stays" in advice.why
 
 
 def test_another_tools_experiment_is_told_in_its_placeholders(folder, tmp_path):
     home = experiment(tmp_path, folder, shift=50, seeds=5)
-    asked = layers.read_yaml(home / "experiment.yaml") | {
+    declared = layers.read_yaml(home / "experiment.yaml") | {
         "command": "python my.py --rate {lr} --seed {seed} --out {run}"
     }
-    layers.write_yaml(home / "experiment.yaml", asked)
+    layers.write_yaml(home / "experiment.yaml", declared)
     for name, lr in (("old", 0.3), ("new", 3e-3)):
         layers.write_yaml(home / "variants" / f"{name}.yaml", {"lr": lr})
-    found = proposed(home)
-    assert change(found) == {"lr": (0.3, 3e-3)}
-    assert found.command == "python my.py --rate 0.003 --seed 5 --out NEW_FOLDER"
-    assert not found.runs_here
+    advice = proposed(home)
+    assert change(advice) == {"lr": (0.3, 3e-3)}
+    assert advice.command == "python my.py --rate 0.003 --seed 5 --out NEW_FOLDER"
+    assert not advice.runs_here
 
 
 def test_without_an_answer_the_experiment_comes_first(folder, tmp_path):
     home = experiment(tmp_path, folder, shift=50, seeds=5)
     (home / "answer.json").unlink()
-    found = proposed(home)
-    assert isinstance(found, Nothing)
-    assert "no answer yet (10 of 10 runs are finished)" in found.why
-    assert f"relab experiment {home / 'experiment.yaml'} --name lr" in found.why
+    advice = proposed(home)
+    assert isinstance(advice, Nothing)
+    assert "no answer yet (10 of 10 runs are finished)" in advice.why
+    assert f"relab experiment {home / 'experiment.yaml'} --name lr" in advice.why
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b'{"answers": 3}', b'{"answers": [{"names": ["a", "../b"]}]}'])
@@ -378,8 +378,8 @@ def look_again(report: Report) -> None:
 
 
 def test_another_tools_run_is_told_in_its_own_flags_and_never_started(folder):
-    found = propose(foreign_report(folder, "python ppo.py --learning-rate 0.3 --num-envs 8"))
-    assert (found.command, found.runs_here) == ("--learning-rate 0.003", False)
+    advice = propose(foreign_report(folder, "python ppo.py --learning-rate 0.3 --num-envs 8"))
+    assert (advice.command, advice.runs_here) == ("--learning-rate 0.003", False)
     assert propose(foreign_report(folder, "python ppo.py learning_rate=0.3")).command == "learning_rate=0.003"
     assert propose(foreign_report(folder, None)).command == "lr=0.003"
     assert propose(foreign_report(folder, "python 'x")).command == "lr=0.003"
@@ -398,19 +398,19 @@ def test_reading_imports_no_environment_that_a_record_names(folder):
     report = examine(folder / "lr100")
     run_ = report.runs[0].view.history
     run_.config["env"] = {"name": "evil_module_that_is_not_there:Env"}
-    found = propose(report)
-    assert isinstance(found, Proposal), "resolving it would have failed to import"
-    assert "not relab's to check" in found.checks["config"]
+    advice = propose(report)
+    assert isinstance(advice, Proposal), "resolving it would have failed to import"
+    assert "not relab's to check" in advice.checks["config"]
 
 
 def test_the_text_is_short_and_clean(folder):
     report = examine(folder / "lr100")
     for finding in report.findings:
         finding.message = "\x1b[31m" + finding.message * 50
-    told = render.text(propose(report))
-    assert "\x1b" not in told
-    assert len(told.splitlines()) <= 10
-    assert max(map(len, told.splitlines())) <= 120
+    text = render.text(propose(report))
+    assert "\x1b" not in text
+    assert len(text.splitlines()) <= 10
+    assert max(map(len, text.splitlines())) <= 120
 
 
 def test_a_name_given_twice_cannot_smuggle_an_import_past_the_check(folder):

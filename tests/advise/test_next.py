@@ -19,16 +19,16 @@ FILE = proposal.FILE
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory) -> Path:
+def lr100(tmp_path_factory) -> Path:
     root = tmp_path_factory.mktemp("made")
     run(root / "runs" / "lr100", algo__lr="0.3")
     return root
 
 
 @pytest.fixture
-def here(made, tmp_path, monkeypatch) -> Path:
+def here(lr100, tmp_path, monkeypatch) -> Path:
     """A folder of its own with runs/lr100, as the current one."""
-    shutil.copytree(made / "runs", tmp_path / "runs")
+    shutil.copytree(lr100 / "runs", tmp_path / "runs")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -48,29 +48,29 @@ def edited(here: Path, **changes: object) -> str:
 def test_it_says_what_why_and_how_in_a_few_lines(here, capsys):
     before = sorted(here.rglob("*"))
     assert main(["next", "lr100"]) == 0
-    told = capsys.readouterr().out
-    assert len(told.splitlines()) <= 10
-    assert told.startswith("lr100: algo.lr 0.3 -> 0.003\n")
-    assert "diverged" in told
-    assert "relab next lr100 --write && relab train runs/lr100/next_config.yaml seed=3" in told
+    printed = capsys.readouterr().out
+    assert len(printed.splitlines()) <= 10
+    assert printed.startswith("lr100: algo.lr 0.3 -> 0.003\n")
+    assert "diverged" in printed
+    assert "relab next lr100 --write && relab train runs/lr100/next_config.yaml seed=3" in printed
     assert sorted(here.rglob("*")) == before, "without --write nothing is written"
 
 
 def test_json_is_the_same_proposal(here, capsys):
     assert main(["next", "lr100", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["proposal"]["diff"] == {"algo.lr": {"from": 0.3, "to": 0.003}}
-    assert found["proposal"]["seeds"][0] == 3
-    assert found["written"] is None
+    body = json.loads(capsys.readouterr().out)
+    assert body["proposal"]["diff"] == {"algo.lr": {"from": 0.3, "to": 0.003}}
+    assert body["proposal"]["seeds"][0] == 3
+    assert body["written"] is None
 
 
 def test_write_makes_a_file_with_the_keys_of_a_proposal(here, capsys):
     assert main(["next", "lr100", "--write"]) == 0
     assert "run it     relab train runs/lr100/next_config.yaml seed=3" in capsys.readouterr().out
-    found = config.read_yaml(here / "runs" / "lr100" / FILE)
-    assert set(found) == proposal.KEYS
-    assert (found["parent"], found["diff"]) == ("lr100", {"algo.lr": {"from": 0.3, "to": 0.003}})
-    assert set(found["predicted"]) == {"metric", "delta", "low", "high", "how", "at", "direction"}
+    written = config.read_yaml(here / "runs" / "lr100" / FILE)
+    assert set(written) == proposal.KEYS
+    assert (written["parent"], written["diff"]) == ("lr100", {"algo.lr": {"from": 0.3, "to": 0.003}})
+    assert set(written["predicted"]) == {"metric", "delta", "low", "high", "how", "at", "direction"}
     assert len(examine(here / "runs").runs) == 1, "the file is no run, and hides none"
 
 
@@ -126,9 +126,9 @@ def test_a_parent_that_is_not_as_the_proposal_says_stops_it(here, capsys):
     cfg["algo"]["lr"] = 0.1
     config.write_yaml(here / "runs" / "lr100" / "config.yaml", cfg)
     assert main(["train", path]) == 64
-    told = capsys.readouterr().err
-    assert "`algo.lr` must be 0.3 in the parent, but lr100 has 0.1" in told
-    assert "relab next" in told
+    printed = capsys.readouterr().err
+    assert "`algo.lr` must be 0.3 in the parent, but lr100 has 0.1" in printed
+    assert "relab next" in printed
 
 
 def test_the_file_may_be_moved_and_its_parent_is_found_by_name(here):
@@ -142,8 +142,8 @@ def test_files_and_settings_stand_above_the_proposal(here):
     path = edited(here)
     (here / "more.yaml").write_text("gamma: 0.9\nclip: 0.1\n")
     words = [path, "more.yaml", "clip=0.3"]
-    found = config.resolve(layers(words, origin_of(words, None, here / "runs")))
-    assert (found.config.algo.lr, found.config.algo.gamma, found.config.algo.clip) == (0.003, 0.9, 0.3)
+    resolved = config.resolve(layers(words, origin_of(words, None, here / "runs")))
+    assert (resolved.config.algo.lr, resolved.config.algo.gamma, resolved.config.algo.clip) == (0.003, 0.9, 0.3)
 
 
 # ---- --parent
@@ -160,8 +160,8 @@ def test_a_parents_settings_are_a_layer_below_the_users(here):
 
 def test_another_environment_drops_the_parents_parameters(here):
     words = ["env=ladder-value"]
-    found = config.resolve(layers(words, origin_of(words, "lr100", here / "runs")))
-    assert (found.config.env.name, found.config.algo.lr) == ("ladder-value-v1", 0.3)
+    resolved = config.resolve(layers(words, origin_of(words, "lr100", here / "runs")))
+    assert (resolved.config.env.name, resolved.config.algo.lr) == ("ladder-value-v1", 0.3)
 
 
 def test_a_parent_twice_is_one_too_many(here, capsys):
@@ -174,7 +174,7 @@ def test_a_parent_twice_is_one_too_many(here, capsys):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "message"),
     [
         ({"parent": "../../etc"}, "must be a name"),
         ({"parent": "/etc"}, "must be a name"),
@@ -202,11 +202,11 @@ def test_a_parent_twice_is_one_too_many(here, capsys):
         ({"run": "rm -rf"}, "unknown key `run`"),
     ],
 )
-def test_a_strange_file_is_refused(here, capsys, changes, told):
+def test_a_strange_file_is_refused(here, capsys, changes, message):
     path = edited(here, **changes)
     before = sorted(here.rglob("*"))
     assert main(["train", path]) == 64
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert sorted(here.rglob("*")) == before
 
 

@@ -26,20 +26,20 @@ def scored(
     facts = {"parent": "base-s0", "proposal": made_up.proposal(DIFF, *said)}
     for seed, value in enumerate(children):
         made_up.run(tmp_path / f"child-s{seed}", value, facts, **{"seed": seed, "algo__lr": 0.01, **changes})
-    found = score.of_run(load(tmp_path / "child-s0"))
-    assert found is not None
-    return found
+    judged = score.of_run(load(tmp_path / "child-s0"))
+    assert judged is not None
+    return judged
 
 
 def test_a_hit_by_hand(tmp_path: Path) -> None:
     """Means 100 and 150, sd 1 and 1, n 3 and 3: se sqrt(2/3) = 0.816, t(0.975, 4) = 2.776 -> 2.27."""
-    found = scored(tmp_path, [99, 100, 101], [149, 150, 151], (45.0, 30.0, 60.0))
-    assert (found.verdict, found.reason, found.kind) == ("hit", "inside", "interval")
-    assert found.measured.delta == 50
-    assert found.measured.seeds == (3, 3)
-    assert found.measured.high - found.measured.delta == pytest.approx(2.776 * math.sqrt(2 / 3), rel=1e-3)
-    assert found.error == 5
-    assert found.runs == ["child-s0", "child-s1", "child-s2"]
+    judged = scored(tmp_path, [99, 100, 101], [149, 150, 151], (45.0, 30.0, 60.0))
+    assert (judged.verdict, judged.reason, judged.kind) == ("hit", "inside", "interval")
+    assert judged.measured.delta == 50
+    assert judged.measured.seeds == (3, 3)
+    assert judged.measured.high - judged.measured.delta == pytest.approx(2.776 * math.sqrt(2 / 3), rel=1e-3)
+    assert judged.error == 5
+    assert judged.runs == ["child-s0", "child-s1", "child-s2"]
 
 
 @pytest.mark.parametrize(
@@ -61,13 +61,13 @@ def test_verdicts(
     tmp_path: Path, parents: list[float], children: list[float], said: tuple[float, float, float], verdict: str,
     reason: str,
 ) -> None:  # fmt: skip
-    found = scored(tmp_path, parents, children, said)
-    assert (found.verdict, found.reason) == (verdict, reason)
+    judged = scored(tmp_path, parents, children, said)
+    assert (judged.verdict, judged.reason) == (verdict, reason)
 
 
 def test_one_seed_borrows_the_spread_of_the_others(tmp_path: Path) -> None:
-    found = scored(tmp_path, [99, 100, 101], [150], (45.0, 30.0, 60.0))
-    assert found.measured.high - found.measured.delta == pytest.approx(4.303 * math.sqrt(4 / 3), rel=1e-3)
+    judged = scored(tmp_path, [99, 100, 101], [150], (45.0, 30.0, 60.0))
+    assert judged.measured.high - judged.measured.delta == pytest.approx(4.303 * math.sqrt(4 / 3), rel=1e-3)
 
 
 def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
 def test_runs_the_prediction_was_made_from_are_no_test_of_it(tmp_path: Path) -> None:
     """Twins with the proposed value that came from no proposal are not counted as children."""
     made_up.run(tmp_path / "twin", 500.0, seed=9, algo__lr=0.01)
-    found = scored(tmp_path, [99, 100, 101], [149, 150, 151], (45.0, 30.0, 60.0))
-    assert found.measured.delta == 50
+    judged = scored(tmp_path, [99, 100, 101], [149, 150, 151], (45.0, 30.0, 60.0))
+    assert judged.measured.delta == 50
     assert score.of_run(load(tmp_path / "twin")) is None
 
 
@@ -97,8 +97,8 @@ def test_a_parent_in_an_experiment_is_found_by_its_id(tmp_path: Path) -> None:
     id_ = load(home / "base-s0").meta["id"]
     facts = {"parent": "base-s0", "parent_id": id_, "proposal": made_up.proposal(DIFF, 45.0, 30.0, 60.0)}
     made_up.run(tmp_path / "runs" / "child", 150.0, facts, algo__lr=0.01)
-    found = score.of_run(load(tmp_path / "runs" / "child"), [tmp_path / "experiments"])
-    assert found.measured.delta == 50
+    judged = score.of_run(load(tmp_path / "runs" / "child"), [tmp_path / "experiments"])
+    assert judged.measured.delta == 50
     assert load(decoy).meta["id"] != id_
 
 
@@ -110,9 +110,9 @@ def test_lower_is_better_turns_the_sign(tmp_path: Path) -> None:
         made_up.run(
             tmp_path / f"c-s{seed}", 60.0 + seed, {"parent": "base-s0", "proposal": said}, seed=seed, algo__lr=0.01
         )
-    found = score.of_run(load(tmp_path / "c-s0"))
-    assert found.measured.delta == pytest.approx(59)
-    assert found.measured.low < 59 < found.measured.high
+    judged = score.of_run(load(tmp_path / "c-s0"))
+    assert judged.measured.delta == pytest.approx(59)
+    assert judged.measured.low < 59 < judged.measured.high
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def history_of(tmp_path: Path) -> list[score.Score]:
 
 def test_calibration_by_hand(tmp_path: Path) -> None:
     """1 of 2 inside; Wilson at n = 2, p = 0.5: (0.5 + 1.92/2 +- ...) / (1 + 1.92) = 0.0945 to 0.9055."""
-    found = calibration.calibration(history_of(tmp_path))
-    assert (found.n, found.inside) == (2, 1)
-    assert found.share == pytest.approx((0.5, 0.0945, 0.9055), abs=1e-3)
-    assert found.mean_error == pytest.approx((5 + 255) / 2)
-    assert found.mean_absolute_error == pytest.approx(130)
-    assert found.verdicts == {"hit": 2, "miss": 1, "cannot tell": 0}
-    assert "too few to tell" in found.line
+    record = calibration.calibration(history_of(tmp_path))
+    assert (record.n, record.inside) == (2, 1)
+    assert record.share == pytest.approx((0.5, 0.0945, 0.9055), abs=1e-3)
+    assert record.mean_error == pytest.approx((5 + 255) / 2)
+    assert record.mean_absolute_error == pytest.approx(130)
+    assert record.verdicts == {"hit": 2, "miss": 1, "cannot tell": 0}
+    assert "too few to tell" in record.line
 
 
 def test_too_narrow_is_said() -> None:
@@ -167,9 +167,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "3 predictions: 2 hit, 1 miss, 0 cannot tell" in out
     assert "1 of 2 measured differences lay in their 95% interval (50%, 9% to 91%)" in out
     assert cli.main(["next", "runs", "--history", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["verdict"] for row in found["scores"]].count("hit") == 2
-    assert found["calibration"]["n"] == 2
+    body = json.loads(capsys.readouterr().out)
+    assert [row["verdict"] for row in body["scores"]].count("hit") == 2
+    assert body["calibration"]["n"] == 2
     assert cli.main(["next", "--history", "--write"]) == 64
 
 

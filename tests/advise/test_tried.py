@@ -54,9 +54,9 @@ def test_values_match_by_equality_whatever_wrote_them() -> None:
 
 
 def test_an_answer_comes_before_a_try_without_one() -> None:
-    found = tried.matching(UP, CARTPOLE, [one(verdict="cannot tell yet"), one(verdict="no")])
-    assert [each.verdict for each in found] == ["no", "cannot tell yet"]
-    text = "\n".join(tried.lines(UP, found))
+    tries = tried.matching(UP, CARTPOLE, [one(verdict="cannot tell yet"), one(verdict="no")])
+    assert [each.verdict for each in tries] == ["no", "cannot tell yet"]
+    text = "\n".join(tried.lines(UP, tries))
     assert "tried before on 2026-11-16, answered no: algo.lr 0.001 -> 0.003\n  no.\n  here" in text
     assert "not answered (cannot tell yet with 5 and 5 seeds)" in text
 
@@ -67,10 +67,10 @@ def test_an_answer_comes_before_a_try_without_one() -> None:
 def test_experiments_and_their_entries_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made_up.answered(tmp_path / "experiments", "lr", "{a: {lr: 0.001}, b: {lr: 0.003}}", [100, 20])
-    (found,) = tried.of_experiments(Path("experiments"))
-    assert (found.diff, found.verdict, found.seeds, found.of) == (UP, "no", (5, 5), CARTPOLE)
-    assert (found.date, found.where) == ("2026-11-16", "experiments/lr")
-    assert found.text.startswith("No: b is worse than a, -80")
+    (try_,) = tried.of_experiments(Path("experiments"))
+    assert (try_.diff, try_.verdict, try_.seeds, try_.of) == (UP, "no", (5, 5), CARTPOLE)
+    assert (try_.date, try_.where) == ("2026-11-16", "experiments/lr")
+    assert try_.text.startswith("No: b is worse than a, -80")
     assert tried.of_experiments(Path("experiments"), without=Path("experiments/lr")) == []
     assert cli.main(["note", "experiments/lr", "--into", "experiments/LOG.md"]) == 0
     (both,) = log.earlier(Path("experiments"))
@@ -78,7 +78,7 @@ def test_experiments_and_their_entries_are_read(tmp_path: Path, monkeypatch: pyt
     assert both.where.endswith(" in experiments/LOG.md:1")
     shutil.rmtree("experiments/lr")
     (entry,) = log.earlier(Path("experiments"))
-    assert (entry.diff, entry.verdict, entry.text, entry.of) == (UP, "no", found.text, CARTPOLE), "the entry remembers"
+    assert (entry.diff, entry.verdict, entry.text, entry.of) == (UP, "no", try_.text, CARTPOLE), "the entry remembers"
 
 
 @pytest.mark.parametrize("damage", ["answer.json", "experiment.yaml"])
@@ -184,9 +184,9 @@ def test_next_does_not_propose_it_and_says_why(here: Path, capsys: pytest.Captur
     assert not out.startswith("lr100: algo.lr 0.3 -> 0.001")
     assert "algo.lr 0.3 -> 0.001 in lr100" in out
     assert "answered no before on 2026-11-16: No: b is worse than a, -80" in out
-    found = propose(examine(here / "runs" / "lr100"), here / "runs" / "lr100", log.earlier(here / "experiments"))
-    assert any("answered no before" in line for line in found.passed_over)
-    assert any("answered no before" in line for line in found.to_dict()["passed_over"])
+    advice = propose(examine(here / "runs" / "lr100"), here / "runs" / "lr100", log.earlier(here / "experiments"))
+    assert any("answered no before" in line for line in advice.passed_over)
+    assert any("answered no before" in line for line in advice.to_dict()["passed_over"])
 
 
 def test_next_tells_of_a_try_without_an_answer(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

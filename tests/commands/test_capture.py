@@ -38,9 +38,9 @@ def test_numbers_are_read_from_what_programs_print():
     assert rows(SB3) == [(2048, "env_steps", {"return/length": 21.3, "return/mean_100": 22.5, "policy/kl": 0.0087})]
     assert rows('{"step": 3, "loss": {"value": 2.0}}') == [(3, "env_steps", {"value/loss": 2.0})]
     assert rows("\x1b[32mglobal_step=1,024, episodic_return=19.0") == [(1024, "env_steps", {"return/mean": 19.0})]
-    ((step, axis, found),) = rows("iter: 7 entropy: nan speed: 12")
+    ((step, axis, numbers),) = rows("iter: 7 entropy: nan speed: 12")
     assert (step, axis) == (7, "iteration")
-    assert math.isnan(found["policy/entropy"])
+    assert math.isnan(numbers["policy/entropy"])
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,13 @@ def test_a_run_on_a_full_disk_goes_on_after_it(leave: int, disk: Path, whole: Pa
     ballast = fill(disk, leave)
     with pytest.raises(DiskFullError) as caught:
         run(disk / "run")
-    told = str(caught.value)
-    assert re.match(r"/\S+/disk/run/\S+ could not be written: the disk is full \([\d,]+ ", told), told
+    message = str(caught.value)
+    assert re.match(r"/\S+/disk/run/\S+ could not be written: the disk is full \([\d,]+ ", message), message
     ballast.unlink()
     if not (disk / "run").exists():  # it had not begun
-        assert told.endswith("free some space, then call it again")
+        assert message.endswith("free some space, then call it again")
         return
-    assert told.endswith(f"then `relab resume {disk / 'run'}`")
+    assert message.endswith(f"then `relab resume {disk / 'run'}`")
     assert not list(disk.glob("run/**/.*")), "nothing half-written takes up room"
     assert session.resume(disk / "run").status == "finished"
     assert fingerprint(disk / "run") == fingerprint(whole)
@@ -81,9 +81,9 @@ def test_the_command_line_says_it_in_one_line(disk: Path, whole: Path, capsys: p
     assert main(["note", str(whole), "--into", str(disk / "LOG.md")]) == 2
     assert main(["queue", "add", "--queue", str(disk / "queue"), "--", "true"]) == 2
     assert main(["convert", str(whole), "--to", "csv", "--out", str(disk / "csv")]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 4
-    for line, name in zip(told, ("page", "LOG.md", "queue/", "csv/")):
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    for line, name in zip(lines, ("page", "LOG.md", "queue/", "csv/")):
         assert line.startswith(f"relab: {disk}/{name}"), line
         assert "could not be written: the disk is full" in line
         assert line.endswith("free some space, then call it again")
@@ -157,8 +157,8 @@ def quota(*_: Any) -> int:
 def test_every_row_says_it(
     write: Callable[..., int], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = resolve()
-    kept = run_folder.Record.create(tmp_path / "run", layers.to_dict(found.config), {}, {})
+    resolved = resolve()
+    kept = run_folder.Record.create(tmp_path / "run", layers.to_dict(resolved.config), {}, {})
     monkeypatch.setattr(os, "write", write)
     remedy = re.escape(f"then `relab resume {tmp_path / 'run'}`")
     for name, act in {
@@ -172,7 +172,7 @@ def test_every_row_says_it(
     with pytest.raises(DiskFullError, match=r"events.jsonl could"):
         run_folder.append_event_to(tmp_path / "run", "evaluation", 0)
     with pytest.raises(DiskFullError, match=r"new/config.yaml could .* free some space, then call it again"):
-        run_folder.Record.create(tmp_path / "new", layers.to_dict(found.config), {}, {})
+        run_folder.Record.create(tmp_path / "new", layers.to_dict(resolved.config), {}, {})
     assert not (tmp_path / "new").exists(), "the name is free for the next try"
     assert not list(tmp_path.glob("run/.*"))
 
@@ -205,16 +205,16 @@ def limited(work: Callable[[], None], size: int) -> str:
 
 def test_arrays_of_a_checkpoint_say_it(tmp_path: Path) -> None:
     tree = {"params": {"w": np.zeros(10_000)}, "adam": {"m": np.zeros(10)}}
-    told = limited(lambda: checkpoint.save(tmp_path, 7, tree, {}) and None, 4096)
+    message = limited(lambda: checkpoint.save(tmp_path, 7, tree, {}) and None, 4096)
     where = tmp_path / "step-000000000007" / "weights.safetensors"
-    assert told.startswith(f"DiskFullError: {where} could not be written: the file may not grow any further here")
-    assert "80,000 bytes were wanted" in told
+    assert message.startswith(f"DiskFullError: {where} could not be written: the file may not grow any further here")
+    assert "80,000 bytes were wanted" in message
     assert not list(tmp_path.iterdir())
 
 
 def test_a_file_that_is_replaced_stays_as_it_was(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
-    told = limited(lambda: write_atomic(tmp_path / "a", b"x" * 9000), 4096)
-    assert told.startswith(f"DiskFullError: {tmp_path / 'a'} could not be written")
+    message = limited(lambda: write_atomic(tmp_path / "a", b"x" * 9000), 4096)
+    assert message.startswith(f"DiskFullError: {tmp_path / 'a'} could not be written")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert (tmp_path / "a").read_bytes() == b"old"

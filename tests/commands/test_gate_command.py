@@ -82,12 +82,12 @@ def test_a_slow_queue_makes_an_alert_late():
     late = {each.slug: each for each in lint(plan)}
     assert "alert-unreachable" not in late
     plan.steps = 32  # after 24
-    (found,) = [each for each in lint(plan) if each.slug == "alert-unreachable"]
-    assert (found.numbers["first"], found.numbers["need"], found.exact) == (24, 26, False)
+    (alert,) = [each for each in lint(plan) if each.slug == "alert-unreachable"]
+    assert (alert.numbers["first"], alert.numbers["need"], alert.exact) == (24, 26, False)
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (("lint",), 64, "needs a YAML file, a run"),
         (("mend", "x"), 64, "lint and replay"),
@@ -97,10 +97,10 @@ def test_a_slow_queue_makes_an_alert_late():
         (("replay",), 64, "needs a run"),
     ],
 )
-def test_what_cannot_be_done_is_said(words, code, told, capsys, tmp_path, monkeypatch):
+def test_what_cannot_be_done_is_said(words, code, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found, _, err = said(capsys, *words)
-    assert (found, told in err) == (code, True), err
+    exit_code, _, err = said(capsys, *words)
+    assert (exit_code, message in err) == (code, True), err
 
 
 def test_an_unknown_floor_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -152,11 +152,11 @@ def test_a_replay_says_what_other_bars_decide(capsys: pytest.CaptureFixture[str]
     words = ("failure.p10=none", "failure.min_final=none", "success.step_one=none", "success.step_one_ratio=none",
              "success.early_death=0.14", "success.p10=60", "--json")  # fmt: skip
     _, out, _ = said(capsys, "replay", str(FULL), *words)
-    found = json.loads(out)
-    assert [row["changed"]["decision"] for row in found["checks"]] == [
+    replay = json.loads(out)
+    assert [row["changed"]["decision"] for row in replay["checks"]] == [
         "locked", "locked", "locked", "locked", "success_progress", "advance", "locked"]  # fmt: skip
-    assert [row["recorded"] for row in found["checks"]] == ["failure_hold"] * 7
-    near = [row for row in found["near"] if row["metric"] == "early_death_fraction_100"]
+    assert [row["recorded"] for row in replay["checks"]] == ["failure_hold"] * 7
+    near = [row for row in replay["near"] if row["metric"] == "early_death_fraction_100"]
     assert all(row["need"] > 1152 for row in near)
 
 

@@ -52,7 +52,7 @@ PLAY = (
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that was interrupted, as somebody might send it."""
     folder = tmp_path_factory.mktemp("made") / "sent"
     run(folder, Interrupt(3), total_steps="640", algo__envs="8", eval__every="256", eval__episodes="2")
@@ -61,11 +61,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def place(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, with the run below runs/; beside it a canary."""
     work = tmp_path / "work"
     for name in ("sent", "other"):
-        shutil.copytree(made, work / "runs" / name)
+        shutil.copytree(sent, work / "runs" / name)
     set_meta(work / "runs" / "other", id="0123456789ab")
     (tmp_path / "canary").mkdir()
     monkeypatch.chdir(work)
@@ -97,9 +97,9 @@ def check_all(place: Path, lines: tuple[str, ...], out: Callable[[], str]) -> No
     """Each command may work or refuse; none reaches outside, and none tells what is there."""
     before, canary = outside.state(place / "canary"), place / "canary"
     for line in lines:
-        with outside.watched(canary) as seen:
+        with outside.watched(canary) as reached:
             cli.main(line.split())
-        assert not seen, f"relab {line} reaches outside: {seen}"
+        assert not reached, f"relab {line} reaches outside: {reached}"
         assert outside.state(canary) == before, f"relab {line} changes what is outside"
         said = out()
         assert "swordfish" not in said
@@ -209,9 +209,9 @@ def test_own_names_the_link_and_where_it_leads(tmp_path: Path) -> None:
 def test_a_pointer_names_a_checkpoint_and_nothing_else(folder: object, place: Path) -> None:
     root = place / "work/runs/sent/checkpoints"
     (root / "best.json").write_bytes(encode({"folder": folder, "step": 384}))
-    with outside.watched(place / "canary") as seen, pytest.raises(checkpoint.CheckpointError):
+    with outside.watched(place / "canary") as reached, pytest.raises(checkpoint.CheckpointError):
         checkpoint.load(root, "best")
-    assert not seen
+    assert not reached
 
 
 def test_without_links_every_command_works(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -243,6 +243,6 @@ def test_links_in_folders_of_other_tools_are_not_followed(tool: str, tmp_path: P
     shutil.copytree(FOREIGN / tool, folder)
     canary.mkdir()
     for name in linked(folder, canary):
-        with outside.watched(canary) as seen, contextlib.suppress(RecordError):  # nothing else is there to be read
+        with outside.watched(canary) as reached, contextlib.suppress(RecordError):  # nothing else is there to be read
             find.load_all(folder)
-        assert not seen, f"{name} of {tool}: {seen}"
+        assert not reached, f"{name} of {tool}: {reached}"

@@ -37,8 +37,8 @@ def relab(runs, capsys):
         verb = bool(words) and words[0] in VERBS
         where = ["--runs", str(runs)] if verb else [str(runs)]
         assert main(["runs", *words, *where] if verb else ["runs", *where, *words]) == code
-        found = capsys.readouterr()
-        return found.out + found.err
+        streams = capsys.readouterr()
+        return streams.out + streams.err
 
     return call
 

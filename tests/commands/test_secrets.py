@@ -15,7 +15,7 @@ from relab.formats.read import find
 from relab.formats.write.convert import TARGETS
 from relab.record import history
 from relab.record.run_folder import Record, append_event_to
-from report.made import made
+from report.made import write_run
 
 S = "Zq7hunter2Xy"
 COMMAND = f"relab train ppo --wandb-key {S} '--password={S} {S}'"
@@ -32,7 +32,7 @@ def leaks(folder: Path) -> list[str]:
 def stranger(tmp_path) -> Path:
     """A run that some other program wrote with all its secrets, beside a second one."""
     for name, value in (("a", 0.001), ("b", 0.002)):
-        folder = made(
+        folder = write_run(
             tmp_path / "runs" / name, (10.0, 20.0, 30.0), config={**CONFIG, "algo": {"name": "ppo", "lr": value}}
         )
         meta = json.loads((folder / "meta.json").read_text())
@@ -46,7 +46,7 @@ def stranger(tmp_path) -> Path:
 
 
 def test_a_record_is_stored_masked(tmp_path):
-    folder = made(tmp_path / "a", (1.0,), meta=META)
+    folder = write_run(tmp_path / "a", (1.0,), meta=META)
     append_event_to(folder, "error", 1, text=f"login failed: password={S}")
     with Record.open(folder) as record:
         record.update_meta(intent=f"again, token={S}", why=f"ghp_{S * 3} is wrong")
@@ -57,7 +57,7 @@ def test_a_record_is_stored_masked(tmp_path):
 
 
 def test_settings_of_ones_own_run_stay_because_resume_needs_them(tmp_path):
-    folder = made(tmp_path / "a", (1.0,), config=CONFIG)
+    folder = write_run(tmp_path / "a", (1.0,), config=CONFIG)
     assert leaks(folder) == ["config.yaml"]
     assert history.load(folder).config["logger"] == {"api_key": "***", "max_tokens": 512}
 
@@ -68,9 +68,9 @@ def test_the_logger_keeps_no_secret(tmp_path, monkeypatch):
     with logger.Logger(str(tmp_path / "a"), settings, intent=f"try token={S}") as log:
         log.log(1, x=1.0)
     assert leaks(tmp_path) == []
-    found = history.load(tmp_path / "a")
-    assert found.meta["command"] == "train.py --wandb-key *** --password=*** --lr 3e-4"
-    assert found.config["foreign"]["nested"] == {"tokens": 5, "password": ["***"]}
+    kept = history.load(tmp_path / "a")
+    assert kept.meta["command"] == "train.py --wandb-key *** --password=*** --lr 3e-4"
+    assert kept.config["foreign"]["nested"] == {"tokens": 5, "password": ["***"]}
 
 
 def test_captured_output_is_masked(tmp_path, capfd):

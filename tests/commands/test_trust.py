@@ -46,7 +46,7 @@ NAMED = {"env": "{module}:Env", "algo": "{module}:Env", "gym": "gym:{module}:Sen
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "sent"
     run(folder, Interrupt(2), total_steps="512", eval__every="256", eval__episodes="2")
     return folder
@@ -63,9 +63,9 @@ def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     sys.modules.pop(name, None)
 
 
-def send(made: Path, key: str, module: str) -> None:
+def send(sent: Path, key: str, module: str) -> None:
     """The run in runs/sent, with a config that names the module."""
-    shutil.copytree(made, "runs/sent")
+    shutil.copytree(sent, "runs/sent")
     values = read_yaml("runs/sent/config.yaml")
     group = "algo" if key == "algo" else "env"
     values[group]["name"] = NAMED[key].format(module=module)
@@ -79,9 +79,9 @@ def send(made: Path, key: str, module: str) -> None:
 @pytest.mark.parametrize("key", NAMED)
 @pytest.mark.parametrize("line", COMMANDS, ids=lambda line: line.replace(" ", "-"))
 def test_code_that_a_record_names_is_not_imported(
-    line: str, key: str, made: Path, module: str, capsys: pytest.CaptureFixture[str]
+    line: str, key: str, sent: Path, module: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    send(made, key, module)
+    send(sent, key, module)
     before = {str(path): path.read_bytes() for path in Path("runs").rglob("*") if path.is_file()}
     code, said = cli.main(line.split()), capsys.readouterr().err
     assert not Path("mark").exists()
@@ -94,36 +94,36 @@ def test_code_that_a_record_names_is_not_imported(
 
 
 @pytest.mark.parametrize("key", NAMED)
-def test_reading_imports_nothing(key: str, made: Path, module: str) -> None:
-    send(made, key, module)
+def test_reading_imports_nothing(key: str, sent: Path, module: str) -> None:
+    send(sent, key, module)
     for line in READ:
         cli.main(line.split())
         assert not Path("mark").exists(), line
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if not line.startswith("probe")])
-def test_the_command_it_tells_works(line: str, made: Path, module: str) -> None:
-    send(made, "env", module)
+def test_the_command_it_tells_works(line: str, sent: Path, module: str) -> None:
+    send(sent, "env", module)
     assert cli.main([*line.split(), "--trust"]) == 0
     assert Path("mark").exists()
 
 
-def test_a_run_with_code_of_ones_own_goes_on_with_trust(made: Path, module: str) -> None:
-    send(made, "env", module)
+def test_a_run_with_code_of_ones_own_goes_on_with_trust(sent: Path, module: str) -> None:
+    send(sent, "env", module)
     assert cli.main(shlex.split("resume runs/sent --quiet")) == 64
     assert cli.main(shlex.split("resume runs/sent --quiet --trust")) == 0
 
 
-def test_what_one_types_oneself_is_ones_word(made: Path, module: str) -> None:
-    send(made, "env", module)
+def test_what_one_types_oneself_is_ones_word(sent: Path, module: str) -> None:
+    send(sent, "env", module)
     assert cli.main(["train", "ppo", f"env={module}:Env", "--print-config"]) == 0
     assert cli.main(["train", "--parent", "runs/sent", f"env={module}:Env", "--print-config"]) == 0
     write_yaml("mine.yaml", {"env": f"{module}:Env"})
     assert cli.main(["train", "mine.yaml", "--print-config"]) == 0
 
 
-def test_a_proposal_brings_no_code_either(made: Path, module: str, capsys: pytest.CaptureFixture[str]) -> None:
-    shutil.copytree(made, "runs/sent")
+def test_a_proposal_brings_no_code_either(sent: Path, module: str, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(sent, "runs/sent")
     change = {"env.name": {"from": "cartpole-v1", "to": f"{module}:Env"}}
     write_yaml("next_config.yaml", {"parent": "sent", "diff": change})
     assert cli.main(["train", "next_config.yaml", "--quiet"]) == 64
@@ -140,14 +140,14 @@ def test_a_record_opens_no_file(tmp_path: Path) -> None:
         layers.resolve([Layer("record", values, trusted=False)])
 
 
-def test_an_experiment_trusts_what_its_question_names(made: Path, module: str) -> None:
-    send(made, "env", module)
+def test_an_experiment_trusts_what_its_question_names(sent: Path, module: str) -> None:
+    send(sent, "env", module)
     shutil.copytree("runs/sent", "experiments/q/runs/a-s0")
     Path("experiments/q/variants").mkdir()
     cell = cells.Cell("a", 0, Path("experiments/q/runs/a-s0"))
     write_yaml("experiments/q/variants/a.yaml", read_yaml("runs/sent/config.yaml"))
     assert cells.command(cell, Path("experiments/q"), "?")[-1] == "--trust"
-    write_yaml("experiments/q/variants/a.yaml", read_yaml(made / "config.yaml"))
+    write_yaml("experiments/q/variants/a.yaml", read_yaml(sent / "config.yaml"))
     assert cells.command(cell, Path("experiments/q"), "?")[-1] == "--quiet"
 
 

@@ -28,87 +28,87 @@ BETTER = arm(150, 154, 146, 152, 148)
 
 
 def test_a_clear_and_large_effect_is_a_yes():
-    found = answer(A, BETTER, smallest_effect=20)
-    assert (found.verdict, found.delta, found.n, found.look) == (YES, 50.0, (5, 5), 1)
-    assert 0 < found.low < 50 < found.high
-    assert found.seeds_needed is None
-    assert found.text.startswith("Yes: B is better than A, by +50 [")
+    reply = answer(A, BETTER, smallest_effect=20)
+    assert (reply.verdict, reply.delta, reply.n, reply.look) == (YES, 50.0, (5, 5), 1)
+    assert 0 < reply.low < 50 < reply.high
+    assert reply.seeds_needed is None
+    assert reply.text.startswith("Yes: B is better than A, by +50 [")
 
 
 def test_the_interval_is_that_of_stats_at_the_level_of_the_first_look():
-    found = answer(A, BETTER, smallest_effect=20)
+    reply = answer(A, BETTER, smallest_effect=20)
     x, y = (np.array([o.value for o in each]) for each in (A, BETTER))
     want = stats.difference(x, y, level=0.975)
-    assert (found.low, found.high, found.level) == (want.low, want.high, 0.975)
+    assert (reply.low, reply.high, reply.level) == (want.low, want.high, 0.975)
 
 
 def test_a_clear_effect_that_is_too_small_to_matter_is_a_no():
-    found = answer(A, arm(101, 105, 97, 103, 99), smallest_effect=20)
-    assert (found.verdict, found.delta) == (NO, 1.0)
-    assert found.high < 20
-    assert "not better than A by the 20 that matters" in found.text
+    reply = answer(A, arm(101, 105, 97, 103, 99), smallest_effect=20)
+    assert (reply.verdict, reply.delta) == (NO, 1.0)
+    assert reply.high < 20
+    assert "not better than A by the 20 that matters" in reply.text
 
 
 def test_a_worse_variant_is_a_no_and_is_called_worse():
-    found = answer(BETTER, A, smallest_effect=20)
-    assert (found.verdict, found.delta) == (NO, -50.0)
-    assert found.text.startswith("No: B is worse than A")
+    reply = answer(BETTER, A, smallest_effect=20)
+    assert (reply.verdict, reply.delta) == (NO, -50.0)
+    assert reply.text.startswith("No: B is worse than A")
 
 
 def test_noise_cannot_tell_and_says_how_many_seeds_would():
-    found = answer(arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150), smallest_effect=20)
-    assert found.verdict == OPEN
-    low, high = found.seeds_needed
+    reply = answer(arm(100, 20, 180, 60, 140), arm(110, 30, 190, 70, 150), smallest_effect=20)
+    assert reply.verdict == OPEN
+    low, high = reply.seeds_needed
     assert 5 < low < high
-    assert f"{low} to {high} seeds a variant should tell" in found.text
+    assert f"{low} to {high} seeds a variant should tell" in reply.text
 
 
 def test_better_for_sure_but_perhaps_not_by_enough_cannot_tell():
-    found = answer(A, arm(110, 114, 106, 112, 108), smallest_effect=12)
-    assert found.low > 0
-    assert found.delta < 12 < found.high
-    assert found.verdict == OPEN
-    assert found.seeds_needed[0] > 5
+    reply = answer(A, arm(110, 114, 106, 112, 108), smallest_effect=12)
+    assert reply.low > 0
+    assert reply.delta < 12 < reply.high
+    assert reply.verdict == OPEN
+    assert reply.seeds_needed[0] > 5
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 def test_no_answer_under_five_seeds_whatever_the_numbers(n):
-    found = answer(A, BETTER[:n], smallest_effect=1)
-    assert found.verdict == OPEN
-    assert math.isnan(found.low)
-    assert found.text.startswith(f"No answer under 5 seeds a variant: A has 5, B has {n}")
+    reply = answer(A, BETTER[:n], smallest_effect=1)
+    assert reply.verdict == OPEN
+    assert math.isnan(reply.low)
+    assert reply.text.startswith(f"No answer under 5 seeds a variant: A has 5, B has {n}")
 
 
 def test_an_empty_arm_is_no_error():
-    found = answer(A, [], smallest_effect=1)
-    assert (found.verdict, found.n) == (OPEN, (5, 0))
-    assert math.isnan(found.delta)
+    reply = answer(A, [], smallest_effect=1)
+    assert (reply.verdict, reply.n) == (OPEN, (5, 0))
+    assert math.isnan(reply.delta)
 
 
 def test_lower_is_better_turns_the_sign():
-    found = answer(BETTER, A, smallest_effect=20, direction="lower")
+    reply = answer(BETTER, A, smallest_effect=20, direction="lower")
     mirror = answer(A, BETTER, smallest_effect=20)
-    assert (found.verdict, found.delta) == (YES, 50.0)
-    assert (found.low, found.high) == pytest.approx((mirror.low, mirror.high))
+    assert (reply.verdict, reply.delta) == (YES, 50.0)
+    assert (reply.low, reply.high) == pytest.approx((mirror.low, mirror.high))
 
 
 # ---- Missing numbers
 
 
 def test_a_run_without_a_number_is_left_out_and_said():
-    found = answer(A, [*BETTER, Outcome(NAN, 5, "run5", note="1 of its last 1 values not finite")], smallest_effect=5)
-    assert found.n == (5, 5)
-    assert found.delta == 50.0
-    assert any("seed 5 has no number (1 of its last 1 values not finite)" in note for note in found.notes)
+    reply = answer(A, [*BETTER, Outcome(NAN, 5, "run5", note="1 of its last 1 values not finite")], smallest_effect=5)
+    assert reply.n == (5, 5)
+    assert reply.delta == 50.0
+    assert any("seed 5 has no number (1 of its last 1 values not finite)" in note for note in reply.notes)
 
 
 def test_a_yes_that_rests_on_dropping_a_diverged_run_is_withdrawn():
     """Without seed 5 B wins by 6; had that run been as bad as the worst run seen, it would not be clear."""
     b = arm(106, 110, 102, 108, 104)
     assert answer(A, b, smallest_effect=0).verdict == YES
-    found = answer(A, [*b, Outcome(NAN, 5)], smallest_effect=0)
-    assert found.verdict == OPEN
-    assert any("gone against it" in note for note in found.notes)
+    reply = answer(A, [*b, Outcome(NAN, 5)], smallest_effect=0)
+    assert reply.verdict == OPEN
+    assert any("gone against it" in note for note in reply.notes)
 
 
 def test_a_yes_that_holds_even_then_stays():
@@ -124,10 +124,10 @@ def test_a_no_is_held_to_the_same():
 
 
 def test_a_seed_twice_counts_once():
-    found = answer(A, [Outcome(500.0, 4, "before"), *BETTER], smallest_effect=20)
-    assert found.n == (5, 5)
-    assert [x.value for x in found.b] == [x.value for x in BETTER]
-    assert any("seed 4 is there more than once; before is left out" in note for note in found.notes)
+    reply = answer(A, [Outcome(500.0, 4, "before"), *BETTER], smallest_effect=20)
+    assert reply.n == (5, 5)
+    assert [x.value for x in reply.b] == [x.value for x in BETTER]
+    assert any("seed 4 is there more than once; before is left out" in note for note in reply.notes)
 
 
 def test_where_every_effect_matters_none_is_quoted():
@@ -136,9 +136,9 @@ def test_where_every_effect_matters_none_is_quoted():
 
 
 def test_seeds_that_all_agree_come_with_a_warning():
-    found = answer(arm(*[500] * 5), arm(*[500] * 5), smallest_effect=10)
-    assert (found.verdict, found.delta, found.low, found.high) == (NO, 0.0, 0.0, 0.0)
-    assert any("up to 45% of its runs could fail unseen" in note for note in found.notes)
+    reply = answer(arm(*[500] * 5), arm(*[500] * 5), smallest_effect=10)
+    assert (reply.verdict, reply.delta, reply.low, reply.high) == (NO, 0.0, 0.0, 0.0)
+    assert any("up to 45% of its runs could fail unseen" in note for note in reply.notes)
 
 
 # ---- Pairs and looks
@@ -148,21 +148,21 @@ def test_pairs_gain_from_shared_seeds():
     luck = [0, 40, -30, 70, -60]
     a, b = arm(*(100 + x for x in luck)), arm(*(112 + x + e for x, e in zip(luck, (1, -1, 0, 2, -2))))
     assert answer(a, b, smallest_effect=5).verdict == OPEN
-    found = answer(a, list(reversed(b)), smallest_effect=5, paired=True)
-    assert (found.verdict, found.delta) == (YES, 12.0)
+    reply = answer(a, list(reversed(b)), smallest_effect=5, paired=True)
+    assert (reply.verdict, reply.delta) == (YES, 12.0)
 
 
 def test_pairs_leave_out_runs_without_a_partner():
-    found = answer(arm(1, 2, 3, 4, 5, 6), arm(2, 3, 4, 5, 6, 7, start=1), smallest_effect=1, paired=True)
-    assert found.n == (5, 5)
-    assert found.notes[0] == "2 runs without a partner of the same seed are left out"
+    reply = answer(arm(1, 2, 3, 4, 5, 6), arm(2, 3, 4, 5, 6, 7, start=1), smallest_effect=1, paired=True)
+    assert reply.n == (5, 5)
+    assert reply.notes[0] == "2 runs without a partner of the same seed are left out"
 
 
 def test_a_pair_with_a_diverged_run_counts_against_the_verdict():
     b = [*arm(106, 110, 102, 108, 104), Outcome(NAN, 5)]
-    found = answer([*A, Outcome(110.0, 5)], b, smallest_effect=1, paired=True)
-    assert found.n == (5, 5)
-    assert found.verdict == OPEN
+    reply = answer([*A, Outcome(110.0, 5)], b, smallest_effect=1, paired=True)
+    assert reply.n == (5, 5)
+    assert reply.verdict == OPEN
 
 
 def test_looking_again_widens_and_the_same_seeds_are_the_same_look():
@@ -176,9 +176,9 @@ def test_looking_again_widens_and_the_same_seeds_are_the_same_look():
 
 def test_one_declared_look_is_the_plain_interval_and_a_second_gives_no_answer():
     assert answer(A, BETTER, smallest_effect=20, looks=1).level == 0.95
-    found = answer(A, BETTER, smallest_effect=20, looks=1, looked_at=[(4, 4), (6, 6)])
-    assert found.verdict == OPEN
-    assert any("the 1 declared looks are used up" in note for note in found.notes)
+    reply = answer(A, BETTER, smallest_effect=20, looks=1, looked_at=[(4, 4), (6, 6)])
+    assert reply.verdict == OPEN
+    assert any("the 1 declared looks are used up" in note for note in reply.notes)
 
 
 def test_identical_arms_are_rarely_called_different():
@@ -216,9 +216,9 @@ def test_three_alike_variants_rarely_get_a_winner_and_verdicts_follow_their_inte
     rng, called = np.random.default_rng(1), 0
     for _ in range(300):
         control, *others = (arm(*row) for row in rng.normal(100, 10, (3, 6)))
-        found = [answer(control, other, 0.0, comparisons=2) for other in others]
-        called += any(x.low > 0 or x.high < 0 for x in found)
-        assert all((x.verdict == YES) == (x.low > 0) and (x.verdict == NO) == (x.high < 0) for x in found)
+        replies = [answer(control, other, 0.0, comparisons=2) for other in others]
+        called += any(x.low > 0 or x.high < 0 for x in replies)
+        assert all((x.verdict == YES) == (x.low > 0) and (x.verdict == NO) == (x.high < 0) for x in replies)
     assert called / 300 <= 0.025 + 3 * math.sqrt(0.025 * 0.975 / 300)
 
 
@@ -228,16 +228,16 @@ def test_three_alike_variants_rarely_get_a_winner_and_verdicts_follow_their_inte
 def test_steps_to_a_level_count_fewer_as_better_and_keep_runs_that_never_get_there():
     slow = [Outcome(v, i, reached=v < 1000) for i, v in enumerate((700, 800, 1000, 1000, 900))]
     fast = [Outcome(v, i) for i, v in enumerate((100.0, 150, 120, 130, 140))]
-    found = answer(slow, fast, smallest_effect=100, at="first_step_reaching")
-    assert (found.verdict, found.delta) == (YES, 880 - 128)
-    assert "steps saved until" in found.text
+    reply = answer(slow, fast, smallest_effect=100, at="first_step_reaching")
+    assert (reply.verdict, reply.delta) == (YES, 880 - 128)
+    assert "steps saved until" in reply.text
     assert answer(fast, slow, smallest_effect=100, at="first_step_reaching").verdict == NO
 
 
 def test_the_sentence_says_how_many_values_and_which_level():
     assert "(mean of the last 3 eval/return_det, + is better" in answer(A, BETTER, 20, at="mean_last_m", m=3).text
-    found = answer(BETTER, A, 20, at="first_step_reaching", reach=475.0)
-    assert "(steps saved until eval/return_det reaches 475, + is better" in found.text
+    reply = answer(BETTER, A, 20, at="first_step_reaching", reach=475.0)
+    assert "(steps saved until eval/return_det reaches 475, + is better" in reply.text
     assert answer(A, BETTER, 20, m=3).m is None, "the last value is not a mean of three"
 
 
@@ -250,8 +250,8 @@ def test_a_mean_knows_its_episodes():
 
 def test_what_several_seeds_share_is_said_once():
     slow = [Outcome(1000.0, i, reached=False, note="never at 40") for i in range(5)]
-    found = answer(slow, arm(100, 110, 120, 130, 140), smallest_effect=10, at="first_step_reaching", reach=40.0)
-    assert found.notes == ["A: never at 40 (seeds 0, 1, 2, 3, 4)"]
+    reply = answer(slow, arm(100, 110, 120, 130, 140), smallest_effect=10, at="first_step_reaching", reach=40.0)
+    assert reply.notes == ["A: never at 40 (seeds 0, 1, 2, 3, 4)"]
 
 
 def test_pairs_say_so():
@@ -261,22 +261,22 @@ def test_pairs_say_so():
 def test_success_rates_use_the_episodes():
     a = [Outcome(0.2, i, episodes=20) for i in range(5)]
     b = [Outcome(v, i, episodes=20) for i, v in enumerate((0.9, 0.95, 0.85, 0.9, 1.0))]
-    found = answer(a, b, smallest_effect=0.1, at="success_rate")
+    reply = answer(a, b, smallest_effect=0.1, at="success_rate")
     want = stats.rate_difference([4] * 5, [20] * 5, [18, 19, 17, 18, 20], [20] * 5, 0.975)
-    assert (found.verdict, found.low, found.high) == (YES, want.low, want.high)
-    assert found.delta == pytest.approx(0.72)
+    assert (reply.verdict, reply.low, reply.high) == (YES, want.low, want.high)
+    assert reply.delta == pytest.approx(0.72)
 
 
 def test_perfect_success_on_both_sides_still_has_a_width():
     both = [Outcome(1.0, i, episodes=20) for i in range(5)]
-    found = answer(both, both, smallest_effect=0.05, at="success_rate")
-    assert found.verdict == OPEN
-    assert found.low < 0 < found.high
+    reply = answer(both, both, smallest_effect=0.05, at="success_rate")
+    assert reply.verdict == OPEN
+    assert reply.low < 0 < reply.high
 
 
 def test_an_answer_is_plain_data():
-    found = answer(A, BETTER[:3], smallest_effect=20)
-    back = jsonl.decode(jsonl.encode(found.to_dict()))
+    reply = answer(A, BETTER[:3], smallest_effect=20)
+    back = jsonl.decode(jsonl.encode(reply.to_dict()))
     assert back["verdict"] == OPEN
     assert [run["value"] for run in back["b"]] == [150.0, 154.0, 146.0]
 
@@ -314,9 +314,9 @@ def test_final_and_mean_of_last():
 
 
 def test_a_run_that_ended_in_nan_has_no_number():
-    found = outcome(run([1, 2, NAN]))
-    assert math.isnan(found.value)
-    assert found.note == "diverged: 1 of its last 1 values not finite"
+    number = outcome(run([1, 2, NAN]))
+    assert math.isnan(number.value)
+    assert number.note == "diverged: 1 of its last 1 values not finite"
 
 
 def test_a_training_return_is_taken_from_the_rows_in_which_episodes_ended():
@@ -334,9 +334,9 @@ def test_a_training_return_is_taken_from_the_rows_in_which_episodes_ended():
 
 
 def test_a_missing_metric_is_said():
-    found = outcome(run([1.0]), metric="eval/return_sampled")
-    assert math.isnan(found.value)
-    assert found.note == "no `eval/return_sampled` in its record"
+    number = outcome(run([1.0]), metric="eval/return_sampled")
+    assert math.isnan(number.value)
+    assert number.note == "no `eval/return_sampled` in its record"
 
 
 def test_first_step_reaching_and_never():
@@ -360,13 +360,13 @@ def test_success_rate_is_that_of_the_last_deterministic_evaluation():
         {"step": 100, "mode": "det", "episodes": last},
         {"step": 100, "mode": "sampled", "episodes": [episode(False)]},
     ]
-    found = outcome(run([1.0], evals=rows), "success_rate")
-    assert (found.value, found.episodes) == (pytest.approx(2 / 3), 3)
+    rate = outcome(run([1.0], evals=rows), "success_rate")
+    assert (rate.value, rate.episodes) == (pytest.approx(2 / 3), 3)
 
 
 def test_success_that_is_not_known_is_said():
     rows = [{"step": 0, "mode": "det", "episodes": [episode(None), episode(True)]}]
-    found = outcome(run([1.0], evals=rows), "success_rate")
-    assert math.isnan(found.value)
-    assert found.note == "its 2 episodes do not all say if they succeeded"
+    rate = outcome(run([1.0], evals=rows), "success_rate")
+    assert math.isnan(rate.value)
+    assert rate.note == "its 2 episodes do not all say if they succeeded"
     assert "no deterministic evaluation" in outcome(run([1.0]), "success_rate").note

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from relab import cli
-from report.made import made
+from report.made import write_run
 from where import ROOT, fixtures
 
 CEILING = {"spec": {"env": "made-v1", "random": {"return_mean": 20.0, "return_std": 8.0, "n": 100},
@@ -26,17 +26,17 @@ def variant(folder: Path, name: str, finals: list[float], lr: float, **more) -> 
     for seed, final in enumerate(finals):
         curve = more.get("curve") or [20.0, 20.0 + final / 3, 20.0 + final / 2, final - 1.0, final]
         rest = {k: v for k, v in more.items() if k != "curve"}
-        made(folder / f"{name}-s{seed}", curve, seed, config=config, **rest)
+        write_run(folder / f"{name}-s{seed}", curve, seed, config=config, **rest)
 
 
-def told(capsys, *words: object, code: int = 0) -> str:
+def printed(capsys, *words: object, code: int = 0) -> str:
     assert cli.main(["compare", *map(str, words)]) == code
-    found = capsys.readouterr()
-    return found.out if code == 0 else found.err
+    streams = capsys.readouterr()
+    return streams.out if code == 0 else streams.err
 
 
 def data(capsys, *words: object) -> dict:
-    return json.loads(told(capsys, *words, "--json"))
+    return json.loads(printed(capsys, *words, "--json"))
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def two(tmp_path) -> Path:
 
 
 def test_a_screen_with_every_seed_and_no_verdict_where_nothing_was_declared(two, capsys):
-    text = told(capsys, two)
+    text = printed(capsys, two)
     lines = text.splitlines()
     assert len(lines) <= 15
     assert lines[0].startswith("made-v1: final eval/return_det at step 4,000; 2 variants, 10 runs (relab 10)")
@@ -61,22 +61,31 @@ def test_a_screen_with_every_seed_and_no_verdict_where_nothing_was_declared(two,
 
 
 def test_a_declared_comparison_is_tested_and_one_under_five_seeds_is_not(two, tmp_path, capsys):
-    text = told(capsys, two, "--declare", "high>low", "--smallest-effect", 20)
+    text = printed(capsys, two, "--declare", "high>low", "--smallest-effect", 20)
     assert "declared (--declare): Yes: high is better than low, by +100" in text
     assert "Holm p" in text
-    text = told(capsys, two, "--declare", "low>high")
+    text = printed(capsys, two, "--declare", "low>high")
     assert "No: low is worse than high" in text
     shutil.rmtree(two / "high-s4")
-    text = told(capsys, two, "--declare", "high>low")
+    text = printed(capsys, two, "--declare", "high>low")
     assert "No answer under 5 seeds a variant" in text
     assert "P(better)" not in text
 
 
+def test_without_a_path_and_without_runs_it_says_what_it_needs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for state in ("does not exist", "is empty"):
+        said = printed(capsys, code=2)
+        assert "needs runs of two configs or more, but no path is named" in said
+        assert f"the folder runs {state}" in said
+        (tmp_path / "runs").mkdir(exist_ok=True)
+
+
 def test_declared_names_must_be_there(two, capsys):
-    assert "which must be two variants of one task; there are high, low" in told(
+    assert "which must be two variants of one task; there are high, low" in printed(
         capsys, two, "--declare", "wide>low", code=64
     )
-    assert "takes 'A>B'" in told(capsys, two, "--declare", "high", code=64)
+    assert "takes 'A>B'" in printed(capsys, two, "--declare", "high", code=64)
 
 
 def test_holm_gives_the_second_comparison_a_larger_share(tmp_path, capsys):
@@ -89,23 +98,23 @@ def test_holm_gives_the_second_comparison_a_larger_share(tmp_path, capsys):
     for i, (name, shift) in enumerate(shifts.items()):
         variant(tmp_path, name, [100 + x + shift for x in base], 0.2 + i)
     words = [w for name in shifts for w in ("--declare", f"{name}>base")]
-    found = {p["b"]: p for p in data(capsys, tmp_path, *words)["tasks"][0]["comparisons"] if p["declared"]}
+    pairs = {p["b"]: p for p in data(capsys, tmp_path, *words)["tasks"][0]["comparisons"] if p["declared"]}
     for name, shift in shifts.items():  # symmetric samples: the widened interval is Welch's own
         p = oracle.ttest_ind(base, [x + shift for x in base], equal_var=False).pvalue
-        assert found[name]["p"] == pytest.approx(p, rel=1e-3)
-    assert 0.05 / 3 < found["near"]["p"] < 0.05 / 2
-    assert [found[name]["verdict"] for name in shifts] == ["yes", "yes", "cannot tell yet"]
-    assert found["near"]["p_holm"] == pytest.approx(2 * found["near"]["p"])
-    assert found["near"]["level"] == pytest.approx(1 - 0.05 / 2)
+        assert pairs[name]["p"] == pytest.approx(p, rel=1e-3)
+    assert 0.05 / 3 < pairs["near"]["p"] < 0.05 / 2
+    assert [pairs[name]["verdict"] for name in shifts] == ["yes", "yes", "cannot tell yet"]
+    assert pairs["near"]["p_holm"] == pytest.approx(2 * pairs["near"]["p"])
+    assert pairs["near"]["level"] == pytest.approx(1 - 0.05 / 2)
 
 
 def test_all_at_the_ceiling_offers_the_time_to_a_level(tmp_path, capsys):
     for name, curve, lr in (("slow", [20.0, 100, 300, 500, 500], 0.1), ("fast", [20.0, 500, 500, 500, 500], 0.2)):
         variant(tmp_path, name, [500.0] * 5, lr, curve=curve, spread=0.0, meta=CEILING)
-    text = told(capsys, tmp_path)
+    text = printed(capsys, tmp_path)
     assert "all 2 are at the ceiling (500), where this metric tells nothing apart" in text
     assert "--at first_step_reaching --level" in text
-    text = told(capsys, tmp_path, "--at", "first_step_reaching", "--level", 475)
+    text = printed(capsys, tmp_path, "--at", "first_step_reaching", "--level", 475)
     assert text.splitlines()[2].split()[:3] == ["fast", "5", "1,000,"]
     assert "exploratory: slow against fast: -2,000" in text
 
@@ -113,11 +122,11 @@ def test_all_at_the_ceiling_offers_the_time_to_a_level(tmp_path, capsys):
 def test_a_level_never_reached_is_censored_and_worse_than_any_time(tmp_path, capsys):
     variant(tmp_path, "fast", [500.0] * 5, 0.1, curve=[20.0, 500, 500, 500, 500])
     variant(tmp_path, "never", [100.0] * 5, 0.2, curve=[20.0, 100, 100, 100, 100])
-    found = data(capsys, tmp_path, "--at", "first_step_reaching", "--level", 475)["tasks"][0]
-    rows = {row["label"]: row for row in found["variants"]}
+    task = data(capsys, tmp_path, "--at", "first_step_reaching", "--level", 475)["tasks"][0]
+    rows = {row["label"]: row for row in task["variants"]}
     assert rows["never"]["threshold"] == {"level": 475.0, "reached": 0, "n": 5, "median": "Infinity", "until": 4000.0}
     assert rows["never"]["better"][0] == 0.0
-    assert found["comparisons"][0]["delta"] == -3000.0
+    assert task["comparisons"][0]["delta"] == -3000.0
 
 
 def test_success_rates_are_clustered_by_seed(tmp_path, capsys):
@@ -131,43 +140,45 @@ def test_success_rates_are_clustered_by_seed(tmp_path, capsys):
             rows = [{"seed": j, "return": 1.0, "length": 5, "success": j < count, "end": "fell"} for j in range(10)]
             with Record.open(tmp_path / f"{name}-s{seed}") as record:
                 record.append_eval({"step": 5000, "mode": "det", "noise": 0.0, "episodes": rows})
-    found = data(capsys, tmp_path, "--at", "success_rate", "--declare", "b>a")["tasks"][0]
-    best = found["variants"][0]
+    task = data(capsys, tmp_path, "--at", "success_rate", "--declare", "b>a")["tasks"][0]
+    best = task["variants"][0]
     exact = stats.clustered_rate(hits["b"], [10] * 5)
     assert (best["label"], best["mean"]["mid"]) == ("b", 0.92)
     assert (best["mean"]["low"], best["mean"]["high"]) == pytest.approx((exact.low, exact.high))
     exact = stats.rate_difference(hits["a"], [10] * 5, hits["b"], [10] * 5)
-    assert found["comparisons"][0]["low"] == pytest.approx(exact.low)
-    assert found["comparisons"][0]["verdict"] == "yes"
+    assert task["comparisons"][0]["low"] == pytest.approx(exact.low)
+    assert task["comparisons"][0]["verdict"] == "yes"
 
 
 def test_the_noise_of_the_evaluation_is_told_from_the_spread_of_seeds(two, capsys):
     """Ten episodes of mean ± 2: a standard error of 2/3, against seeds that spread by 7.6 and 3.2."""
-    found = {row["label"]: row["noise"] for row in data(capsys, two)["tasks"][0]["variants"]}
+    noise = {row["label"]: row["noise"] for row in data(capsys, two)["tasks"][0]["variants"]}
     for label, values in {"high": [200.0, 210, 190, 204, 196], "low": [100.0, 104, 98, 102, 96]}.items():
-        assert found[label]["error"] == pytest.approx(2 / 3)
-        assert found[label]["share"] == pytest.approx((2 / 3) ** 2 / statistics.variance(values))
-    assert "noise of the evaluation itself: high 1%, low 4%" in told(capsys, two, "-v")
+        assert noise[label]["error"] == pytest.approx(2 / 3)
+        assert noise[label]["share"] == pytest.approx((2 / 3) ** 2 / statistics.variance(values))
+    assert "noise of the evaluation itself: high 1%, low 4%" in printed(capsys, two, "-v")
 
 
 def test_unequal_lengths_are_compared_at_the_common_step(tmp_path, capsys):
     variant(tmp_path, "long", [0.0] * 5, 0.1, curve=[20.0, 40, 60, 300, 400, 500, 600, 700])
     variant(tmp_path, "short", [0.0] * 5, 0.2, curve=[20.0, 50, 70])
-    found = data(capsys, tmp_path)["tasks"][0]
-    assert found["step"] == 2000
-    assert {row["label"]: row["mean"]["mid"] for row in found["variants"]} == {"short": 70.0, "long": 60.0}
-    assert "unequal lengths: short ends at step 2,000, others go on to 7,000" in told(capsys, tmp_path)
+    task = data(capsys, tmp_path)["tasks"][0]
+    assert task["step"] == 2000
+    assert {row["label"]: row["mean"]["mid"] for row in task["variants"]} == {"short": 70.0, "long": 60.0}
+    assert "unequal lengths: short ends at step 2,000, others go on to 7,000" in printed(capsys, tmp_path)
 
 
 def test_a_run_that_died_has_no_number_and_can_decide_nothing(two, capsys):
     for seed in (3, 4):
         shutil.rmtree(two / f"high-s{seed}")
-        made(two / f"high-s{seed}", [20.0, 50.0], seed, status="failed", config={"algo": {"name": "ppo", "lr": 0.01}})
+        write_run(
+            two / f"high-s{seed}", [20.0, 50.0], seed, status="failed", config={"algo": {"name": "ppo", "lr": 0.01}}
+        )
     for seed in (5, 6):
-        made(
+        write_run(
             two / f"high-s{seed}", [20.0, 50, 70, 199, 205.0 + seed], seed, config={"algo": {"name": "ppo", "lr": 0.01}}
         )
-    text = told(capsys, two, "--declare", "high>low")
+    text = printed(capsys, two, "--declare", "high>low")
     assert "high: seed 3 has no number (failed at step 1,000 of 4,000)" in text
     assert "Cannot tell yet" in text, "two of seven died: had they gone on as badly as the worst, it would be open"
     assert "not if those had gone against it" in text
@@ -176,11 +187,11 @@ def test_a_run_that_died_has_no_number_and_can_decide_nothing(two, capsys):
 def test_duplicate_missing_and_broken_seeds_are_said(two, capsys):
     settings = {"algo": {"name": "ppo", "lr": 0.01}}
     shutil.copytree(two / "low-s0", two / "copy-of-low-s0")
-    made(two / "high-s2b", [20.0, 50], 2, config=settings, status="failed")
+    write_run(two / "high-s2b", [20.0, 50], 2, config=settings, status="failed")
     shutil.rmtree(two / "high-s3")
     shutil.rmtree(two / "high-s4")
-    made(two / "high-s4", [20.0, 50, 70, 199, math.nan], 4, config=settings)
-    text = told(capsys, two, "-v")
+    write_run(two / "high-s4", [20.0, 50, 70, 199, math.nan], 4, config=settings)
+    text = printed(capsys, two, "-v")
     assert "seed 0 is there more than once" in text
     assert "seed 2 is there more than once; high-s2b is left out" in text
     assert "seeds that others have and these lack: " in text
@@ -192,10 +203,10 @@ def test_duplicate_missing_and_broken_seeds_are_said(two, capsys):
 def test_what_may_not_be_compared_is_named_with_the_fact(tmp_path, capsys):
     variant(tmp_path, "a", [100.0, 110], 0.1, meta={"spec": {"env": "made-v1", "horizon": 500}})
     variant(tmp_path, "b", [100.0, 110], 0.2, meta={"spec": {"env": "made-v1", "horizon": 200}})
-    text = told(capsys, tmp_path)
+    text = printed(capsys, tmp_path)
     assert text.startswith("Nothing to compare: 4 runs")
     assert "its horizon is 500, that of" in text
-    why = told(capsys, tmp_path, "--why")
+    why = printed(capsys, tmp_path, "--why")
     assert "horizon      differs" in why
     assert "observation  unknown" in why
     assert "environment  same" in why
@@ -211,34 +222,34 @@ def test_one_environment_under_two_spellings_is_one(tmp_path, capsys):
         0.2,
         meta={"spec": bounds | {"env": "gym:Pendulum-v1", "reward_low": -16.2736044}},
     )
-    assert told(capsys, tmp_path).startswith("Pendulum-v1: final eval/return_det")
+    assert printed(capsys, tmp_path).startswith("Pendulum-v1: final eval/return_det")
 
 
 def test_three_formats_in_one_call(tmp_path, capsys):
     spec = {"env": "cartpole-v1", "agents": 1, "action": {"kind": "discrete", "dim": 1, "n": [2]}, "horizon": 500}
     variant(tmp_path / "mine", "mine", [100.0, 110], 0.1, meta={"spec": spec}, every=100)
     paths = [fixtures() / "sb3", fixtures() / "tensorboard" / "cleanrl", tmp_path / "mine"]
-    found = data(capsys, *paths, "--metric", "return/mean")
-    sources = {s for task in found["tasks"] for row in task["variants"] for s in row["sources"]}
+    body = data(capsys, *paths, "--metric", "return/mean")
+    sources = {s for task in body["tasks"] for row in task["variants"] for s in row["sources"]}
     assert {"relab", "sb3", "tensorboard"} <= sources
-    text = told(capsys, *paths)
+    text = printed(capsys, *paths)
     assert "it has no eval/return_det; --metric return/mean has it" in text
 
 
 @pytest.mark.parametrize("form", [(), ("-v", "--leading"), ("--why",), ("--latex",), ("--json",)], ids=str)
 def test_logs_of_every_tool_can_be_compared(form, capsys):
     """Whatever the fixtures of the importers hold, all at once: no exception, no warning, and a short screen."""
-    text = told(capsys, fixtures(), *form)
+    text = printed(capsys, fixtures(), *form)
     assert text.strip()
     assert form or len(text.splitlines()) <= 18
 
 
 def test_by_a_key_pools_what_else_differs_and_says_so(two, capsys):
-    made(two / "other-s9", [20.0, 50, 70, 199, 205], 9, config={"algo": {"name": "ppo", "lr": 0.01, "clip": 0.1}})
-    text = told(capsys, two, "--by", "lr")
+    write_run(two / "other-s9", [20.0, 50, 70, 199, 205], 9, config={"algo": {"name": "ppo", "lr": 0.01, "clip": 0.1}})
+    text = printed(capsys, two, "--by", "lr")
     assert "algo.lr=0.01 " in text
     assert "pools 2 configs that differ in algo.clip" in text
-    assert "nearest key is `algo.lr`" in told(capsys, two, "--by", "algo.lx", code=64)
+    assert "nearest key is `algo.lr`" in printed(capsys, two, "--by", "algo.lx", code=64)
 
 
 def test_the_same_seed_of_another_config_is_another_sample(tmp_path, capsys):
@@ -247,19 +258,19 @@ def test_the_same_seed_of_another_config_is_another_sample(tmp_path, capsys):
         for clip in (0.1, 0.3):
             for seed in range(5):
                 config = {"algo": {"name": "ppo", "lr": lr, "clip": clip}}
-                made(tmp_path / f"lr{lr}-c{clip}-s{seed}", [20.0, level + seed + 10 * clip], seed, config=config)
-    found = data(capsys, tmp_path, "--by", "lr", "--declare", "algo.lr=0.2>algo.lr=0.1")["tasks"][0]
-    assert [row["mean"]["n"] for row in found["variants"]] == [10, 10]
-    assert [pair["n"] for pair in found["comparisons"]] == [[10, 10]]
+                write_run(tmp_path / f"lr{lr}-c{clip}-s{seed}", [20.0, level + seed + 10 * clip], seed, config=config)
+    task = data(capsys, tmp_path, "--by", "lr", "--declare", "algo.lr=0.2>algo.lr=0.1")["tasks"][0]
+    assert [row["mean"]["n"] for row in task["variants"]] == [10, 10]
+    assert [pair["n"] for pair in task["comparisons"]] == [[10, 10]]
 
 
 def test_the_same_config_in_two_paths(tmp_path, capsys):
     variant(tmp_path / "old", "x", [100.0, 104, 98, 102, 96], 0.1)
     variant(tmp_path / "new", "x", [200.0, 204, 198, 202, 196], 0.1)
-    text = told(capsys, tmp_path / "old", tmp_path / "new")
+    text = printed(capsys, tmp_path / "old", tmp_path / "new")
     assert "Nothing to compare" in text
-    found = data(capsys, tmp_path / "old", tmp_path / "new", "--by", "path")["tasks"][0]["variants"]
-    assert [(Path(row["label"]).name, row["mean"]["mid"]) for row in found] == [("new", 200.0), ("old", 100.0)]
+    variants = data(capsys, tmp_path / "old", tmp_path / "new", "--by", "path")["tasks"][0]["variants"]
+    assert [(Path(row["label"]).name, row["mean"]["mid"]) for row in variants] == [("new", 200.0), ("old", 100.0)]
 
 
 def test_an_experiment_is_asked_its_own_question(two, capsys):
@@ -270,10 +281,10 @@ def test_an_experiment_is_asked_its_own_question(two, capsys):
     kept = answers.answer(low, high, 20.0, names=("low", "high"))
     body = {"answers": [kept.to_dict()], "looks": {"high": [[5, 5]]}}
     (two.parent / "answer.json").write_text(json.dumps(body))
-    text = told(capsys, two)
+    text = printed(capsys, two)
     assert kept.text in text
     assert f"declared (experiment {two.parent.name})" in text
-    other = told(capsys, two, "--at", "mean_last_m")
+    other = printed(capsys, two, "--at", "mean_last_m")
     assert f"not as experiment {two.parent.name} asks it, so nothing here is declared" in other
     assert "declared (" not in other
 
@@ -281,9 +292,11 @@ def test_an_experiment_is_asked_its_own_question(two, capsys):
 def test_tables_are_escaped(tmp_path, capsys):
     variant(tmp_path, "a|b_<i>&50%", [100.0, 104], 0.1)
     variant(tmp_path, "plain", [100.0, 105], 0.2)
-    row = next(line for line in told(capsys, tmp_path, "--markdown").splitlines() if "50%" in line)
+    row = next(line for line in printed(capsys, tmp_path, "--markdown").splitlines() if "50%" in line)
     assert row.startswith(r"| a\|b\_\<i\>&50% |")
-    row = next(line for line in told(capsys, tmp_path, "--latex").splitlines() if "50" in line and "textless" in line)
+    row = next(
+        line for line in printed(capsys, tmp_path, "--latex").splitlines() if "50" in line and "textless" in line
+    )
     assert row.startswith(r"a|b\_\textless{}i\textgreater{}\&50\% & ")
     assert row.endswith(r"\\")
 
@@ -291,7 +304,7 @@ def test_tables_are_escaped(tmp_path, capsys):
 def test_control_characters_stay_off_the_terminal(tmp_path, capsys):
     variant(tmp_path, "a\x1b[31m", [100.0, 104], 0.1)
     variant(tmp_path, "plain", [100.0, 105], 0.2)
-    assert "\x1b" not in told(capsys, tmp_path)
+    assert "\x1b" not in printed(capsys, tmp_path)
 
 
 def test_stages_become_a_table(two, capsys):
@@ -301,18 +314,18 @@ def test_stages_become_a_table(two, capsys):
         with Record.open(run) as record:
             record.append_event("stage", 0, name="easy")
             record.append_event("stage", 3000, name="hard")
-    assert "these runs have parts: --per stage" in told(capsys, two)
-    text = told(capsys, two, "--per", "stage", "-v")
+    assert "these runs have parts: --per stage" in printed(capsys, two)
+    text = printed(capsys, two, "--per", "stage", "-v")
     hard = next(line for line in text.splitlines() if line.startswith("  hard"))
     assert "199.5 (5)" in hard, "mean of the last two evaluations: 199 and 200"
-    assert "none of: stage" in told(capsys, two, "--per", "phase", code=64)
+    assert "none of: stage" in printed(capsys, two, "--per", "phase", code=64)
 
 
 def test_leading_indicators_are_asked_of_runs_that_lost_it_only(two, capsys):
-    assert "no run learned something and lost it again" in told(capsys, two, "--leading")
+    assert "no run learned something and lost it again" in printed(capsys, two, "--leading")
     curve = [20.0, 100, 300, 500, 500, 490, 480, 300, 100, 50, 30, 20]
     variant(two, "lost", [0.0] * 3, 0.5, curve=curve)
-    text = told(capsys, two, "--leading")
+    text = printed(capsys, two, "--leading")
     assert "what moved before the return fell, in 3 runs (exploratory;" in text
     assert "policy/entropy" in text
 
@@ -322,13 +335,13 @@ def test_several_tasks_get_a_profile(tmp_path, capsys):
         spec = {"spec": CEILING["spec"] | {"env": env}}
         for name, level, lr in (("good", 480.0, 0.1), ("bad", 100.0, 0.2)):
             variant(tmp_path, f"{name}-{env}", [level] * 5, lr, meta=spec, config={"env": {"name": env}})
-    text = told(capsys, tmp_path)
+    text = printed(capsys, tmp_path)
     assert len(text.splitlines()) <= 15
     rows = [line for line in text.splitlines() if " runs  mean " in line]
     assert len(rows) == 2
     assert "0.9: 1.00 [1.00, 1.00]  1: 0.00 [0.00, 0.00]" in rows[0]
-    found = [p for task in data(capsys, tmp_path, "--declare", "good>bad")["tasks"] for p in task["comparisons"]]
-    assert [p["level"] for p in found if p["declared"]] == pytest.approx([0.975, 0.95]), "corrected over both tasks"
+    pairs = [p for task in data(capsys, tmp_path, "--declare", "good>bad")["tasks"] for p in task["comparisons"]]
+    assert [p["level"] for p in pairs if p["declared"]] == pytest.approx([0.975, 0.95]), "corrected over both tasks"
 
 
 def test_the_page_of_rates_is_what_its_script_prints():

@@ -9,13 +9,13 @@ from scipy import stats as oracle
 
 from relab.comparison import answer as answers
 from relab.comparison import leading, numbers, pairs, profile
-from relab.comparison.numbers import Asked
+from relab.comparison.numbers import Measure
 from relab.record.history import Column, History
 from relab.runs.grouping import make_run
 from relab.stats import means
 from where import TESTS
 
-FINAL = Asked("eval/return_det", "final", 5, None, "higher")
+FINAL = Measure("eval/return_det", "final", 5, None, "higher")
 REPS = 4000
 
 
@@ -57,19 +57,19 @@ def test_rank_correlation_with_ties():
 
 def test_area_is_the_mean_height_over_the_shared_range():
     steps, values = np.array([0, 10, 30, 40]), np.array([0.0, 4.0, 2.0, 6.0])
-    made = run()
-    made.history.columns["eval/return_det"] = Column(steps, values)
+    curved = run()
+    curved.history.columns["eval/return_det"] = Column(steps, values)
     grid = np.array([5.0, 10, 30, 35])
     exact = integrate.trapezoid(np.interp(grid, steps, values), grid) / 30
-    assert numbers.area(made, "eval/return_det", 5.0, 35.0) == pytest.approx(exact)
-    assert np.isnan(numbers.area(made, "eval/return_det", 5.0, 90.0)), "it does not reach so far"
+    assert numbers.area(curved, "eval/return_det", 5.0, 35.0) == pytest.approx(exact)
+    assert np.isnan(numbers.area(curved, "eval/return_det", 5.0, 90.0)), "it does not reach so far"
 
 
 def test_the_interval_of_symmetric_numbers_is_students():
     x = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
-    found = numbers.interval(arm(x), FINAL)
+    interval = numbers.interval(arm(x), FINAL)
     low, high = oracle.t.interval(0.95, 4, x.mean(), oracle.sem(x))
-    assert (found.low, found.high) == pytest.approx((low, high))
+    assert (interval.low, interval.high) == pytest.approx((low, high))
     assert numbers.interval(arm(x), FINAL, ceiling=4.0).high == 4.0
     assert np.isnan(numbers.interval(arm(x[:4]), FINAL).low), "four seeds are too few"
 
@@ -113,10 +113,10 @@ def series(rng, lag: int | None) -> object:
 
 def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
     rng = np.random.default_rng(0)
-    found = leading.leading([series(rng, 2) for _ in range(3)], "eval/return_det", reps=199)
-    assert (found[0].metric, found[0].lag) == ("policy/entropy", 2)
-    assert found[0].rho > 0.5
-    assert found[0].adjusted <= 0.01
+    leads = leading.leading([series(rng, 2) for _ in range(3)], "eval/return_det", reps=199)
+    assert (leads[0].metric, leads[0].lag) == ("policy/entropy", 2)
+    assert leads[0].rho > 0.5
+    assert leads[0].adjusted <= 0.01
     false = [leading.leading([series(rng, None) for _ in range(2)], "eval/return_det", reps=99)[0].p <= 0.05
              for _ in range(50)]  # fmt: skip
     assert np.mean(false) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 50)
@@ -125,13 +125,13 @@ def test_leading_indicators_find_what_moved_before_and_seldom_what_did_not():
 def test_a_profile_weighs_tasks_alike_and_has_no_interval_under_five_runs():
     scores = {"x": [np.array([1.0] * 5), np.array([0.0] * 15)], "y": [np.array([1.0, 0.2]), np.array([0.6, 0.6])]}
     x, y = profile.profile(scores)
-    half = {row["label"]: {s["tau"]: s for s in row["shares"]}[0.5] for row in (x, y)}
-    assert (half["x"]["share"], half["x"]["low"], half["x"]["high"]) == (0.5, 0.5, 0.5)
-    assert half["y"]["share"] == 0.75
-    assert np.isnan(half["y"]["low"])
-    assert "iqm" not in x, "two tasks are not many"
+    half = {each.label: {s.tau: s for s in each.shares}[0.5] for each in (x, y)}
+    assert (half["x"].share, half["x"].low, half["x"].high) == (0.5, 0.5, 0.5)
+    assert half["y"].share == 0.75
+    assert np.isnan(half["y"].low)
+    assert "iqm" not in x.to_dict(), "two tasks are not many"
     many = profile.profile({"x": [np.array([0.1, 0.4, 0.5, 0.6, 0.9])] * 8})[0]
-    assert many["iqm"][0] == pytest.approx(oracle.trim_mean([0.1, 0.4, 0.5, 0.6, 0.9] * 8, 0.25))
+    assert many.to_dict()["iqm"][0] == pytest.approx(oracle.trim_mean([0.1, 0.4, 0.5, 0.6, 0.9] * 8, 0.25))
 
 
 def test_the_peak_is_told_with_what_chance_adds():
@@ -145,7 +145,7 @@ def test_the_peak_is_told_with_what_chance_adds():
             {"step": i, "mode": "det", "episodes": [{"seed": j, "return": v, "length": 1, "success": None, "end": "x"}
                                                     for j, v in enumerate(row)]} for i, row in enumerate(episodes)
         ]  # fmt: skip
-        found = numbers.peak(make_run(history, "x"), "eval/return_det", 5, 1)
-        gaps.append(found.peak - 50.0)
-        said.append(found.bias)
+        peak = numbers.peak(make_run(history, "x"), "eval/return_det", 5, 1)
+        gaps.append(peak.peak - 50.0)
+        said.append(peak.bias)
     assert np.mean(said) == pytest.approx(np.mean(gaps), rel=0.15)

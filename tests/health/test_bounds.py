@@ -116,7 +116,7 @@ def test_no_number_keeps_a_rule_busy_or_breaks_it(slug):
 
 
 # `make test` takes one value of each kind, `make test-all` every one.
-USUAL = (10**9, -1, "", 10**400)
+USUAL = (-1, 10**400)
 EVERYWHERE = [pytest.param(v, marks=() if v in USUAL or v != v else pytest.mark.slow) for v in ABSURD]
 
 

@@ -88,6 +88,53 @@ def test_a_short_sight_is_held_against_the_longest_episodes(gamma, longest, told
     assert bool(asked("discount-out-of-range", view)) == told
 
 
+# ---- relab's own runs: its settings have names of their own
+
+OWN = {"name": "dqn", "tau": 1.0, "target_every": 100, "replay": 100_000, "minibatch": 64, "learning_starts": 1000}
+
+
+def own(steps: int, updates: float, **algo):
+    count = np.linspace(0, updates, 20)
+    return made({"data/updates": count, "return/mean": np.full(20, 9.0), "return/length": np.full(20, 9.0)},
+                {"algo": OWN | algo, "total_steps": steps})  # fmt: skip
+
+
+def test_a_whole_copy_every_hundred_updates_is_a_target_network():
+    assert asked("no-target-network", own(10_000, 2_000)) is None
+    assert asked("no-target-network", own(10_000, 2_000, target_every=1)).value == 1.0
+
+
+def test_a_copy_that_never_falls_due_is_counted_by_updates():
+    view = own(10_000, 2_000, target_every=5_000)
+    assert asked("target-network-frozen", view).value == 0
+    assert asked("target-network-frozen", own(10_000, 6_000, target_every=5_000)) is None
+
+
+def test_its_replay_and_minibatch_are_read():
+    assert asked("replay-too-small", own(10_000, 2_000)) is None
+    assert asked("replay-too-small", own(10_000, 2_000, replay=200)).value == pytest.approx(200 / 64)
+    assert asked("rows-hardly-used", own(10_000, 2_000)) is None
+
+
+@pytest.mark.parametrize(
+    ("heat", "loss", "setting", "told"),
+    [(0.5, 0.7, 0.5, True), (1.0, 0.0, None, True), (1.0, 0.0, 1.0, False), (np.linspace(1, 2, 20), 0.1, None, False)],
+)
+def test_a_temperature_that_stays_at_one_has_no_loss_either(heat, loss, setting, told):
+    columns = {"optim/temperature": np.broadcast_to(heat, 20), "optim/temperature_loss": np.full(20, loss)}
+    view = made(columns, {"algo": {"name": "sac", "temperature": setting}})
+    assert bool(asked("temperature-stuck", view)) == told
+
+
+@pytest.mark.parametrize(("heat", "told"), [(0.01, True), (1.0, False)])
+def test_a_soft_value_may_hold_the_entropy_to_come(heat, told):
+    """Rewards up to 1 allow 100, and a nat of entropy in each step as much as its temperature."""
+    columns = {"value/q_mean": np.full(30, 160.0), "optim/temperature": np.full(30, heat)}
+    spec = {"action": {"kind": "continuous", "dim": 1, "low": [-1.0], "high": [1.0]}, "reward_high": 1.0}
+    view = made(columns, {"algo": {"name": "sac", "gamma": 0.99}}, {"spec": spec})
+    assert bool(asked("value-above-bound", view)) == told
+
+
 # ---- Names
 
 

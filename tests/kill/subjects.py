@@ -44,6 +44,10 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "algo": "dqn", "algo__steps": "16", "algo__learning_starts": "100", "algo__replay": "300",
         "algo__minibatch": "16", "algo__n_step": "2", "algo__hidden": "[16]",
     },
+    "soft replay": {
+        "algo": "sac", "env": "pendulum", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
+        "algo__replay": "300", "algo__minibatch": "16", "algo__n_step": "2", "algo__hidden": "[16]",
+    },
 }  # fmt: skip
 # Five or so iterations, three or more checkpoints of which the oldest is deleted, two evaluations after the first.
 SHORT = {"total_steps": "640", "eval__every": "256", "save__every": "128", "save__keep": "1", "eval__episodes": "2"}

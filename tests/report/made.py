@@ -11,7 +11,7 @@ from relab.record.run_folder import Record
 RANDOM = {"return_mean": 20.0, "return_std": 8.0, "n": 100}
 
 
-def made(
+def write_run(
     folder: Path,
     evals: Sequence[float] = (),
     seed: int = 0,

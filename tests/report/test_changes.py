@@ -7,7 +7,7 @@ import pytest
 from relab.config.views import MISSING, Change
 from relab.report import sections
 from relab.report.changes import change_text, likely
-from report.made import made
+from report.made import write_run
 
 UP, LOST, FLAT = (10.0, 60.0, 150.0, 400.0), (10.0, 200.0, 400.0, 25.0), (10.0, 12.0, 11.0, 10.0)
 
@@ -51,8 +51,8 @@ def finding(*advice, slug="update-too-large", **more):
     ],
 )  # fmt: skip
 def test_a_cause_needs_advice_that_leads_back(advice, changed, expected):
-    found = likely([finding(advice)], [changed])
-    assert (found[0] if found else None) == expected
+    cause = likely([finding(advice)], [changed])
+    assert (cause[0] if cause else None) == expected
 
 
 def test_causes_come_before_symptoms_and_the_list_of_changes_comes_last():
@@ -77,8 +77,8 @@ def test_how_a_change_is_told(a, b, text):
 
 
 def pair(tmp_path, evals, lr=0.012):
-    made(tmp_path / "first", UP)
-    return made(tmp_path / "run", evals, config={"algo": {"name": "ppo", "lr": lr}}, meta={"parent": "first"})
+    write_run(tmp_path / "first", UP)
+    return write_run(tmp_path / "run", evals, config={"algo": {"name": "ppo", "lr": lr}}, meta={"parent": "first"})
 
 
 def test_the_sentence_names_the_cause(tmp_path):
@@ -107,13 +107,13 @@ def test_shared_findings_are_no_cause(tmp_path):
 
 
 def test_seeds_are_counted(tmp_path):
-    made(tmp_path / "first", UP)
+    write_run(tmp_path / "first", UP)
     for seed in range(3):
-        made(tmp_path / f"all/s{seed}", FLAT, seed=seed, config={"algo": {"name": "ppo", "lr": 0.1}})
-    found = [finding("lower `lr`") | {"run": f"s{seed}"} for seed in range(2)]
-    said = sections.build(tmp_path / "all", found, against=tmp_path / "first")["sentence"]
+        write_run(tmp_path / f"all/s{seed}", FLAT, seed=seed, config={"algo": {"name": "ppo", "lr": 0.1}})
+    findings = [finding("lower `lr`") | {"run": f"s{seed}"} for seed in range(2)]
+    said = sections.build(tmp_path / "all", findings, against=tmp_path / "first")["sentence"]
     assert said.endswith("; likely lr x100 against its reference (update-too-large in 2 of 3 runs).")
-    assert sections.build(tmp_path / "all", found)["sentence"].endswith(
+    assert sections.build(tmp_path / "all", findings)["sentence"].endswith(
         "; lead finding: update-too-large (in 2 of 3 runs)."
     )
 
@@ -121,7 +121,7 @@ def test_seeds_are_counted(tmp_path):
 def variants(tmp_path, **others):
     for name, evals, algo in (("good", UP, {"lr": 0.001}), ("bad", FLAT, {"lr": 0.1, **others})):
         for seed in range(2):
-            made(tmp_path / f"{name}-s{seed}", evals, seed=seed, config={"algo": {"name": "ppo", **algo}})
+            write_run(tmp_path / f"{name}-s{seed}", evals, seed=seed, config={"algo": {"name": "ppo", **algo}})
     return [finding("lower `lr`") | {"run": f"{name}-s0"} for name in ("good", "bad")]
 
 
@@ -132,5 +132,5 @@ def test_a_variant_is_held_against_the_best_one(tmp_path):
 
 
 def test_configs_that_share_little_are_not_held_against_each_other(tmp_path):
-    found = variants(tmp_path, **{f"k{i}": i for i in range(5)})
-    assert "likely" not in sections.build(tmp_path, found)["sentence"]
+    findings = variants(tmp_path, **{f"k{i}": i for i in range(5)})
+    assert "likely" not in sections.build(tmp_path, findings)["sentence"]

@@ -9,7 +9,7 @@ import pytest
 
 from relab.report import figure
 from relab.runs import grouping
-from report.made import made
+from report.made import write_run
 
 UP = (10.0, 60.0, math.nan, 300.0)
 
@@ -18,7 +18,7 @@ UP = (10.0, 60.0, math.nan, 300.0)
 def groups(tmp_path):
     for name, lr in (("low", 0.001), ("hi$gh", 0.1)):
         for seed in range(3):
-            made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
+            write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     return grouping.load(tmp_path)
 
 
@@ -29,8 +29,8 @@ def test_svg(groups):
 
 @pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
 def test_matplotlib_saves(groups, tmp_path, kind):
-    made = figure.figure(groups, x="time", findings=[{"slug": "a$b$", "run": "low-s0", "onset": {"step": 1000}}])
-    made.savefig(tmp_path / f"figure.{kind}")
+    drawing = figure.figure(groups, x="time", findings=[{"slug": "a$b$", "run": "low-s0", "onset": {"step": 1000}}])
+    drawing.savefig(tmp_path / f"figure.{kind}")
     assert (tmp_path / f"figure.{kind}").stat().st_size > 2000
 
 

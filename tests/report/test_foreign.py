@@ -12,6 +12,7 @@ from relab.commands import report
 from relab.formats.read.source import put
 from relab.record.history import History
 from relab.report import render, sections
+from relab.report.parts import Examined
 from relab.runs import grouping, verdict
 
 LONG_AGO = 1_600_000_000
@@ -35,24 +36,24 @@ def test_one_file(tmp_path):
     data = sections.build(csv(tmp_path / "ant_seed3" / "progress.csv"))
     assert data["title"].endswith("(read from csv)")
     assert data["sentence"].startswith("Learned: ")
-    assert data["budget"][0]["status"] == "ended"
+    assert data["budget"][0].status == "ended"
     assert "no settings were found with the logs" in data["not_known"]
-    assert data["config"]["rows"] == []
-    titles = [s["title"] for s in data["sections"]]
+    assert data["config"].rows == []
+    titles = [s.title for s in data["sections"]]
     assert titles[:3] == ["Run info", "Health", "Curves"]
-    shown = [row[0] for s in data["sections"] if s["title"] == "All other metrics" for row in s["tables"][0]["rows"]]
+    shown = [row[0] for s in data["sections"] if s.title == "All other metrics" for row in s.tables[0].rows]
     assert shown == ["foreign/made/gap"]
-    small = next(s for s in data["sections"] if s["title"] == "Curves")["figures"]
-    assert [f["log_y"] for f in small if "gap" in f["metric"]] == ["yes"]
+    small = next(s for s in data["sections"] if s.title == "Curves").figures
+    assert [f.log_y for f in small if "gap" in f.metric] == ["yes"]
 
 
 def test_seeds_by_name_are_one_group(tmp_path):
     for seed in range(3):
         csv(tmp_path / f"ant_seed{seed}" / "progress.csv", seed=seed)
     data = sections.build(tmp_path)
-    assert [o["seeds"] for o in data["outcome"]] == [3]
-    assert data["curve"]["groups"][0]["band"]["label"].endswith("n = 3 seeds")
-    assert [each["seed"] for each in data["outcome"][0]["each"]] == ["0", "1", "2"]
+    assert [o.seeds for o in data["outcome"]] == [3]
+    assert data["curve"].groups[0].band.label.endswith("n = 3 seeds")
+    assert [each.seed for each in data["outcome"][0].each] == ["0", "1", "2"]
 
 
 def test_pages_are_not_written_beside_strangers_logs(tmp_path, monkeypatch, capsys):
@@ -71,8 +72,8 @@ def test_neighbours_of_a_file_are_nobodys_business(tmp_path):
     (tmp_path / "logs" / "tax-return.pdf").write_text("x")
     data = sections.build(file)
     assert "tax-return" not in render.html(data) + render.markdown(data)
-    artefacts = next(s for s in data["sections"] if s["title"] == "Artefacts")
-    assert [row[0] for row in artefacts["tables"][0]["rows"]] == ["progress.csv"]
+    artefacts = next(s for s in data["sections"] if s.title == "Artefacts")
+    assert [row[0] for row in artefacts.tables[0].rows] == ["progress.csv"]
 
 
 # ---- What a foreign run is judged by
@@ -95,15 +96,15 @@ def history(tmp_path, axis="episodes", **columns):
     ],
 )
 def test_a_return_by_its_name(tmp_path, names, metric, kind):
-    found = verdict.verdict_of(history(tmp_path, **{name: [float(i) for i in range(50)] for name in names}))
-    assert (found.metric, found.kind) == (metric, kind)
+    judged = verdict.verdict_of(history(tmp_path, **{name: [float(i) for i in range(50)] for name in names}))
+    assert (judged.metric, judged.kind) == (metric, kind)
 
 
 def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
     draw = np.random.default_rng(1)
     noisy = [i + 60 * draw.normal() for i in range(400)]
-    found = verdict.verdict_of(history(tmp_path, score=noisy))
-    assert (found.kind, len(found.points), found.points[-1].n) == ("learned", verdict.BINS, 20)
+    judged = verdict.verdict_of(history(tmp_path, score=noisy))
+    assert (judged.kind, len(judged.points), judged.points[-1].n) == ("learned", verdict.BINS, 20)
     assert verdict.verdict_of(history(tmp_path, score=[*noisy, math.nan])).kind == "broken"
     flat = [60 * draw.normal() for _ in range(400)]
     assert verdict.verdict_of(history(tmp_path, score=flat)).kind == "not"
@@ -111,23 +112,13 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
 
 def test_other_axes_keep_their_name(tmp_path):
     groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
-    examined = {
-        "asked": False,
-        "fired": [],
-        "shared": [],
-        "not_checked": [],
-        "not_read": [],
-        "remarks": [],
-        "muted": {},
-        "limits": [],
-        "proposal": "",
-    }
+    examined = Examined(False, [], [])
     data = sections.page(tmp_path, groups, examined, None, False)
-    assert (data["curve"]["axis"], data["budget"][0]["steps"]) == ("episodes", "1 episodes")
+    assert (data["curve"].axis, data["budget"][0].steps) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4
     assert render.html(data).startswith("<!doctype html>")
 
 
 def test_an_unjudged_run_says_so(tmp_path):
-    found = verdict.sentence(verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1])))
-    assert found == "Not judged, no return was logged: foreign/loss 3 → 0.1"
+    sentence = verdict.sentence(verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1])))
+    assert sentence == "Not judged, no return was logged: foreign/loss 3 → 0.1"

@@ -66,20 +66,20 @@ NOISE = (
 
 @pytest.mark.parametrize("place", ["why", "intent", "command", "parent", "status", "commit"])
 def test_nothing_leaks_from_meta(tmp_path, place):
-    from report.made import made
+    from report.made import write_run
 
     for i, text in enumerate(NOISE):
-        folder = made(tmp_path / str(i), (10.0, 400.0), meta={"machine": {"host": "bighost"}, place: text})
+        folder = write_run(tmp_path / str(i), (10.0, 400.0), meta={"machine": {"host": "bighost"}, place: text})
         check(folder)
 
 
 @pytest.mark.parametrize("text", NOISE)
 def test_nothing_leaks_from_rows_and_findings(tmp_path, text):
     from relab.base.jsonl import encode
-    from report.made import made
+    from report.made import write_run
 
     meta = {"machine": {"host": "bighost"}, "spec": {"env": text}}
-    folder = made(tmp_path / "run", (10.0, 400.0), meta=meta, config={"note": text, "nested": {"list": [text]}})
+    folder = write_run(tmp_path / "run", (10.0, 400.0), meta=meta, config={"note": text, "nested": {"list": [text]}})
     with open(folder / "events.jsonl", "ab") as file:
         file.write(encode({"step": 1, "kind": "warning", "message": text, "more": {"a": text}}))
     with open(folder / "metrics.jsonl", "ab") as file:

@@ -13,7 +13,7 @@ from relab.record.history import Column, History
 from relab.report import growing
 
 
-def made() -> History:
+def two_curves() -> History:
     steps = np.arange(8, 57, 8) * 1000
     columns = {"multi/avg_final": Column(steps, np.linspace(0.2, 0.9, 7)),
                "return/mean_100": Column(steps, np.linspace(-50, 300, 7))}  # fmt: skip
@@ -23,19 +23,19 @@ def made() -> History:
 def test_the_curve_grows_from_left_to_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growing, "FRAMES", 9)
     monkeypatch.setattr(growing, "HOLD", 3)
-    found = growing.film(made(), tmp_path / "curve.gif")
-    assert found["metrics"] == ["multi/avg_final", "return/mean_100"]
+    film = growing.film(two_curves(), tmp_path / "curve.gif")
+    assert film["metrics"] == ["multi/avg_final", "return/mean_100"]
     frames = [np.asarray(frame)[..., :3].astype(int) for frame in imageio.mimread(tmp_path / "curve.gif")]
     blue = [
         int((np.abs(frame - (66, 110, 180)).sum(2) < 60).sum())
         for frame in (frames[0], frames[len(frames) // 2], frames[-1])
     ]
     assert blue[0] < blue[1] < blue[2]
-    assert found["frames"] == 9 + 3
+    assert film["frames"] == 9 + 3
 
 
 def test_metrics_that_are_not_there_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no policy/kl"):
-        growing.film(made(), tmp_path / "x.gif", ["policy/kl"])
+        growing.film(two_curves(), tmp_path / "x.gif", ["policy/kl"])
     with pytest.raises(ConfigError, match="no metric to draw"):
         growing.film(History(Path("empty")), tmp_path / "x.gif")

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from relab.base.jsonl import encode
 from relab.commands import report
 from relab.report import render, sections
-from report.made import made
+from report.made import write_run
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 BAD = (
@@ -58,7 +58,7 @@ def test_first_screen_has_all_parts(tmp_path):
     finding = {"slug": "high-kl", "severity": "warning", "run": "run", "message": "kl is high",
                "evidence": [{"metric": "policy/kl", "steps": [0, 1000], "values": [0.1, 0.4], "formula": "max"}],
                "try": [{"key": "lr", "from": 0.1, "to": 0.01}]}  # fmt: skip
-    _, page, html, md = page_of(made(tmp_path / "run", UP), [finding])
+    _, page, html, md = page_of(write_run(tmp_path / "run", UP), [finding])
     assert page.open == []
     first = html.split("<details>")[0]
     for text in ("Learned: 10 → 400 (random 20); lead finding: high-kl.", "kl is high",
@@ -75,7 +75,7 @@ def test_first_screen_has_all_parts(tmp_path):
 
 
 def test_nothing_is_loaded_from_elsewhere(tmp_path):
-    _, page, html, _ = page_of(made(tmp_path / "run", UP, meta={"name": BAD, "why": BAD}))
+    _, page, html, _ = page_of(write_run(tmp_path / "run", UP, meta={"name": BAD, "why": BAD}))
     assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
     assert not [a for a in page.attrs if a[1] in ("src", "href", "srcset") or str(a[1]).startswith("on")]
     assert "url(" not in html
@@ -84,7 +84,7 @@ def test_nothing_is_loaded_from_elsewhere(tmp_path):
 
 def test_axes_are_chosen_without_a_script(tmp_path):
     evals = (0.5, 3.0, 60.0, 400.0, *UP, *UP)
-    _, page, html, _ = page_of(made(tmp_path / "run", evals, meta={"spec": {}}))
+    _, page, html, _ = page_of(write_run(tmp_path / "run", evals, meta={"spec": {}}))
     assert page.of("label", "for") == page.of("input", "id") == ["x0", "x1", "x2", "logy"]
     assert re.findall(r"<label[^>]*>([^<]*)<", html) == ["agent steps", "wall time", "agent steps, log", "log y"]
     shown = [c for c in page.of("div", "class") if re.match(r"x\d ", c)]
@@ -108,7 +108,7 @@ def test_every_seed_is_a_dot_on_one_scale(tmp_path):
     for name, last in (("low", 100.0), ("high", 300.0)):
         for seed in range(3):
             algo = {"name": "ppo", "lr": last}
-            made(tmp_path / f"{name}-s{seed}", (*UP, last + seed), seed=seed, config={"algo": algo})
+            write_run(tmp_path / f"{name}-s{seed}", (*UP, last + seed), seed=seed, config={"algo": algo})
     _, _, html, _ = page_of(tmp_path)
     strips = re.findall(r'<svg class="dots".*?</svg>', html)
     assert [strip.count("seed-dot") for strip in strips] == [3, 3]
@@ -118,7 +118,7 @@ def test_every_seed_is_a_dot_on_one_scale(tmp_path):
 
 def hostile(folder):
     """A run whose every text is an attack, as a foreign tool could have written it."""
-    made(folder, UP, meta={"why": BAD, "intent": BAD, "command": BAD, "spec": {"env": BAD}}, config={BAD: BAD})
+    write_run(folder, UP, meta={"why": BAD, "intent": BAD, "command": BAD, "spec": {"env": BAD}}, config={BAD: BAD})
     with open(folder / "metrics.jsonl", "ab") as file:
         file.write(encode({"step": 9000, "axis": BAD, BAD: 1.0, "return/mean": BAD}))
     with open(folder / "events.jsonl", "ab") as file:
@@ -180,7 +180,7 @@ def test_a_fence_cannot_be_closed_from_inside():
 
 @pytest.mark.parametrize("evals", [(), (math.nan, math.nan), (1.0, math.nan, 3.0), (5.0,)])
 def test_odd_runs_render(tmp_path, evals):
-    _, page, _, md = page_of(made(tmp_path / "run", evals, status="running"))
+    _, page, _, md = page_of(write_run(tmp_path / "run", evals, status="running"))
     assert page.open == []
     assert md.startswith("# run\n")
 
@@ -188,7 +188,7 @@ def test_odd_runs_render(tmp_path, evals):
 def test_several_groups_render(tmp_path):
     for name, lr in (("low", 0.001), ("high", 0.1)):
         for seed in range(3):
-            made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
+            write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     _, page, html, md = page_of(tmp_path)
     assert page.open == []
     first, folded = html.split("<details>", 1)
@@ -203,7 +203,7 @@ def test_several_groups_render(tmp_path):
 
 
 def test_the_command_writes_both_pages(tmp_path, capsys):
-    folder = made(tmp_path / "run", UP, config={"total_steps": 4000})
+    folder = write_run(tmp_path / "run", UP, config={"total_steps": 4000})
     assert report.main([str(folder)]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said == ["Learned: 10 → 400 (random 20).", f"  {folder}/report.md", f"  {folder}/report.html"]
@@ -214,7 +214,7 @@ def test_the_command_writes_both_pages(tmp_path, capsys):
 
 
 def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
-    folder = made(tmp_path / "run", UP, config={"total_steps": 4000})
+    folder = write_run(tmp_path / "run", UP, config={"total_steps": 4000})
     assert report.main([str(folder), "--out", str(tmp_path / "page.html")]) == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == ["page.html", "page.md", "run"]
     capsys.readouterr()

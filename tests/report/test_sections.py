@@ -11,8 +11,9 @@ import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
 from relab.report import course, sections
+from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
-from report.made import made
+from report.made import write_run
 from where import fixtures, histories
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
@@ -37,20 +38,20 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
     ],
 )
 def test_the_sentence(tmp_path, evals, spread, start):
-    assert sections.build(made(tmp_path / "run", evals, spread=spread))["sentence"].startswith(start)
+    assert sections.build(write_run(tmp_path / "run", evals, spread=spread))["sentence"].startswith(start)
 
 
 def test_above_random_is_required(tmp_path):
     """From 5 to 19 is a gain over the start, but not over a random policy."""
-    data = sections.build(made(tmp_path / "run", (5.0, 12.0, 19.0), spread=0.1))
+    data = sections.build(write_run(tmp_path / "run", (5.0, 12.0, 19.0), spread=0.1))
     assert data["sentence"].startswith("Did not learn: 5 → 19 (random 20)")
 
 
 def test_a_log_that_begins_after_the_start_is_held_against_random():
     """Stable-Baselines3 evaluates first when it has learned for a while: no gain since then is not nothing learned."""
     folder = fixtures() / "sb3" / "ppo_cartpole_seed0"
-    told = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
-    assert sections.build(folder)["sentence"].startswith(told)
+    sentence = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
+    assert sections.build(folder)["sentence"].startswith(sentence)
 
 
 def test_rows_of_training_are_not_called_episodes(tmp_path, capsys):
@@ -64,11 +65,11 @@ def test_rows_of_training_are_not_called_episodes(tmp_path, capsys):
 
 
 def test_solved_is_told_with_its_bias(tmp_path):
-    folder = made(tmp_path / "run", UP, config={"eval": {"stop_at": 390.0}})
+    folder = write_run(tmp_path / "run", UP, config={"eval": {"stop_at": 390.0}})
     data = sections.build(folder)
     assert data["sentence"] == "Learned: 10 → 400 (random 20), solved (390) after 4,000 steps."
     assert "training stopped at the first good evaluation, so its value is picked high" in data["not_known"]
-    other = made(tmp_path / "other", UP, config={"eval": {"stop_at": 900.0}})
+    other = write_run(tmp_path / "other", UP, config={"eval": {"stop_at": 900.0}})
     assert sections.build(other)["sentence"].endswith("900 not reached.")
 
 
@@ -95,7 +96,7 @@ def test_without_episodes_the_curve_gives_the_noise(tmp_path, values, sentence):
 
 
 def test_broken_files_are_reported_not_raised(tmp_path):
-    folder = made(tmp_path / "run", UP)
+    folder = write_run(tmp_path / "run", UP)
     (folder / "meta.json").write_text('{"seed": [1], "spec": 5, "machine": [], "patch": {"bytes": 3}, "parent": 5}')
     (folder / "config.yaml").write_text("eval: 5\nalgo: []\nenv: {name: [a]}\ntotal_steps: x\n")
     with open(folder / "evals.jsonl", "ab") as file:
@@ -106,97 +107,95 @@ def test_broken_files_are_reported_not_raised(tmp_path):
 
 
 def test_one_seed_has_no_interval(tmp_path):
-    (outcome,) = sections.build(made(tmp_path / "run", UP))["outcome"]
-    assert (outcome["value"], outcome["seeds"], outcome["episodes"]) == ("400", 1, "10")
-    assert outcome["sure"].startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
+    (outcome,) = sections.build(write_run(tmp_path / "run", UP))["outcome"]
+    assert (outcome.value, outcome.seeds, outcome.episodes) == ("400", 1, "10")
+    assert outcome.sure.startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
 
 
 def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
     for seed, last in enumerate((390.0, 400.0, 410.0)):
-        made(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
+        write_run(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
     data = sections.build(tmp_path)
     (outcome,) = data["outcome"]
-    assert outcome["value"] == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
+    assert outcome.value == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
     assert data["sentence"] == "Learned on 3 of 3 seeds: 10 → 400 [375.2, 424.8] (mean of seeds, random 20)."
-    (group,) = data["curve"]["groups"]
-    assert (len(group["lines"]), group["band"]["label"]) == (3, "mean, 95% interval (t), n = 3 seeds")
-    assert (group["band"]["x"], group["band"]["mean"][-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
+    (group,) = data["curve"].groups
+    assert (len(group.lines), group.band.label) == (3, "mean, 95% interval (t), n = 3 seeds")
+    assert (group.band.x, group.band.mean[-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
 
 
 def test_a_repeated_seed_is_no_second_sample(tmp_path):
     for i, seed in enumerate((0, 1, 1)):
-        made(tmp_path / f"r{i}", UP, seed=seed)
+        write_run(tmp_path / f"r{i}", UP, seed=seed)
     data = sections.build(tmp_path)
-    assert (data["outcome"][0]["seeds"], data["curve"]["groups"][0]["band"]) == (2, None)
+    assert (data["outcome"][0].seeds, data["curve"].groups[0].band) == (2, None)
     assert "1 runs repeat a seed of their config and are not counted in the outcome" in data["not_known"]
-    assert data["outcome"][0]["sure"] == "all 2 seeds equal: no interval"
+    assert data["outcome"][0].sure == "all 2 seeds equal: no interval"
 
 
 def test_groups_are_named_by_what_differs(tmp_path):
     for name, lr in (("low", 0.001), ("high", 0.1)):
         for seed in range(2):
-            made(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
+            write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     data = sections.build(tmp_path)
-    assert [o["label"] for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
-    assert data["config"]["rows"] == [["algo.lr", "0.1", "0.001"]]
+    assert [o.label for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
+    assert data["config"].rows == [["algo.lr", "0.1", "0.001"]]
 
 
 def test_config_against_the_parent(tmp_path):
-    made(tmp_path / "first", UP)
-    folder = made(tmp_path / "second", UP, config={"algo": {"name": "ppo", "lr": 0.002}}, meta={"parent": "first"})
+    write_run(tmp_path / "first", UP)
+    folder = write_run(tmp_path / "second", UP, config={"algo": {"name": "ppo", "lr": 0.002}}, meta={"parent": "first"})
     data = sections.build(folder)
-    assert data["config"] == {
-        "against": "Config against its parent", "head": ["key", "parent", "this run"],
-        "rows": [["algo.lr", "0.001", "0.002"]],
-    }  # fmt: skip
-    orphan = made(tmp_path / "alone" / "third", UP, meta={"parent": "gone"})
+    assert data["config"] == ConfigChanges("Config against its parent", ["key", "parent", "this run"],
+                                           [["algo.lr", "0.001", "0.002"]])  # fmt: skip
+    orphan = write_run(tmp_path / "alone" / "third", UP, meta={"parent": "gone"})
     data = sections.build(orphan)
-    assert data["config"]["rows"] == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
+    assert data["config"].rows == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
     assert "the parent was not found beside the run" in data["not_known"]
 
 
 def test_running_and_stale_runs(tmp_path):
-    folder = made(tmp_path / "run", UP, status="running")
+    folder = write_run(tmp_path / "run", UP, status="running")
     assert sections.build(folder)["sentence"].startswith("Still running at 4k of 10k steps. So far: learned: 10 → 400")
     assert sections.build(folder, now=4e9)["sentence"].startswith("Stale at 4k steps. Learned: 10 → 400")
 
 
 def test_an_experiment_answers(tmp_path):
-    made(tmp_path / "runs" / "a", UP)
+    write_run(tmp_path / "runs" / "a", UP)
     (tmp_path / "answer.json").write_bytes(encode({"question": "Is it?", "answers": [{"text": "Yes."}]}))
     assert sections.build(tmp_path)["sentence"] == sections.build(tmp_path / "runs")["sentence"] == "Is it? Yes."
 
 
 def test_findings_of_one_rule_are_shown_once(tmp_path):
-    made(tmp_path / "a", UP)
-    found = [{"slug": "high-kl", "severity": "warning", "run": run, "message": "m"} for run in ("a", "b", "c")]
+    write_run(tmp_path / "a", UP)
+    findings = [{"slug": "high-kl", "severity": "warning", "run": run, "message": "m"} for run in ("a", "b", "c")]
     shared = [{"slug": "other", "status": "also-in-reference", "message": "m"}]
-    data = sections.build(tmp_path, found + shared)
+    data = sections.build(tmp_path, findings + shared)
     assert [f["where"] for f in data["findings"]] == ["a and 2 more"]
-    assert (data["more_findings"], len(data["sections"][1]["tables"][0]["rows"])) == (0, 3)
+    assert (data["more_findings"], len(data["sections"][1].tables[0].rows)) == (0, 3)
 
 
 def test_metrics_have_a_slope_with_its_error(tmp_path):
-    data = sections.build(made(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
-    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
-    row = next(row for row in core["tables"][0]["rows"] if row[0] == "return/mean")
+    data = sections.build(write_run(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
+    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    row = next(row for row in core.tables[0].rows if row[0] == "return/mean")
     assert row[:5] == ["return/mean", "105", "10", "105", "82.5"]
     assert row[5].startswith("5 ± ")
     assert row[6:] == ["10", ""]
 
 
 def test_nan_is_counted_and_not_averaged(tmp_path):
-    data = sections.build(made(tmp_path / "run", (1.0, math.nan, 3.0)))
-    core = next(s for s in data["sections"] if s["title"] == "Core metrics")
-    assert core["tables"][0]["rows"][0][:5] == ["return/mean", "3", "1", "3", "2"]
-    assert core["tables"][0]["rows"][0][-1] == "1"
+    data = sections.build(write_run(tmp_path / "run", (1.0, math.nan, 3.0)))
+    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    assert core.tables[0].rows[0][:5] == ["return/mean", "3", "1", "3", "2"]
+    assert core.tables[0].rows[0][-1] == "1"
 
 
 def test_time_of_a_resumed_run_adds_up(tmp_path):
     from relab.record import history
     from relab.record.run_folder import Record
 
-    folder = made(tmp_path / "run", UP)  # 8 seconds
+    folder = write_run(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
         record.append_timing(5000, {"time/elapsed_s": 3.0})
     assert course.elapsed(history.load(folder)) == 11.0
@@ -207,8 +206,8 @@ def test_a_speed_from_a_busy_machine_is_marked():
 
     said = {}
     for name in ("faulty/busy-machine", "healthy/cartpole"):
-        found = course.throughput(grouping.load(histories() / name)[0].runs[0])
-        said[name] = " ".join(found["lines"])
+        speed = course.throughput(grouping.load(histories() / name)[0].runs[0])
+        said[name] = " ".join(speed.lines)
     assert "the machine was busy in 75% of the rows (load 6 on 2 cores)" in said["faulty/busy-machine"]
     assert "busy" not in said["healthy/cartpole"]
 
@@ -222,11 +221,11 @@ def test_a_real_run(tmp_path):
     runs.run(tmp_path / "run")
     before = sorted(p.name for p in (tmp_path / "run").iterdir())
     data = sections.build(tmp_path / "run")
-    titles = [s["title"] for s in data["sections"]]
+    titles = [s.title for s in data["sections"]]
     assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
                       "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
-    assert data["budget"][0]["steps"] == "2.05k of 2.05k steps"
-    assert ["eval.episodes", "20", "4"] in data["config"]["rows"]
+    assert data["budget"][0].steps == "2.05k of 2.05k steps"
+    assert ["eval.episodes", "20", "4"] in data["config"].rows
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
 
 
@@ -277,7 +276,7 @@ def test_paths_below_the_folder_become_relative(tmp_path):
 def test_nothing_of_the_machine_is_in_the_data(tmp_path):
     meta = {"machine": {"host": "bighost"}, "command": f"relab train --runs {Path('/home/ada/runs')} --token t0psecret",
             "patch": {"text": "+secret line", "bytes": 12, "sha256": "ab" * 32, "cut": False}}  # fmt: skip
-    folder = made(tmp_path / "run", UP, meta=meta)
+    folder = write_run(tmp_path / "run", UP, meta=meta)
     shared, full = (str(sections.build(folder, full=full)) for full in (False, True))
     for word in ("bighost", "ada", "t0psecret", "+secret line", str(tmp_path)):
         assert word not in shared

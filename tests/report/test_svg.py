@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
 
@@ -14,13 +15,13 @@ NAN = math.nan
 
 
 def data(*groups, **more):
-    found = [{"label": f"g{i}", "lines": lines, "band": None} for i, lines in enumerate(groups)]
-    return {"metric": "eval/return_det", "unit": "return", "axis": "agent_steps", "levels": [], "onset": None,
-            "reference": None, "groups": found, **more}  # fmt: skip
+    bundles = [curves.Bundle(f"g{i}", lines, None) for i, lines in enumerate(groups)]
+    plain = curves.Curve("eval/return_det", "", "return", "agent_steps", [], None, None, bundles, ["steps"], "no")
+    return replace(plain, **more)
 
 
 def line(y, x=None, name="run"):
-    return {"name": name, "seed": 0, "x": list(range(len(y))) if x is None else x, "y": list(y)}
+    return curves.Line(name, 0, list(range(len(y))) if x is None else x, list(y))
 
 
 def drawn(figure, kind):
@@ -55,17 +56,15 @@ def test_nothing_to_draw_is_said(lines, text):
 
 @pytest.mark.parametrize("y", [[5.0], [5.0, 5.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9]])
 def test_odd_ranges(y):
-    figure = svg.curve(data([line(y)], levels=[{"label": "random", "value": 0.5}]))
+    figure = svg.curve(data([line(y)], levels=[curves.Level("random", 0.5)]))
     assert "nan" not in figure.lower().replace('class="nan"', "")
     assert "inf" not in figure.lower()
     ET.fromstring(figure)
 
 
 def test_band_with_its_label():
-    group = {"label": "g", "lines": [line([1, 2])] * 3,
-             "band": {"x": [0, 1], "mean": [1, 2], "low": [-99, 1], "high": [2, 3],
-                      "label": "mean, n = 3 seeds"}}  # fmt: skip
-    figure = svg.curve(data() | {"groups": [group]})
+    band = curves.Band([0, 1], [1, 2], [-99, 1], [2, 3], "mean, n = 3 seeds")
+    figure = svg.curve(data(groups=[curves.Bundle("g", [line([1, 2])] * 3, band)]))
     (band,) = drawn(figure, "band")
     assert band[0].text == "mean, n = 3 seeds"
     heights = [float(v) for v in re.findall(r" (-?[\d.]+)", band.get("d"))]
@@ -74,18 +73,16 @@ def test_band_with_its_label():
 
 
 def test_random_level_onset_and_axes():
-    figure = svg.curve(
-        data([line([1, 2, 3])], levels=[{"label": "random", "value": 1.5}], onset={"step": 1, "slug": "high-kl"})
-    )
+    figure = svg.curve(data([line([1, 2, 3])], levels=[curves.Level("random", 1.5)], onset=curves.Onset(1, "high-kl")))
     texts = [e.text for e in ET.fromstring(figure).iter() if e.tag.endswith("text")]
     assert {"random 1.5", "high-kl", "agent steps", "eval/return_det"} <= set(texts)
 
 
 def test_hostile_text_is_escaped():
     bad = '"><script>alert(1)</script>&'
-    made = data([line([1, 2], name=bad)], onset={"step": 1, "slug": bad}, metric=bad, axis=bad)
-    assert "<script" not in svg.curve(made)
-    ET.fromstring(svg.curve(made))
+    curve = data([line([1, 2], name=bad)], onset=curves.Onset(1, bad), metric=bad, axis=bad)
+    assert "<script" not in svg.curve(curve)
+    ET.fromstring(svg.curve(curve))
 
 
 def test_thinning_keeps_spikes_and_nan():
@@ -115,7 +112,7 @@ def test_sparkline():
 
 
 def timed(y, seconds):
-    return line(y) | {"time": list(seconds), "updates": [10 * i for i in range(len(y))]}
+    return replace(line(y), time=list(seconds), updates=[10 * i for i in range(len(y))])
 
 
 def texts(figure):
@@ -161,23 +158,23 @@ def test_log_ticks(low, high, expected):
 
 
 def test_levels_do_not_cover_each_other():
-    levels = [{"label": "solved", "value": 2.98}, {"label": "ceiling", "value": 3.0}, {"label": "far", "value": 1e9}]
+    levels = [curves.Level("solved", 2.98), curves.Level("ceiling", 3.0), curves.Level("far", 1e9)]
     figure = svg.curve(data([line([1, 2, 3])], levels=levels))
-    found = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
-    assert found == {"solved 2.98": "end", "ceiling 3": "start"}, "a level far away would flatten the curve"
+    labels = {e.text: e.get("text-anchor") for e in ET.fromstring(figure).iter() if e.get("class") == "over"}
+    assert labels == {"solved 2.98": "end", "ceiling 3": "start"}, "a level far away would flatten the curve"
 
 
 def test_the_reference_is_grey_with_its_level():
-    held = line([1, 5], name="old") | {"called": "parent"}
-    made = data([line([1, 2])], reference=held)
-    assert [e.get("stroke") for e in drawn(svg.curve(made), "seed")] == [svg.GREY, "#0072B2"]
-    assert "parent 5" in texts(svg.curve(made))
-    assert svg.legend(made)[-1] == {"colour": svg.GREY, "text": "parent: old"}
+    held = replace(line([1, 5], name="old"), called="parent")
+    curve = data([line([1, 2])], reference=held)
+    assert [e.get("stroke") for e in drawn(svg.curve(curve), "seed")] == [svg.GREY, "#0072B2"]
+    assert "parent 5" in texts(svg.curve(curve))
+    assert svg.legend(curve)[-1] == {"colour": svg.GREY, "text": "parent: old"}
 
 
 def test_the_legend_stays_short():
-    made = data(*[[line([1, 2])] for _ in range(9)])
-    assert [each["text"] for each in svg.legend(made)][5:] == ["g5: one run", "and 3 more configs"]
+    curve = data(*[[line([1, 2])] for _ in range(9)])
+    assert [each["text"] for each in svg.legend(curve)][5:] == ["g5: one run", "and 3 more configs"]
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():

@@ -38,11 +38,11 @@ def body(**more) -> dict:
 
 
 def test_the_map_has_a_field_for_each_cell_and_says_which_is_empty():
-    found = sweep_page.page(body())["heat"]
-    assert (found["x"], found["y"]) == ("a", "b")
-    assert found["means"][0] == [10.0, 30.0]
-    assert math.isnan(found["means"][1][1])
-    drawn = svg_sweep.heat(found)
+    heat = sweep_page.page(body()).heat
+    assert (heat.x, heat.y) == ("a", "b")
+    assert heat.means[0] == [10.0, 30.0]
+    assert math.isnan(heat.means[1][1])
+    drawn = svg_sweep.heat(heat)
     assert drawn.count("<rect") == 4
     assert drawn.count("no run") == 1
     assert drawn.count('stroke-width="2.5"') == 1, "one best field"
@@ -52,23 +52,23 @@ def test_the_map_has_a_field_for_each_cell_and_says_which_is_empty():
 
 def test_lower_is_darker_where_lower_is_better():
     darkest = f'fill-opacity="{svg_sweep.DARKEST:.2f}"'
-    shades = [svg_sweep.heat(sweep_page.page(body(direction=d))["heat"]).index(darkest) for d in ("higher", "lower")]
+    shades = [svg_sweep.heat(sweep_page.page(body(direction=d)).heat).index(darkest) for d in ("higher", "lower")]
     assert shades[0] != shades[1]
 
 
 def test_each_axis_is_a_panel_with_its_verdict():
-    drawn = svg_sweep.effects(sweep_page.page(body())["effects"], "score")
+    drawn = svg_sweep.effects(sweep_page.page(body()).effects, "score")
     assert "a: moves" in drawn
     assert "b: inert" in drawn
     assert drawn.count("<circle") == 4
 
 
 def test_tables_hold_every_trial_best_first():
-    found = sweep_page.page(body(winner=None))
-    trials = found["tables"][-1]
-    assert [r[0] for r in trials["rows"]][-1] == "2", "what has no number is last"
-    assert "hold together over all 6 pairs" in trials["caption"]
-    assert ["a2_b<b>", "0 of 5", "not run"] in found["tables"][-2]["rows"]
+    page = sweep_page.page(body(winner=None))
+    trials = page.tables[-1]
+    assert [r[0] for r in trials.rows][-1] == "2", "what has no number is last"
+    assert "hold together over all 6 pairs" in trials.caption
+    assert ["a2_b<b>", "0 of 5", "not run"] in page.tables[-2].rows
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_sweep_is_no_reason_to_fail(text, tmp_path: Path):
 
 def test_the_folder_of_its_runs_finds_it_too(tmp_path: Path):
     (tmp_path / "runs").mkdir()
-    made = body()
-    made["trials"] = made["trials"][:3]
-    (tmp_path / "sweep.json").write_text(json.dumps(made))
-    assert sweep_page.build(tmp_path / "runs")["text"] == "Which? Best of 4."
+    sweep = body()
+    sweep["trials"] = sweep["trials"][:3]
+    (tmp_path / "sweep.json").write_text(json.dumps(sweep))
+    assert sweep_page.build(tmp_path / "runs").text == "Which? Best of 4."

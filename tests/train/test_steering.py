@@ -131,6 +131,7 @@ run({folder!r}, Kill(), **{settings!r})
 """
 
 
+@pytest.mark.slow  # 88 iterations of a school; kills of short runs stand in test_resume.py
 def test_killed_at_iteration_44_it_resumes_to_the_same_bytes(tmp_path: Path):
     plan = school(tmp_path, total=60, every=8, curriculum="6:9,9:10,12:41", queues={
         "tail": {"stages": "8:STARTS|type=ne;100:mined|type=mined", "replay": 2, "force_reset": 28}})  # fmt: skip
@@ -245,11 +246,11 @@ def test_the_report_tells_how_it_went(fish: Path):
     (group,) = load(fish)
     found = section(group.runs[0])
     assert found is not None
-    captions = [table["caption"].partition(" ")[0] for table in found["tables"]]
+    captions = [table.caption.partition(" ")[0] for table in found.tables]
     assert captions == ["Multi-evaluations", "By", "Where", "Deaths", "Worst"]
-    assert [figure["kind"] for figure in found["figures"]] == ["timeline", "dots", "dots", "polar", "bars"]
-    (timeline, *_) = found["figures"]
-    assert [band["name"] for band in timeline["bands"]] == ["curriculum", "tail"]
-    assert timeline["bands"][0]["stages"] == [(0, 3, "1:6"), (3, 6, "2:9"), (6, 10, "3:12")]
-    assert len(timeline["decisions"]["penalty"]) == 5
-    assert f"relab video {fish.name} --multi" in found["tables"][-1]["rows"][0][-1]
+    assert [figure.kind for figure in found.figures] == ["timeline", "dots", "dots", "polar", "bars"]
+    (timeline, *_) = found.figures
+    assert [band.name for band in timeline.bands] == ["curriculum", "tail"]
+    assert timeline.bands[0].stages == [(0, 3, "1:6"), (3, 6, "2:9"), (6, 10, "3:12")]
+    assert len(timeline.decisions["penalty"]) == 5
+    assert f"relab video {fish.name} --multi" in found.tables[-1].rows[0][-1]

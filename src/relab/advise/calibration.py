@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
-from relab.advise.proposal import told
+from relab.advise.proposal import diff_text
 from relab.advise.score import HIT, INTERVAL, LEVEL, MISS, OPEN, Score
 from relab.base.places import printable
 from relab.base.text import cut, number, rows
@@ -67,14 +67,14 @@ def text(scores: Sequence[Score]) -> str:
     """The history for a terminal."""
     if not scores:
         return "no run here came from a proposal (`relab next --write`, then `relab train .../next_config.yaml`)"
-    found = calibration(scores)
+    record = calibration(scores)
     head = ["run", "change", "metric", "predicted", "measured", "seeds", "score"]
     table = rows([head, *([printable(cell) for cell in _row(s)] for s in scores)])
-    counts = ", ".join(f"{n} {word}" for word, n in found.verdicts.items())
-    lines = [*table, "", f"{len(scores)} prediction{'s' if len(scores) != 1 else ''}: {counts}", found.line]
-    if found.mean_error is not None and found.mean_absolute_error is not None:
-        lines.append(f"mean error {signed(found.mean_error)} (measured minus predicted),"
-                     f" mean distance {number(found.mean_absolute_error)}")  # fmt: skip
+    counts = ", ".join(f"{n} {word}" for word, n in record.verdicts.items())
+    lines = [*table, "", f"{len(scores)} prediction{'s' if len(scores) != 1 else ''}: {counts}", record.line]
+    if record.mean_error is not None and record.mean_absolute_error is not None:
+        lines.append(f"mean error {signed(record.mean_error)} (measured minus predicted),"
+                     f" mean distance {number(record.mean_absolute_error)}")  # fmt: skip
     return "\n".join(lines)
 
 
@@ -82,7 +82,7 @@ def _row(s: Score) -> list[str]:
     more = f" +{len(s.runs) - 1}" if len(s.runs) > 1 else ""
     why = "" if s.verdict in (HIT, MISS) else f": {s.why}"
     n = s.measured.seeds
-    return [s.runs[0] + more, cut(told(s.diff), CHANGE), s.metric or "-", span(s.predicted, s.kind),
+    return [s.runs[0] + more, cut(diff_text(s.diff), CHANGE), s.metric or "-", span(s.predicted, s.kind),
             span(vars(s.measured)), f"{n[0]}, {n[1]}", s.verdict + why]  # fmt: skip
 
 

@@ -42,13 +42,13 @@ def flags(command: str) -> dict[str, str]:
         tokens = shlex.split(command)
     except ValueError:  # an open quote
         tokens = command.split()
-    found = {}
+    spelled = {}
     for token in tokens:
         match = re.fullmatch(r"(-{0,2})([A-Za-z][\w.-]*)(=?)(.*)", token)
         if match and (match[1] or match[3]) and (match[3] or not match[4]):
             name = match[2].replace("-", "_").rpartition(".")[2]
-            found[name] = f"{match[1]}{match[2]}{match[3] or ' '}"
-    return found
+            spelled[name] = f"{match[1]}{match[2]}{match[3] or ' '}"
+    return spelled
 
 
 def start_again(view: View, findings: Sequence[Finding]) -> str | None:

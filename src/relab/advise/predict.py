@@ -61,11 +61,11 @@ def compare(a: np.ndarray, b: np.ndarray) -> tuple[float, float | None, float | 
     delta = float(b.mean() - a.mean())
     if min(len(a), len(b)) < 2:
         return delta, None, None, "no interval under two seeds a side"
-    found = stats.difference(a, b)
-    if found.low == found.high:
+    interval = stats.difference(a, b)
+    if interval.low == interval.high:
         return delta, None, None, "no interval: the seeds agree exactly"
     rough = "" if min(len(a), len(b)) >= ENOUGH else f", rough under {ENOUGH} seeds"
-    return delta, found.low, found.high, f"95 % interval over seeds{rough}"
+    return delta, interval.low, interval.high, f"95 % interval over seeds{rough}"
 
 
 def bounds(view: View, metric: str, now: float) -> Predicted:
@@ -98,13 +98,13 @@ def metric_of(view: View) -> str:
 
 def finals(views: Sequence[View], steps: Any = None) -> np.ndarray:
     """One number a seed, of the last evaluation up to `steps`: a seed that ran twice is no second sample."""
-    found: dict[str, float] = {}
+    ends: dict[str, float] = {}
     for view in views:
         end = standing_at(view, steps)
         if end is not None and math.isfinite(end.mean):
             seed = seed_of(view.history, view.name)
-            found.setdefault(view.name if seed is None else repr(seed), end.mean)
-    return np.array(list(found.values()), np.float64)
+            ends.setdefault(view.name if seed is None else repr(seed), end.mean)
+    return np.array(list(ends.values()), np.float64)
 
 
 def standing_at(view: View, steps: Any) -> Estimate | None:
@@ -144,8 +144,8 @@ def has_values(view: View, changes: Mapping[str, Any]) -> bool:
 
 def unlike(other: View, view: View, changes: Mapping[str, Any]) -> set[str]:
     """Settings in which another run differs from this one, besides those that would change and the quiet ones."""
-    found = diff(view.history.config, other.history.config)
-    return {c.key for c in found if c.key not in changes and not c.key.startswith(QUIET)}
+    changed = diff(view.history.config, other.history.config)
+    return {c.key for c in changed if c.key not in changes and not c.key.startswith(QUIET)}
 
 
 def longer(other: View, view: View, changes: Mapping[str, Any]) -> bool:

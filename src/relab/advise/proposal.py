@@ -170,13 +170,13 @@ def start_of(word: Any, path: Path, runs: Path) -> str | None:
     return f"{os.path.relpath(folder)}@{name}"
 
 
-def changes_of(given: Any, path: Path) -> dict[str, dict[str, Any]]:
+def changes_of(diff: Any, path: Path) -> dict[str, dict[str, Any]]:
     shape = "`diff` must hold `key: {from: old, to: new}`"
-    require(isinstance(given, Mapping) and bool(given), f"{shape}, but {path} has {given!r:.80}")
-    for key, change in given.items():
+    require(isinstance(diff, Mapping) and bool(diff), f"{shape}, but {path} has {diff!r:.80}")
+    for key, change in diff.items():
         good = isinstance(change, Mapping) and set(change) == {"from", "to"}
         require(good, f"{shape}, but `{key}` in {path} is {change!r:.80}")
-    return {str(key): dict(change) for key, change in given.items()}
+    return {str(key): dict(change) for key, change in diff.items()}
 
 
 def text_of(values: Mapping[str, Any], path: Path) -> str:
@@ -186,9 +186,9 @@ def text_of(values: Mapping[str, Any], path: Path) -> str:
 
 
 def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
-    found = values.get(key) or {}
-    require(isinstance(found, Mapping), f"`{key}` in {path} must be a mapping, but got {found!r:.80}")
-    return dict(found)
+    mapping = values.get(key) or {}
+    require(isinstance(mapping, Mapping), f"`{key}` in {path} must be a mapping, but got {mapping!r:.80}")
+    return dict(mapping)
 
 
 def find_parent(word: Any, path: Path, runs: Path, key: str = "parent") -> Path:
@@ -226,7 +226,7 @@ def check_from(changes: Mapping[str, Any], had: Mapping[str, Any], parent: Path,
         require(bool(moved), f"`{key}` goes from {change['from']!r:.80} to itself in {path}: nothing would change")
 
 
-def told(diff: Mapping[str, Mapping[str, Any]]) -> str:
+def diff_text(diff: Mapping[str, Mapping[str, Any]]) -> str:
     """algo.lr 0.3 -> 0.003, eval.episodes 4 -> 20"""
     return ", ".join(f"{key} {shown(change['from'])} -> {shown(change['to'])}" for key, change in diff.items())
 

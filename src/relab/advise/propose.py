@@ -15,7 +15,7 @@ from pathlib import Path
 from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
-from relab.advise.proposal import FILE, Nothing, Proposal, new_values, told
+from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
 from relab.advise.recipes import Suggestion, suggest, worse
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
@@ -42,8 +42,8 @@ def propose(
     `earlier` are changes whose outcome is known: what was answered no is not proposed again.
     """
     root = None if path is None else Path(path)
-    if root is not None and (asked := question.read(root)) is not None:
-        return question.propose(asked, root, report)
+    if root is not None and (declared := question.read(root)) is not None:
+        return question.propose(declared, root, report)
     return Search(report, neighbours(report, root) if root is not None else [], earlier).best()
 
 
@@ -51,15 +51,15 @@ def neighbours(report: Report, root: Path) -> list[View]:
     """Runs beside a single run, one level; folders that cannot be read are passed over."""
     if len(report.runs) != 1 or report.runs[0].view.history.source != "relab":
         return []
-    home, found = report.runs[0].view.history.folder.resolve(), []
+    home, beside = report.runs[0].view.history.folder.resolve(), []
     for meta in sorted(home.parent.glob("*/meta.json"))[:NEIGHBOURS]:
         if meta.parent != home and not meta.parent.is_symlink():
             try:
                 run = load(meta.parent)
             except (RecordError, OSError, ValueError):
                 continue
-            found.append(View(run, meta.parent.name, state=state_of(run)))
-    return found
+            beside.append(View(run, meta.parent.name, state=state_of(run)))
+    return beside
 
 
 @dataclass
@@ -108,16 +108,16 @@ class Search:
     def from_findings(self, open_: list[View], known: bool) -> Proposal | None:
         """The first finding, in order of importance, that calls for a change to a known value (or for a blind step)."""
         by_name = {view.name: view for view in open_}
-        for found in self.report.main:
-            view = by_name.get(found.run or "")
-            if view is None or found.about == "evidence":
+        for finding in self.report.main:
+            view = by_name.get(finding.run or "")
+            if view is None or finding.about == "evidence":
                 continue
-            wanted = suggest(found, view, self.better(view), self.report.findings)
-            if wanted is None or wanted.known != known:
+            suggestion = suggest(finding, view, self.better(view), self.report.findings)
+            if suggestion is None or suggestion.known != known:
                 continue
-            made = self.make(view, wanted, found.slug, self.because(found, view))
-            if made is not None:
-                return made
+            proposal = self.make(view, suggestion, finding.slug, self.because(finding, view))
+            if proposal is not None:
+                return proposal
         return None
 
     def better(self, view: View) -> list[View]:
@@ -125,12 +125,12 @@ class Search:
         rivals = [v for v in self.others(view) if same_task(v, view) and not same_group(v, view) and worse(view, v)]
         return sorted(rivals, key=lambda v: -v.standing().mean)  # type: ignore[union-attr]
 
-    def because(self, found: Finding, view: View) -> str:
+    def because(self, finding: Finding, view: View) -> str:
         group = [v for v in self.views if v is view or same_group(v, view)]
-        hit = {f.run for f in self.report.main if f.slug == found.slug} & {v.name for v in group}
+        hit = {f.run for f in self.report.main if f.slug == finding.slug} & {v.name for v in group}
         seeds = f" ({len(hit)} of {len(group)} seeds)" if len(group) > 1 else ""
-        since = "" if not found.onset else f", since step {found.onset:,}"
-        return f"{found.slug}: {found.message}{since}{seeds}"
+        since = "" if not finding.onset else f", since step {finding.onset:,}"
+        return f"{finding.slug}: {finding.message}{since}{seeds}"
 
     def from_curve(self, open_: list[View]) -> Proposal | None:
         for view in open_:
@@ -141,56 +141,58 @@ class Search:
                     f"{rising.name} still rises at the end: {slope.significance:.2g} standard errors of its slope over"
                 )
                 why = f"still-improving: {gain} the last {len(rising)} points, to {number(rising.last)}"
-                wanted = Suggestion({"total_steps": (steps, 2 * steps)}, "twice as many")
-                made = self.make(view, wanted, "still-improving", why)
-                if made is not None:
-                    return made
+                suggestion = Suggestion({"total_steps": (steps, 2 * steps)}, "twice as many")
+                proposal = self.make(view, suggestion, "still-improving", why)
+                if proposal is not None:
+                    return proposal
         return None
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
         """What limits the conclusion and not the learning is asked last."""
-        for found in (f for f in self.report.main if f.about == "evidence"):
-            view = next((v for v in open_ if v.name == found.run), None)
-            wanted = suggest(found, view, [], self.report.findings) if view is not None else None
-            made = self.make(view, wanted, found.slug, self.because(found, view)) if view and wanted else None
-            if made is not None:
-                return made
+        for finding in (f for f in self.report.main if f.about == "evidence"):
+            view = next((v for v in open_ if v.name == finding.run), None)
+            suggestion = suggest(finding, view, [], self.report.findings) if view is not None else None
+            proposal = (
+                self.make(view, suggestion, finding.slug, self.because(finding, view)) if view and suggestion else None
+            )
+            if proposal is not None:
+                return proposal
         return None
 
-    def make(self, view: View, wanted: Suggestion, source: str, why: str) -> Proposal | None:
+    def make(self, view: View, suggestion: Suggestion, source: str, why: str) -> Proposal | None:
         """The proposal with its checks; None where one of them fails, which is kept."""
-        diff = {key: {"from": now, "to": then} for key, (now, then) in wanted.changes.items()}
-        here, start = view.history.source == "relab", self.start(view, wanted)
+        diff = {key: {"from": now, "to": then} for key, (now, then) in suggestion.changes.items()}
+        here, start = view.history.source == "relab", self.start(view, suggestion)
         before = view.config.get("start_from")
-        whole = wanted.changes | ({"start_from": (before, start)} if here and start and start != before else {})
+        whole = suggestion.changes | ({"start_from": (before, start)} if here and start and start != before else {})
         again = tried.matching(diff, tried.subject(view.history.config), self.earlier)
         try:
             not_again(again)
             checks, seeds = check(view, whole, self.others(view))
         except RejectedError as error:
-            self.passed_over.append(f"{told(diff)} in {view.name} ({source}): {error}")
+            self.passed_over.append(f"{diff_text(diff)} in {view.name} ({source}): {error}")
             return None
         folder = str(view.history.folder)
         command = f"relab train {Path(folder) / FILE} seed={seeds[0]}" if here else foreign.words(view, diff)
         name = view.history.folder.resolve().name if here else view.name
-        why = f"{why}. {new_values(diff)} is {wanted.why}."
-        expected, price = predict(view, whole, self.others(view)), cost(view, wanted.changes)
-        asked = [one.to_dict() for one in again if one.verdict == tried.OPEN]
+        why = f"{why}. {new_values(diff)} is {suggestion.why}."
+        expected, price = predict(view, whole, self.others(view)), cost(view, suggestion.changes)
+        unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
-                        list(self.passed_over), asked)  # fmt: skip
+                        list(self.passed_over), unanswered)  # fmt: skip
 
-    def start(self, view: View, wanted: Suggestion) -> str | None:
+    def start(self, view: View, suggestion: Suggestion) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
-        found = restart.weights(view, self.report.findings)
-        known = predict(view, wanted.changes, self.others(view)).delta is not None
-        return None if known and restart.is_own(view, found) else found
+        weights = restart.weights(view, self.report.findings)
+        known = predict(view, suggestion.changes, self.others(view)).delta is not None
+        return None if known and restart.is_own(view, weights) else weights
 
     # ---- Nothing
 
     def remedy(self) -> str:
         """What the first finding with a remedy says to try, as `relab examine` prints it."""
-        found = next((f for f in self.report.main if f.suggest), None)
-        return f"{found.slug}: {'; '.join(map(tried_text, found.suggest)).removesuffix('.')}" if found else ""
+        finding = next((f for f in self.report.main if f.suggest), None)
+        return f"{finding.slug}: {'; '.join(map(tried_text, finding.suggest)).removesuffix('.')}" if finding else ""
 
     def nothing(self) -> Nothing:
         """One sentence: why no run is called for."""
@@ -234,9 +236,9 @@ class Search:
         return f"; but {', '.join(slugs)} must be looked at first: `relab examine`" if slugs else ""
 
 
-def not_again(found: Sequence[Tried]) -> None:
+def not_again(earlier: Sequence[Tried]) -> None:
     """What was answered no is not proposed; who wants it all the same can run it, and is told."""
-    no = next((one for one in found if one.verdict == tried.NO), None)
+    no = next((one for one in earlier if one.verdict == tried.NO), None)
     if no is not None:
         on = f" on {no.date}" if no.date else ""
         raise RejectedError(f"answered no before{on}: {no.text} ({no.where})")
@@ -248,8 +250,8 @@ def solved(view: View) -> bool:
     if end is None:
         return False
     goal = view.config.get("eval.stop_at")
-    asked = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
-    return asked or view.at_ceiling(end.mean)
+    reached = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
+    return reached or view.at_ceiling(end.mean)
 
 
 def improving(view: View) -> Curve | None:

@@ -23,7 +23,7 @@ MOST_SEEDS = 1000  # more is no plan but a sign that the effect asked for is too
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """An experiment's folder as plain data."""
 
     question: str
@@ -33,7 +33,7 @@ class Asked:
     command: str = ""  # another tool's, with {placeholders}
 
 
-def read(root: Path) -> Asked | None:
+def read(root: Path) -> Question | None:
     """The question and its answers; None where the folder is no experiment that can be read."""
     if not (root / "experiment.yaml").is_file():
         return None
@@ -48,16 +48,16 @@ def read(root: Path) -> Asked | None:
         return None
     plain = {str(name): dict(v) if isinstance(v, Mapping) else {} for name, v in variants.items()}  # type: ignore[union-attr]
     rows = [row for row in answers if _is_answer(row, plain)]
-    return Asked(str(said.get("question")), plain, list(seeds or []), rows, str(said.get("command") or ""))
+    return Question(str(said.get("question")), plain, list(seeds or []), rows, str(said.get("command") or ""))
 
 
 def read_answers(root: Path) -> list[Any]:
     """What answer.json holds; empty where there is none yet, or none that can be read."""
     try:
-        found = read_json(root, "answer.json").get("answers")
+        answers = read_json(root, "answer.json").get("answers")
     except (RecordError, OSError):
         return []
-    return found if isinstance(found, list) else []
+    return answers if isinstance(answers, list) else []
 
 
 def _is_answer(row: Any, variants: Mapping[str, Any]) -> bool:
@@ -67,63 +67,63 @@ def _is_answer(row: Any, variants: Mapping[str, Any]) -> bool:
     return all(name in variants for name in row["names"]) and all(isinstance(x, (int, float)) for x in numbers)
 
 
-def propose(asked: Asked, root: Path, report: Report) -> Proposal | Nothing:
+def propose(declared: Question, root: Path, report: Report) -> Proposal | Nothing:
     """From the answers; without one, the experiment is to be brought to its end first."""
-    if not asked.answers:
+    if not declared.answers:
         done = sum(view.state in ("finished", "ended") for view in _views(report))
-        runs = f"{done} of {len(asked.variants) * len(asked.seeds)} runs are finished"
+        runs = f"{done} of {len(declared.variants) * len(declared.seeds)} runs are finished"
         return Nothing(f"the experiment has no answer yet ({runs}): {call(root)}")
-    won = [row for row in asked.answers if row.get("verdict") == YES]
+    won = [row for row in declared.answers if row.get("verdict") == YES]
     if won:
-        return adopt(asked, max(won, key=lambda row: row["delta"]), root, report)
-    undecided = [row for row in asked.answers if row.get("verdict") == OPEN]
+        return adopt(declared, max(won, key=lambda row: row["delta"]), root, report)
+    undecided = [row for row in declared.answers if row.get("verdict") == OPEN]
     if undecided:
-        return more_seeds(asked, undecided, root, report)
+        return more_seeds(declared, undecided, root, report)
     return Nothing(
-        f"the answer is no, the control {asked.answers[0]['names'][0]} stays: {asked.answers[0].get('text')}"
+        f"the answer is no, the control {declared.answers[0]['names'][0]} stays: {declared.answers[0].get('text')}"
     )
 
 
 # ---- Yes
 
 
-def adopt(asked: Asked, row: Mapping[str, Any], root: Path, report: Report) -> Proposal | Nothing:
+def adopt(declared: Question, row: Mapping[str, Any], root: Path, report: Report) -> Proposal | Nothing:
     """The winner's settings as a diff against a run of the control, on seeds that have not run."""
     control, winner = row["names"]
     views = [each.view for each in report.runs]
-    cell = root / "runs" / f"{control}-s{asked.seeds[0]}"
+    cell = root / "runs" / f"{control}-s{declared.seeds[0]}"
     parent = next((v for v in views if v.history.folder.resolve().is_relative_to(cell.resolve())), None)
-    changes = settings(asked, (control, winner), root)
+    changes = settings(declared, (control, winner), root)
     if parent is None or not changes:
         return Nothing(
             f"{row.get('text')} Its runs are not all there, so that {winner} cannot be taken as the next base"
         )
-    fresh = [max(asked.seeds) + 1 + i for i in range(ENOUGH)]
+    fresh = [max(declared.seeds) + 1 + i for i in range(ENOUGH)]
     diff = {key: {"from": now, "to": then} for key, (now, then) in changes.items()}
-    here = not asked.command and parent.history.source == "relab"
+    here = not declared.command and parent.history.source == "relab"
     try:
         checks = check(parent, changes, [])[0] if here else {"config": "not checked: the settings are not relab's"}
     except RejectedError as error:
         return Nothing(f"{row.get('text')} But {winner} cannot be the next base: {error}")
-    checks["repeat"] = f"{winner} has run on seeds {_range(asked.seeds)}; {fresh[0]} is new"
+    checks["repeat"] = f"{winner} has run on seeds {_range(declared.seeds)}; {fresh[0]} is new"
     why = f"answer: {row.get('text')} {new_values(diff)} is {winner}."
-    command = f"relab train {root / FILE} seed={fresh[0]}" if here else filled(asked, winner, root, fresh[0])
+    command = f"relab train {root / FILE} seed={fresh[0]}" if here else filled(declared, winner, root, fresh[0])
     name, price = cell.relative_to(root).as_posix(), cost(parent, changes)
     return Proposal(name, diff, why, checks, answered(row), price, "answer", None, fresh, str(root), command, here)
 
 
-def settings(asked: Asked, names: tuple[str, str], root: Path) -> dict[str, tuple[Any, Any]]:
+def settings(declared: Question, names: tuple[str, str], root: Path) -> dict[str, tuple[Any, Any]]:
     """key -> (control's, winner's), of the settings that differ; a command's keys are its placeholders."""
-    found = layers.diff(*(variant(asked, name, root) for name in names))
-    return {c.key: (c.a, c.b) for c in found if layers.MISSING not in (c.a, c.b) and c.key != "seed"}
+    changed = layers.diff(*(variant(declared, name, root) for name in names))
+    return {c.key: (c.a, c.b) for c in changed if layers.MISSING not in (c.a, c.b) and c.key != "seed"}
 
 
-def variant(asked: Asked, name: str, root: Path) -> dict[str, Any]:
+def variant(declared: Question, name: str, root: Path) -> dict[str, Any]:
     """A variant's settings: all of them where they are kept, else those that were declared."""
     try:
         return layers.read_yaml(inside(root, f"variants/{name}.yaml"))
     except (ConfigError, RecordError, OSError):
-        return asked.variants[name]
+        return declared.variants[name]
 
 
 def answered(row: Mapping[str, Any]) -> Predicted:
@@ -135,10 +135,10 @@ def answered(row: Mapping[str, Any]) -> Predicted:
     return Predicted(metric, delta, low, high, how, at, str(row.get("direction") or "higher"))
 
 
-def filled(asked: Asked, winner: str, root: Path, seed: int) -> str:
+def filled(declared: Question, winner: str, root: Path, seed: int) -> str:
     """Another tool's command with the winner's values and a fresh seed in its {placeholders}."""
-    values = {key: typed(value) for key, value in variant(asked, winner, root).items()} | {"seed": str(seed)}
-    command = asked.command
+    values = {key: typed(value) for key, value in variant(declared, winner, root).items()} | {"seed": str(seed)}
+    command = declared.command
     for name, value in values.items():
         command = command.replace("{" + name + "}", shlex.quote(value))
     return command.replace("{run}", "NEW_FOLDER")
@@ -151,28 +151,28 @@ def _range(seeds: list[int]) -> str:
 # ---- Cannot tell yet
 
 
-def more_seeds(asked: Asked, rows: list[dict[str, Any]], root: Path, report: Report) -> Proposal | Nothing:
+def more_seeds(declared: Question, rows: list[dict[str, Any]], root: Path, report: Report) -> Proposal | Nothing:
     """As many seeds as the answer says could tell, but not more than twice as many before the next look."""
     row = max(rows, key=lambda r: r["delta"])
     needed = [r["seeds_needed"] for r in rows if _is_pair(r.get("seeds_needed"))]
-    n = len(asked.seeds)
+    n = len(declared.seeds)
     enough = max([ENOUGH, *(low for low, _ in needed)])
     if not needed and n >= ENOUGH:
         return Nothing(f"{row.get('text')} No number of seeds is known that would tell")
     if enough > MOST_SEEDS or enough <= n:
         return Nothing(f"{row.get('text')} Ask for a larger `smallest_effect`, or for another outcome")
     target = min(enough, max(ENOUGH, 2 * n))
-    added = list(range(max(asked.seeds) + 1, max(asked.seeds) + 1 + target - n))
-    runs = (target - n) * len(asked.variants)
+    added = list(range(max(declared.seeds) + 1, max(declared.seeds) + 1 + target - n))
+    runs = (target - n) * len(declared.variants)
     why = f"answer: {row.get('text')} Next: {target} seeds a variant, then look again."
-    diff = {"seeds": {"from": asked.seeds, "to": [*asked.seeds, *added]}}
+    diff = {"seeds": {"from": declared.seeds, "to": [*declared.seeds, *added]}}
     each = per_run(report)
     return Proposal(
         "experiment.yaml", diff, why, {"repeat": f"seeds {_range(added)} are new", "budget": f"{runs} more runs"},
         Predicted(str(row.get("metric")), None, None, None, "narrows the interval; it moves nothing"),
         Cost(each.steps and each.steps * runs, each.seconds and each.seconds * runs, f"{runs} runs, one after another"),
         "answer", None, added, str(root),
-        f"set `seeds: {target if _plain(asked.seeds) else diff['seeds']['to']}` in {root / 'experiment.yaml'},"
+        f"set `seeds: {target if _plain(declared.seeds) else diff['seeds']['to']}` in {root / 'experiment.yaml'},"
         f" then {call(root)}", False,
     )  # fmt: skip
 
@@ -193,8 +193,8 @@ def _plain(seeds: list[int]) -> bool:
 
 def per_run(report: Report) -> Cost:
     """Of the dearest run there is."""
-    found: list[Cost] = [cost(view, {}) for view in _views(report)]
-    return max(found, key=lambda c: c.seconds or 0.0, default=Cost(None, None, ""))
+    costs: list[Cost] = [cost(view, {}) for view in _views(report)]
+    return max(costs, key=lambda c: c.seconds or 0.0, default=Cost(None, None, ""))
 
 
 def _views(report: Report) -> list[View]:

@@ -32,30 +32,30 @@ class Suggestion:
     known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
 
 
-def suggest(found: Finding, view: View, better: Sequence[View], findings: Sequence[Finding]) -> Suggestion | None:
+def suggest(finding: Finding, view: View, better: Sequence[View], findings: Sequence[Finding]) -> Suggestion | None:
     """The change of settings that a finding calls for; None where it calls for none that can be named.
 
     `better` are runs on the same task that end higher, best first; `findings` say what explains what.
     """
-    rule = all_rules().get(found.slug)
+    rule = all_rules().get(finding.slug)
     if rule is None:
-        return _own(found, view)
+        return _own(finding, view)
     if rule.sets_back:
-        return _set_back(found, view, findings)
-    return _towards(view, rule, better) or _own(found, view) or _fallback(view, rule)
+        return _set_back(finding, view, findings)
+    return _towards(view, rule, better) or _own(finding, view) or _fallback(view, rule)
 
 
 # ---- Back to a known value
 
 
-def _set_back(found: Finding, view: View, findings: Sequence[Finding]) -> Suggestion | None:
+def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Suggestion | None:
     """Unmentioned changes undone, if the run does worse than its parent; where symptoms name a key, only that one."""
     parent = view.reference
     if parent is None or not worse(view, parent):
         return None
     changed = {c.key: (c.b, c.a) for c in diff(parent.history.config, view.history.config)
-               if c.key in {str(e.metric) for e in found.evidence} and layers.MISSING not in (c.a, c.b)}  # fmt: skip
-    rules = [all_rules().get(f.slug) for f in symptoms_of(found, findings)]
+               if c.key in {str(e.metric) for e in finding.evidence} and layers.MISSING not in (c.a, c.b)}  # fmt: skip
+    rules = [all_rules().get(f.slug) for f in symptoms_of(finding, findings)]
     named = {key for rule in rules if rule is not None for key in rule.mends}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
     return Suggestion(some, f"the value of its parent {parent.name}") if some else None
@@ -70,15 +70,15 @@ def worse(a: View, b: View) -> bool:
 def _towards(view: View, rule: Rule, better: Sequence[View]) -> Suggestion | None:
     """The rule's setting that deviates most from a known value, in the direction that explains the finding."""
     for who, values in known_values(view, better):
-        found: list[tuple[float, str, Any, Any]] = []
+        deviations: list[tuple[float, str, Any, Any]] = []
         for key, direction in rule.mends.items():
             now, then = view.config.get(key), values.get(key)
             if is_number(now) and is_number(then) and _wrong_side(now, then, direction):
-                found.append((change_size(key, now, then), key, now, then))
+                deviations.append((change_size(key, now, then), key, now, then))
             elif direction == ANY and isinstance(now, str) and isinstance(then, str) and now != then:
-                found.append((0.0, key, now, then))  # a choice: counts where no number stands out
-        if found:
-            _, key, now, then = max(found, key=lambda each: each[0])
+                deviations.append((0.0, key, now, then))  # a choice: counts where no number stands out
+        if deviations:
+            _, key, now, then = max(deviations, key=lambda each: each[0])
             return Suggestion({key: (now, then)}, who)
     return None
 
@@ -90,12 +90,12 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
 
 def known_values(view: View, better: Sequence[View]) -> list[tuple[str, dict[str, Any]]]:
     """Where a good value can be had from: the parent or another reference, better runs, what relab ships."""
-    found = []
+    sources = []
     reference = view.reference
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
-        found.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
-    found += [(f"the value of {other.name}, which does better", other.config) for other in better[:1]]
-    return found + shipped(view.config.get("algo.name"), view.config.get("env.name"))
+        sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
+    sources += [(f"the value of {other.name}, which does better", other.config) for other in better[:1]]
+    return sources + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 
 
 def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
@@ -115,10 +115,12 @@ def is_number(x: Any) -> TypeGuard[float]:
 # ---- Where nothing stands out
 
 
-def _own(found: Finding, view: View) -> Suggestion | None:
+def _own(finding: Finding, view: View) -> Suggestion | None:
     """What the rule itself suggests as {key, from, to}."""
     changes = {
-        e["key"]: (e["from"], e["to"]) for e in found.suggest if isinstance(e, dict) and {"key", "from", "to"} <= set(e)
+        e["key"]: (e["from"], e["to"])
+        for e in finding.suggest
+        if isinstance(e, dict) and {"key", "from", "to"} <= set(e)
     }
     good = {key: pair for key, pair in changes.items() if key in view.config and None not in pair}
     return (

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from relab.advise.proposal import Nothing, Predicted, Proposal, told
+from relab.advise.proposal import Nothing, Predicted, Proposal, diff_text
 from relab.base.places import printable as clean
 from relab.base.text import duration, number, pad, wrap
 
 WIDTH = 118
 
 
-def text(found: Proposal | Nothing) -> str:
+def text(proposal: Proposal | Nothing) -> str:
     """At most ten lines."""
-    if isinstance(found, Nothing):
-        return clean(found.text)  # one line: it may end in a command to copy
-    rows = [("because", found.rationale), ("predicted", predicted(found.predicted)), ("cost", spent(found)),
-            ("checks", "; ".join(found.checks.values()))]  # fmt: skip
-    rows += [("start from", start(found.resume_from))] if found.resume_from else []
-    rows += [("asked", asked(found.tried[0]))] if found.tried else []
-    rows += [("passed over", found.passed_over[0])] if found.passed_over else []
-    lines = [f"{found.parent}: {told(found.diff)}"]
+    if isinstance(proposal, Nothing):
+        return clean(proposal.text)  # one line: it may end in a command to copy
+    rows = [("because", proposal.rationale), ("predicted", predicted(proposal.predicted)), ("cost", spent(proposal)),
+            ("checks", "; ".join(proposal.checks.values()))]  # fmt: skip
+    rows += [("start from", start(proposal.resume_from))] if proposal.resume_from else []
+    rows += [("asked", unanswered(proposal.tried[0]))] if proposal.tried else []
+    rows += [("passed over", proposal.passed_over[0])] if proposal.passed_over else []
+    lines = [f"{proposal.parent}: {diff_text(proposal.diff)}"]
     for name, body in rows:
         lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)
@@ -32,7 +32,7 @@ def start(word: str) -> str:
     return f"{word}: it was good then" if word.endswith("@best") else f"{word}, as it did: it was good then"
 
 
-def asked(one: Mapping[str, Any]) -> str:
+def unanswered(one: Mapping[str, Any]) -> str:
     """An earlier try that ended without an answer."""
     n = one["seeds"]
     return f"before, and not answered: {one['verdict']} with {n[0]} and {n[1]} seeds ({one['where']})"
@@ -55,7 +55,7 @@ def predicted(x: Predicted) -> str:
     return f"{x.metric} {delta}{span} ({x.how})"
 
 
-def spent(found: Proposal) -> str:
-    steps = "unknown steps" if found.cost.steps is None else f"{found.cost.steps:,} steps"
-    time = "" if found.cost.seconds is None else f", about {duration(found.cost.seconds)}"
-    return f"{steps}{time} ({found.cost.how})"
+def spent(proposal: Proposal) -> str:
+    steps = "unknown steps" if proposal.cost.steps is None else f"{proposal.cost.steps:,} steps"
+    time = "" if proposal.cost.seconds is None else f", about {duration(proposal.cost.seconds)}"
+    return f"{steps}{time} ({proposal.cost.how})"

@@ -98,8 +98,8 @@ class Score:
         return _inside(self.measured.delta, self.predicted)
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self) | {"why": self.why, "error": self.error, "inside": self.inside}
-        return found | {"measured": found["measured"] | {"seeds": list(self.measured.seeds)}}
+        body = asdict(self) | {"why": self.why, "error": self.error, "inside": self.inside}
+        return body | {"measured": body["measured"] | {"seeds": list(self.measured.seeds)}}
 
 
 # ---- Which runs
@@ -195,12 +195,12 @@ def score(children: Sequence[History], pool: Pool) -> Score:
     ends = {key: _number(said.get(key)) for key in ("delta", "low", "high")}
     done = [run for run in children if state_of(run) in ENDED]
     base = _twins(parent, pool) if parent is not None else []
-    found = measured(base, done, said)
+    effect = measured(base, done, said)
     problem = _problem(first, parent, done, said)
-    verdict, reason = (OPEN, problem[0]) if problem else _judge(_kind(ends), ends, found)
+    verdict, reason = (OPEN, problem[0]) if problem else _judge(_kind(ends), ends, effect)
     return Score(
         [run.folder.name for run in children], str(first.meta.get("parent")), dict(first.meta["proposal"]["diff"]),
-        str(said.get("metric") or ""), _kind(ends), ends, found, verdict, reason,
+        str(said.get("metric") or ""), _kind(ends), ends, effect, verdict, reason,
         problem[1] if problem else "", max(tried.day(run.meta) for run in children),
     )  # fmt: skip
 
@@ -239,12 +239,12 @@ def _problem(
 
 def unproposed(parent: History, child: History) -> list[str]:
     """Settings that differ from the parent's and were not proposed; what is measured and the seed may differ."""
-    wanted = {key: change["to"] for key, change in child.meta["proposal"]["diff"].items()}
+    proposed = {key: change["to"] for key, change in child.meta["proposal"]["diff"].items()}
     other = [c for c in diff(parent.config, child.config) if not NO_FACTOR.fullmatch(c.key) or c.key == "total_steps"]
     flat = flatten(child.config)
-    kept = {key for key, to in wanted.items() if key in flat and not diff({"x": flat[key]}, {"x": to})}
+    kept = {key for key, to in proposed.items() if key in flat and not diff({"x": flat[key]}, {"x": to})}
     start = {"start_from", "start_parts"} if child.meta["proposal"].get("resume_from") else set()
-    return [*(c.key for c in other if c.key not in {*wanted, *start}), *(key for key in wanted if key not in kept)]
+    return [*(c.key for c in other if c.key not in {*proposed, *start}), *(key for key in proposed if key not in kept)]
 
 
 def measured(parents: Sequence[History], children: Sequence[History], said: Mapping[str, Any]) -> Measured:
@@ -262,22 +262,22 @@ def measured(parents: Sequence[History], children: Sequence[History], said: Mapp
 
 def _values(runs: Sequence[History], said: Mapping[str, Any]) -> np.ndarray:
     """One number a seed: a seed that ran twice is no second sample, and the last run of it counts."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     at = str(said.get("at") or "final")
     for run in runs if at in SCORED else []:
         seed = seed_of(run, run.folder.name)
         value = outcome(run, at, str(said.get("metric") or "")).value
         if math.isfinite(value):
-            found[run.folder.name if seed is None else repr(seed)] = value
-    return np.array(list(found.values()), np.float64)
+            values[run.folder.name if seed is None else repr(seed)] = value
+    return np.array(list(values.values()), np.float64)
 
 
 def _noise(a: np.ndarray, b: np.ndarray) -> tuple[float, tuple[float, float] | None, str]:
     """delta, how far it may be off below and above, and from what; a lone run gets the other side's spread."""
     delta = float(b.mean() - a.mean())
     if min(len(a), len(b)) >= 2:
-        found = stats.difference(a, b)
-        return delta, (delta - found.low, found.high - delta), f"{LEVEL:.0%} interval over seeds"
+        interval = stats.difference(a, b)
+        return delta, (delta - interval.low, interval.high - delta), f"{LEVEL:.0%} interval over seeds"
     many = a if len(a) > len(b) else b
     if len(many) < 2:
         return delta, None, WHY["one_seed"]
@@ -286,20 +286,20 @@ def _noise(a: np.ndarray, b: np.ndarray) -> tuple[float, tuple[float, float] | N
     return delta, (half, half), f"{LEVEL:.0%}, with the spread of the {len(many)} seeds of the other side"
 
 
-def _judge(kind: str, said: Mapping[str, float | None], found: Measured) -> tuple[str, str]:
+def _judge(kind: str, said: Mapping[str, float | None], effect: Measured) -> tuple[str, str]:
     """(verdict, key of WHY)."""
-    if found.delta is None:
+    if effect.delta is None:
         return OPEN, "no_number"
     if kind in (NONE, POINT):
         return OPEN, "no_interval"
-    if found.low is None or found.high is None:
+    if effect.low is None or effect.high is None:
         return OPEN, "one_seed"
     low, high = _ends(said)
-    if found.high < low or found.low > high:
+    if effect.high < low or effect.low > high:
         return MISS, "outside"
-    if not _inside(found.delta, said):
+    if not _inside(effect.delta, said):
         return OPEN, "within_noise"
-    return (OPEN, "less_sharp") if found.high - found.low > high - low else (HIT, "inside")
+    return (OPEN, "less_sharp") if effect.high - effect.low > high - low else (HIT, "inside")
 
 
 def _ends(said: Mapping[str, float | None]) -> tuple[float, float]:

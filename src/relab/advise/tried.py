@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relab.advise.proposal import shown, told
+from relab.advise.proposal import diff_text, shown
 from relab.base.jsonl import RecordError, inside, read_json
 from relab.config import layers, lineage
 from relab.config.base import ConfigError
@@ -39,23 +39,23 @@ class Tried:
     settings: dict[str, Any] = field(default_factory=dict)  # of the control, flat; empty where not kept
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self)
-        found.pop("settings")
-        return found | {"seeds": list(self.seeds)}
+        body = asdict(self)
+        body.pop("settings")
+        return body | {"seeds": list(self.seeds)}
 
 
 def subject(settings: Mapping[str, Any], command: str = "") -> dict[str, Any]:
     """What a change is tried on: environment and algorithm, or another program's command."""
     flat = flatten(settings)
-    found = {"env": flat.get("env.name") or flat.get("env"), "algo": flat.get("algo.name"), "command": command}
-    return {key: str(value) for key, value in found.items() if value}
+    facts = {"env": flat.get("env.name") or flat.get("env"), "algo": flat.get("algo.name"), "command": command}
+    return {key: str(value) for key, value in facts.items() if value}
 
 
 def matching(change: Diff, of: Mapping[str, Any], earlier: Iterable[Tried]) -> list[Tried]:
     """The earlier tries of this change, answered ones first, newest first."""
-    found = [one for one in earlier if one.of == dict(of) and same(change, one.diff)]
+    tries = [one for one in earlier if one.of == dict(of) and same(change, one.diff)]
     order = {NO: 0, YES: 1}
-    return sorted(sorted(found, key=lambda one: one.date, reverse=True), key=lambda one: order.get(one.verdict, 2))
+    return sorted(sorted(tries, key=lambda one: one.date, reverse=True), key=lambda one: order.get(one.verdict, 2))
 
 
 def same(a: Diff, b: Diff) -> bool:
@@ -78,28 +78,28 @@ def of_experiments(root: Path, without: Path | None = None) -> list[Tried]:
 
 def of_experiment(folder: Path) -> list[Tried]:
     try:
-        asked, answers = layers.read_yaml(inside(folder, "experiment.yaml")), read_json(folder, "answer.json")
-        return [one for row in answers.get("answers") or [] if (one := _answered(folder, asked, row)) is not None]
+        declared, answers = layers.read_yaml(inside(folder, "experiment.yaml")), read_json(folder, "answer.json")
+        return [one for row in answers.get("answers") or [] if (one := _answered(folder, declared, row)) is not None]
     except (ConfigError, RecordError, OSError, TypeError, KeyError, ValueError, AttributeError):
         return []
 
 
-def _answered(folder: Path, asked: Mapping[str, Any], row: Mapping[str, Any]) -> Tried | None:
-    control, other = (variant(folder, asked, str(name)) for name in row["names"])
+def _answered(folder: Path, declared: Mapping[str, Any], row: Mapping[str, Any]) -> Tried | None:
+    control, other = (variant(folder, declared, str(name)) for name in row["names"])
     change = lineage.changes(control, other)
     if not change:
         return None
     return Tried(
         change, str(row["verdict"]), str(row["text"]), (int(row["n"][0]), int(row["n"][1])), str(folder), ended(folder),
-        subject(control, str(asked.get("command") or "")), flatten(control),
+        subject(control, str(declared.get("command") or "")), flatten(control),
     )  # fmt: skip
 
 
-def variant(folder: Path, asked: Mapping[str, Any], name: str) -> dict[str, Any]:
+def variant(folder: Path, declared: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A variant's settings as they were run, else as they were asked for."""
     kept = inside(folder, f"variants/{name}.yaml")
-    given = {**(asked.get("base") or {}), **(asked["variants"][name] or {})}
-    return layers.read_yaml(kept) if kept.is_file() else given
+    settings = {**(declared.get("base") or {}), **(declared["variants"][name] or {})}
+    return layers.read_yaml(kept) if kept.is_file() else settings
 
 
 def ended(folder: Path) -> str:
@@ -107,10 +107,10 @@ def ended(folder: Path) -> str:
     days = []
     for path in [*folder.glob("runs/*/meta.json"), *folder.glob("state/*.json")]:
         try:
-            found = read_json(folder, str(path.relative_to(folder)))
+            facts = read_json(folder, str(path.relative_to(folder)))
         except (RecordError, OSError):
             continue
-        days.append(day(found))
+        days.append(day(facts))
     return max(days, default="")
 
 
@@ -121,18 +121,18 @@ def day(meta: Mapping[str, Any]) -> str:
 # ---- Saying it
 
 
-def lines(change: Diff, found: Sequence[Tried], settings: Mapping[str, Any] | None = None) -> list[str]:
+def lines(change: Diff, tries: Sequence[Tried], settings: Mapping[str, Any] | None = None) -> list[str]:
     """What a person must see before the same is paid for again; at most the first two tries."""
-    return [line for one in found[:2] for line in _said(change, one, settings or {})]
+    return [line for one in tries[:2] for line in _said(change, one, settings or {})]
 
 
 def _said(change: Diff, one: Tried, settings: Mapping[str, Any]) -> list[str]:
     on = f" on {one.date}" if one.date else ""
     if one.verdict == OPEN:
         n = f"{one.seeds[0]} and {one.seeds[1]} seeds"
-        head = f"tried before{on}, not answered ({OPEN} with {n}): {told(change)}"
+        head = f"tried before{on}, not answered ({OPEN} with {n}): {diff_text(change)}"
     else:
-        head = f"tried before{on}, answered {one.verdict}: {told(change)}"
+        head = f"tried before{on}, answered {one.verdict}: {diff_text(change)}"
     return [head, f"  {one.text}", f"  {one.where}{_otherwise(one, settings)}"]
 
 
@@ -149,5 +149,5 @@ def unlike(one: Tried, settings: Mapping[str, Any]) -> list[Any]:
     if not one.settings or not settings:
         return []
     quiet = ("seed", "save.", "device", "threads")
-    found = diff(one.settings, flatten(settings))
-    return [c for c in found if c.key not in one.diff and not c.key.startswith(quiet) and MISSING not in (c.a, c.b)]
+    changed = diff(one.settings, flatten(settings))
+    return [c for c in changed if c.key not in one.diff and not c.key.startswith(quiet) and MISSING not in (c.a, c.b)]

@@ -167,14 +167,43 @@ def write_atomic(
     mine = f".{platform.node()}.{os.getpid()}" if several else ""
     temporary = own(path.parent, f".{path.name}{mine}.tmp")
     with writing(path, len(data)):
-        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o666)
-        try:
-            _fill(fd, data, temporary, path, sync)
-        finally:
-            os.close(fd)
+        _prepare(temporary, data, path, sync)
         os.replace(temporary, path)
         if sync and not rename_later:
             sync_folder(path.parent)
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Replace several files of one folder, all or none: none is put in its place before all have found room."""
+    waiting = {path: own(path.parent, f".{path.name}.tmp") for path in files}
+    try:
+        for path, temporary in waiting.items():
+            with writing(path, len(files[path])):
+                if path.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+                _prepare(temporary, files[path], path, sync=True)
+    except BaseException:
+        for temporary in waiting.values():
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise
+    for path, temporary in waiting.items():
+        os.replace(temporary, path)
+    for folder in {path.parent for path in files}:
+        sync_folder(folder)
+
+
+def _prepare(temporary: Path, data: bytes, path: Path, sync: bool) -> None:
+    """The whole content of a file beside it; what the system refuses is told of the file itself."""
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o666)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    try:
+        _fill(fd, data, temporary, path, sync)
+    finally:
+        os.close(fd)
 
 
 def _fill(fd: int, data: bytes, temporary: Path, path: Path, sync: bool) -> None:

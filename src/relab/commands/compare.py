@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from relab.base.errors import NotFoundError
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
@@ -29,6 +30,7 @@ EXAMPLES = """
   relab compare runs/ --markdown                   or --latex: the table for the paper
   relab report runs/                               the same as a page, with curves and findings
 """
+USUAL = ("runs",)  # where runs are looked for if no path is named
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Compare:
     What was not declared is exploratory and gets no verdict; under five seeds nothing does.
     """
 
-    paths: tyro.conf.Positional[tuple[str, ...]] = ("runs",)
+    paths: tyro.conf.Positional[tuple[str, ...]] = USUAL
     """runs or folders of runs, of any format"""
     by: str | None = None
     """config key whose values are compared, whatever else differs; `path` compares the paths"""
@@ -79,27 +81,37 @@ def main(words: Sequence[str]) -> int:
     args = parse(Compare, "compare", words, EXAMPLES)
     require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
     require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
+    check_usual(args.paths)
     paths = [Path(word) if Path(word).exists() else names.find(word, args.runs) for word in args.paths]
     if args.known.show_mapping:
         print("\n".join(args.known.shown(path) for path in paths))
         return 0
-    print(told(args, paths), end="")
+    print(output(args, paths), end="")
     return 0
 
 
-def told(args: Compare, paths: Sequence[Path]) -> str:
+def check_usual(paths: Sequence[str]) -> None:
+    """Without a path, and without runs in the usual place, there is nothing that could be compared."""
+    usual = Path(USUAL[0])
+    if tuple(paths) == USUAL and not (usual.is_dir() and any(usual.iterdir())):
+        state = "is empty" if usual.is_dir() else "does not exist"
+        raise NotFoundError(f"`relab compare` needs runs of two configs or more, but no path is named and the folder"
+                            f" {usual} {state}; e.g. relab compare logs/a logs/b")  # fmt: skip
+
+
+def output(args: Compare, paths: Sequence[Path]) -> str:
     from relab.comparison import render, tables
 
-    found = result(args, paths)
+    comparison = result(args, paths)
     if args.json:
         from relab.base.jsonl import encode
 
-        return encode(tables.data(found)).decode()
+        return encode(tables.data(comparison)).decode()
     if args.why:
-        return render.why(found) + "\n"
+        return render.why(comparison) + "\n"
     if args.latex or args.markdown:
-        return tables.latex(found) if args.latex else tables.markdown(found)
-    return render.text(found, args.verbose) + "\n"
+        return tables.latex(comparison) if args.latex else tables.markdown(comparison)
+    return render.text(comparison, args.verbose) + "\n"
 
 
 def result(args: Compare, paths: Sequence[Path]) -> Result:
@@ -110,9 +122,9 @@ def result(args: Compare, paths: Sequence[Path]) -> Result:
     loaded = load(paths, args.known)
     options = Options(args.by, args.metric, args.at, args.level, args.last, args.smallest_effect, args.direction,
                       args.declare, args.leading, args.per)  # fmt: skip
-    found = compare(loaded.runs, options, declared(paths), loaded.origins)
-    found.unread = loaded.gone
-    return found
+    comparison = compare(loaded.runs, options, declared(paths), loaded.origins)
+    comparison.unread = loaded.gone
+    return comparison
 
 
 def load(paths: Sequence[Path], known: Hinting) -> Together:

@@ -70,9 +70,9 @@ def settings_of(path: Path) -> dict[str, Any]:
 
     sources = list(find.find(path))
     layers.require(len(sources) == 1, f"{path} must be one run, but holds {len(sources)}")
-    found = find.read(sources[0])
-    layers.require(bool(found.config), f"{path} has no settings in its record ({found.source})")
-    return found.config
+    run = find.read(sources[0])
+    layers.require(bool(run.config), f"{path} has no settings in its record ({run.source})")
+    return run.config
 
 
 def shown(value: Any) -> Any:

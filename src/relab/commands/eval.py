@@ -49,18 +49,18 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     from relab.train import fresh
 
-    found = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
+    evaluation = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)
     if args.json:
         from relab.base.jsonl import encode
 
-        print(encode(found).decode(), end="")
+        print(encode(evaluation).decode(), end="")
         return 0
-    episodes = f"{found['worlds']} fresh episode{'s' if found['worlds'] > 1 else ''} a mode"
-    print(f"{printable(folder.name)}, checkpoint {args.checkpoint}: step {found['step']:,}, {episodes}")
-    for mode, x in found["modes"].items():
+    episodes = f"{evaluation['worlds']} fresh episode{'s' if evaluation['worlds'] > 1 else ''} a mode"
+    print(f"{printable(folder.name)}, checkpoint {args.checkpoint}: step {evaluation['step']:,}, {episodes}")
+    for mode, x in evaluation["modes"].items():
         print(f"  {mode:8} return {line(x)}")
-    if found["selected"]:
-        print(printable(f"  {found['selected']}"))
+    if evaluation["selected"]:
+        print(printable(f"  {evaluation['selected']}"))
     return 0
 
 

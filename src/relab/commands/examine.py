@@ -81,7 +81,7 @@ def main(words: Sequence[str]) -> int:
     if args.watch:
         return watch(args, look)
     report, changed = look()
-    print(told(args, report, changed), end="")
+    print(output(args, report, changed), end="")
     return code(args, report)
 
 
@@ -92,15 +92,15 @@ def one_look(path: Path, against: Path | None, muted: dict[str, str], known: Hin
     from relab.record.run_folder import now
 
     with Progress("reading run") as tell:
-        found = known.load(path, tell)
+        loaded = known.load(path, tell)
         tell.word = "examining run"
-        report = examine_loaded(found, path, against, muted, tell=tell, hints=known.of(path))
+        report = examine_loaded(loaded, path, against, muted, tell=tell, hints=known.of(path))
     changed = memory.news(report, memory.recall(path))
     memory.remember(path, memory.snapshot(report, now()))
     return report, changed
 
 
-def told(args: Examine, report: Report, changed: News) -> str:
+def output(args: Examine, report: Report, changed: News) -> str:
     """What is printed: text for people, or all of it as JSON."""
     if args.json:
         return as_json(args, report, changed)
@@ -136,13 +136,13 @@ def code(args: Examine, report: Report) -> int:
 def watch(args: Examine, look: Callable[[], tuple[Report, News]]) -> int:
     """All there is at first, then what is new; ends when no run is running, or a finding is severe enough."""
     report, changed = look()
-    print(told(args, report, changed), end="", flush=True)
+    print(output(args, report, changed), end="", flush=True)
     try:
         while not code(args, report) and any(run.view.state == "running" for run in report.runs):
             time.sleep(args.every)
             report, changed = look()
             if not changed.empty:
-                print(told(replace(args, new=True), report, changed), end="", flush=True)
+                print(output(replace(args, new=True), report, changed), end="", flush=True)
     except KeyboardInterrupt:
         return 0
     return code(args, report)

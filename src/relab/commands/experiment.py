@@ -66,34 +66,34 @@ class ExperimentArgs:
 
 def main(words: Sequence[str]) -> int:
     args = parse(ExperimentArgs, "experiment", words, EXAMPLES)
-    asked = experiment.load(args.file)
+    plan = experiment.load(args.file)
     keep_going()
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
-    cells = experiment.prepare(asked, folder)
+    cells = experiment.prepare(plan, folder)
     settled = all(map(experiment.settled, cells))
-    if not settled and not consent([asked.command, asked.resume_command], args.yes, args.json):
+    if not settled and not consent([plan.command, plan.resume_command], args.yes, args.json):
         return 0
     if args.queue:
         return enqueue(args, folder, cells)
     if args.only is not None:
-        return run_one(args, asked, folder, cells)
-    log = None if args.no_log else args.log or Path(asked.log or args.root / experiment.LOG)
-    again = experiment.tried_before(asked, folder, args.root, log)
+        return run_one(args, plan, folder, cells)
+    log = None if args.no_log else args.log or Path(plan.log or args.root / experiment.LOG)
+    again = experiment.tried_before(plan, folder, args.root, log)
     try:
-        if not (args.json or agreed(args, asked, cells, folder, again)):
+        if not (args.json or agreed(args, plan, cells, folder, again)):
             return 0
     except experiment.Interrupted:
         return interrupted(cells)
     progress = Progress()
-    done = experiment.run(asked, folder, cells, args.workers, None if args.json else progress)
+    done = experiment.run(plan, folder, cells, args.workers, None if args.json else progress)
     progress.close()
     if done.interrupted:
         return interrupted(cells)
-    answers = experiment.conclude(asked, folder, cells)
+    answers = experiment.conclude(plan, folder, cells)
     written = ended(folder, log)
     if args.json:
-        print_json(asked, answers, done, folder, written, again)
+        print_json(plan, answers, done, folder, written, again)
     else:
         print("\n".join(lines(answers, failures(cells, done), folder, written)))
     return 1 if done.failed else 0
@@ -108,13 +108,13 @@ def interrupted(cells: list[experiment.Cell]) -> int:
 # ---- One run, or all of them by a queue
 
 
-def run_one(args: ExperimentArgs, asked: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
+def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cells: list[experiment.Cell]) -> int:
     from relab.base.jsonl import encode
 
     chosen = [cell for cell in cells if cell.folder.name == args.only]
     names = [cell.folder.name for cell in cells]
     require(bool(chosen), f"`--only` must be one of {', '.join(names[:20])}, but is {args.only!r}")
-    done = experiment.run_some(asked, folder, chosen, 1)
+    done = experiment.run_some(plan, folder, chosen, 1)
     state = experiment.status(chosen[0])
     if args.json:
         print(encode({"run": str(chosen[0].folder), "status": state}).decode(), end="")
@@ -144,20 +144,20 @@ def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) ->
 
 def agreed(
     args: ExperimentArgs,
-    asked: experiment.Experiment,
+    plan: experiment.Experiment,
     cells: list[experiment.Cell],
     folder: Path,
     again: list[experiment.Repeat],
 ) -> bool:
     """Say what was tried before and what it costs; ask unless --yes."""
-    size = f"{len(asked.variants)} variants x {len(asked.seeds)} seeds"
-    print(f"{asked.question}\n  {size}, compared by {by(asked)}", flush=True)
+    size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds"
+    print(f"{plan.question}\n  {size}, compared by {by(plan)}", flush=True)
     for one in again:
         for line in tried.lines(one.change, one.hits, one.settings):
             print(printable(f"  {line}"), flush=True)
-    if asked.command and not any(map(experiment.finished, cells)):
+    if plan.command and not any(map(experiment.finished, cells)):
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
-    cost = experiment.forecast(asked, cells, folder, args.workers or cores())
+    cost = experiment.forecast(plan, cells, folder, args.workers or cores())
     if not cost.runs:
         print("  all runs are finished")
         return True
@@ -182,28 +182,28 @@ def consent(commands: Sequence[Sequence[str]], yes: bool, as_json: bool = False)
     shown = [printable(shlex.join(words)) for words in commands if words]
     if yes or not shown:
         return True
-    told = "\n".join(f"  {line}" for line in shown)
-    require(sys.stdin.isatty() and not as_json, f"the file runs a program on this machine:\n{told}\nnobody can be asked"
-            " here whether it may (standard input is no terminal, or --json was given); read it, then add --yes"
+    programs = "\n".join(f"  {line}" for line in shown)
+    require(sys.stdin.isatty() and not as_json, f"the file runs a program on this machine:\n{programs}\nnobody can be"
+            " asked here whether it may (standard input is no terminal, or --json was given); read it, then add --yes"
             )  # fmt: skip
-    print(f"the file runs a program on this machine:\n{told}", flush=True)
+    print(f"the file runs a program on this machine:\n{programs}", flush=True)
     return input("  run it? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def by(asked: experiment.Experiment) -> str:
+def by(plan: experiment.Experiment) -> str:
     """The one number of a run, in words."""
-    level = number(asked.level) if asked.level is not None else ""
-    words = {"final": f"the final {asked.metric}", "mean_last_m": f"the mean of the last {asked.last} {asked.metric}",
-             "first_step_reaching": f"the first step at which {asked.metric} reaches {level}",
-             "success_rate": "the success rate of the last evaluation"}[asked.at]  # fmt: skip
-    return words + (", in pairs of one seed" if asked.paired else "")
+    level = number(plan.level) if plan.level is not None else ""
+    words = {"final": f"the final {plan.metric}", "mean_last_m": f"the mean of the last {plan.last} {plan.metric}",
+             "first_step_reaching": f"the first step at which {plan.metric} reaches {level}",
+             "success_rate": "the success rate of the last evaluation"}[plan.at]  # fmt: skip
+    return words + (", in pairs of one seed" if plan.paired else "")
 
 
 @dataclass
 class Progress:
     """One line that counts on a terminal; elsewhere a line at each quarter."""
 
-    told: int = 0
+    reported: int = 0
     open: bool = False  # a line on the terminal that has not ended
 
     def __call__(self, done: int, all_: int) -> None:
@@ -212,9 +212,9 @@ class Progress:
             with terminal.as_is():
                 print(f"\r{text}", end="", flush=True)
             self.open = True
-        elif 4 * done // all_ > 4 * self.told // all_:
+        elif 4 * done // all_ > 4 * self.reported // all_:
             print(text, flush=True)
-        self.told = done
+        self.reported = done
 
     def close(self) -> None:
         if self.open:
@@ -241,14 +241,14 @@ def lines(answers: list[Any], failed: list[str], folder: Path, written: Written)
     first = answers[0]
     arms = [(first.names[0], first.a), *((x.names[1], x.b) for x in answers)]
     wide = max(20, *(len(name) for name, _ in arms))
-    found = [f"  {name:{wide}} {'  '.join(one(o) for o in arm) or 'no finished run'}" for name, arm in arms]
-    found += [x.text for x in answers]
-    found += [f"  {note}" for note in dict.fromkeys(note for x in answers for note in x.notes)]
-    found += ["found in the runs (relab examine):"] * bool(written.findings)
-    found += [f"  {text}" for text in [*written.findings, *failed, *written.problems]]
-    found += [f"report: {written.pages[-1]}"] if written.pages else []
-    found += [f"entry:  {written.log}"] if written.log else []
-    return [*found, "try next:", *(f"  {line}" for line in next_commands(folder, answers))]
+    rows = [f"  {name:{wide}} {'  '.join(one(o) for o in arm) or 'no finished run'}" for name, arm in arms]
+    rows += [x.text for x in answers]
+    rows += [f"  {note}" for note in dict.fromkeys(note for x in answers for note in x.notes)]
+    rows += ["found in the runs (relab examine):"] * bool(written.findings)
+    rows += [f"  {text}" for text in [*written.findings, *failed, *written.problems]]
+    rows += [f"report: {written.pages[-1]}"] if written.pages else []
+    rows += [f"entry:  {written.log}"] if written.log else []
+    return [*rows, "try next:", *(f"  {line}" for line in next_commands(folder, answers))]
 
 
 def next_commands(folder: Path, answers: list[Any]) -> list[str]:
@@ -265,7 +265,7 @@ def one(outcome: Any) -> str:
 
 
 def print_json(
-    asked: experiment.Experiment,
+    plan: experiment.Experiment,
     answers: list[Any],
     done: Result,
     folder: Path,
@@ -274,7 +274,7 @@ def print_json(
 ) -> None:
     from relab.base.jsonl import encode
 
-    row = {"question": asked.question, "answers": [x.to_dict() for x in answers], "failed": done.failed,
+    row = {"question": plan.question, "answers": [x.to_dict() for x in answers], "failed": done.failed,
            "experiment": str(folder), "report": [str(page) for page in written.pages],
            "log": str(written.log) if written.log else None, "findings": written.findings,
            "problems": written.problems, "tried": [one.to_dict() for one in again]}  # fmt: skip

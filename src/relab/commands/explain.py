@@ -37,11 +37,11 @@ class Explain:
 def main(words: Sequence[str]) -> int:
     args = parse(Explain, "explain", words, EXAMPLES)
     known = all_words()
-    found = [text() for name, text in known if name == args.word.lower()]
-    if not found:
+    texts = [text() for name, text in known if name == args.word.lower()]
+    if not texts:
         close = hint(args.word.lower(), sorted({name for name, _ in known}), "; the nearest word is {!r}")
         raise NotFoundError(f"relab knows no {args.word!r}{close}")
-    print("\n\n".join(dict.fromkeys(found)))
+    print("\n\n".join(dict.fromkeys(texts)))
     return 0
 
 

@@ -59,9 +59,9 @@ def main(words: Sequence[str]) -> int:
     keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
-    scored = suite.Matrix(shlex.join(["relab", "faults", *words]), commit(), list(args.seeds), scores, healthy)
-    keep(args.out, scored)
-    print(encoded(scored) if args.json else markdown(scored), end="")
+    scorecard = suite.Matrix(shlex.join(["relab", "faults", *words]), commit(), list(args.seeds), scores, healthy)
+    keep(args.out, scorecard)
+    print(encoded(scorecard) if args.json else markdown(scorecard), end="")
     return 0
 
 
@@ -69,10 +69,10 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def encoded(scored: Matrix) -> str:
+def encoded(scorecard: Matrix) -> str:
     from relab.base.jsonl import encode
 
-    return encode(scored.to_json()).decode()
+    return encode(scorecard.to_json()).decode()
 
 
 def commit() -> str | None:
@@ -82,11 +82,11 @@ def commit() -> str | None:
     return known
 
 
-def keep(out: Path, scored: Matrix) -> None:
+def keep(out: Path, scorecard: Matrix) -> None:
     from relab.base.jsonl import write_atomic
 
     out.mkdir(parents=True, exist_ok=True)
-    for name, text in (("faults.json", encoded(scored)), ("faults.md", markdown(scored))):
+    for name, text in (("faults.json", encoded(scorecard)), ("faults.md", markdown(scorecard))):
         write_atomic(out / name, text.encode())
 
 
@@ -103,8 +103,8 @@ def listed(only: Sequence[str]) -> str:
 # ---- The matrix as Markdown
 
 
-def markdown(scored: Matrix) -> str:
-    parts = [head(scored), matrix(scored.scores), missed(scored.scores), wolves(scored.healthy)]
+def markdown(scorecard: Matrix) -> str:
+    parts = [head(scorecard), matrix(scorecard.scores), missed(scorecard.scores), wolves(scorecard.healthy)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -114,10 +114,10 @@ def share(rate: Rate) -> str:
     return f"{rate.hits} of {rate.n} ({rate.share:.0%}, 95 % interval {rate.low:.0%} to {rate.high:.0%})"
 
 
-def head(scored: Matrix) -> str:
-    s = scored.summary
+def head(scorecard: Matrix) -> str:
+    s, seeds = scorecard.summary, ", ".join(map(str, scorecard.seeds))
     lines = [
-        f"`{scored.command}` at commit {scored.commit or 'unknown'}, seeds {', '.join(map(str, scored.seeds))}.",
+        f"`{scorecard.command}` at commit {scorecard.commit or 'unknown'}, seeds {seeds}.",
         "",
         f"- cause among the first three findings, run alone: {share(s.alone)}",
         f"- beside a healthy run of another seed: {share(s.beside)}",

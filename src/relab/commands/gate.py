@@ -84,17 +84,17 @@ def lint_main(args: Gate) -> int:
     target = target_of(args)
     require(bool(target.schedule), f"{target.name} declares no schedule: no gate, stage, queue or alert was found")
     schedule = with_floors(with_floors(target.schedule, target.floors), floors_given(args.floor, target.schedule))
-    found = linted(schedule, target.view)
+    lints = linted(schedule, target.view)
     if args.json:
         from relab.base.jsonl import encode
 
-        rows = [{key: getattr(each, key) for key in SHOWN} for each in found]
+        rows = [{key: getattr(each, key) for key in SHOWN} for each in lints]
         print(encode({"target": target.name, "lints": rows, "said": target.said}).decode(), end="")
         return 0
     lines = [*head(target.name, schedule), *(f"  note: {line}" for line in (*target.said, *schedule.problems))]
-    lines += [line for each in found for line in shown(each, args.verbose)]
+    lines += [line for each in lints for line in shown(each, args.verbose)]
     print("\n".join(map(printable, lines)))
-    if not found:
+    if not lints:
         print("  nothing found: the bars can be met, the stages fit, the alerts can fire")
     return 0
 
@@ -143,10 +143,10 @@ def from_yaml(path: Path) -> Schedule:
     from relab.schedules.gate import ScheduleError
     from relab.schedules.schedule import from_mapping
 
-    given = config.read_yaml(path)
-    given = given["schedule"] if isinstance(given.get("schedule"), dict) else given
+    mapping = config.read_yaml(path)
+    mapping = mapping["schedule"] if isinstance(mapping.get("schedule"), dict) else mapping
     try:
-        return from_mapping(given)
+        return from_mapping(mapping)
     except ScheduleError as error:
         raise config.ConfigError(f"{path}: {error}") from None
 
@@ -167,12 +167,12 @@ def from_settings(words: Sequence[str]) -> Target:
     """Settings of a run to come: checked as `relab train` would, and the floor of step one is measured."""
     from relab.commands.train import layers
 
-    found = config.resolve(layers(words)).config
-    require(found.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
+    settings = config.resolve(layers(words)).config
+    require(settings.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
     from relab.train import session
 
-    companion: Any = session.companions_of(found, session.make_env(found))["schedule"]
-    target = Target(" ".join(words), replace(companion.schedule, steps=found.algo.steps))
+    companion: Any = session.companions_of(settings, session.make_env(settings))["schedule"]
+    target = Target(" ".join(words), replace(companion.schedule, steps=settings.algo.steps))
     if companion.judge is not None:
         share, noise, n = companion.judge.floor()
         trials = companion.judge.asked.episodes * companion.judge.env.spec.agents
@@ -187,11 +187,11 @@ def floors_given(words: Sequence[str], schedule: Schedule) -> dict[str, float]:
     from relab.schedules.gate import ScheduleError, number
 
     metrics = sorted({c.metric.rpartition("/")[2] for g in schedule.gates for c in g.success})
-    found = config.parse_overrides(words)
-    unknown = sorted(set(found) - set(metrics))
+    floors = config.parse_overrides(words)
+    unknown = sorted(set(floors) - set(metrics))
     require(not unknown, f"`--floor`: no gate asks for {', '.join(unknown)}; they ask for {', '.join(metrics)}")
     try:
-        return {name: number(text, f"--floor {name}") for name, text in found.items()}
+        return {name: number(text, f"--floor {name}") for name, text in floors.items()}
     except ScheduleError as error:
         raise config.ConfigError(str(error)) from None
 
@@ -220,8 +220,8 @@ def replay_main(args: Gate) -> int:
     if args.json:
         from relab.base.jsonl import encode
 
-        told = {"run": view.name, "gate": gate.name, "changes": changes, "checks": [row.to_dict() for row in rows]}
-        print(encode(told | {"near": [each.to_dict() for each in near]}).decode(), end="")
+        body = {"run": view.name, "gate": gate.name, "changes": changes, "checks": [row.to_dict() for row in rows]}
+        print(encode(body | {"near": [each.to_dict() for each in near]}).decode(), end="")
         return 0
     print("\n".join(printable(line) for line in replay_text(view.name, gate.name, changes, rows, near)))
     return 0
@@ -236,10 +236,10 @@ def gate_of(schedule: Schedule, name: str | None, run: str) -> Any:
 
 
 def replay_text(run: str, gate: str, changes: dict[str, str], rows: list[Row], near: list[Near]) -> list[str]:
-    told = ", ".join(f"{key}={value}" for key, value in changes.items()) or "no changes"
+    overrides = ", ".join(f"{key}={value}" for key, value in changes.items()) or "no changes"
     differ = sum(row.differs for row in rows)
     agree = [row.recorded == row.declared.outcome for row in rows if row.recorded is not None]
-    lines = [f"{run}: {gate}, {len(rows)} checks; {told}: {differ} decisions differ"]
+    lines = [f"{run}: {gate}, {len(rows)} checks; {overrides}: {differ} decisions differ"]
     if agree:
         lines.append(f"  the bars as declared give the recorded decision in {sum(agree)} of {len(agree)} checks")
     lines.append(f"  {'iteration':>9}  {'recorded':<16}  {'with changes':<16}  stage  what decides")
@@ -248,9 +248,9 @@ def replay_text(run: str, gate: str, changes: dict[str, str], rows: list[Row], n
 
 
 def row_text(row: Row) -> str:
-    found, mark = row.changed, "*" if row.differs else " "
+    after, mark = row.changed, "*" if row.differs else " "
     before = row.recorded or row.declared.outcome
-    return f"{mark} {row.iteration:>9}  {before:<16}  {found.outcome:<16}  {found.state.stage:>5}  {deciding(row)}"
+    return f"{mark} {row.iteration:>9}  {before:<16}  {after.outcome:<16}  {after.state.stage:>5}  {deciding(row)}"
 
 
 def deciding(row: Row) -> str:
@@ -270,11 +270,11 @@ def near_text(near: list[Near]) -> list[str]:
     for each in near:
         groups.setdefault(str(each.check.condition), []).append(each)
     lines = ["  too near to the bar to tell (95 %):"] if groups else []
-    for name, found in groups.items():
-        most, least = max(found, key=lambda e: e.need), min(found, key=lambda e: e.need)
-        basis = f"{found[0].n:,.0f} effective trials, clustered by episode" if found[0].clustered else (
-            f"{found[0].n:,.0f} trials, were they independent")  # fmt: skip
-        lines.append(f"    {name}: {len(found)} checks, on {basis}; to decide in four of five cases {need_text(least)}"
+    for name, cases in groups.items():
+        most, least = max(cases, key=lambda e: e.need), min(cases, key=lambda e: e.need)
+        basis = f"{cases[0].n:,.0f} effective trials, clustered by episode" if cases[0].clustered else (
+            f"{cases[0].n:,.0f} trials, were they independent")  # fmt: skip
+        lines.append(f"    {name}: {len(cases)} checks, on {basis}; to decide in four of five cases {need_text(least)}"
                      + (f" to {need_text(most)}" if most.need != least.need else ""))  # fmt: skip
     return lines
 

@@ -40,21 +40,21 @@ class Hinting:
 
         if self.group == "":
             hints.remember_group(path, "")
-        given = hints.Hints(
+        options = hints.Hints(
             Pattern.parse(self.group) if self.group else None,
             read_spec(self.spec) if self.spec is not None else {},
             hints.command_text(self.command) if self.command is not None else "",
             hints.mapping_file(self.mapping) if self.mapping is not None else {},
         )
-        return hints.of_folder(path, given)
+        return hints.of_folder(path, options)
 
     def load(self, path: Path, tell: Tell | None = None) -> LoadedRuns:
         """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time."""
         from relab.formats.read import find
 
-        found = find.load_all(path, self.of(path), tell)
-        self.check(path, found)
-        return found
+        loaded = find.load_all(path, self.of(path), tell)
+        self.check(path, loaded)
+        return loaded
 
     def shown(self, path: Path) -> str:
         """What --show-mapping prints."""
@@ -74,29 +74,29 @@ class Hinting:
                     f" which are called {some}")  # fmt: skip
             hints.remember_group(path, self.group)
 
-    def check(self, path: Path, found: LoadedRuns) -> None:
+    def check(self, path: Path, loaded: LoadedRuns) -> None:
         """A pattern that no run fits, or names that none has, are slips; a pattern that fits is kept."""
         from relab.config.base import require
         from relab.formats.read import hints
 
-        self.check_group(path, [run.name for run in found.runs])
+        self.check_group(path, [run.name for run in loaded.runs])
         if self.mapping is not None:
-            theirs = dict.fromkeys(name for run in found.runs for name in run.history.mapping)
+            theirs = dict.fromkeys(name for run in loaded.runs for name in run.history.mapping)
             some = set(theirs) & set(hints.mapping_file(self.mapping))
             require(bool(some), f"none of the runs has a metric that {self.mapping} names;"
                     f" theirs are {', '.join([*theirs][:5]) or 'none'}")  # fmt: skip
 
 
-def guess(report: Report, path: Path, given: Hinting) -> str:
+def guess(report: Report, path: Path, hinting: Hinting) -> str:
     """How runs without a config were put together, said before anything is concluded from it; empty where none were."""
     from relab.formats.read.hints import recall_group
 
     named = {group.name.removeprefix("named "): group.views for group in report.groups if group.name[:6] == "named "}
     if sum(len(views) for views in named.values()) < 2:
         return ""
-    told = ", ".join(f"{name} ({len(views)} run{'s' * (len(views) != 1)})" for name, views in [*named.items()][:MANY])
+    counts = ", ".join(f"{name} ({len(views)} run{'s' * (len(views) != 1)})" for name, views in [*named.items()][:MANY])
     more = f" and {len(named) - MANY} more" if len(named) > MANY else ""
-    pattern = given.group or getattr(recall_group(path), "text", "")
+    pattern = hinting.group or getattr(recall_group(path), "text", "")
     how = f"grouped by {pattern!r}" if pattern else "grouped by name"
-    other = "" if given.group else "; --group 'name_s{seed}' for another way"
-    return _clean(f"{how}: {told}{more}{other}") + "\n"
+    other = "" if hinting.group else "; --group 'name_s{seed}' for another way"
+    return _clean(f"{how}: {counts}{more}{other}") + "\n"

@@ -53,20 +53,20 @@ def main(words: Sequence[str]) -> int:
 
     path = folder(args.path, args.runs)
     report = examine(path, None if args.against is None else names.find(args.against, args.runs))
-    found = propose(report, path, earlier(args.root))
+    advice = propose(report, path, earlier(args.root))
     wrote = None
-    if args.write and isinstance(found, Proposal) and found.runs_here:
-        wrote = proposal.write(found)
+    if args.write and isinstance(advice, Proposal) and advice.runs_here:
+        wrote = proposal.write(advice)
     if args.json:
         from relab.base.jsonl import encode
 
         print(
-            encode({"path": str(path), "proposal": found.to_dict(), "written": wrote and str(wrote)}).decode(), end=""
+            encode({"path": str(path), "proposal": advice.to_dict(), "written": wrote and str(wrote)}).decode(), end=""
         )
         return 0
-    print(render.text(found))
-    if isinstance(found, Proposal):
-        print(render.clean(how_to_run(found, args.path, wrote, args.write)))
+    print(render.text(advice))
+    if isinstance(advice, Proposal):
+        print(render.clean(how_to_run(advice, args.path, wrote, args.write)))
     return 0
 
 
@@ -90,9 +90,9 @@ def history(args: Next) -> int:
     return 0
 
 
-def how_to_run(found: Proposal, path: str, wrote: Path | None, asked: bool) -> str:
+def how_to_run(proposal: Proposal, path: str, wrote: Path | None, to_write: bool) -> str:
     """The last line: what to type."""
-    if not found.runs_here:
-        told = "(nothing is written: `relab train` cannot run this) " if asked else ""
-        return f"  {'then':11}{told}{found.command}"
-    return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{found.command}"
+    if not proposal.runs_here:
+        reason = "(nothing is written: `relab train` cannot run this) " if to_write else ""
+        return f"  {'then':11}{reason}{proposal.command}"
+    return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{proposal.command}"

@@ -39,19 +39,19 @@ def main(words: Sequence[str]) -> int:
 
 def check(args: Note) -> None:
     """One thing at a time, and nothing that would be ignored."""
-    asked = [name for name in ("search", "digest", "families") if getattr(args, name)]
-    asked += ["refresh" if args.refresh else "check"] if args.refresh or args.check else []
-    require(len(asked) <= 1, f"one of these at a time, but got {' and '.join(f'--{name}' for name in asked)}")
-    reads_log = asked and asked[0] in ("refresh", "check")
+    modes = [name for name in ("search", "digest", "families") if getattr(args, name)]
+    modes += ["refresh" if args.refresh else "check"] if args.refresh or args.check else []
+    require(len(modes) <= 1, f"one of these at a time, but got {' and '.join(f'--{name}' for name in modes)}")
+    reads_log = modes and modes[0] in ("refresh", "check")
     others = "--search, --digest, --families or --refresh"
-    require(bool(asked) or args.run is not None, f"name a run or an experiment; or use {others}")
-    is_log = not asked and str(args.run).endswith(".md") and Path(str(args.run)).is_file()
+    require(bool(modes) or args.run is not None, f"name a run or an experiment; or use {others}")
+    is_log = not modes and str(args.run).endswith(".md") and Path(str(args.run)).is_file()
     require(not is_log, f"{args.run} is a log: --refresh renews its numbers, --check says which are stale")
-    require(not asked or reads_log or args.run is None,
-            f"--{''.join(asked)} reads a whole log; give it by --into, and leave {args.run} out")  # fmt: skip
+    require(not modes or reads_log or args.run is None,
+            f"--{''.join(modes)} reads a whole log; give it by --into, and leave {args.run} out")  # fmt: skip
     require(not args.regex or bool(args.search), "--regex goes with --search")
     require(args.until is None or args.digest is not None, "--until goes with --digest")
-    require(not args.force or not asked, f"--force writes an entry anew; it does not go with --{''.join(asked)}")
+    require(not args.force or not modes, f"--force writes an entry anew; it does not go with --{''.join(modes)}")
 
 
 # ---- Writing an entry

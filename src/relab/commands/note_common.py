@@ -62,13 +62,15 @@ def logs_of(args: Note, named: str | None = None) -> list[Path]:
     """The log that was named, else those that are usual here."""
     from relab.notebook.log import default_logs
 
-    given = [Path(named)] if named else [args.into] if args.into else []
-    for path in given:
+    chosen = [Path(named)] if named else [args.into] if args.into else []
+    for path in chosen:
         if not path.exists():
             raise FileNotFoundError(f"there is no log {path}; `relab note RUN --into {path}` begins one")
+        if not (path.is_file() or path.is_dir()):
+            raise OSError(f"{path} must be a log, but is a pipe, a socket or a device")
     usual = default_logs()
-    require(bool(given or usual), "there is no LOG.md, notes/ or experiments/LOG.md here; name the log by --into")
-    return given or usual
+    require(bool(chosen or usual), "there is no LOG.md, notes/ or experiments/LOG.md here; name the log by --into")
+    return chosen or usual
 
 
 def show(row: dict[str, Any]) -> None:

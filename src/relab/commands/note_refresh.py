@@ -19,7 +19,7 @@ LOST = {"gone": "the run is not here", "no_number": "the run has no such number 
 
 
 @dataclass(frozen=True)
-class Found:
+class LogChange:
     """One reference of one log."""
 
     path: Path
@@ -29,24 +29,24 @@ class Found:
 def refresh(args: Note) -> int:
     """Renew what can be renewed, or only tell what would be."""
     writes = args.refresh and not args.check
-    found, anew = [], []
+    changes, anew = [], []
     for path in [file for one in logs_of(args, args.run) for file in log.files(one)]:
         say, records = words(args.lang or log.language([path])), Records(bases(path, args))
-        found += [Found(path, change) for change in of_file(path, records, say, writes)]
-        mine = [each.change for each in found if each.path == path]
+        changes += [LogChange(path, change) for change in of_file(path, records, say, writes)]
+        mine = [each.change for each in changes if each.path == path]
         anew += write_anew(path, mine, records, args) if writes else []
-    stale = [each for each in found if each.change.stale]
+    stale = [each for each in changes if each.change.stale]
     if args.json:
-        show({"references": [row(each) for each in found], "stale": len(stale), "written": writes, "entries": anew})
+        show({"references": [row(each) for each in changes], "stale": len(stale), "written": writes, "entries": anew})
     else:
-        print("\n".join([*told(found, stale, args.check), *(f"entry {id_}: written anew" for id_ in anew)]))
+        print("\n".join([*summary(changes, stale, args.check), *(f"entry {id_}: written anew" for id_ in anew)]))
     return STALE if args.check and stale else 0
 
 
-def row(found: Found) -> dict[str, Any]:
-    change = found.change
-    return {"log": str(found.path), "line": change.line, "ref": str(change.ref), "old": change.old, "new": bare(change),
-            "state": change.state, "entry": change.entry or None}  # fmt: skip
+def row(logged: LogChange) -> dict[str, Any]:
+    change = logged.change
+    return {"log": str(logged.path), "line": change.line, "ref": str(change.ref), "old": change.old,
+            "new": bare(change), "state": change.state, "entry": change.entry or None}  # fmt: skip
 
 
 def of_file(path: Path, records: Records, say: Words, writes: bool) -> list[Change]:
@@ -54,9 +54,9 @@ def of_file(path: Path, records: Records, say: Words, writes: bool) -> list[Chan
     changes: list[Change] = []
 
     def renewed(text: bytes) -> bytes:
-        made, found = references.refresh(text, records, say, path.name)
-        changes[:] = found
-        return made
+        text_after, changed = references.refresh(text, records, say, path.name)
+        changes[:] = changed
+        return text_after
 
     if renewed(fence.read(path)) != fence.read(path) and writes:
         fence.rewrite(path, renewed)
@@ -73,11 +73,11 @@ def write_anew(path: Path, changes: Sequence[Change], records: Records, args: No
         if one.id not in ids or one.edited or folder is None:
             continue
         try:
-            made = making.of_folder(folder, path, one.lang, (args.runs, args.root))
+            entry = making.of_folder(folder, path, one.lang, (args.runs, args.root))
         except (RecordError, OSError):
             continue  # its numbers are renewed, and what else the entry says stays
-        if made.id == one.id:
-            fence.write(path, made.id, made.block())
+        if entry.id == one.id:
+            fence.write(path, entry.id, entry.block())
             done.append(one.id)
     return done
 
@@ -92,16 +92,16 @@ def bases(path: Path, args: Note) -> list[Path]:
 # ---- Saying it
 
 
-def told(found: Sequence[Found], stale: Sequence[Found], checking: bool) -> list[str]:
-    if not found:
+def summary(changes: Sequence[LogChange], stale: Sequence[LogChange], checking: bool) -> list[str]:
+    if not changes:
         return ["no number here names its run: {{RUN METRIC final}} in your own text becomes one that does"]
     lines = [printable(f"{f.path}:{f.change.line}: {said(f.change, checking)}  ({f.change.ref})") for f in stale]
     if checking:
-        return [*lines, f"{len(found)} numbers, {len(stale)} stale"]
+        return [*lines, f"{len(changes)} numbers, {len(stale)} stale"]
     lost = [f.change for f in stale if f.change.state in LOST]
     counts = {"renewed": len(stale) - len(lost), "marked stale": sum(bool(c.old) for c in lost),
               "not filled in": sum(not c.old for c in lost)}  # fmt: skip
-    return [*lines, ", ".join([f"{len(found)} numbers", *(f"{n} {word}" for word, n in counts.items() if n)])]
+    return [*lines, ", ".join([f"{len(changes)} numbers", *(f"{n} {word}" for word, n in counts.items() if n)])]
 
 
 def said(change: Change, checking: bool) -> str:

@@ -44,19 +44,19 @@ class Probe:
 def main(words: Sequence[str]) -> int:
     args = parse(Probe, "probe", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
-    asked = [word for word in args.words if "=" not in word]
-    layers.require(len(asked) <= 1, f"one probe is asked at a time, but got {', '.join(asked)}")
+    named = [word for word in args.words if "=" not in word]
+    layers.require(len(named) <= 1, f"one probe is asked at a time, but got {', '.join(named)}")
     settings = layers.parse_overrides([word for word in args.words if "=" in word])
     from relab.record.run_folder import read_config
     from relab.train import probes
 
     algo = str((read_config(folder).get("algo") or {}).get("name"))
-    if not asked:
+    if not named:
         show_list(algo, args.json)
         return 0
     from relab.train.fresh import probe
 
-    rows = probe(folder, args.checkpoint, probes.check(asked[0], algo), settings, args.trust)
+    rows = probe(folder, args.checkpoint, probes.check(named[0], algo), settings, args.trust)
     show(rows, folder.name, args.json)
     return 0
 
@@ -87,10 +87,10 @@ def show(rows: list[dict[str, Any]], name: str, as_json: bool) -> None:
             for k, v in row.items()
             if k not in ("step", "iteration", "probe", "metric", "value", "noise", "n", "unit")
         }
-        print("\n".join(f"    {key:22} {told(value)}" for key, value in rest.items()))
+        print("\n".join(f"    {key:22} {value_text(value)}" for key, value in rest.items()))
 
 
-def told(value: Any) -> str:
+def value_text(value: Any) -> str:
     """Six digits; a number within 1 % of 1 also as its distance to it, which six digits would hide."""
     if not isinstance(value, float):
         return "-" if value is None else str(value)

@@ -193,8 +193,8 @@ def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
         from relab.base.jsonl import encode
 
         print(encode({"schema": 1, "queue": str(args.folder), **masks.masked(body)}).decode(), end="")
-    elif found := text():
-        print("\n".join(printable(line) for line in masks.mask(found).split("\n")))
+    elif shown := text():
+        print("\n".join(printable(line) for line in masks.mask(shown).split("\n")))
 
 
 # ---- Looking
@@ -208,8 +208,8 @@ def show_all(args: List) -> int:
     queue = args.open()
     items = {state: list(queue.items((state,))) for state in STATES}
     if args.top and not args.json:  # of what ended the last ones matter, of the rest the next
-        items = {state: found[-args.top :] if state in ENDED else found[: args.top] for state, found in items.items()}
-    rows = [describe(queue, item) for found in items.values() for item in found]
+        items = {state: some[-args.top :] if state in ENDED else some[: args.top] for state, some in items.items()}
+    rows = [describe(queue, item) for entries in items.values() for item in entries]
     counts = queue.counts()
     left = time_left(queue, counts)
     put(args, {"paused": queue.paused, "counts": counts, "eta_s": left, "entries": [row.to_json() for row in rows]},
@@ -231,9 +231,9 @@ def show_some(args: Show) -> int:
 def orphans(args: Orphans) -> int:
     from relab.base import processes
 
-    found = processes.orphans()
-    gone = [processes.end(each) for each in found] if args.end else [False] * len(found)
-    rows = [{**each.to_json(), "ended": ended} for each, ended in zip(found, gone)]
+    processes_left = processes.orphans()
+    gone = [processes.end(each) for each in processes_left] if args.end else [False] * len(processes_left)
+    rows = [{**each.to_json(), "ended": ended} for each, ended in zip(processes_left, gone)]
 
     def text() -> str:
         state = {True: "ended", False: "did not end" if args.end else "runs"}
@@ -295,8 +295,8 @@ def training(words: list[str]) -> tuple[list[str], Path]:
 
     args = parse(train.Train, "train", words[1:], train.EXAMPLES)
     origin = train.origin_of(args.words, args.parent, args.runs, args.trust)
-    given = train.layers(args.words, origin, args.trust)
-    train.check_files(layers.resolve(given).config, given)
+    stack = train.layers(args.words, origin, args.trust)
+    train.check_files(layers.resolve(stack).config, stack)
     name = new_run() if args.name is None else args.name
     folder = vacant(args.runs, name)
     return [*words, *([] if args.name else ["--name", name])], folder
@@ -333,17 +333,17 @@ def work(args: Work) -> int:
         line = f"{item.id[:8]} {what}{': ' if more else ''}{more}"
         print(printable(line), file=sys.stderr if args.json else sys.stdout, flush=True)
 
-    found = Worker(Queue(folder), args.workers, tell).run(args.stay)
-    body = {"done": found.done, "failed": found.failed, "left": found.left, "interrupted": found.interrupted}
-    put(args, body, lambda: "\n".join(told(found, folder)))
-    return INTERRUPTED if found.interrupted else 1 if found.failed or found.left else 0
+    outcome = Worker(Queue(folder), args.workers, tell).run(args.stay)
+    body = {"done": outcome.done, "failed": outcome.failed, "left": outcome.left, "interrupted": outcome.interrupted}
+    put(args, body, lambda: "\n".join(outcome_text(outcome, folder)))
+    return INTERRUPTED if outcome.interrupted else 1 if outcome.failed or outcome.left else 0
 
 
-def told(found: Any, folder: Path) -> list[str]:
-    lines = [f"{found.done} done, {found.failed} failed" + (", interrupted" if found.interrupted else "")]
-    if found.left:
-        lines.append(f"{len(found.left)} left waiting, for a worker that can run them")
-    if found.paused:
+def outcome_text(outcome: Any, folder: Path) -> list[str]:
+    lines = [f"{outcome.done} done, {outcome.failed} failed" + (", interrupted" if outcome.interrupted else "")]
+    if outcome.left:
+        lines.append(f"{len(outcome.left)} left waiting, for a worker that can run them")
+    if outcome.paused:
         lines.append(f"{folder} is paused, and entries wait; relab queue resume")
     return lines
 

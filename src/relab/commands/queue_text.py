@@ -20,9 +20,9 @@ TAIL = 15  # lines of a log
 
 def listing(folder: Path, paused: bool, counts: Mapping[str, int], rows: Sequence[Outlook], left: float | None) -> str:
     """Counts, then the entries by state; `rows` may be some of them only."""
-    told = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
+    totals = ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
     pace = f"; about {duration(left)} for what waits" if left is not None and not paused else ""
-    lines = [f"{folder}: {told or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
+    lines = [f"{folder}: {totals or 'empty'}{pace}" + ("; PAUSED (relab queue resume goes on)" if paused else "")]
     for state in ORDER:
         shown = [row for row in rows if row.item.state == state]
         lines += [state, *(f"  {line(row)}" for row in shown)] if shown else []
@@ -62,8 +62,8 @@ def failed(row: Outlook) -> list[str]:
 
 
 def took(row: Outlook) -> list[str]:
-    ending = row.result or {}
-    seconds, rss = ending.get("seconds"), ending.get("rss_mb")
+    outcome = row.result or {}
+    seconds, rss = outcome.get("seconds"), outcome.get("rss_mb")
     return [f"{duration(seconds)}" if seconds is not None else "", f"{rss:.0f} MB" if rss else ""]
 
 
@@ -71,11 +71,11 @@ def one(row: Outlook) -> str:
     """All about one entry."""
     lines = [line(row), f"  state     {row.item.state}", f"  came      {duration(row.age_s)} ago", *contents(row)]
     lines += [f"  worker    {row.item.name.worker}"] if row.item.name.worker else []
-    ending = row.result or {}
-    if ending:
-        facts = {key: ending[key] for key in ("code", "seconds", "rss_mb", "load") if ending.get(key) is not None}
+    outcome = row.result or {}
+    if outcome:
+        facts = {key: outcome[key] for key in ("code", "seconds", "rss_mb", "load") if outcome.get(key) is not None}
         numbers = ", ".join(f"{key} {value:.4g}" for key, value in facts.items())
-        lines.append(f"  last try  {ending.get('how')} at {ending.get('at')}" + (f" ({numbers})" if numbers else ""))
+        lines.append(f"  last try  {outcome.get('how')} at {outcome.get('at')}" + (f" ({numbers})" if numbers else ""))
     return "\n".join([*lines, f"  log       {row.log}", *tail(row.log)])
 
 

@@ -71,8 +71,9 @@ def main(words: Sequence[str]) -> int:
     data = sections.build(folders[0], full=args.full, against=against, **facts)
     if args.json:
         from relab.base.jsonl import encode
+        from relab.report.parts import plain
 
-        print(encode(data).decode(), end="")
+        print(encode(plain(data)).decode(), end="")
         return 0
     pages = render.write(data, *content.place(args.out, folders))
     print("\n".join([printable(data["sentence"]), *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))

@@ -102,7 +102,7 @@ def split(words: Sequence[str]) -> tuple[Path, list[Any]]:
         what = f"{paths[0]} is neither a folder nor a verb{near}"
         raise FileNotFoundError(f"{what}; --match finds runs by name")
     require(len(paths) <= 1, f"one folder at a time, but got {', '.join(paths)}; runs by name: --match")
-    filters = [found for word in words if word not in paths and (found := parse_filter(word))]
+    filters = [condition for word in words if word not in paths and (condition := parse_filter(word))]
     return Path(paths[0] if paths else "runs"), filters
 
 
@@ -141,14 +141,14 @@ def remarks(index: Index) -> list[str]:
     """What else there is to know about the folder, a line each."""
     from relab.commands.runs_text import clean, plural
 
-    found = index.remarks()
-    told = [f"{plural(found.archived)} archived (--archived)"] if found.archived else []
-    told += [f"{found.deleted} in the trash (relab runs undo, relab runs purge)"] if found.deleted else []
-    lines = ["; ".join(told)] if told else []
-    for name, to in found.renaming:
+    notes = index.remarks()
+    counts = [f"{plural(notes.archived)} archived (--archived)"] if notes.archived else []
+    counts += [f"{notes.deleted} in the trash (relab runs undo, relab runs purge)"] if notes.deleted else []
+    lines = ["; ".join(counts)] if counts else []
+    for name, to in notes.renaming:
         lines.append(f"{name}: a rename to {to} was cut short; the next rename, tag or move ends it")
-    lines += [f"{name}: {problem}" for name, problem in found.broken[:3]]
-    more = len(found.broken) - 3
+    lines += [f"{name}: {problem}" for name, problem in notes.broken[:3]]
+    more = len(notes.broken) - 3
     lines += [f"{plural(more)} more could not be read in full (--json tells why)"] if more > 0 else []
     if index.cut:
         lines.append("there are more than 20,000 folders, and not all were looked into; give a folder further down")
@@ -187,15 +187,15 @@ def by_text(index: Index, query: Query, args: Runs) -> str:
 
     keys = [key for key in (args.by or "").split(",") if key]
     require(bool(keys), "`--by` needs settings to group by, e.g. --by algo.lr,env")
-    found = groups(index, query, keys)
+    grouped = groups(index, query, keys)
     if args.json:
         from relab.base.jsonl import encode
 
-        rows = [asdict(group) for group in found]
+        rows = [asdict(group) for group in grouped]
         return encode({"schema": 1, "path": str(index.root), "by": keys, "groups": rows}).decode()
-    shown = found[: query.limit or None]
-    lines = [runs_text.groups(shown)] if found else [f"no such run below {index.root}"]
-    if len(shown) < len(found):
-        lines.append(f"the first {len(shown)} of {runs_text.plural(len(found), 'group')}; --top 0 shows all")
+    shown = grouped[: query.limit or None]
+    lines = [runs_text.groups(shown)] if grouped else [f"no such run below {index.root}"]
+    if len(shown) < len(grouped):
+        lines.append(f"the first {len(shown)} of {runs_text.plural(len(grouped), 'group')}; --top 0 shows all")
     note = "n runs with an outcome: the mean, lowest and highest of their last ones; no test, no interval (relab"
-    return "\n".join([*lines, f"{note} compare gives both)"] if found else lines) + "\n"
+    return "\n".join([*lines, f"{note} compare gives both)"] if grouped else lines) + "\n"

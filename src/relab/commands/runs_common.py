@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from relab.base.errors import refusal
 from relab.commands.progress import Progress
 from relab.commands.runs_text import clean
 from relab.config.base import require
@@ -64,7 +65,7 @@ def targets(words: Sequence[str], root: Path) -> list[Target]:
     from relab.runs import listing
 
     require(bool(words), "name at least one run")
-    found: dict[tuple[Path, str], Target] = {}
+    chosen: dict[tuple[Path, str], Target] = {}
     index = None
     for word in words:
         if is_run(Path(word)):
@@ -75,8 +76,8 @@ def targets(words: Sequence[str], root: Path) -> list[Target]:
         else:
             index = index or mended(root)
             each = [of_row(row) for row in listing.find(index, word)]
-        found |= {(target.folder, target.key): target for target in each}
-    return list(found.values())
+        chosen |= {(target.folder, target.key): target for target in each}
+    return list(chosen.values())
 
 
 def is_run(path: Path) -> bool:
@@ -94,10 +95,10 @@ def mended(root: Path) -> Index:
     from relab.runs import moves
 
     index = opened(root)
-    told = moves.mend_each(index.trash, index.half_renamed())
-    for line in told:
+    repairs = moves.mend_each(index.trash, index.half_renamed())
+    for line in repairs:
         print(clean(line))
-    if told:
+    if repairs:
         index.refresh()
     return index
 
@@ -114,16 +115,17 @@ def ours(target: Target) -> Path:
     return target.folder
 
 
-def each(found: Sequence[Target], what: str, do: Callable[[Target], str]) -> int:
+def each(chosen: Sequence[Target], what: str, do: Callable[[Target], str]) -> int:
     """Do it for one run after the other; one that refuses does not stop the rest. Exit code 2 if any did."""
     from relab.base.jsonl import RecordError
 
     bad = 0
-    for target in found:
+    for target in chosen:
         try:
             print(clean(f"{target.name}: {do(target)}"))
         except (RecordError, OSError) as error:
-            print(clean(f"relab: {target.name} was not {what}: {error}"), file=sys.stderr)
+            reason = refusal(error) if isinstance(error, OSError) else str(error)
+            print(clean(f"relab: {target.name} was not {what}: {reason}"), file=sys.stderr)
             bad += 1
         else:
             for copy in target.copies:

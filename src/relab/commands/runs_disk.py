@@ -56,16 +56,16 @@ def disk(args: Disk) -> int:
     from relab.runs import moves
     from relab.runs.disk import use
 
-    found = own_runs(args.names, args.runs)
-    rows = sorted(((t, use(t.folder)) for t in found if t.format == "relab"), key=lambda pair: -pair[1].total)
+    owned = own_runs(args.names, args.runs)
+    rows = sorted(((t, use(t.folder)) for t in owned if t.format == "relab"), key=lambda pair: -pair[1].total)
     index = opened(args.runs) if args.runs.is_dir() else None
     trash = [gone for folder in (index.trash if index else []) for gone in moves.deleted(folder)]
     if args.json:
         from relab.base.jsonl import encode
 
         keys = ("total", "checkpoints", "free", "why_not")
-        told = [{"run": t.name, **{key: getattr(u, key) for key in keys}} for t, u in rows]
-        print(encode({"runs": told, "trash": sum(gone.size for gone in trash)}).decode(), end="")
+        rows_json = [{"run": t.name, **{key: getattr(u, key) for key in keys}} for t, u in rows]
+        print(encode({"runs": rows_json, "trash": sum(gone.size for gone in trash)}).decode(), end="")
         return 0
     cells = [[clean(t.name), size(u.total), size(u.checkpoints), size(u.free) if u.free else "", clean(u.why_not)]
              for t, u in rows]  # fmt: skip
@@ -86,10 +86,10 @@ def prune(args: Prune) -> int:
     keep = [word for word in args.keep.split(",") if word]
     disk.check_keep(keep)
     uses = [(t, disk.idle_use(t.folder, keep)) for t in own_runs(args.names, args.runs) if t.format == "relab"]
-    for target, found in uses:
-        if found.why_not:
-            print(clean(f"{target.name} is left alone: {found.why_not}"))
-    plan = [(target, found) for target, found in uses if found.removable and not found.why_not]
+    for target, usage in uses:
+        if usage.why_not:
+            print(clean(f"{target.name} is left alone: {usage.why_not}"))
+    plan = [(target, usage) for target, usage in uses if usage.removable and not usage.why_not]
     if not plan:
         print("nothing to remove")
         return 0

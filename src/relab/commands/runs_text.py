@@ -64,11 +64,11 @@ def outcome(run: ListedRun) -> str:
     return num(run.outcome) + (error if run.metric.startswith("eval/") else " (train)")
 
 
-def groups(found: Sequence[ListedGroup]) -> str:
-    keys = list(found[0].values) if found else []
+def groups(grouped: Sequence[ListedGroup]) -> str:
+    keys = list(grouped[0].values) if grouped else []
     head = [*keys, "runs", "finished", "n", "mean", "low", "high", "best"]
     rows = []
-    for g in found:
+    for g in grouped:
         numbers = ["" if x is None else num(x) for x in (g.mean, g.low, g.high)]
         best = cut(g.best or "", NAME_WIDTH) + (f" ({', '.join(g.metrics)} mixed)" if len(g.metrics) > 1 else "")
         cells = [*(cell(g.values[k]) for k in keys), str(g.runs), str(g.finished), str(g.n), *numbers, best]

@@ -80,9 +80,9 @@ def label(words: Sequence[str], root: Path, change: Callable[[Any], Any]) -> int
     return each(targets(words, root), "labelled", do)
 
 
-def shown(found: Labels) -> str:
-    parts = ["star" if found.star else "", " ".join(["tags", *found.tags]) if found.tags else ""]
-    parts.append(f'"{found.note}"' if found.note else "")
+def shown(labels: Labels) -> str:
+    parts = ["star" if labels.star else "", " ".join(["tags", *labels.tags]) if labels.tags else ""]
+    parts.append(f'"{labels.note}"' if labels.note else "")
     return ", ".join(part for part in parts if part) or "no labels"
 
 
@@ -209,11 +209,11 @@ def where(runs: Path) -> str:
 def undo(args: Undo) -> int:
     from relab.runs import moves
 
-    found = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
-    if not found:
+    trashed = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
+    if not trashed:
         print(f"nothing was deleted below {args.runs}")
         return 0
-    chosen = found if args.names else found[-1:]
+    chosen = trashed if args.names else trashed[-1:]
     by_folder = {gone.entry: gone for gone in chosen}
     require(args.to is None or len(chosen) == 1, f"--to takes one run at a time, but got {len(chosen)}")
 
@@ -227,22 +227,22 @@ def undo(args: Undo) -> int:
 def purge(args: Purge) -> int:
     from relab.runs import moves
 
-    found = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
-    if not found:
+    trashed = moves.in_trash(mended(args.runs).trash, args.names, args.runs)
+    if not trashed:
         print(f"the trash below {args.runs} is empty")
         return 0
-    for gone in found:
+    for gone in trashed:
         when = f"{gone.at[:16].replace('T', ' ')} UTC" if gone.at else "at an unknown time"
         print(clean(f"{gone.name}  {size(gone.size)}  deleted {when}"))
-    if not ask(f"remove {plural(len(found))} for good ({size(sum(g.size for g in found))})?", args.yes):
+    if not ask(f"remove {plural(len(trashed))} for good ({size(sum(g.size for g in trashed))})?", args.yes):
         return 0
-    by_folder = {gone.entry: gone for gone in found}
+    by_folder = {gone.entry: gone for gone in trashed}
 
     def do(target: Target) -> str:
         moves.run(moves.purge(by_folder[target.folder]))
         return "removed"
 
-    return each([Target(gone.name, gone.entry) for gone in found], "removed", do)
+    return each([Target(gone.name, gone.entry) for gone in trashed], "removed", do)
 
 
 # ---- The table of verbs
@@ -266,8 +266,8 @@ VERBS: dict[str, tuple[type[Any], Callable[[Any], int], str]] = {
 
 def main(verb: str, words: Sequence[str]) -> int:
     args, do, example = VERBS[verb]
-    found = parse(args, f"runs {verb}", words, f"\n  {example}")
-    runs = found.runs
-    if not runs.is_dir() and not (getattr(found, "names", ()) or hasattr(found, "name")):
+    options = parse(args, f"runs {verb}", words, f"\n  {example}")
+    runs = options.runs
+    if not runs.is_dir() and not (getattr(options, "names", ()) or hasattr(options, "name")):
         raise ConfigError(f"{runs} is no folder; --runs FOLDER says where the runs are")
-    return do(found)
+    return do(options)

@@ -59,7 +59,7 @@ def main(words: Sequence[str]) -> int:
     steps = study.plan(args.full)
     root = args.root / args.name
     if args.plan:
-        show(args.json, planned(root, steps), "\n".join(told(root, steps)))
+        show(args.json, planned(root, steps), "\n".join(plan_lines(root, steps)))
         return 0
     return carry_out(args, study, steps, root)
 
@@ -79,11 +79,11 @@ def carry_out(args: Study, study: Any, steps: list[Step], root: Path) -> int:
         done = len(steps) - len(run.missing(root, steps))
         print(f"interrupted: {done} of {len(steps)} steps are done; call it again to go on", file=sys.stderr)
         return INTERRUPTED
-    found = run.results(root, steps)
+    results = run.results(root, steps)
     page = root / "results.md"
-    text = study.page(found)
+    text = study.page(results)
     write_atomic(page, text.encode())
-    show(args.json, {name: result.to_json() for name, result in found.items()}, f"{text}\nresults: {page}")
+    show(args.json, {name: result.to_json() for name, result in results.items()}, f"{text}\nresults: {page}")
     return 0
 
 
@@ -103,14 +103,14 @@ def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
     return {"steps": rows, "seconds": sum(row["seconds"] for row in rows if not row["done"])}
 
 
-def told(root: Path, steps: list[Step]) -> list[str]:
+def plan_lines(root: Path, steps: list[Step]) -> list[str]:
     """A line a step, then what is left to pay."""
     from relab.base.text import duration
 
-    found = planned(root, steps)
+    outline = planned(root, steps)
     rows = [f"  {row['step']:14} {'done' if row['done'] else duration(row['seconds']):>8}  {row['what']}"
-            for row in found["steps"]]  # fmt: skip
-    left = found["seconds"]
+            for row in outline["steps"]]  # fmt: skip
+    left = outline["seconds"]
     return [*rows, f"  left: {duration(left)} of one core" if left else "  all steps are done"]
 
 
@@ -118,7 +118,7 @@ def agreed(args: Study, root: Path, steps: list[Step]) -> bool:
     """Say what it costs; ask unless --yes, or there is nothing left to pay."""
     from relab.config.base import require
 
-    print("\n".join(told(root, steps)), flush=True)
+    print("\n".join(plan_lines(root, steps)), flush=True)
     if args.yes or not planned(root, steps)["seconds"]:
         return True
     require(sys.stdin.isatty(), "nobody can be asked here (standard input is no terminal); add --yes to start")
@@ -132,7 +132,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def show(as_json: bool, found: dict[str, Any], text: str) -> None:
+def show(as_json: bool, body: dict[str, Any], text: str) -> None:
     from relab.base.jsonl import encode
 
-    print(encode(found).decode() if as_json else text, end="" if as_json else "\n")
+    print(encode(body).decode() if as_json else text, end="" if as_json else "\n")

@@ -62,27 +62,27 @@ def main(words: Sequence[str]) -> int:
 
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
-    asked = sweep.load(args.file)
+    plan = sweep.load(args.file)
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
     if args.dry_run:
-        return dry(asked, folder, args.json)
+        return dry(plan, folder, args.json)
     keep_going()
-    found = sweep.prepare(asked, folder, args.retry_failed)
-    if sweep.missing(found)[0] and not consent([asked.command, asked.resume_command], args.yes, args.json):
+    sweeping = sweep.prepare(plan, folder, args.retry_failed)
+    if sweep.missing(sweeping)[0] and not consent([plan.command, plan.resume_command], args.yes, args.json):
         return 0
     workers, progress = args.workers or cores(), Progress()
     try:
-        if not (args.json or agreed(args, found, workers)):
+        if not (args.json or agreed(args, sweeping, workers)):
             return 0
         quiet = args.json
-        winner = sweep.run(found, workers, None if quiet else progress, None if quiet else print)
+        winner = sweep.run(sweeping, workers, None if quiet else progress, None if quiet else print)
     except sweep.Interrupted:
         progress.close()
-        left = sweep.missing(found)[0]
+        left = sweep.missing(sweeping)[0]
         print(f"interrupted: {left} runs are missing; call it again to go on", file=sys.stderr)
         return INTERRUPTED
     progress.close()
-    analysis = sweep.analyse(found, winner)
+    analysis = sweep.analyse(sweeping, winner)
     written = ended(folder)
     if args.json:
         print_json(analysis, folder, written)
@@ -92,54 +92,54 @@ def main(words: Sequence[str]) -> int:
     return 0 if winner is not None else 1
 
 
-def dry(asked: sweep.Sweep, folder: Path, as_json: bool) -> int:
+def dry(plan: sweep.Sweep, folder: Path, as_json: bool) -> int:
     """The runs that would be started, by name; optuna's are not known yet."""
     from relab.base.jsonl import encode
     from relab.lab import sweep
 
-    found, fresh = sweep.preview(asked, folder), len(asked.fresh)
+    preview, fresh = sweep.preview(plan, folder), len(plan.fresh)
     if as_json:
-        print(encode({**vars(found), "confirm": fresh}).decode(), end="")
+        print(encode({**vars(preview), "confirm": fresh}).decode(), end="")
         return 0
-    later = f", {asked.trials} trials that optuna chooses" if asked.method == "optuna" else ""
-    print(f"{asked.question}\n  {found.cells} cells{later}, {found.cells - len(found.missing)} there; {found.runs} runs"
-          f" to do, {fresh} fresh seeds for the winner included")  # fmt: skip
-    print("\n".join(f"  {name}" for name in found.missing))
+    later = f", {plan.trials} trials that optuna chooses" if plan.method == "optuna" else ""
+    print(f"{plan.question}\n  {preview.cells} cells{later}, {preview.cells - len(preview.missing)} there;"
+          f" {preview.runs} runs to do, {fresh} fresh seeds for the winner included")  # fmt: skip
+    print("\n".join(f"  {name}" for name in preview.missing))
     return 0
 
 
 # ---- Before
 
 
-def agreed(args: SweepArgs, found: sweep.Sweeping, workers: int) -> bool:
+def agreed(args: SweepArgs, sweeping: sweep.Sweeping, workers: int) -> bool:
     """Say what it costs; ask unless --yes."""
     from relab.lab import sweep
 
-    asked, n = found.plan, len(found.ledger.points)
-    of = f"{asked.trials} trials by optuna" if asked.method == "optuna" else f"{n} trials ({asked.method})"
-    print(f"{asked.question}\n  {' x '.join(each.key for each in asked.axes)}: {of} x {len(asked.seeds)} seeds, by"
-          f" {by(found.experiment)}", flush=True)  # fmt: skip
-    if asked.command and not args.yes:
+    plan, n = sweeping.plan, len(sweeping.ledger.points)
+    of = f"{plan.trials} trials by optuna" if plan.method == "optuna" else f"{n} trials ({plan.method})"
+    print(f"{plan.question}\n  {' x '.join(each.key for each in plan.axes)}: {of} x {len(plan.seeds)} seeds, by"
+          f" {by(sweeping.experiment)}", flush=True)  # fmt: skip
+    if plan.command and not args.yes:
         print("  the first run is made now, for the forecast (it counts)", flush=True)
-    cost = sweep.estimate(found, workers)
+    cost = sweep.estimate(sweeping, workers)
     if not cost.runs:
         print("  all runs are finished")
         return True
-    print(f"  forecast: {told(cost, asked)}", flush=True)
+    print(f"  forecast: {cost_text(cost, plan)}", flush=True)
     if args.yes:
         return True
     must_ask()
     return input("  start? [y/N] ").strip().lower() in ("y", "yes")
 
 
-def told(cost: sweep.Cost, asked: sweep.Sweep) -> str:
+def cost_text(cost: sweep.Cost, plan: sweep.Sweep) -> str:
     total = duration(cost.seconds)
-    most = "at most " if asked.racing else ""
+    most = "at most " if plan.racing else ""
     each = f"{duration(cost.seconds_per_run)} ({cost.source})"
     text = f"{cost.runs:,} runs of about {each}, {cost.workers} at a time: {most}{total}"
-    if cost.seconds < DAY or asked.method == "optuna":
+    if cost.seconds < DAY or plan.method == "optuna":
         return text
-    a_day = cost.trials_in(DAY, len(asked.seeds))
+    a_day = cost.trials_in(DAY, len(plan.seeds))
     return f"{text}; `method: sobol` with `trials: {max(2, a_day)}` takes a day" if a_day >= 2 else text
 
 

@@ -71,18 +71,18 @@ class Train:
 def main(words: Sequence[str]) -> int:
     args = parse(Train, "train", words, EXAMPLES)
     origin = origin_of(args.words, args.parent, args.runs, args.trust)
-    given = layers(args.words, origin, args.trust)
-    found = config.resolve(given)
-    check_files(found.config, given)
+    stack = layers(args.words, origin, args.trust)
+    resolved = config.resolve(stack)
+    check_files(resolved.config, stack)
     if args.print_config:
-        print_config(found)
+        print_config(resolved)
         return 0
-    again = tried_before(origin, found, args.root)
+    again = tried_before(origin, resolved, args.root)
     tell(again, args)
     facts = {"command": shlex.join(["relab", "train", *words]), **origin.facts(args.intent)}
-    facts |= {"tried": [one.to_dict() for one in again.found]} if again.found else {}
+    facts |= {"tried": [one.to_dict() for one in again.earlier]} if again.earlier else {}
     with stops_say(lambda: NO_RUN):
-        return exit_code(begin(found, facts, args), args.quiet)
+        return exit_code(begin(resolved, facts, args), args.quiet)
 
 
 def exit_code(ended: Ending, quiet: bool) -> int:
@@ -92,20 +92,20 @@ def exit_code(ended: Ending, quiet: bool) -> int:
     return EXIT[ended.status]
 
 
-def begin(found: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
+def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab.train import session
 
     try:
-        session.check_device(found.config.device)
-        env = session.make_env(found.config)  # before there is a folder: what cannot run leaves nothing behind
-        session.companions_of(found.config, env)
-        inherited = session.inherited_by(found.config, env, args.runs)
+        session.check_device(resolved.config.device)
+        env = session.make_env(resolved.config)  # before there is a folder: what cannot run leaves nothing behind
+        session.companions_of(resolved.config, env)
+        inherited = session.inherited_by(resolved.config, env, args.runs)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return session.start(found.config, folder, found.provenance, {"id": id_, **facts}, shown, env, inherited)
+    return session.start(resolved.config, folder, resolved.provenance, {"id": id_, **facts}, shown, env, inherited)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,9 @@ class Origin:
         facts |= {"parent_id": id_} if self.parent and (id_ := id_of(self.parent)) else {}
         if self.proposal is None:
             return facts
-        said = f"{intent or self.proposal.rationale} [{proposal.told(self.proposal.diff)}]"  # names the keys, always
+        said = (
+            f"{intent or self.proposal.rationale} [{proposal.diff_text(self.proposal.diff)}]"  # names the keys, always
+        )
         kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted, "rationale": self.proposal.rationale}
         kept |= {"resume_from": self.proposal.resume_from} if self.proposal.resume_from else {}
         return facts | {"intent": said, "proposal": kept}
@@ -161,16 +163,16 @@ class Again:
     """What the run changes against its parent, and the earlier tries of it that did not end in a yes."""
 
     change: Mapping[str, Mapping[str, Any]]
-    found: list[Tried]
+    earlier: list[Tried]
     settings: dict[str, Any]
 
 
-def tried_before(origin: Origin, found: config.Resolved, root: Path) -> Again:
+def tried_before(origin: Origin, resolved: config.Resolved, root: Path) -> Again:
     if origin.parent_layer is None:
         return Again({}, [], {})
     from relab.notebook.log import earlier
 
-    before, after = origin.parent_layer.values, config.to_dict(found.config)
+    before, after = origin.parent_layer.values, config.to_dict(resolved.config)
     change = lineage.changes(before, after)
     hits = tried.matching(change, tried.subject(before), earlier(root)) if change else []
     return Again(change, [one for one in hits if one.verdict != tried.YES], config.flatten(after))
@@ -178,13 +180,13 @@ def tried_before(origin: Origin, found: config.Resolved, root: Path) -> Again:
 
 def tell(again: Again, args: Train) -> None:
     """It is said before anything is computed, and forbids nothing."""
-    if not again.found or args.quiet:
+    if not again.earlier or args.quiet:
         return
     if args.json:
-        row = {"change": again.change, "tried": [one.to_dict() for one in again.found]}
+        row = {"change": again.change, "tried": [one.to_dict() for one in again.earlier]}
         screen.JsonLines().write("tried", row)
     else:
-        screen.say("\n".join(map(printable, tried.lines(again.change, again.found, again.settings))) + "\n")
+        screen.say("\n".join(map(printable, tried.lines(again.change, again.earlier, again.settings))) + "\n")
 
 
 def config_files(words: Sequence[str]) -> list[str]:
@@ -201,19 +203,19 @@ def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = Fal
     )
     typed = config.parse_overrides([*(f"algo={word}" for word in bare), *settings])
     below = [origin.parent_layer] if origin.parent_layer is not None else []
-    given = [
+    from_files = [
         origin.proposal.layers[1] if origin.proposal and path == origin.file else config.file_layer(path, trust=trust)
         for path in files
     ]
-    return [*below, *given, Layer("command line", typed)]
+    return [*below, *from_files, Layer("command line", typed)]
 
 
-def check_files(cfg: RunConfig, given: Sequence[Layer]) -> None:
+def check_files(cfg: RunConfig, stack: Sequence[Layer]) -> None:
     """A parent, a proposal or a run's config.yaml opens no file outside of the current folder, unless it is trusted."""
     from relab.schedules import sources
 
-    typed = "\n".join(text for layer in given if layer.trusted for text in sources.texts(layer.values))
-    sent = [layer for layer in given if not layer.trusted]
+    typed = "\n".join(text for layer in stack if layer.trusted for text in sources.texts(layer.values))
+    sent = [layer for layer in stack if not layer.trusted]
     plans = [layer.name for layer in sent if "schedule" in str(layer.values)]
     if plans and cfg.schedule is not None:
         sources.check_record(cfg.schedule, plans[0], typed)
@@ -233,12 +235,12 @@ def claim(runs: Path, name: str | None) -> tuple[str, Path]:
     return names.new_id(), folder
 
 
-def print_config(found: config.Resolved) -> None:
-    flat = config.flatten(found.config)
+def print_config(resolved: config.Resolved) -> None:
+    flat = config.flatten(resolved.config)
     width = max(map(len, flat))
     for key, value in flat.items():
-        print(f"{key:{width}}  {value!s:24}  {found.provenance.get(key, '')}")
-    for key, value in config.derived(found.config).items():
+        print(f"{key:{width}}  {value!s:24}  {resolved.provenance.get(key, '')}")
+    for key, value in config.derived(resolved.config).items():
         if value is None:
             continue
         print(f"{key:{width}}  {value!s:24}  derived")

@@ -59,17 +59,17 @@ def main(words: Sequence[str]) -> int:
     from relab.train import fresh
 
     if args.multi is not None:
-        found = fresh.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
-        origin = "as recorded" if found["recorded"] else f"the policy of step {found['step']:,}, not the recorded one"
-        lived = f"{found['final']:.0%} of {found['agents']} lived, {found['frames']} steps"
-        which = f"{found['which']} of {found['n']} worlds of iteration {args.multi}, {origin}"
-        print(f"{found['path']}: seed {found['seed']}, {lived} ({which})")
+        film = fresh.film_multi(folder, args.multi, args.episode, args.checkpoint, args.out, args.fps, args.trust)
+        origin = "as recorded" if film["recorded"] else f"the policy of step {film['step']:,}, not the recorded one"
+        lived = f"{film['final']:.0%} of {film['agents']} lived, {film['frames']} steps"
+        which = f"{film['which']} of {film['n']} worlds of iteration {args.multi}, {origin}"
+        print(f"{film['path']}: seed {film['seed']}, {lived} ({which})")
         return 0
-    found = fresh.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes, args.trust)
-    origin = "as recorded" if found["recorded"] else "fresh seeds"
+    film = fresh.film(folder, args.episode, args.checkpoint, args.mode, args.out, args.fps, args.changes, args.trust)
+    origin = "as recorded" if film["recorded"] else "fresh seeds"
     print(
-        f"{found['path']}: seed {found['seed']}, return {found['return']:.4g}, {found['length']} steps,"
-        f" ended by {found['end']} ({found['which']} of {found['n']} {args.mode} episodes, {origin})"
+        f"{film['path']}: seed {film['seed']}, return {film['return']:.4g}, {film['length']} steps,"
+        f" ended by {film['end']} ({film['which']} of {film['n']} {args.mode} episodes, {origin})"
     )
     return 0
 
@@ -79,6 +79,6 @@ def film_curve(folder: Path, out: Path | None) -> int:
     from relab.report import growing
     from relab.train.fresh import film_place
 
-    found = growing.film(history.load(folder), out or film_place(folder, "curve.gif"))
-    print(f"{found['path']}: {', '.join(found['metrics'])} in {found['frames']} frames")
+    film = growing.film(history.load(folder), out or film_place(folder, "curve.gif"))
+    print(f"{film['path']}: {', '.join(film['metrics'])} in {film['frames']} frames")
     return 0

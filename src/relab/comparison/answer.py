@@ -123,8 +123,8 @@ def sign_of(at: str, direction: str) -> int:
 
 
 def _seed(history: History) -> int | None:
-    found = history.meta.get("seed", history.config.get("seed"))
-    return found if type(found) is int else None
+    seed = history.meta.get("seed", history.config.get("seed"))
+    return seed if type(seed) is int else None
 
 
 def _episodes(history: History, metric: str) -> int:
@@ -207,14 +207,14 @@ def answer(
     if spent:
         notes.append(f"the {looks} declared looks are used up: the interval is no longer a basis for an answer")
     notes += [*_missing(arms, names), *_constant(good, names, at)]
-    found = Answer(
+    reply = Answer(
         verdict, "", delta, low, high, smallest_effect, task.level, METHODS[task.kind], at,
         "success" if at == "success_rate" else metric, direction, names, n, look, looks, needed,
         list(arms[0]), list(arms[1]), notes, comparisons, m if at == "mean_last_m" else None,
         reach if at == "first_step_reaching" else None,
     )  # fmt: skip
-    found.text = sentence(found)
-    return found
+    reply.text = sentence(reply)
+    return reply
 
 
 def _check_effect(smallest: float, paired: bool, at: str, comparisons: int) -> None:
@@ -287,18 +287,20 @@ class _Task:
 
     def verdict(self, arms: list[list[Outcome]], ends: Ends, smallest: float, notes: list[str]) -> str:
         """What the interval says; a yes or no must also hold if the runs without a number had gone against it."""
-        found = _verdict(*ends, smallest)
+        verdict = _verdict(*ends, smallest)
         everyone = [x for arm in arms for x in arm if math.isfinite(x.value)]
-        if found == OPEN or len(everyone) == len(arms[0]) + len(arms[1]):
-            return found
-        adverse = (1, -1) if found == YES else (-1, 1)  # a good A and a bad B speak against a yes
+        if verdict == OPEN or len(everyone) == len(arms[0]) + len(arms[1]):
+            return verdict
+        adverse = (1, -1) if verdict == YES else (-1, 1)  # a good A and a bad B speak against a yes
         filled = [
             [x if math.isfinite(x.value) else self._fill(everyone, side) for x in arm]
             for arm, side in zip(arms, adverse, strict=True)
         ]
-        if _verdict(*self.interval(filled[0], filled[1]), smallest) == found:
-            return found
-        notes.append(f"it would be {found} without the runs that have no number, but not if those had gone against it")
+        if _verdict(*self.interval(filled[0], filled[1]), smallest) == verdict:
+            return verdict
+        notes.append(
+            f"it would be {verdict} without the runs that have no number, but not if those had gone against it"
+        )
         return OPEN
 
     def _fill(self, everyone: list[Outcome], side: int) -> Outcome:
@@ -367,11 +369,11 @@ def _missing(arms: list[list[Outcome]], names: tuple[str, str]) -> list[str]:
 
 def _shared_notes(arm: list[Outcome], name: str) -> list[str]:
     """What is to be said of several seeds is said once."""
-    found = []
+    notes = []
     for note in dict.fromkeys(x.note for x in arm):
         who = [str(x.seed) if x.seed is not None else x.run or "?" for x in arm if x.note == note]
-        found.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
-    return found
+        notes.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
+    return notes
 
 
 def _constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:

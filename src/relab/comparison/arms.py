@@ -54,7 +54,7 @@ def arms_of(groups: Sequence[Group], by: str | None = None, origins: Mapping[int
         for run in group.runs:
             label = _value(run, key, origins or {})
             parts.setdefault(label, {}).setdefault(group.key, Group(group.key, [], group.label)).runs.append(run)
-    return [_arm(label, list(found.values()), key) for label, found in sorted(parts.items(), key=_by_size)]
+    return [_arm(label, list(by_config.values()), key) for label, by_config in sorted(parts.items(), key=_by_size)]
 
 
 def _by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
@@ -105,23 +105,23 @@ def names(groups: Sequence[Group]) -> list[str]:
         stems = [_stem(group, whole) for group in groups]
         if all(stems) and len(set(stems)) == len(stems):
             return stems
-    found = _by_settings(groups)
-    mixed = [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, found)]
+    by_settings = _by_settings(groups)
+    mixed = [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, by_settings)]
     return [f"{name} ({i + 1})" if mixed.count(name) > 1 else name for i, name in enumerate(mixed)]
 
 
 def _stem(group: Group, whole: bool) -> str:
     names = [run.name if whole else run.name.rpartition("/")[2] for run in group.runs]
-    found = {seedless(name).strip("/") for name in names}
-    return found.pop() if len(found) == 1 else ""
+    stems = {seedless(name).strip("/") for name in names}
+    return stems.pop() if len(stems) == 1 else ""
 
 
 def _by_settings(groups: Sequence[Group]) -> list[str]:
     keys = differing([flatten(group.config) for group in groups])[:MOST_KEYS]
-    found = [", ".join(_said(k, flatten(g.config).get(k, MISSING)) for k in keys) for g in groups]
-    if not keys or len(set(found)) < len(found):
+    labels = [", ".join(_said(k, flatten(g.config).get(k, MISSING)) for k in keys) for g in groups]
+    if not keys or len(set(labels)) < len(labels):
         return [f"{_algo(group)} {group.key[:6]}" if group.config else seedless(group.runs[0].name) for group in groups]
-    return found
+    return labels
 
 
 def _said(key: str, value: Any) -> str:
@@ -136,6 +136,6 @@ def _algo(group: Group) -> str:
 def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Keys that are not the same in all: those that all have come first, then names, housekeeping last."""
     keys = dict.fromkeys(k for config in configs for k in config if k != "seed")
-    found = [k for k in keys if len({repr(config.get(k, MISSING)) for config in configs}) > 1]
-    return sorted(found, key=lambda k: (k.startswith(HOUSEKEEPING), not k.endswith("name"),
+    unlike = [k for k in keys if len({repr(config.get(k, MISSING)) for config in configs}) > 1]
+    return sorted(unlike, key=lambda k: (k.startswith(HOUSEKEEPING), not k.endswith("name"),
                                         any(k not in config for config in configs)))  # fmt: skip

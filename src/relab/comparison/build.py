@@ -12,6 +12,7 @@ from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of, names
+from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
 from relab.config.views import config_hash, flatten
@@ -28,7 +29,7 @@ class Result:
     apart: list[tuple[str, str]]  # a group that is not compared, and why
     runs: int
     facts: dict[str, dict[Any, list[str]]] = field(default_factory=dict)
-    profile: list[dict[str, Any]] = field(default_factory=list)
+    profile: list[Standing] = field(default_factory=list)
     profile_notes: list[str] = field(default_factory=list)
     leads: list[leading.Lead] | None = None
     lead_runs: int = 0
@@ -46,9 +47,9 @@ def compare(
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)
-    made, apart = _tasks(groups, options, origins)
-    result = Result(made, apart, len(runs), notes=[*notes, *_merged(groups, options.by, origins or {})])
-    result.facts = key.spread_of(groups, made[0].asked.metric if made else "")
+    comparable, apart = _tasks(groups, options, origins)
+    result = Result(comparable, apart, len(runs), notes=[*notes, *_merged(groups, options.by, origins or {})])
+    result.facts = key.spread_of(groups, comparable[0].measure.metric if comparable else "")
     _declare(result, plan, options)
     _finish(result, options)
     return result
@@ -70,7 +71,7 @@ def _tasks(
     groups: Sequence[Group], options: Options, origins: Mapping[int, str] | None
 ) -> tuple[list[Task], list[tuple[str, str]]]:
     """What can be compared, and what stays apart with the reason."""
-    made: list[Task] = []
+    comparable: list[Task] = []
     apart: list[tuple[str, str]] = []
     metrics: dict[str, str] = {}
     for candidates in key.tasks(groups):
@@ -81,10 +82,10 @@ def _tasks(
         for part in key.tasks(have, metric):
             arms = arms_of(part, options.by, origins)
             if len(arms) > 1:
-                made.append(task_of(arms, metric, options))
+                comparable.append(task_of(arms, metric, options))
             else:
                 apart += [(group.label, _alone(group, groups, metrics, options.by)) for group in part]
-    return made, apart
+    return comparable, apart
 
 
 def _question(options: Options, plan: pairs.Plan | None) -> tuple[pairs.Plan, list[str]]:
@@ -98,26 +99,27 @@ def _question(options: Options, plan: pairs.Plan | None) -> tuple[pairs.Plan, li
 
 def _otherwise(options: Options, plan: pairs.Plan) -> bool:
     """Whether the command line asks for another number than the experiment declared."""
-    told = plan.ask
-    given = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
+    typed = {"metric": options.metric, "at": options.at, "m": options.last, "reach": options.level,
              "direction": options.direction, "smallest_effect": options.smallest_effect or None}  # fmt: skip
-    return options.by is not None or any(value is not None and value != told[key_] for key_, value in given.items())
+    return options.by is not None or any(
+        value is not None and value != getattr(plan.protocol, name, None) for name, value in typed.items()
+    )
 
 
 def _with_plan(options: Options, plan: pairs.Plan) -> Options:
     """An experiment has said how its runs become numbers."""
-    if not plan.ask:
+    declared = plan.protocol
+    if declared is None:
         return options
-    told = plan.ask
-    named = options.metric or told["at"] == "success_rate"
+    named = options.metric or declared.at == "success_rate"
     return replace(
         options,
-        metric=options.metric if named else told["metric"],
-        at=options.at or told["at"],
-        last=options.last or told["m"] or 3,
-        level=options.level if options.level is not None else told["reach"],
-        direction=options.direction or told["direction"],
-        smallest_effect=options.smallest_effect or told["smallest_effect"] or 0.0,
+        metric=options.metric if named else declared.metric,
+        at=options.at or declared.at,
+        last=options.last or declared.m or 3,
+        level=options.level if options.level is not None else declared.reach,
+        direction=options.direction or declared.direction,
+        smallest_effect=options.smallest_effect or declared.smallest_effect or 0.0,
     )
 
 
@@ -131,8 +133,8 @@ def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str])
 
 def _split(groups: Sequence[Group], metric: str) -> tuple[list[Group], list[Group]]:
     have = [g for g in groups if any(numbers.column_of(run, metric) is not None for run in g.runs)]
-    found = {id(group) for group in have}
-    return have, [group for group in groups if id(group) not in found]
+    able = {id(group) for group in have}
+    return have, [group for group in groups if id(group) not in able]
 
 
 def _lacks(group: Group, metric: str) -> str:
@@ -145,9 +147,9 @@ def _alone(group: Group, groups: Sequence[Group], metrics: Mapping[str, str], by
     mine = key.facts_of(group.runs[0], metrics[group.key])
     for other in groups:
         theirs = key.facts_of(other.runs[0], metrics.get(other.key, ""))
-        found = key.conflicts(mine, theirs) if other is not group else []
-        if found and found[0][0] != "environment":
-            name, here, there = found[0]
+        clashes = key.conflicts(mine, theirs) if other is not group else []
+        if clashes and clashes[0][0] != "environment":
+            name, here, there = clashes[0]
             return f"its {name} is {_text(here)}, that of {other.label} {_text(there)}"
     env = mine["environment"] and profile.env_id(mine["environment"])
     if len(groups) == 1 and not by:
@@ -166,31 +168,32 @@ def _text(value: Any) -> str:
 
 def _declare(result: Result, plan: pairs.Plan | None, options: Options) -> None:
     """The declared comparisons, corrected together over all tasks; then every variant against the reference."""
-    wanted = _wanted(result, plan) if plan else []
-    items = [item for _, item in wanted]
-    made = pairs.repeat(items, plan) if plan and plan.ask else pairs.test(items, options.smallest_effect)
-    for (task, _), pair in zip(wanted, made):
+    declared = _declared_items(result, plan) if plan else []
+    items = [item for _, item in declared]
+    protocol = plan.protocol if plan else None
+    tested = pairs.repeat(items, plan, protocol) if plan and protocol else pairs.test(items, options.smallest_effect)
+    for (task, _), pair in zip(declared, tested):
         task.pairs.append(pair)
     for task in result.tasks:
-        seen = {frozenset((p.a, p.b)) for p in task.pairs}
-        rest = pairs.explore(task.outcomes, task.reference, task.asked, options.smallest_effect)
-        task.pairs += [p for p in rest if frozenset((p.a, p.b)) not in seen]
+        shown = {frozenset((p.a, p.b)) for p in task.pairs}
+        rest = pairs.explore(task.outcomes, task.reference, task.measure, options.smallest_effect)
+        task.pairs += [p for p in rest if frozenset((p.a, p.b)) not in shown]
         unseen = dict.fromkeys(note for p in task.pairs for note in p.answer.notes if "fail unseen" in note)
-        task.notes += [] if task.asked.at == "first_step_reaching" else list(unseen)
+        task.notes += [] if task.measure.at == "first_step_reaching" else list(unseen)
 
 
-def _wanted(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.Item]]:
+def _declared_items(result: Result, plan: pairs.Plan) -> list[tuple[Task, pairs.Item]]:
     """A declared pair on every task that has both variants; a slip of the pen is an error that lists the names."""
     labels = [label for task in result.tasks for label in task.outcomes]
-    found: list[tuple[Task, pairs.Item]] = []
+    items: list[tuple[Task, pairs.Item]] = []
     for worse, better in plan.pairs:
         both = [(task, a, b) for task in result.tasks for a, b in [_both(task, worse, better)] if a and b and a != b]
-        if not both and plan.ask:
+        if not both and plan.protocol:
             result.notes.append(f"declared by {plan.source}, but not among these runs: {better} against {worse}")
-        require(bool(both) or bool(plan.ask), f"--declare names {better!r} and {worse!r}, which must be two variants of"
-                f" one task; there are {', '.join(labels) or 'none'}")  # fmt: skip
-        found += [(task, pairs.Item(task.outcomes, (str(a), str(b)), task.asked, better)) for task, a, b in both]
-    return found
+        require(bool(both) or plan.protocol is not None, f"--declare names {better!r} and {worse!r}, which must be two"
+                f" variants of one task; there are {', '.join(labels) or 'none'}")  # fmt: skip
+        items += [(task, pairs.Item(task.outcomes, (str(a), str(b)), task.measure, better)) for task, a, b in both]
+    return items
 
 
 def _both(task: Task, worse: str, better: str) -> tuple[str | None, str | None]:
@@ -205,14 +208,14 @@ def _finish(result: Result, options: Options) -> None:
     if options.leading:
         runs = leading.collapsed([run for task in result.tasks for arm in task.arms for run in arm.runs])
         result.lead_runs = len(runs)
-        result.leads = leading.leading(runs, result.tasks[0].asked.metric) if runs else []
+        result.leads = leading.leading(runs, result.tasks[0].measure.metric) if runs else []
 
 
-def over_tasks(tasks: Sequence[Task]) -> tuple[list[dict[str, Any]], list[str]]:
+def over_tasks(tasks: Sequence[Task]) -> tuple[list[Standing], list[str]]:
     """Scores of the variants that all tasks have, by label, else by algorithm."""
     notes: list[str] = []
     scaled = [(task, scale) for task in tasks if (scale := profile.scale_of(task.arms[0].runs[0])) is not None
-              and is_return(task.asked.metric) and task.asked.at != "first_step_reaching"]  # fmt: skip
+              and is_return(task.measure.metric) and task.measure.at != "first_step_reaching"]  # fmt: skip
     known = {id(task) for task, _ in scaled}
     gone = [task.env for task in tasks if id(task) not in known]
     notes += [f"not in the profile, their scale is not known: {', '.join(gone)}"] if gone else []
@@ -225,7 +228,7 @@ def over_tasks(tasks: Sequence[Task]) -> tuple[list[dict[str, Any]], list[str]]:
                 values = numbers.finite(task.outcomes[arm.label])
                 if len(values):
                     scores.setdefault(way(arm), {}).setdefault(task.env, []).append(scale.score(values))
-        chosen, envs = _shared({name: set(found) for name, found in scores.items() if name})
+        chosen, envs = _shared({name: set(of_tasks) for name, of_tasks in scores.items() if name})
         if chosen:
             arrays = {name: [np.concatenate(scores[name][env]) for env in envs] for name in chosen}
             return profile.profile(arrays), [*notes, ", ".join(envs), *([say] if say else [])]

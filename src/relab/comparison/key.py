@@ -22,7 +22,7 @@ def facts_of(run: Run, metric: str = "") -> dict[str, Any]:
     spec = run.history.meta.get("spec")
     spec = spec if isinstance(spec, dict) else {}
     low, high = spec.get("reward_low"), spec.get("reward_high")
-    found = {
+    facts = {
         "environment": env_of(run),
         "observation": spec.get("obs_dim"),
         "action": _action(spec.get("action")),
@@ -32,14 +32,14 @@ def facts_of(run: Run, metric: str = "") -> dict[str, Any]:
         "evaluation": _protocol(run, metric),
         "budget": flatten(run.history.config).get("total_steps"),
     }
-    return {name: _fact(value) for name, value in found.items()}
+    return {name: _fact(value) for name, value in facts.items()}
 
 
 def env_of(run: Run) -> str | None:
     """The environment's id as Gymnasium would spell it: relab's cartpole-v1 is CartPole-v1 (docs/environments.md)."""
     spec = run.history.meta.get("spec")
-    told = spec.get("env") if isinstance(spec, dict) else None
-    name = told or flatten(run.history.config).get("env.name")
+    declared = spec.get("env") if isinstance(spec, dict) else None
+    name = declared or flatten(run.history.config).get("env.name")
     return GYM.sub("", str(name)).lower() if name else None
 
 
@@ -48,12 +48,12 @@ def _rounded(bound: Any) -> Any:
     return float(f"{bound:.6g}") if isinstance(bound, (int, float)) else _fact(bound)
 
 
-def _action(found: Any) -> Any:
-    if not isinstance(found, dict) or not found.get("kind"):
+def _action(action: Any) -> Any:
+    if not isinstance(action, dict) or not action.get("kind"):
         return None
-    if found["kind"] == "continuous":
-        return ("continuous", _fact(found.get("dim")))
-    return (_fact(found["kind"]), _fact(found.get("n") or []))
+    if action["kind"] == "continuous":
+        return ("continuous", _fact(action.get("dim")))
+    return (_fact(action["kind"]), _fact(action.get("n") or []))
 
 
 def _fact(value: Any) -> Any:
@@ -91,31 +91,31 @@ class Conflict:
 
 def conflicts(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """The facts that forbid a comparison. Unknown ones do not, but an environment known on one side only does."""
-    found = [(name, a[name], b[name]) for name in MUST if None not in (a[name], b[name]) and a[name] != b[name]]
+    clashes = [(name, a[name], b[name]) for name in MUST if None not in (a[name], b[name]) and a[name] != b[name]]
     if (a["environment"] is None) != (b["environment"] is None):
-        found.insert(0, ("environment", a["environment"], b["environment"]))
-    return found
+        clashes.insert(0, ("environment", a["environment"], b["environment"]))
+    return clashes
 
 
 def tasks(groups: Sequence[Group], metric: str = "") -> list[list[Group]]:
     """Groups that may be compared with each other, the largest set first."""
     known = {id(group): facts_of(group.runs[0], metric) for group in groups}
-    found: list[list[Group]] = []
+    sets: list[list[Group]] = []
     for group in groups:
-        fits = (t for t in found if not any(conflicts(known[id(group)], known[id(other)]) for other in t))
+        fits = (t for t in sets if not any(conflicts(known[id(group)], known[id(other)]) for other in t))
         task = next(fits, None)
         if task is None:
-            found.append([group])
+            sets.append([group])
         else:
             task.append(group)
-    return sorted(found, key=lambda task: (-len(task), -sum(len(g.runs) for g in task)))
+    return sorted(sets, key=lambda task: (-len(task), -sum(len(g.runs) for g in task)))
 
 
 def spread_of(groups: Iterable[Group], metric: str) -> dict[str, dict[Any, list[str]]]:
     """Fact -> value -> labels of the groups that have it: what --why prints."""
-    found: dict[str, dict[Any, list[str]]] = {name: {} for name in (*MUST, *MAY)}
+    spread: dict[str, dict[Any, list[str]]] = {name: {} for name in (*MUST, *MAY)}
     for group in groups:
         facts = facts_of(group.runs[0], metric)
         for name, value in facts.items():
-            found[name].setdefault(value, []).append(group.label)
-    return found
+            spread[name].setdefault(value, []).append(group.label)
+    return spread

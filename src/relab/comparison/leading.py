@@ -56,15 +56,15 @@ def collapsed(runs: Sequence[Run]) -> list[Run]:
 def leading(runs: Sequence[Run], metric: str, reps: int = REPS, seed: int = 0) -> list[Lead]:
     """Metrics by how clearly they moved before the return did, clearest first."""
     names = sorted({name for run in runs for name in run.history.columns if not name.startswith(SKIPPED)})
-    found = [(name, *_lead(_changes(runs, name, metric), reps, seed)) for name in names if _changes(runs, name, metric)]
-    adjusted = stats.holm([p for *_, p, _ in found])
-    made = [Lead(name, lag, rho, p, adj, n) for (name, lag, rho, p, n), adj in zip(found, adjusted)]
-    return sorted(made, key=lambda lead: (lead.adjusted, -abs(lead.rho)))
+    lags = [(name, *_lead(_changes(runs, name, metric), reps, seed)) for name in names if _changes(runs, name, metric)]
+    adjusted = stats.holm([p for *_, p, _ in lags])
+    leads = [Lead(name, lag, rho, p, adj, n) for (name, lag, rho, p, n), adj in zip(lags, adjusted)]
+    return sorted(leads, key=lambda lead: (lead.adjusted, -abs(lead.rho)))
 
 
 def _changes(runs: Sequence[Run], name: str, metric: str) -> list[tuple[np.ndarray, np.ndarray]]:
     """Per run: changes of the metric and of the return between evaluations."""
-    found = []
+    series = []
     for run in runs:
         cause, effect = column_of(run, name), column_of(run, metric)
         if cause is None or effect is None or len(effect.steps) < LEAST_POINTS or len(cause.steps) < LEAST_POINTS:
@@ -76,19 +76,19 @@ def _changes(runs: Sequence[Run], name: str, metric: str) -> list[tuple[np.ndarr
         order = np.argsort(cause.steps[known], kind="stable")
         values = np.interp(at, cause.steps[known][order], cause.values[known][order])
         if np.ptp(values) > 0:
-            found.append((np.diff(values), np.diff(effect.values[good])))
-    return found
+            series.append((np.diff(values), np.diff(effect.values[good])))
+    return series
 
 
 def _lead(series: Sequence[tuple[np.ndarray, np.ndarray]], reps: int, seed: int) -> tuple[int, float, float, int]:
     """The lag with the largest mean correlation, that correlation, its permutation p, and the number of runs."""
     rng = np.random.default_rng(seed)
     tables = [_by_shift(x, y) for x, y in series]
-    seen = np.mean([table[0] for table in tables], axis=0)
-    best = int(np.argmax(np.abs(seen)))
+    observed = np.mean([table[0] for table in tables], axis=0)
+    best = int(np.argmax(np.abs(observed)))
     drawn = np.mean([table[rng.integers(1, len(table), reps)] for table in tables], axis=0)
-    p = (1 + np.sum(np.abs(drawn).max(1) >= abs(seen[best]) - 1e-12)) / (1 + reps)
-    return LAGS[best], float(seen[best]), float(p), len(series)
+    p = (1 + np.sum(np.abs(drawn).max(1) >= abs(observed[best]) - 1e-12)) / (1 + reps)
+    return LAGS[best], float(observed[best]), float(p), len(series)
 
 
 def _by_shift(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -25,8 +25,8 @@ NEAR = 2.0  # standard errors of a difference: an evaluation this close to the p
 
 
 def column_of(run: Run, metric: str) -> Column | None:
-    found = run.history.columns.get(metric)
-    return found if found is not None and len(found.values) else None
+    column = run.history.columns.get(metric)
+    return column if column is not None and len(column.values) else None
 
 
 # ---- Lengths
@@ -34,16 +34,16 @@ def column_of(run: Run, metric: str) -> Column | None:
 
 def last_step(run: Run, metric: str) -> float:
     """Where its curve ends; a run that stopped because it had reached its level would have stayed there."""
-    found = column_of(run, metric)
-    if found is None:
+    column = column_of(run, metric)
+    if column is None:
         return math.nan
-    return math.inf if stopped_at_level(run, metric) else float(found.steps[-1])
+    return math.inf if stopped_at_level(run, metric) else float(column.steps[-1])
 
 
 def stopped_at_level(run: Run, metric: str) -> bool:
-    level, found = flatten(run.history.config).get("eval.stop_at"), column_of(run, metric)
+    level, column = flatten(run.history.config).get("eval.stop_at"), column_of(run, metric)
     known = isinstance(level, (int, float)) and not isinstance(level, bool) and metric.startswith("eval/")
-    return bool(known and found is not None and found.values[-1] >= level)
+    return bool(known and column is not None and column.values[-1] >= level)
 
 
 def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool]:
@@ -79,7 +79,7 @@ def cut(history: History, metric: str, step: float) -> History:
 # ---- A run's number
 
 
-class Asked(NamedTuple):
+class Measure(NamedTuple):
     """How each run becomes one number."""
 
     metric: str
@@ -101,30 +101,32 @@ class Asked(NamedTuple):
         return names.get(self.at, f"mean of the last {self.last} {self.metric}")
 
 
-def outcome(run: Run, asked: Asked, step: float, beyond: bool) -> answers.Outcome:
+def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> answers.Outcome:
     """One number of a run at the common step; none for one that ended well before it."""
     seed = run.seed if type(run.seed) is int else None
-    history = cut(run.history, asked.metric, step) if beyond and asked.at != "first_step_reaching" else run.history
-    found = answers.outcome(history, asked.at, asked.metric, m=asked.last, reach=asked.level, direction=asked.direction)
-    found = replace(found, seed=seed if found.seed is None else found.seed, run=run.name)
-    end = last_step(run, asked.metric)
-    if asked.at != "first_step_reaching" and end < (1 - ALIKE) * step:
-        return replace(found, value=math.nan, note=f"{run.state} at step {end:,.0f} of {step:,.0f}")
-    return found
+    history = cut(run.history, measure.metric, step) if beyond and measure.at != "first_step_reaching" else run.history
+    taken = answers.outcome(
+        history, measure.at, measure.metric, m=measure.last, reach=measure.level, direction=measure.direction
+    )
+    taken = replace(taken, seed=seed if taken.seed is None else taken.seed, run=run.name)
+    end = last_step(run, measure.metric)
+    if measure.at != "first_step_reaching" and end < (1 - ALIKE) * step:
+        return replace(taken, value=math.nan, note=f"{run.state} at step {end:,.0f} of {step:,.0f}")
+    return taken
 
 
 def finite(outcomes: Sequence[answers.Outcome]) -> np.ndarray:
     return np.array([x.value for x in outcomes if math.isfinite(x.value)])
 
 
-def interval(outcomes: Sequence[answers.Outcome], asked: Asked, ceiling: float = math.inf) -> stats.Interval:
+def interval(outcomes: Sequence[answers.Outcome], measure: Measure, ceiling: float = math.inf) -> stats.Interval:
     """A variant's mean with 95 %; no ends under five seeds, none above a known ceiling."""
     good = [x for x in outcomes if math.isfinite(x.value)]
     values = finite(outcomes)
     mid = float(values.mean()) if len(values) else math.nan
-    if len(values) < LEAST or asked.at == "first_step_reaching":
+    if len(values) < LEAST or measure.at == "first_step_reaching":
         return stats.Interval(mid, math.nan, math.nan, len(values), 0.95)
-    if asked.at == "success_rate":
+    if measure.at == "success_rate":
         trials = np.array([x.episodes for x in good], np.float64)
         return stats.clustered_rate(np.round(values * trials), trials)
     low, high = means.widened(means.one_sample(values), 0.95)
@@ -136,16 +138,16 @@ def capped(high: float, mid: float, ceiling: float) -> float:
     return min(high, max(ceiling, mid))
 
 
-def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], asked: Asked) -> stats.Interval | None:
+def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], measure: Measure) -> stats.Interval | None:
     """P(a run of b is better than one of a), ties half; a level never reached is worse than any time."""
-    x, y = (_ranked(arm, asked) for arm in (a, b))
+    x, y = (_ranked(arm, measure) for arm in (a, b))
     return stats.improvement(x, y) if min(len(x), len(y)) >= LEAST else None
 
 
-def _ranked(arm: Sequence[answers.Outcome], asked: Asked) -> np.ndarray:
+def _ranked(arm: Sequence[answers.Outcome], measure: Measure) -> np.ndarray:
     good = [x for x in arm if math.isfinite(x.value)]
     far = 1e300  # finite, and beyond any step
-    return np.array([asked.sign * (x.value if x.reached else far) for x in good])
+    return np.array([measure.sign * (x.value if x.reached else far) for x in good])
 
 
 # ---- The whole curve
@@ -153,14 +155,14 @@ def _ranked(arm: Sequence[answers.Outcome], asked: Asked) -> np.ndarray:
 
 def area(run: Run, metric: str, low: float, high: float) -> float:
     """The mean height of the curve between two steps, by trapezoids; NaN where it holds NaN or does not span it."""
-    found = column_of(run, metric)
-    if found is None or high <= low or found.steps[0] > low or not np.isfinite(found.values).all():
+    curve = column_of(run, metric)
+    if curve is None or high <= low or curve.steps[0] > low or not np.isfinite(curve.values).all():
         return math.nan
     if last_step(run, metric) < (1 - ALIKE) * high:
         return math.nan
-    steps, first = np.unique(found.steps, return_index=True)
+    steps, first = np.unique(curve.steps, return_index=True)
     grid = np.unique(np.concatenate([[low, high], steps[(steps > low) & (steps < high)]]))
-    heights = np.interp(grid, steps, found.values[first])
+    heights = np.interp(grid, steps, curve.values[first])
     return float(np.sum(np.diff(grid) * (heights[1:] + heights[:-1]) / 2) / (high - low))
 
 
@@ -176,12 +178,12 @@ def shared_range(runs: Sequence[Run], metric: str, step: float) -> tuple[float, 
 def noise(runs: Sequence[Run], metric: str) -> list[float]:
     """Each run's standard error at its last evaluation, where single episodes are known."""
     mode = metric.removeprefix("eval/return_")
-    found = []
+    errors = []
     for run in runs:
         played = evaluations(run.history.evals, mode)
         if metric == f"eval/return_{mode}" and played and math.isfinite(played[-1].se):
-            found.append(played[-1].se)
-    return found
+            errors.append(played[-1].se)
+    return errors
 
 
 # ---- The best of k evaluations

@@ -14,7 +14,7 @@ import numpy as np
 from relab import stats
 from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
-from relab.comparison.numbers import LEAST, Asked, finite, improvement
+from relab.comparison.numbers import LEAST, Measure, finite, improvement
 from relab.config.base import require
 
 Outcomes = Mapping[str, Sequence[answers.Outcome]]
@@ -52,21 +52,35 @@ class Pair:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Protocol:
+    """How an experiment compares its runs, as its answer.json says; what that leaves open is None."""
+
+    metric: str | None
+    at: str | None
+    direction: str | None
+    smallest_effect: float | None
+    m: int | None
+    reach: float | None
+    paired: bool
+    looks: dict[str, Any]  # variant -> seeds at its earlier looks
+
+
 @dataclass
 class Plan:
     """What was declared: pairs (worse, better) by name, and how an experiment asks, where one does."""
 
     pairs: list[tuple[str, str]] = field(default_factory=list)
     source: str = "--declare"
-    ask: dict[str, Any] = field(default_factory=dict)  # metric, at, direction, smallest_effect, m, reach, paired, looks
+    protocol: Protocol | None = None
 
 
 def parse(declared: Sequence[str]) -> Plan:
     """ "A>B" claims that A is better than B."""
-    found = [DECLARED.match(text) for text in declared]
-    for text, match in zip(declared, found):
+    matches = [DECLARED.match(text) for text in declared]
+    for text, match in zip(declared, matches):
         require(match is not None, f"--declare takes 'A>B', A being the one said to be better, but got {text!r}")
-    return Plan([(m["worse"], m["better"]) for m in found if m])
+    return Plan([(m["worse"], m["better"]) for m in matches if m])
 
 
 def declared(paths: Sequence[Path]) -> Plan | None:
@@ -84,34 +98,36 @@ def of_experiment(path: Path) -> Plan | None:
         rows = [x for x in body.get("answers", ()) if isinstance(x, dict) and len(x.get("names") or ()) == 2]
         if rows:
             first = rows[0]
-            ask = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
-            ask |= {"paired": first.get("method") == answers.METHODS["paired"], "looks": body.get("looks") or {}}
-            return Plan([(str(x["names"][0]), str(x["names"][1])) for x in rows], f"experiment {folder.name}", ask)
+            how = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
+            paired = first.get("method") == answers.METHODS["paired"]
+            protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {})
+            names = [(str(x["names"][0]), str(x["names"][1])) for x in rows]
+            return Plan(names, f"experiment {folder.name}", protocol)
     return None
 
 
 def match(name: str, labels: Sequence[str]) -> str | None:
     """The variant that is meant: its label, or a part of it that no other has; None where there is none such."""
     exact = [label for label in labels if label.lower() == name.lower()]
-    found = exact or [label for label in labels if name.lower() in label.lower()]
-    return found[0] if len(found) == 1 else None
+    fitting = exact or [label for label in labels if name.lower() in label.lower()]
+    return fitting[0] if len(fitting) == 1 else None
 
 
 # ---- Asking
 
 
-def ask(outcomes: Outcomes, names: tuple[str, str], asked: Asked, smallest: float, **how: Any) -> answers.Answer:
+def ask(outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, **how: Any) -> answers.Answer:
     a, b = (outcomes[name] for name in names)
-    return answers.answer(a, b, smallest, asked.direction, asked.at, metric=asked.metric, names=names,
-                          m=asked.last, reach=asked.level, **how)  # fmt: skip
+    return answers.answer(a, b, smallest, measure.direction, measure.at, metric=measure.metric, names=names,
+                          m=measure.last, reach=measure.level, **how)  # fmt: skip
 
 
-def p_value(outcomes: Outcomes, names: tuple[str, str], asked: Asked) -> float:
+def p_value(outcomes: Outcomes, names: tuple[str, str], measure: Measure) -> float:
     """The smallest alpha whose interval leaves out 0: the test that belongs to the interval. 1 under five seeds."""
 
     def outside(alpha: float) -> bool:
-        found = ask(outcomes, names, asked, 0.0, looks=1, alpha=alpha)
-        return found.low > 0 or found.high < 0
+        answer = ask(outcomes, names, measure, 0.0, looks=1, alpha=alpha)
+        return answer.low > 0 or answer.high < 0
 
     low, high = 1e-9, 1 - 1e-9
     if not outside(high):
@@ -127,7 +143,7 @@ class Item(NamedTuple):
 
     outcomes: Outcomes
     names: tuple[str, str]
-    asked: Asked
+    measure: Measure
     variant: str = ""
 
 
@@ -136,58 +152,62 @@ def test(items: Sequence[Item], smallest: float) -> list[Pair]:
 
     The interval shown is the one of all k together, unless Holm's larger share is what makes the answer a yes.
     """
-    p = [p_value(item.outcomes, item.names, item.asked) for item in items]
+    p = [p_value(item.outcomes, item.names, item.measure) for item in items]
     adjusted, k = stats.holm(p), len(items)
     rank = {int(i): r for r, i in enumerate(np.argsort(p, kind="stable"))}
-    found = []
-    for i, (outcomes, names, asked, _) in enumerate(items):
-        answer = ask(outcomes, names, asked, smallest, looks=1, comparisons=k)
+    tested = []
+    for i, (outcomes, names, measure, _) in enumerate(items):
+        answer = ask(outcomes, names, measure, smallest, looks=1, comparisons=k)
         if adjusted[i] < ALPHA:
-            stepped = ask(outcomes, names, asked, smallest, looks=1, comparisons=k - rank[i])
+            stepped = ask(outcomes, names, measure, smallest, looks=1, comparisons=k - rank[i])
             answer = stepped if stepped.verdict == answers.YES else answer
-        found.append(_pair(outcomes, names, answer, asked, smallest, "--declare", p[i], adjusted[i]))
-    return found
+        tested.append(_pair(outcomes, names, answer, measure, smallest, "--declare", p[i], adjusted[i]))
+    return tested
 
 
-def repeat(items: Sequence[Item], plan: Plan) -> list[Pair]:
+def repeat(items: Sequence[Item], plan: Plan, protocol: Protocol) -> list[Pair]:
     """An experiment's own comparisons, as it asks them: at its level, with the looks it has taken."""
-    smallest = float(plan.ask.get("smallest_effect") or 0.0)
-    found = []
-    for outcomes, names, asked, variant in items:
-        answer = ask(outcomes, names, asked, smallest, comparisons=len(plan.pairs),
-                     looked_at=plan.ask["looks"].get(variant, ()), paired=bool(plan.ask.get("paired")))  # fmt: skip
-        found.append(_pair(outcomes, names, answer, asked, smallest, plan.source))
-    return found
+    smallest = float(protocol.smallest_effect or 0.0)
+    repeated = []
+    for outcomes, names, measure, variant in items:
+        answer = ask(outcomes, names, measure, smallest, comparisons=len(plan.pairs),
+                     looked_at=protocol.looks.get(variant, ()), paired=protocol.paired)  # fmt: skip
+        repeated.append(_pair(outcomes, names, answer, measure, smallest, plan.source))
+    return repeated
 
 
-def explore(outcomes: Outcomes, control: str, asked: Asked, smallest: float) -> list[Pair]:
+def explore(outcomes: Outcomes, control: str, measure: Measure, smallest: float) -> list[Pair]:
     """Every other variant against one, at 95 % each: for looking, not for deciding."""
     names = [(control, other) for other in outcomes if other != control]
-    return [_pair(outcomes, pair, ask(outcomes, pair, asked, smallest, looks=1), asked, smallest) for pair in names]
+    return [_pair(outcomes, pair, ask(outcomes, pair, measure, smallest, looks=1), measure, smallest) for pair in names]
 
 
-def against_first(outcomes: Outcomes, asked: Asked, smallest: float) -> list[answers.Answer]:
+def against_first(outcomes: Outcomes, measure: Measure, smallest: float) -> list[answers.Answer]:
     """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives."""
     control, *others = outcomes
-    return [ask(outcomes, (control, other), asked, smallest, alpha=ALPHA / len(others)) for other in others]
+    return [ask(outcomes, (control, other), measure, smallest, alpha=ALPHA / len(others)) for other in others]
 
 
 def _pair(
-    outcomes: Outcomes, names: tuple[str, str], answer: answers.Answer, asked: Asked, smallest: float,
+    outcomes: Outcomes, names: tuple[str, str], answer: answers.Answer, measure: Measure, smallest: float,
     declared: str = "", p: float = math.nan, adjusted: float = math.nan,
 ) -> Pair:  # fmt: skip
     a, b = (outcomes[name] for name in names)
-    return Pair(*names, answer, improvement(a, b, asked), declared, p, adjusted,
-                answer.seeds_needed or needed(a, b, asked, smallest, answer))  # fmt: skip
+    return Pair(*names, answer, improvement(a, b, measure), declared, p, adjusted,
+                answer.seeds_needed or needed(a, b, measure, smallest, answer))  # fmt: skip
 
 
 def needed(
-    a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], asked: Asked, smallest: float, answer: answers.Answer
+    a: Sequence[answers.Outcome],
+    b: Sequence[answers.Outcome],
+    measure: Measure,
+    smallest: float,
+    answer: answers.Answer,
 ) -> tuple[int, int] | None:
     """Seeds a variant at which the smallest effect (or else the delta seen) is told from none with a power of 0.8."""
     x, y, effect = finite(a), finite(b), smallest or abs(answer.delta)
     clear = answer.low > 0 or answer.high < 0
-    if clear or min(len(x), len(y)) < 2 or not effect > 0 or asked.at == "success_rate":
+    if clear or min(len(x), len(y)) < 2 or not effect > 0 or measure.at == "success_rate":
         return None
     low, high = stats.seeds_range(effect, x, y, least=LEAST)
     most = max(len(x), len(y))

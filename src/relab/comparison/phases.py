@@ -20,29 +20,29 @@ LABELS = ("stage", "phase", "name", "to", "label", "decision", "value")  # what 
 
 def kinds(runs: Sequence[Run]) -> list[str]:
     """Kinds of events that cut a run into parts, the most frequent first."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for run in runs:
         for event in run.history.events:
             kind = event.get("kind")
             if isinstance(kind, str) and kind not in BOOKKEEPING and isinstance(event.get("step"), int):
-                found[kind] = found.get(kind, 0) + 1
-    return sorted(found, key=lambda kind: -found[kind])
+                counts[kind] = counts.get(kind, 0) + 1
+    return sorted(counts, key=lambda kind: -counts[kind])
 
 
 def parts(run: Run, kind: str) -> list[tuple[str, float, float]]:
     """(label, from, to) of each part; events that follow each other with one label are one part."""
     events = [e for e in run.history.events if e.get("kind") == kind and isinstance(e.get("step"), int)]
-    found: list[tuple[str, float, float]] = []
+    spans: list[tuple[str, float, float]] = []
     for number, event in enumerate(sorted(events, key=lambda e: e["step"]), 1):
         label = next((str(event[key]) for key in LABELS if event.get(key) not in (None, "")), str(number))
-        if found and found[-1][0] == label:
+        if spans and spans[-1][0] == label:
             continue
-        if found:
-            found[-1] = (*found[-1][:2], float(event["step"]))
+        if spans:
+            spans[-1] = (*spans[-1][:2], float(event["step"]))
         elif event["step"] > 0:
-            found.append((f"before the first {kind}", -math.inf, float(event["step"])))
-        found.append((label, float(event["step"]), math.inf))
-    return found
+            spans.append((f"before the first {kind}", -math.inf, float(event["step"])))
+        spans.append((label, float(event["step"]), math.inf))
+    return spans
 
 
 def table(arms: Mapping[str, Sequence[Run]], kind: str, metric: str) -> list[dict[str, Any]]:
@@ -57,6 +57,6 @@ def table(arms: Mapping[str, Sequence[Run]], kind: str, metric: str) -> list[dic
                     mean = float(column.values[inside].mean())  # type: ignore[union-attr]
                     cells.setdefault(name, {}).setdefault(label, []).append(mean)
     return [
-        {"part": name, "arms": {label: {"mean": float(np.mean(v)), "runs": len(v)} for label, v in found.items()}}
-        for name, found in cells.items()
+        {"part": name, "arms": {label: {"mean": float(np.mean(v)), "runs": len(v)} for label, v in of_arms.items()}}
+        for name, of_arms in cells.items()
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,7 +58,33 @@ def env_id(name: str) -> str:
     return known.get(plain, name)
 
 
-def profile(scores: Mapping[str, Sequence[np.ndarray]], reps: int = REPS, seed: int = 0) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Share:
+    """The share of runs at or above a score, with its ends."""
+
+    tau: float
+    share: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a variant stands over several tasks; the interquartile mean (with its ends) is for many tasks."""
+
+    label: str
+    tasks: int
+    runs: int
+    mean: float
+    shares: list[Share]
+    iqm: list[float] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        known = asdict(self)
+        return known if self.iqm is not None else {key: x for key, x in known.items() if key != "iqm"}
+
+
+def profile(scores: Mapping[str, Sequence[np.ndarray]], reps: int = REPS, seed: int = 0) -> list[Standing]:
     """For each variant (an array of scores a task): the share of runs at or above each level, each task weighing alike.
 
     The interval is the percentile bootstrap with seeds drawn again within each task; none under five runs a task.
@@ -67,8 +94,8 @@ def profile(scores: Mapping[str, Sequence[np.ndarray]], reps: int = REPS, seed: 
         drawn = _drawn(tasks, reps, seed) if all(len(x) >= LEAST for x in tasks) else None
         shares = [_share(tasks, drawn, tau) for tau in TAUS]
         mean = float(np.mean([x.mean() for x in tasks]))
-        row = {"label": label, "tasks": len(tasks), "runs": sum(map(len, tasks)), "mean": mean, "shares": shares}
-        rows.append(row | ({"iqm": list(stats.iqm_interval(tasks)[:3])} if len(tasks) >= MANY_TASKS else {}))
+        iqm = list(stats.iqm_interval(tasks)[:3]) if len(tasks) >= MANY_TASKS else None
+        rows.append(Standing(label, len(tasks), sum(map(len, tasks)), mean, shares, iqm))
     return rows
 
 
@@ -77,10 +104,10 @@ def _drawn(tasks: Sequence[np.ndarray], reps: int, seed: int) -> list[np.ndarray
     return [means.bootstrap([task], lambda x: x, reps, seed + i) for i, task in enumerate(tasks)]
 
 
-def _share(tasks: Sequence[np.ndarray], drawn: list[np.ndarray] | None, tau: float) -> dict[str, float]:
+def _share(tasks: Sequence[np.ndarray], drawn: list[np.ndarray] | None, tau: float) -> Share:
     at = float(np.mean([(task >= tau - 1e-9).mean() for task in tasks]))
     if drawn is None:
-        return {"tau": tau, "share": at, "low": math.nan, "high": math.nan}
+        return Share(tau, at, math.nan, math.nan)
     again = np.mean([(rows >= tau - 1e-9).mean(1) for rows in drawn], axis=0)
     low, high = np.quantile(again, [0.025, 0.975])
-    return {"tau": tau, "share": at, "low": float(low), "high": float(high)}
+    return Share(tau, at, float(low), float(high))

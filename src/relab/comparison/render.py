@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from relab.base.places import printable as clean
 from relab.base.text import number
 from relab.comparison.build import Result
-from relab.comparison.numbers import LEAST
+from relab.comparison.numbers import LEAST, Peak
 from relab.comparison.pairs import Pair
+from relab.comparison.profile import Share
 from relab.comparison.task import Task
+from relab.comparison.variant import Mean, Threshold, Variant
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
@@ -25,7 +27,7 @@ def text(result: Result, verbose: bool = False) -> str:
         return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result),
                                                      *_unread(result, verbose)])  # fmt: skip
     if verbose:
-        lines = [line for task in result.tasks for line in [*_task(task, len(task.rows)), *details(task)]]
+        lines = [line for task in result.tasks for line in [*_task(task, len(task.variants)), *details(task)]]
     else:
         lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
     lines += _profile(result) + _end(result, verbose)
@@ -61,12 +63,12 @@ def _several(result: Result) -> list[str]:
     return lines + _all_pairs([p for task in result.tasks for p in task.pairs])
 
 
-def _all_pairs(found: Sequence[Pair]) -> list[str]:
+def _all_pairs(pairs: Sequence[Pair]) -> list[str]:
     """Declared ones in full, the others counted."""
-    rest = [p for p in found if not p.declared]
+    rest = [p for p in pairs if not p.declared]
     enough = sum(min(p.answer.n) >= LEAST for p in rest)
     said = f"{enough} of {len(rest)} have {LEAST} seeds on both sides, which a verdict would need (-v for each)"
-    return [*_declared_lines(found), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
+    return [*_declared_lines(pairs), *([f"exploratory comparisons with the best: {said}"] if rest else [])]
 
 
 def _nothing(result: Result) -> str:
@@ -83,11 +85,11 @@ def short(label: str, width: int = LABEL) -> str:
 def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     """The head of a task and its variants, best first."""
     (low, high), n = _ends(task), sum(len(arm.runs) for arm in task.arms)
-    timed = task.asked.at == "first_step_reaching"
+    timed = task.measure.at == "first_step_reaching"
     where = "" if timed else f" at step {task.step:,.0f}{', the common one' if task.beyond else ''}"
-    shown = f", best {most} shown" if len(task.rows) > most else ""
-    head = f"{task.env}: {task.asked.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
-    rows = [_row(task, row, low, high) for row in task.rows[:most]]
+    shown = f", best {most} shown" if len(task.variants) > most else ""
+    head = f"{task.env}: {task.measure.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
+    rows = [_row(task, row, low, high) for row in task.variants[:most]]
     if brief:
         return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
     scale = f"{number(low)} {'':{max(1, WIDTH - len(number(low)) - len(number(high)) - 2)}} {number(high)}"
@@ -104,39 +106,39 @@ def _sources(task: Task) -> str:
 
 
 def _ends(task: Task) -> tuple[float, float]:
-    values = [v for row in task.rows for v in row["values"] if math.isfinite(v)]
+    values = [v for row in task.variants for v in row.values if math.isfinite(v)]
     return (min(values), max(values)) if values else (0.0, 1.0)
 
 
-def _row(task: Task, row: Mapping[str, Any], low: float, high: float) -> str:
+def _row(task: Task, row: Variant, low: float, high: float) -> str:
     mean = mean_text(task, row)
-    better = f"  P(better) {share(row)}" if row["better"] else ""
-    return f"  {short(row['label']):{LABEL}} {row['mean']['n']:2}  {mean:24} {dots(row['values'], low, high)}{better}"
+    better = f"  P(better) {share(row)}" if row.better else ""
+    return f"  {short(row.label):{LABEL}} {row.mean.n:2}  {mean:24} {dots(row.values, low, high)}{better}"
 
 
-def mean_text(task: Task, row: Mapping[str, Any]) -> str:
-    if task.asked.at == "first_step_reaching":
-        found = row["threshold"]
-        return f"{median(found)}, {found['reached']} of {found['n']}" if found else "none"
-    return "diverged" if row["diverged"] and not row["mean"]["n"] else spread(row["mean"])
+def mean_text(task: Task, row: Variant) -> str:
+    if task.measure.at == "first_step_reaching":
+        threshold = row.threshold
+        return f"{median(threshold)}, {threshold.reached} of {threshold.n}" if threshold else "none"
+    return "diverged" if row.diverged and not row.mean.n else spread(row.mean)
 
 
-def spread(mean: Mapping[str, Any]) -> str:
+def spread(mean: Mean) -> str:
     """62.2 [0, 141]; without ends where there are too few seeds, or nothing varied."""
-    if not mean["n"]:
+    if not mean.n:
         return "no number"
-    if not math.isfinite(mean["low"]) or mean["low"] == mean["high"]:
-        return number(mean["mid"])
-    return f"{number(mean['mid'])} [{number(mean['low'])}, {number(mean['high'])}]"
+    if not math.isfinite(mean.low) or mean.low == mean.high:
+        return number(mean.mid)
+    return f"{number(mean.mid)} [{number(mean.low)}, {number(mean.high)}]"
 
 
-def median(found: Mapping[str, Any]) -> str:
-    return f"{found['median']:,.0f}" if math.isfinite(found["median"]) else "not by half"
+def median(threshold: Threshold) -> str:
+    return f"{threshold.median:,.0f}" if math.isfinite(threshold.median) else "not by half"
 
 
-def share(row: Mapping[str, Any]) -> str:
+def share(row: Variant) -> str:
     """Of pairs of runs, one of this variant and one of the reference, in how many this one is better."""
-    return "{:.2f} [{:.2f}, {:.2f}]".format(*row["better"]) if row["better"] else "-"
+    return "{:.2f} [{:.2f}, {:.2f}]".format(*row.better) if row.better else "-"
 
 
 def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -> str:
@@ -154,15 +156,15 @@ def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -
 
 def details(task: Task) -> list[str]:
     """All there is to say of a task below its table."""
-    found = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
-    return [*found, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
+    first = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
+    return [*first, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
 
 
 def _settings(task: Task, verbose: bool) -> list[str]:
     keys = task.keys if verbose else task.keys[:KEYS]
-    if not keys or (len(task.rows) > ROWS and not verbose):
+    if not keys or (len(task.variants) > ROWS and not verbose):
         return []
-    said = [f"{k} {' | '.join(setting(row['settings'][k]) for row in task.rows)}" for k in keys]
+    said = [f"{k} {' | '.join(setting(row.settings[k]) for row in task.variants)}" for k in keys]
     left = len(task.keys) - len(keys)
     more = f"; {left} more key{'s' * (left > 1)}" if left > 0 else ""
     return ["differ, in this order: " + "; ".join(said) + more]
@@ -179,9 +181,9 @@ def _verdicts(task: Task, verbose: bool) -> list[str]:
     return lines
 
 
-def _declared_lines(found: Sequence[Pair]) -> list[str]:
+def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
     lines = []
-    for pair in found:
+    for pair in pairs:
         if pair.declared:
             holm = f" (Holm p = {pair.adjusted:.2g})" if math.isfinite(pair.adjusted) else ""
             lines.append(f"declared ({pair.declared}): {pair.answer.text}{holm}")
@@ -208,45 +210,44 @@ def _ceiling(task: Task) -> list[str]:
     if not task.at_ceiling:
         return []
     level = f" --level {task.level[0]:g}" if task.level else " --level L"
-    return [f"all {len(task.rows)} are at the ceiling ({number(task.ceiling)}), where this metric tells nothing apart:"
-            f" use --at first_step_reaching{level}"]  # fmt: skip
+    return [f"all {len(task.variants)} are at the ceiling ({number(task.ceiling)}), where this metric tells nothing"
+            f" apart: use --at first_step_reaching{level}"]  # fmt: skip
 
 
 def _times(task: Task) -> list[str]:
-    rows = [row for row in task.rows if row["threshold"]]
-    if not rows or task.level is None or task.asked.at == "first_step_reaching":
+    timed = [(each.label, each.threshold) for each in task.variants if each.threshold]
+    if not timed or task.level is None or task.measure.at == "first_step_reaching":
         return []
-    said = [f"{short(row['label'])} {median(row['threshold'])} ({row['threshold']['reached']} of"
-            f" {row['threshold']['n']})" for row in rows[:4]]  # fmt: skip
+    said = [f"{short(label)} {median(x)} ({x.reached} of {x.n})" for label, x in timed[:4]]
     return [f"median steps to {task.level[0]:g} ({task.level[1]}): {', '.join(said)}"]
 
 
 def _areas(task: Task) -> list[str]:
-    rows = [row for row in task.rows if row["area"]["n"]]
+    rows = [row for row in task.variants if row.area.n]
     if not rows:
         return []
-    low, high = rows[0]["area"]["from"], rows[0]["area"]["to"]
-    said = ", ".join(f"{short(row['label'])} {number(row['area']['mean'])}" for row in rows[:4])
+    low, high = rows[0].area.start, rows[0].area.end
+    said = ", ".join(f"{short(row.label)} {number(row.area.mean)}" for row in rows[:4])
     return [f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f}): {said}"]
 
 
 def _peaks(task: Task) -> list[str]:
-    rows = [row for row in task.rows if row["peak"]]
+    rows = [row for row in task.variants if row.peak]
     if not rows:
         return []
-    said = [f"{short(row['label'])} {number(p['peak'])}{_chance(p)} / {number(p['final'])} /"
-            f" {number(p['last'])}" for row in rows[:3] if (p := row["peak"])]  # fmt: skip
+    said = [f"{short(row.label)} {number(p.peak)}{_chance(p)} / {number(p.final)} /"
+            f" {number(p.last)}" for row in rows[:3] if (p := row.peak)]  # fmt: skip
     return [f"peak / final / mean of last 5: {', '.join(said)}"]
 
 
-def _chance(p: Mapping[str, Any]) -> str:
+def _chance(p: Peak) -> str:
     """How much of a peak is luck, where that is known."""
-    return f" (by chance +{p['bias']:.2g})" if math.isfinite(p["bias"]) else ""
+    return f" (by chance +{p.bias:.2g})" if math.isfinite(p.bias) else ""
 
 
 def _noises(task: Task) -> list[str]:
-    rows = [row for row in task.rows if row["noise"] and math.isfinite(row["noise"]["share"])]
-    said = [f"{short(row['label'])} {row['noise']['share']:.0%}" for row in rows[:4]]
+    known = [(each.label, each.noise) for each in task.variants if each.noise and math.isfinite(each.noise.share)]
+    said = [f"{short(label)} {noise.share:.0%}" for label, noise in known[:4]]
     return [f"of the variance between seeds, noise of the evaluation itself: {', '.join(said)}"] if said else []
 
 
@@ -254,9 +255,9 @@ def _parts(task: Task) -> list[str]:
     if not task.parts:
         kinds = ", ".join(task.part_kinds[:3])
         return [f"these runs have parts: --per {task.part_kinds[0]} (of {kinds}) for a table of them"] if kinds else []
-    lines = ["  part" + " " * 20 + "  ".join(f"{short(row['label'], 18):18}" for row in task.rows)]
+    lines = ["  part" + " " * 20 + "  ".join(f"{short(row.label, 18):18}" for row in task.variants)]
     for part in task.parts:
-        cells = [part["arms"].get(row["label"]) for row in task.rows]
+        cells = [part["arms"].get(row.label) for row in task.variants]
         said = "  ".join(f"{number(c['mean']) + ' (' + str(c['runs']) + ')' if c else '-':18}" for c in cells)
         lines.append(f"  {short(str(part['part']), 22):22}  {said}")
     return lines
@@ -274,17 +275,17 @@ def _profile(result: Result) -> list[str]:
     if not result.profile:
         return list(result.profile_notes)
     say = f" ({'; '.join(result.profile_notes)})" if result.profile_notes else ""
-    lines = [f"over {result.profile[0]['tasks']} tasks, share of runs at or above a score (0 random, 1 top){say}"]
+    lines = [f"over {result.profile[0].tasks} tasks, share of runs at or above a score (0 random, 1 top){say}"]
     for row in result.profile:
-        shares = "  ".join(f"{s['tau']:g}: {_interval(s)}" for s in row["shares"][1:])
-        iqm = f"  IQM {row['iqm'][0]:.2f} [{row['iqm'][1]:.2f}, {row['iqm'][2]:.2f}]" if "iqm" in row else ""
-        lines.append(f"  {short(row['label'], 12):12} {row['runs']:2} runs  mean {row['mean']:.2f}  {shares}{iqm}")
+        shares = "  ".join(f"{s.tau:g}: {_interval(s)}" for s in row.shares[1:])
+        iqm = f"  IQM {row.iqm[0]:.2f} [{row.iqm[1]:.2f}, {row.iqm[2]:.2f}]" if row.iqm else ""
+        lines.append(f"  {short(row.label, 12):12} {row.runs:2} runs  mean {row.mean:.2f}  {shares}{iqm}")
     return lines
 
 
-def _interval(s: Mapping[str, float]) -> str:
-    ends = f" [{s['low']:.2f}, {s['high']:.2f}]" if math.isfinite(s["low"]) else ""
-    return f"{s['share']:.2f}{ends}"
+def _interval(s: Share) -> str:
+    ends = f" [{s.low:.2f}, {s.high:.2f}]" if math.isfinite(s.low) else ""
+    return f"{s.share:.2f}{ends}"
 
 
 def _notes(notes: Sequence[str], verbose: bool, tasks: int) -> list[str]:
@@ -323,10 +324,10 @@ def why(result: Result) -> str:
     lines = []
     for name, values in result.facts.items():
         known = {v: labels for v, labels in values.items() if v is not None}
-        told = "; ".join(f"{_fact(v)} ({_count(labels)})" for v, labels in known.items()) or "unknown"
+        known_text = "; ".join(f"{_fact(v)} ({_count(labels)})" for v, labels in known.items()) or "unknown"
         gone = f"; unknown ({_count(values[None])})" if None in values and known else ""
         mark = "differs" if len(known) > 1 else "unknown" if not known else "partly unknown" if gone else "same"
-        lines.append(f"{name:12} {mark:15} {told}{gone}")
+        lines.append(f"{name:12} {mark:15} {known_text}{gone}")
     lines += ["", "Must be the same where known: environment, observation, action, horizon, reward, unit of steps."
               " Evaluation and budget may differ: runs are compared at the common step."]  # fmt: skip
     lines += [f"not compared: {label}: {reason}" for label, reason in result.apart]

@@ -16,24 +16,24 @@ from relab.comparison.task import Task
 def cells(task: Task) -> tuple[list[str], list[list[str]]]:
     keys = task.keys[:KEYS]
     level = f"steps to {task.level[0]:g}" if task.level else ""
-    head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.asked.words} [95 %]",
+    head = ["variant", *(k.rpartition(".")[2] for k in keys), "seeds", f"{task.measure.words} [95 %]",
             f"P(better than {task.reference})", *([level] if level else [])]  # fmt: skip
     rows = []
-    for row in task.rows:
-        found = row["threshold"]
-        times = f"{median(found)} ({found['reached']}/{found['n']})" if found else "-"
-        settings = [setting(row["settings"][k]) for k in keys]
-        numbers = [str(row["mean"]["n"]), mean_text(task, row), share(row), *([times] if level else [])]
-        rows.append([row["label"], *settings, *numbers])
+    for row in task.variants:
+        threshold = row.threshold
+        times = f"{median(threshold)} ({threshold.reached}/{threshold.n})" if threshold else "-"
+        settings = [setting(row.settings[k]) for k in keys]
+        numbers = [str(row.mean.n), mean_text(task, row), share(row), *([times] if level else [])]
+        rows.append([row.label, *settings, *numbers])
     return head, rows
 
 
 def caption(task: Task) -> str:
-    few = "" if all(row["mean"]["n"] >= LEAST for row in task.rows) else f" No interval under {LEAST} seeds."
-    where = "" if task.asked.at == "first_step_reaching" else f" at step {task.step:,.0f}"
+    few = "" if all(row.mean.n >= LEAST for row in task.variants) else f" No interval under {LEAST} seeds."
+    where = "" if task.measure.at == "first_step_reaching" else f" at step {task.step:,.0f}"
     declared = [p for p in task.pairs if p.declared]
     said = " ".join(p.answer.text for p in declared) or "Exploratory: no comparison was declared beforehand."
-    return f"{task.env}, {task.asked.words}{where}; mean over seeds, t interval widened for skewness.{few} {said}"
+    return f"{task.env}, {task.measure.words}{where}; mean over seeds, t interval widened for skewness.{few} {said}"
 
 
 def markdown(result: Result) -> str:
@@ -82,12 +82,13 @@ def data(result: Result) -> dict[str, Any]:
         "schema": 1,
         "runs": result.runs,
         "tasks": [{
-            "environment": t.env, "metric": t.asked.metric, "at": t.asked.at, "last": t.asked.last,
-            "level": t.level[0] if t.level else None, "direction": t.asked.direction, "step": t.step, "cut": t.beyond,
-            "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling, "variants": t.rows,
+            "environment": t.env, "metric": t.measure.metric, "at": t.measure.at, "last": t.measure.last,
+            "level": t.level[0] if t.level else None, "direction": t.measure.direction, "step": t.step, "cut": t.beyond,
+            "ceiling": t.ceiling if math.isfinite(t.ceiling) else None, "at_ceiling": t.at_ceiling,
+            "variants": [each.to_dict() for each in t.variants],
             "comparisons": [p.to_dict() for p in t.pairs], "parts": t.parts, "notes": t.notes,
         } for t in result.tasks],
-        "profile": result.profile,
+        "profile": [each.to_dict() for each in result.profile],
         "leading": None if result.leads is None else [lead._asdict() for lead in result.leads],
         "not_compared": [{"group": label, "why": reason} for label, reason in result.apart],
         "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,8 @@ from relab import stats
 from relab.comparison import answer as answers
 from relab.comparison import key, numbers, pairs, phases, profile
 from relab.comparison.arms import Arm, differing
-from relab.comparison.numbers import Asked
+from relab.comparison.numbers import Measure
+from relab.comparison.variant import Area, Mean, Noise, Threshold, Variant
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
 from relab.formats.read.source import FOREIGN
@@ -48,12 +49,12 @@ class Task:
     """Variants that may be compared, and all that is said of them."""
 
     env: str
-    asked: Asked
+    measure: Measure
     step: float
     beyond: bool  # some runs went on after the common step
     arms: list[Arm]
     outcomes: dict[str, list[answers.Outcome]]
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    variants: list[Variant] = field(default_factory=list)  # best first, as the arms
     pairs: list[pairs.Pair] = field(default_factory=list)
     ceiling: float = math.inf
     at_ceiling: bool = False
@@ -66,19 +67,19 @@ class Task:
     @property
     def reference(self) -> str:
         """The best variant that has enough seeds to be compared with; else the best of those with the most."""
-        n = {label: len(numbers.finite(found)) for label, found in self.outcomes.items()}
+        n = {label: len(numbers.finite(outcomes)) for label, outcomes in self.outcomes.items()}
         enough = min(numbers.LEAST, max(n.values()))
         return next(label for label in n if n[label] >= enough)
 
 
-def metric_of(groups: Sequence[Group], asked: str | None) -> str:
+def metric_of(groups: Sequence[Group], requested: str | None) -> str:
     """The metric asked for, by any of its names; else the first return that half of them have, evaluations first.
 
     Runs that are all judged by sampled actions (`eval.by`) are compared by them.
     """
     runs = [run for group in groups for run in group.runs]
-    if asked:
-        return next((name for run in runs if (name := find_column(run, asked))), asked)
+    if requested:
+        return next((name for run in runs if (name := find_column(run, requested))), requested)
     sampled = {run.verdict.metric for run in runs} == {"eval/return_sampled"}
     first = sorted(RETURNS, key=lambda name: name != "eval/return_sampled") if sampled else RETURNS
     have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in first}
@@ -96,12 +97,12 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     runs = [run for arm in arms for run in arm.runs]
     step, beyond = numbers.common_step([arm.runs for arm in arms], metric)
     level = level_of(arms, metric, options.level)
-    asked = asked_of(arms, metric, options, level)
-    outcomes = {arm.label: [numbers.outcome(run, asked, step, beyond) for run in arm.runs] for arm in arms}
+    measure = measure_of(arms, metric, options, level)
+    outcomes = {arm.label: [numbers.outcome(run, measure, step, beyond) for run in arm.runs] for arm in arms}
     for arm in arms:
         outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
-    task = Task(_env(runs[0]), asked, step, beyond, arms, outcomes, level=level)
-    task.ceiling = ceiling_of(runs[0].history, asked.at, asked.metric)
+    task = Task(_env(runs[0]), measure, step, beyond, arms, outcomes, level=level)
+    task.ceiling = ceiling_of(runs[0].history, measure.at, measure.metric)
     task.arms = sorted(arms, key=lambda arm: _rank(task, arm))
     task.outcomes = {arm.label: outcomes[arm.label] for arm in task.arms}
     task.keys = differing([arm.config for arm in task.arms])
@@ -117,12 +118,12 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
 
 def _env(run: Run) -> str:
     spec = run.history.meta.get("spec")
-    told = spec.get("env") if isinstance(spec, dict) else None
-    name = told or flatten(run.history.config).get("env.name")
+    declared = spec.get("env") if isinstance(spec, dict) else None
+    name = declared or flatten(run.history.config).get("env.name")
     return profile.env_id(str(name)) if name else "environment unknown"
 
 
-def asked_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[float, str] | None) -> Asked:
+def measure_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[float, str] | None) -> Measure:
     """How a run becomes a number: an evaluation by its last value, a training curve by the mean of its last tenth."""
     training = not metric.startswith("eval/")
     at = options.at or ("mean_last_m" if training else "final")
@@ -133,7 +134,7 @@ def asked_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[fl
     require(last >= 1, f"--last must be at least 1, but is {last}")
     if at == "first_step_reaching":
         require(level is not None, "--at first_step_reaching needs the level to reach: give --level")
-    return Asked(metric, at, last, level[0] if level else None, direction)
+    return Measure(metric, at, last, level[0] if level else None, direction)
 
 
 def _tenth(arms: Sequence[Arm], metric: str) -> int:
@@ -141,16 +142,16 @@ def _tenth(arms: Sequence[Arm], metric: str) -> int:
     return end_rows(int(np.median(rows))) if rows else 5
 
 
-def level_of(arms: Sequence[Arm], metric: str, given: float | None) -> tuple[float, str] | None:
+def level_of(arms: Sequence[Arm], metric: str, requested: float | None) -> tuple[float, str] | None:
     """The level whose first step is told: the one given, stop_at, Gymnasium's `solved`, or most of the way up."""
     runs = [run for arm in arms for run in arm.runs]
-    if given is not None:
-        return given, "--level"
+    if requested is not None:
+        return requested, "--level"
     if not is_return(metric) or "success" in metric:
         return None
     stop = {flatten(run.history.config).get("eval.stop_at") for run in runs}
-    if len(stop) == 1 and isinstance(found := stop.pop(), (int, float)):
-        return float(found), "eval.stop_at"
+    if len(stop) == 1 and isinstance(level := stop.pop(), (int, float)):
+        return float(level), "eval.stop_at"
     measured = levels.measured().get(_env(runs[0]))
     solved = measured.solved if measured is not None else None
     if solved is not None:
@@ -161,8 +162,8 @@ def level_of(arms: Sequence[Arm], metric: str, given: float | None) -> tuple[flo
 def _most_way(arms: Sequence[Arm], metric: str) -> tuple[float, str] | None:
     starts, ends = [], []
     for arm in arms:
-        found = [c.values[np.isfinite(c.values)] for run in arm.runs if (c := numbers.column_of(run, metric))]
-        firsts, lasts = ([float(v[i]) for v in found if len(v)] for i in (0, -1))
+        curves = [c.values[np.isfinite(c.values)] for run in arm.runs if (c := numbers.column_of(run, metric))]
+        firsts, lasts = ([float(v[i]) for v in curves if len(v)] for i in (0, -1))
         starts += firsts
         ends += [float(np.mean(lasts))] if lasts else []
     if not ends or max(ends) <= float(np.mean(starts)):
@@ -184,7 +185,7 @@ def ceiling_of(history: History, at: str, metric: str) -> float:
 def _rank(task: Task, arm: Arm) -> tuple[bool, float]:
     """Best first; variants without a number last."""
     values = numbers.finite(task.outcomes[arm.label])
-    return (not len(values), -task.asked.sign * float(values.mean()) if len(values) else 0.0)
+    return (not len(values), -task.measure.sign * float(values.mean()) if len(values) else 0.0)
 
 
 # ---- Numbers of each variant
@@ -192,66 +193,78 @@ def _rank(task: Task, arm: Arm) -> tuple[bool, float]:
 
 def _measure(task: Task) -> None:
     runs = [run for arm in task.arms for run in arm.runs]
-    low, high = numbers.shared_range(runs, task.asked.metric, task.step)
-    for arm in task.arms:
-        found = task.outcomes[arm.label]
-        areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.asked.metric, low, high))]
-        row = {"label": arm.label, "runs": len(arm.runs), "sources": arm.sources, "mean": _row_mean(task, found),
-               "values": [x.value for x in found], "seeds": [x.seed for x in found],
-               "reached": [x.reached for x in found], "diverged": sum(x.diverged for x in found),
-               "settings": {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
-               "area": {"from": low, "to": high, "mean": float(np.mean(areas)) if areas else math.nan, "n": len(areas)},
-               "threshold": _threshold(task, arm), "peak": _peak(task, arm), "noise": _noise(task, arm)}  # fmt: skip
-        better = numbers.improvement(task.outcomes[task.reference], found, task.asked)
-        task.rows.append(row | {"better": list(better[:3]) if better and arm.label != task.reference else None})
-    task.at_ceiling = math.isfinite(task.ceiling) and all(_full(task, row) for row in task.rows)
+    span = numbers.shared_range(runs, task.measure.metric, task.step)
+    task.variants += [_variant(task, arm, span) for arm in task.arms]
+    task.at_ceiling = math.isfinite(task.ceiling) and all(_full(task, each) for each in task.variants)
+
+
+def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
+    outcomes = task.outcomes[arm.label]
+    mean = numbers.interval(outcomes, task.measure, task.ceiling)
+    better = numbers.improvement(task.outcomes[task.reference], outcomes, task.measure)
+    return Variant(
+        arm.label,
+        len(arm.runs),
+        arm.sources,
+        Mean(mean.mid, mean.low, mean.high, mean.n),
+        [x.value for x in outcomes],
+        [x.seed for x in outcomes],
+        [x.reached for x in outcomes],
+        sum(x.diverged for x in outcomes),
+        {k: _plain(arm.config.get(k, MISSING)) for k in task.keys},
+        _area(task, arm, *span),
+        _threshold(task, arm),
+        _peak(task, arm),
+        _noise(task, arm),
+        list(better[:3]) if better and arm.label != task.reference else None,
+    )
+
+
+def _area(task: Task, arm: Arm, low: float, high: float) -> Area:
+    areas = [a for run in arm.runs if math.isfinite(a := numbers.area(run, task.measure.metric, low, high))]
+    return Area(low, high, float(np.mean(areas)) if areas else math.nan, len(areas))
 
 
 def _plain(value: Any) -> Any:
     return None if value is MISSING else value
 
 
-def _row_mean(task: Task, found: Sequence[answers.Outcome]) -> dict[str, Any]:
-    x = numbers.interval(found, task.asked, task.ceiling)
-    return {"mid": x.mid, "low": x.low, "high": x.high, "n": x.n}
-
-
-def _full(task: Task, row: Mapping[str, Any]) -> bool:
+def _full(task: Task, variant: Variant) -> bool:
     scale = profile.scale_of(task.arms[0].runs[0])
     base = scale.random if scale else 0.0
-    return bool(task.asked.at != "first_step_reaching" and row["mean"]["mid"]
+    return bool(task.measure.at != "first_step_reaching" and variant.mean.mid
                 >= task.ceiling - FULL * abs(task.ceiling - base))  # fmt: skip
 
 
-def _threshold(task: Task, arm: Arm) -> dict[str, Any] | None:
+def _threshold(task: Task, arm: Arm) -> Threshold | None:
     """How soon the level was reached, runs that never did being censored where they ended."""
     if task.level is None:
         return None
-    asked = task.asked._replace(at="first_step_reaching", level=task.level[0])
-    found = [x for run in arm.runs if math.isfinite((x := numbers.outcome(run, asked, task.step, False)).value)]
-    if not found:
+    timed = task.measure._replace(at="first_step_reaching", level=task.level[0])
+    outcomes = [x for run in arm.runs if math.isfinite((x := numbers.outcome(run, timed, task.step, False)).value)]
+    if not outcomes:
         return None
-    times, reached = np.array([x.value for x in found]), np.array([x.reached for x in found])
-    return {"level": task.level[0], "reached": int(reached.sum()), "n": len(found),
-            "median": stats.median_time(times, reached), "until": float(times.max())}  # fmt: skip
+    times, reached = np.array([x.value for x in outcomes]), np.array([x.reached for x in outcomes])
+    median = stats.median_time(times, reached)
+    return Threshold(task.level[0], int(reached.sum()), len(outcomes), median, float(times.max()))
 
 
-def _peak(task: Task, arm: Arm) -> dict[str, Any] | None:
-    found = [p for run in arm.runs if (p := numbers.peak(run, task.asked.metric, 5, answers.DIRECTIONS[
-        task.asked.direction])) is not None]  # fmt: skip
-    if not found:
+def _peak(task: Task, arm: Arm) -> numbers.Peak | None:
+    peaks = [p for run in arm.runs if (p := numbers.peak(run, task.measure.metric, 5, answers.DIRECTIONS[
+        task.measure.direction])) is not None]  # fmt: skip
+    if not peaks:
         return None
-    names = ("peak", "final", "last", "bias")
-    return {n: float(np.mean([getattr(p, n) for p in found])) for n in names} | {"k": max(p.k for p in found)}
+    peak, final, last, bias = (float(np.mean([p[i] for p in peaks])) for i in range(4))
+    return numbers.Peak(peak, final, last, bias, max(p.k for p in peaks))
 
 
-def _noise(task: Task, arm: Arm) -> dict[str, float] | None:
+def _noise(task: Task, arm: Arm) -> Noise | None:
     """How much of the spread between seeds is the evaluation's own noise."""
-    errors, values = numbers.noise(arm.runs, task.asked.metric), numbers.finite(task.outcomes[arm.label])
-    if not errors or len(values) < 2 or task.asked.at != "final" or task.beyond:
+    errors, values = numbers.noise(arm.runs, task.measure.metric), numbers.finite(task.outcomes[arm.label])
+    if not errors or len(values) < 2 or task.measure.at != "final" or task.beyond:
         return None
     error, spread = float(np.sqrt(np.mean(np.square(errors)))), float(values.std(ddof=1))
-    return {"error": error, "spread": spread, "share": min(error**2 / spread**2, 1.0) if spread > 0 else math.nan}
+    return Noise(error, spread, min(error**2 / spread**2, 1.0) if spread > 0 else math.nan)
 
 
 # ---- What must be said
@@ -269,9 +282,9 @@ def _notes(task: Task) -> list[str]:
         notes += [f"{arm.label}: {_who(x)} has no number ({x.note or 'not finite'})" for x in gone[:2]]
         notes += [f"{arm.label}: runs without a number besides: {len(gone) - 2}"] if len(gone) > 2 else []
     notes += _missing_seeds(task)
-    spread = {key.facts_of(run, task.asked.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
+    spread = {key.facts_of(run, task.measure.metric)["evaluation"] for arm in task.arms for run in arm.runs} - {None}
     sources = {run.history.source for arm in task.arms for run in arm.runs}
-    if len(sources) > 1 and not task.asked.metric.startswith("eval/"):
+    if len(sources) > 1 and not task.measure.metric.startswith("eval/"):
         notes.append("a row of a training curve is an episode in one tool and a mean of many in another: see --why")
     if len(spread) > 1:
         notes.append(f"evaluated differently: {'; '.join(sorted(map(str, spread)))}")
@@ -286,15 +299,17 @@ def _missing_seeds(task: Task) -> list[str]:
     seeds = {arm.label: {x.seed for x in task.outcomes[arm.label] if x.seed is not None} for arm in task.arms}
     most = max(seeds.values(), key=len)
     gone = {label: sorted(most - own) for label, own in seeds.items() if own and own < most}
-    said = [f"{label} ({', '.join(map(str, found[:4]))}{' ...' * (len(found) > 4)})" for label, found in gone.items()]
+    said = [
+        f"{label} ({', '.join(map(str, lacking[:4]))}{' ...' * (len(lacking) > 4)})" for label, lacking in gone.items()
+    ]
     return [f"seeds that others have and these lack: {', '.join(said)}"] if said else []
 
 
 def _cut_short(task: Task) -> list[str]:
     """Whose end the common step is."""
-    if not task.beyond or task.asked.at == "first_step_reaching":
+    if not task.beyond or task.measure.at == "first_step_reaching":
         return []
-    ends = {arm.label: numbers.arm_length(arm.runs, task.asked.metric) for arm in task.arms}
+    ends = {arm.label: numbers.arm_length(arm.runs, task.measure.metric) for arm in task.arms}
     length = {label: end for label, end in ends.items() if math.isfinite(end)}
     who = min(length, key=lambda label: length[label])
     return [f"unequal lengths: {who} ends at step {length[who]:,.0f}, others go on to {max(length.values()):,.0f};"

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from relab.base import limits
-from relab.config.base import require, require_range
+from relab.config.base import require_range
+from relab.config.replay import check_replay
 
 
 @dataclass(frozen=True)
@@ -54,29 +54,7 @@ class DQN:
 
     def check(self) -> None:
         check_replay(self)
-        require_range("tau", self.tau, 0, 1, open_="low")
+        require_range("max_grad_norm", self.max_grad_norm, 0, open_="low")
         for name in ("epsilon", "epsilon_final", "epsilon_until", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
         require_range("target_every", self.target_every, 1)
-
-
-def check_replay(cfg: DQN) -> None:
-    """What every method with a replay needs to hold."""
-    for name in ("envs", "steps", "replay", "minibatch", "n_step"):
-        require_range(name, getattr(cfg, name), 1)
-    require_range("learning_starts", cfg.learning_starts, 0)
-    for name in ("lr", "updates_per_step", "max_grad_norm", "adam_eps"):
-        require_range(name, getattr(cfg, name), 0, open_="low")
-    require_range("gamma", cfg.gamma, 0, 1)
-    widest = max(cfg.hidden, default=1)
-    require(min(cfg.hidden, default=1) >= 1, f"each of `hidden` must be at least 1, but got {list(cfg.hidden)}")
-    require(widest <= limits.WIDTH, f"a layer of `hidden` must have at most {limits.WIDTH:,} units, but got {widest:,};"
-            " use fewer")  # fmt: skip
-    require(cfg.replay <= limits.REPLAY, f"`replay` must be at most {limits.REPLAY:,} transitions, but got"
-            f" {cfg.replay:,}")  # fmt: skip
-    require(cfg.replay >= cfg.minibatch, f"`replay` must hold a minibatch, but got replay = {cfg.replay:,} and"
-            f" minibatch = {cfg.minibatch:,}")  # fmt: skip
-    require(cfg.replay >= cfg.envs * (cfg.n_step + 1), f"`replay` must hold n_step + 1 = {cfg.n_step + 1} steps of"
-            f" every world, but got replay = {cfg.replay:,} and envs = {cfg.envs:,}")  # fmt: skip
-    require(cfg.learning_starts <= cfg.replay, "`learning_starts` must not exceed `replay`, which could never hold as"
-            f" much, but got learning_starts = {cfg.learning_starts:,} and replay = {cfg.replay:,}")  # fmt: skip

@@ -22,6 +22,7 @@ from relab.config.base import ConfigError
 ALGOS: dict[str, tuple[str, str]] = {
     "dqn": ("relab.config.dqn:DQN", "relab.train.algos.dqn"),
     "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
+    "sac": ("relab.config.sac:SAC", "relab.train.algos.sac"),
     "tracking_ac": ("relab.config.tracking_ac:TrackingAC", "relab.train.algos.tracking_ac"),
 }
 GROUPS = {"env": "relab.envs", "algo": "relab.algos"}

@@ -14,12 +14,13 @@ from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
 
+FAILED = "the rule failed: "
 SAME = 0.10  # a value within 10 % of the reference's cannot be what sets the run apart
 
 
 @dataclass(frozen=True)
 class NotChecked:
-    """A rule that could not run, and what it lacks."""
+    """A rule that could not run, and what it lacks; FAILED and the error of a rule that failed."""
 
     slug: str
     run: str
@@ -54,7 +55,7 @@ def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
     except Missing as missing:
         return NotChecked(rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
-        return NotChecked(rule.slug, name, f"the rule failed: {faults.reason(error)}")
+        return NotChecked(rule.slug, name, f"{FAILED}{faults.reason(error)}")
     return None if finding is None else _filled(rule, finding)
 
 

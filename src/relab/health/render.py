@@ -13,6 +13,7 @@ import numpy as np
 from relab.base.places import printable as clean
 from relab.base.text import wrap
 from relab.health.applied import applied
+from relab.health.engine import FAILED
 from relab.health.examine import Report
 from relab.health.memory import News
 from relab.health.rule import SEVERITIES, Finding, all_rules
@@ -25,7 +26,7 @@ FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
 
 def text(report: Report, verbose: bool = False) -> str:
     """Everything that is printed; a healthy folder takes at most ten lines, `verbose` shows all of it."""
-    lines = [head(report), *groups(report, verbose), *findings(report, verbose), *footer(report)]
+    lines = [head(report), *groups(report, verbose), *findings(report, verbose), *failed(report), *footer(report)]
     if verbose:
         lines += unchecked(report)
         lines += [f"  ignored: {slug}, because {reason}" for slug, reason in report.muted.items()]
@@ -41,6 +42,23 @@ def unchecked(report: Report) -> list[str]:
     return lines + [
         f"  not checked: {slug} ({who(names, len(report.runs))}): {missing}" for (slug, missing), names in runs.items()
     ]
+
+
+def failed(report: Report) -> list[str]:
+    """A line for each rule that ended in an error, with the package it comes from: it is broken, not short of data."""
+    errors: dict[tuple[str, str], list[str]] = {}
+    for gone in report.not_checked:
+        if gone.missing.startswith(FAILED):
+            errors.setdefault((gone.slug, gone.missing.removeprefix(FAILED)), []).append(gone.run)
+    return [
+        short(f"rule {slug} of {package(slug)} failed on {who(names, len(report.runs))}: {reason}", 3 * WIDTH)
+        for (slug, reason), names in errors.items()
+    ]
+
+
+def package(slug: str) -> str:
+    rule = all_rules().get(slug)
+    return "an unknown package" if rule is None else rule.check.__module__.partition(".")[0]
 
 
 def passed_over(report: Report) -> list[tuple[str, list[tuple[str, str]]]]:

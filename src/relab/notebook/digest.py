@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from relab.advise.calibration import span
-from relab.advise.proposal import told
+from relab.advise.proposal import diff_text
 from relab.advise.tried import NO, OPEN, YES
 from relab.base.text import number
 from relab.config.base import require
@@ -158,6 +158,6 @@ def _score(score: dict[str, Any], w: Words) -> str:
         verdict = known.get(score["verdict"]) or w.say("score.open", why=why)
         line = w.say("score.line", metric=score["metric"], predicted=span(score["predicted"], score["kind"]),
                      measured=span(score["measured"]), seeds=seeds, verdict=verdict)  # fmt: skip
-        return md(f"{told(score['diff'])}{w.say('colon')}{line}")
+        return md(f"{diff_text(score['diff'])}{w.say('colon')}{line}")
     except (KeyError, TypeError, IndexError, ValueError):
         return ""

@@ -20,6 +20,7 @@ from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record.history import History
 from relab.report.course import elapsed
+from relab.report.parts import Outcome
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.runs import grouping
@@ -58,7 +59,7 @@ def build(
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
-        differs=[heads(data["config"]["head"], w), *data["config"]["rows"][:KEYS]] if has_settings(groups) else [],
+        differs=[heads(data["config"].head, w), *data["config"].rows[:KEYS]] if has_settings(groups) else [],
         record=clean_record(record(groups, data, folder, w), clean), findings=finding_lines(data, w),
         command=list(data["commands"]), next=clean(next_step(folder, proposal, w)), name=name, date=date,
         facts=clean(facts(groups, data, parent, scored, said, name)) | {"source": called(folder)},
@@ -160,18 +161,18 @@ def _status(group: Group, w: Words) -> str:
 
 def outcomes(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Table:
     """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number."""
-    judged = {x["metric"].startswith("eval/") for x in data["outcome"]}
+    judged = {x.metric.startswith("eval/") for x in data["outcome"]}
     last = "last" if judged == {True} else "training" if judged == {False} else "either"
     head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", last, "every")]
     return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, data["outcome"], strict=True))]
 
 
-def _outcome(group: Group, x: dict[str, Any], folder: Path, w: Words) -> list[str]:
-    refs = [_ref(run.history, x["metric"], run.verdict.final, folder) for run in group.distinct]
-    each = [anchored(one["value"], ref) for one, ref in zip(x["each"], refs, strict=True)]
-    value = each[0] if len(each) == 1 else x["value"]
-    last = joined([x["metric"], value, f"({sure(group, w)})"])
-    return [x["label"], str(x["seeds"]), str(x["episodes"]), last, joined(each) if each else "-"]
+def _outcome(group: Group, x: Outcome, folder: Path, w: Words) -> list[str]:
+    refs = [_ref(run.history, x.metric, run.verdict.final, folder) for run in group.distinct]
+    each = [anchored(one.value, ref) for one, ref in zip(x.each, refs, strict=True)]
+    value = each[0] if len(each) == 1 else x.value
+    last = joined([x.metric, value, f"({sure(group, w)})"])
+    return [x.label, str(x.seeds), str(x.episodes), last, joined(each) if each else "-"]
 
 
 def sure(group: Group, w: Words) -> str:

@@ -84,7 +84,7 @@ data/reward_min      | reward | -inf | inf | 0  | lowest reward of the batch
 data/reward_max      | reward | -inf | inf | 0  | highest reward of the batch
 data/reward_scale    | reward | 0    | inf | 0  | what rewards are divided by under `norm_return`
 policy/loss          | -      | -inf | inf | 0  | clipped surrogate, sign turned: -E[min(r A, clip(r) A)], mean of the last epoch
-policy/entropy       | nats   | -inf | inf | 0  | entropy of the action distribution; a Gaussian's (before clipping or squashing) may be negative and has no maximum
+policy/entropy       | nats   | -inf | inf | 0  | entropy of the action distribution; a Gaussian's (before clipping or squashing) may be negative and has no maximum; SAC's is estimated after squashing, in units of half the action range: ln 2 per component at most
 policy/entropy_share | share  | 0    | 1   | 0  | discrete policies: entropy over its maximum, ln of the number of choices
 policy/entropy_push  | ratio  | 0    | inf | 0  | pull of the entropy bonus against the surrogate: |ent_coef dH| / |dL_pg|, on log_std (Gaussian) or on the logits
 policy/kl            | nats   | 0    | inf | 0  | KL(old, new) by the k3 estimator E[(r-1) - ln r], mean of the last epoch

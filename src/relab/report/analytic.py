@@ -57,23 +57,23 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Seen:
+class GaussianRun:
     """A run, seen as what the identities need."""
 
     history: History
     key: dict[str, float]
 
     def column(self, name: str) -> np.ndarray:
-        found = next((self.history.columns[n].values for n in NAMES[name] if n in self.history.columns), None)
-        return np.zeros(0) if found is None else found
+        column = next((self.history.columns[n].values for n in NAMES[name] if n in self.history.columns), None)
+        return np.zeros(0) if column is None else column
 
     def probe(self, name: str) -> np.ndarray:
         """A number of the distribution probe, round by round."""
         rows = [row for row in self.history.probes if str(row.get("probe")).startswith("distribution")]
         for key in PROBE_NAMES.get(name, (name,)):
-            found = [float(row[key]) for row in rows if isinstance(row.get(key), (int, float))]
-            if found:
-                return np.array(found)
+            numbers = [float(row[key]) for row in rows if isinstance(row.get(key), (int, float))]
+            if numbers:
+                return np.array(numbers)
         return np.zeros(0)
 
     @property
@@ -90,10 +90,10 @@ class Seen:
         return Pair(self.key["sigma_mu"], self.key["sigma_pi"], gap / self.key["actor_feature_dim"])
 
 
-def seen(history: History) -> Seen | None:
+def gaussian_run(history: History) -> GaussianRun | None:
     """None where the run has no two Gaussian policies."""
     flat = flatten(history.config)
-    found: dict[str, float] = {}
+    settings: dict[str, float] = {}
     for name in KEYS:
         near = [v for k, v in flat.items() if k.rpartition(".")[2] == name and isinstance(v, (int, float))]
         near = near or [flat[k] for k in flat if k == f"algo.{name}"]
@@ -101,20 +101,20 @@ def seen(history: History) -> Seen | None:
             near = [v for k, v in flat.items() if k.endswith("horizon") and not k.startswith("env.")]
         if not near or isinstance(near[0], bool):
             return None
-        found[name] = float(near[0])
-    return Seen(history, found)
+        settings[name] = float(near[0])
+    return GaussianRun(history, settings)
 
 
 def rows(history: History) -> list[Row]:
     """Every identity that the run has the numbers for."""
-    run = seen(history)
+    run = gaussian_run(history)
     return [] if run is None else [row for each in IDENTITIES for row in each(run)]
 
 
 # ---- Ratios
 
 
-def moments(run: Seen) -> Iterator[Row]:
+def moments(run: GaussianRun) -> Iterator[Row]:
     """E[rho^2] and E[rho] over all rows; a gap of the means enters by its formula."""
     gap, square, mean = run.column("gap"), run.column("rho2"), run.column("rho")
     if len(square) and len(gap) == len(square):
@@ -127,7 +127,7 @@ def moments(run: Seen) -> Iterator[Row]:
         yield Row("E[rho]", float(mean.mean()), 1.0, run.pair().mean(run.n * len(mean)).error or 0.0, "1")
 
 
-def extremes(run: Seen) -> Iterator[Row]:
+def extremes(run: GaussianRun) -> Iterator[Row]:
     """Largest and smallest of n, averaged over iterations."""
     gap, low, high = run.column("gap"), run.column("rho_min"), run.column("rho_max")
     if len(low):
@@ -141,17 +141,16 @@ def extremes(run: Seen) -> Iterator[Row]:
                   per_root(known, len(high)) + more, f"R n / (n + k), R = {run.pair().top:.4f}; {ORDER}")  # fmt: skip
 
 
-def quantiles(run: Seen) -> Iterator[Row]:
+def quantiles(run: GaussianRun) -> Iterator[Row]:
     for q in (95, 99):
-        found = run.probe(f"rho_p{q}")
-        if len(found):
+        measured = run.probe(f"rho_p{q}")
+        if len(measured):
             known = run.pair().quantile(q / 100, run.probe_n)
-            shift = mean_shift(run)
-            yield Row(f"rho, {q} % quantile", float(found.mean()), known.value, per_root(known, len(found)) + shift,
-                      f"R q^k; {ORDER}")  # fmt: skip
+            error = per_root(known, len(measured)) + mean_shift(run)
+            yield Row(f"rho, {q} % quantile", float(measured.mean()), known.value, error, f"R q^k; {ORDER}")
 
 
-def mean_shift(run: Seen) -> float:
+def mean_shift(run: GaussianRun) -> float:
     """By how much a gap of the means moves large ratios: its order."""
     gap = run.column("gap")
     return run.pair(float(gap.mean())).top - run.pair().top if len(gap) else 0.0
@@ -161,7 +160,7 @@ def per_root(known: Expected, n: int) -> float:
     return (known.error or 0.0) / math.sqrt(max(n, 1))
 
 
-def distances(run: Seen) -> Iterator[Row]:
+def distances(run: GaussianRun) -> Iterator[Row]:
     """KL in closed form: exact but for the gap of the means, which is known to its order; TV by draws."""
     kl, tv, gap = run.probe("kl"), run.probe("tv"), run.column("gap")
     if len(kl) and len(gap):
@@ -179,7 +178,7 @@ def distances(run: Seen) -> Iterator[Row]:
 # ---- Parameters
 
 
-def tracking(run: Seen) -> Iterator[Row]:
+def tracking(run: GaussianRun) -> Iterator[Row]:
     """gap_t = (1 - beta)^(2 t) gap_0 while the target policy stands; it moves by what its steps add up to."""
     gap, steps, beta = run.column("gap"), run.column("theta_step"), run.key["beta"]
     if len(gap) < 2 or gap[0] < 1e-12:
@@ -195,19 +194,19 @@ def tracking(run: Seen) -> Iterator[Row]:
     )
 
 
-def first_gap(run: Seen) -> tuple[float, float]:
+def first_gap(run: GaussianRun) -> tuple[float, float]:
     """Mean and spread of the gap after one iteration, over draws of the first parameters."""
-    size, rng, found = int(run.key["actor_feature_dim"]), np.random.default_rng(0), []
+    size, rng, gaps = int(run.key["actor_feature_dim"]), np.random.default_rng(0), []
     for _ in range(DRAWS):
         theta = run.key["theta_init_scale"] * rng.standard_normal((size, 2))
         mu = theta + run.key["theta_mu_offset_scale"] * rng.standard_normal((size, 2))
         mu = (1.0 - run.key["beta"]) * mu + run.key["beta"] * theta
         pair = [x * min(1.0, run.key["theta_radius"] / float(np.linalg.norm(x))) for x in (theta, mu)]
-        found.append(float(np.square(pair[0] - pair[1]).sum()) / size)
-    return float(np.mean(found)), max(float(np.std(found)), 1e-15)
+        gaps.append(float(np.square(pair[0] - pair[1]).sum()) / size)
+    return float(np.mean(gaps)), max(float(np.std(gaps)), 1e-15)
 
 
-def critic(run: Seen) -> Iterator[Row]:
+def critic(run: GaussianRun) -> Iterator[Row]:
     """The critic's first numbers, and those after all its steps."""
     N, scale = run.key["feature_dim"], run.key["w_init_scale"]
     norm, teacher = run.column("w_norm"), run.column("teacher")
@@ -221,14 +220,16 @@ def critic(run: Seen) -> Iterator[Row]:
         yield Row("teacher error at the start", float(teacher[0]), known, error, "w_init² + 0.05² + 3.01 / N")
 
 
-IDENTITIES: tuple[Callable[[Seen], Iterator[Row]], ...] = (
+IDENTITIES: tuple[Callable[[GaussianRun], Iterator[Row]], ...] = (
     moments, extremes, quantiles, distances, tracking, critic,
 )  # fmt: skip
 
 
-def table(found: list[Row]) -> list[list[str]]:
+def table(identities: list[Row]) -> list[list[str]]:
     """Head and rows, as text."""
-    cells = [[r.name, f"{r.measured:.6g}", f"{r.known:.6g}", f"{r.error:.2g}", f"{r.z:+.1f}", r.how] for r in found]
+    cells = [
+        [r.name, f"{r.measured:.6g}", f"{r.known:.6g}", f"{r.error:.2g}", f"{r.z:+.1f}", r.how] for r in identities
+    ]
     return [["number", "measured", "known", "error", "z", "known from"], *cells]
 
 

@@ -15,6 +15,7 @@ from relab.base.enclosed import neighbour
 from relab.config import layers, lineage, registry
 from relab.config.views import MISSING, Change, diff, flatten
 from relab.record.history import History
+from relab.report.parts import ConfigChanges
 from relab.runs import grouping
 from relab.runs.grouping import Group, shown
 
@@ -65,44 +66,45 @@ def _preset(run: History) -> Base | None:
 # ---- The table
 
 
-def config_changes(groups: list[Group], reference: History | None = None) -> dict[str, Any]:
+def config_changes(groups: list[Group], reference: History | None = None) -> ConfigChanges:
     """Keys that differ between the groups; for one group, from its base."""
     if len(groups) > 1:
         keys = grouping.differing(groups)
         rows = [[key, *(shown(flatten(g.config).get(key, MISSING)) for g in groups)] for key in keys]
-        return {"against": "Config keys that differ", "head": ["key", *(g.label for g in groups)], "rows": rows}
+        return ConfigChanges("Config keys that differ", ["key", *(g.label for g in groups)], rows)
     run = groups[0].runs[0].history
     base = base_of(run, reference)
     if base is None:
         return _set_keys(run)
     rows = [[c.key, shown(c.a), shown(c.b)] for c in diff(base.settings, run.config) if c.key not in QUIET_KEYS]
-    found = {"against": f"Config against its {base.kind}", "head": ["key", base.kind, "this run"], "rows": rows}
     said = marks(base.settings, run.config) if base.kind == "parent" else []
-    return found | ({"marks": said} if said else {})
+    return ConfigChanges(f"Config against its {base.kind}", ["key", base.kind, "this run"], rows, said or None)
 
 
 def marks(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """What limits a comparison with the parent: two changes at a time, another family."""
     factors, opened = lineage.factors(before, after), lineage.opened(before, after)
     named = ", ".join(factor.key for factor in factors[:4]) + (" ..." if len(factors) > 4 else "")
-    found = [f"confounded: {len(factors)} factors changed ({named}), the difference cannot be assigned to one"]
+    confounded = [f"confounded: {len(factors)} factors changed ({named}), the difference cannot be assigned to one"]
     why = ", ".join(f"{factor.key} changed {shown(factor.a)} → {shown(factor.b)}" for factor in opened[:3])
     family = lineage.family(after)
     new = [f"new family: {family.name}, because {why}"] if family and opened else []
-    return (found if len(factors) > 1 else []) + new
+    return (confounded if len(factors) > 1 else []) + new
 
 
-def _set_keys(run: History) -> dict[str, Any]:
+def _set_keys(run: History) -> ConfigChanges:
     """What somebody chose, where there is nothing to hold it against."""
     flat = flatten(run.config)
     if not run.provenance:
         ordered = sorted(flat.items(), key=lambda item: item[0].startswith("foreign."))  # what relab knows comes first
         rows = [[key, shown(value)] for key, value in ordered if key not in QUIET_KEYS]
-        return {"against": "Config", "head": ["key", "value"], "rows": rows}
-    made = ("defaults", "preset")
-    chosen = {k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in made and k not in QUIET_KEYS}
+        return ConfigChanges("Config", ["key", "value"], rows)
+    unchosen = ("defaults", "preset")
+    chosen = {
+        k: v for k, v in run.provenance.items() if str(v).partition(" ")[0] not in unchosen and k not in QUIET_KEYS
+    }
     rows = [[key, shown(flat.get(key, MISSING)), str(source)] for key, source in chosen.items()]
-    return {"against": "Config keys that were set", "head": ["key", "value", "from"], "rows": rows}
+    return ConfigChanges("Config keys that were set", ["key", "value", "from"], rows)
 
 
 # ---- The likely cause
@@ -113,15 +115,15 @@ def likely(findings: Sequence[dict[str, Any]], changes: Sequence[Change]) -> tup
     able = [c for c in changes if not NO_CAUSE.fullmatch(c.key)]
     for finding in sorted(findings, key=lambda f: f.get("slug") == LISTS_CHANGES):
         for one in _advice(finding):
-            found = next((c for c in able if _leads_back(one, c)), None)
-            if found is not None:
-                return change_text(found), finding
+            change = next((c for c in able if _leads_back(one, c)), None)
+            if change is not None:
+                return change_text(change), finding
     return None
 
 
 def _advice(finding: dict[str, Any]) -> list[Any]:
-    found = finding.get("try")
-    return found if isinstance(found, list) else []
+    advice = finding.get("try")
+    return advice if isinstance(advice, list) else []
 
 
 def change_text(change: Change) -> str:

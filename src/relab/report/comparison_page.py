@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from relab.comparison import render, tables
 from relab.comparison.build import Result
-from relab.report.parts import section, table
+from relab.report.parts import Section, section, table
 
 
-def sections(result: Result) -> list[dict[str, Any]]:
-    """Plain data as report.sections takes it; empty where nothing can be compared."""
-    found = []
+def sections(result: Result) -> list[Section]:
+    """As report.sections takes them; empty where nothing can be compared."""
+    parts = []
     for task in result.tasks:
         head, rows = tables.cells(task)
         lines = [*render.details(task), *(f"note: {note}" for note in dict.fromkeys(task.notes))]
-        found.append(section("Comparison", lines, [table(head, rows, tables.caption(task))]))
-    if found:
-        found[-1]["lines"] += render.over_all(result)
-    return found
+        lines += render.over_all(result) if task is result.tasks[-1] else []
+        parts.append(section("Comparison", lines, [table(head, rows, tables.caption(task))]))
+    return parts

@@ -38,13 +38,13 @@ def content(
     Every run is read once, by `load`.
     """
     read = {folder: load(folder) for folder in folders}
-    found = merged([examined(read[folder], folder, against, hints(folder), earlier) for folder in folders])
+    facts = merged([examined(read[folder], folder, against, hints(folder), earlier) for folder in folders])
     runs = together.below(folders, read.__getitem__)  # what could not be read is in what was examined
     groups = grouping.grouped(runs.runs)
     if len(groups) > 1:
         compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
-        found["more"] = comparison_page.sections(compared)
-    return found | {"groups": groups}
+        facts["more"] = comparison_page.sections(compared)
+    return facts | {"groups": groups}
 
 
 def of_folder(folder: Path, earlier: Earlier = nothing_tried) -> Facts:
@@ -73,27 +73,27 @@ def examined(
 ) -> Facts:
     """What `relab examine` says, if it can; a page without findings is better than none, and says that it has none."""
     try:
-        found = examine_loaded(read, folder, against, hints=hints)
+        report = examine_loaded(read, folder, against, hints=hints)
     except Exception as error:  # a rule that fails is no reason to have no report
         lacks("findings", error)
         return {"findings": None}
     return {
-        "findings": [f.to_json() for f in found.findings if not f.footer],
-        "limits": list(dict.fromkeys(f.message for f in found.findings if f.footer)),
-        "not_checked": [gone.to_json() for gone in found.not_checked],
-        "not_read": [gone._asdict() for gone in (*found.unreadable, *found.not_read)],
-        "remarks": [remark.to_json() for remark in found.remarks],
-        "muted": found.muted,
-        "proposal": proposed(found, folder, earlier),
+        "findings": [f.to_json() for f in report.findings if not f.footer],
+        "limits": list(dict.fromkeys(f.message for f in report.findings if f.footer)),
+        "not_checked": [gone.to_json() for gone in report.not_checked],
+        "not_read": [gone._asdict() for gone in (*report.unreadable, *report.not_read)],
+        "remarks": [remark.to_json() for remark in report.remarks],
+        "muted": report.muted,
+        "proposal": proposed(report, folder, earlier),
     }
 
 
-def proposed(found: Report, folder: Path, earlier: Earlier) -> str:
+def proposed(report: Report, folder: Path, earlier: Earlier) -> str:
     """What `relab next` would print; empty where it has nothing, or cannot say."""
     from relab.advise import propose, render
 
     try:
-        return render.text(propose(found, folder, earlier()))
+        return render.text(propose(report, folder, earlier()))
     except Exception as error:  # a page without a proposal is better than none
         lacks("proposal", error)
         return ""

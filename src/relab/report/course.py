@@ -15,7 +15,7 @@ from relab.health.rules.design import busy_machine
 from relab.health.view import View
 from relab.record.history import History
 from relab.report.curves import running
-from relab.report.parts import local_time, section, table
+from relab.report.parts import Section, local_time, section, table
 from relab.runs.grouping import Run, shown
 
 MOST_EVENTS = 60
@@ -34,7 +34,7 @@ def elapsed(run: History) -> float:
     return float(running(column.values)[-1])
 
 
-def throughput(run: Run) -> dict[str, Any] | None:
+def throughput(run: Run) -> Section | None:
     """Two speeds that are often mixed up: of everything the run did, and of collecting and learning alone."""
     columns, seconds = run.history.columns, elapsed(run.history)
     if not math.isfinite(seconds) or seconds <= 0:
@@ -58,13 +58,13 @@ def throughput(run: Run) -> dict[str, Any] | None:
 def shared_machine(run: Run) -> list[str]:
     """A speed from a busy machine is marked as one."""
     try:
-        found = busy_machine(View(run.history, run.name))
+        finding = busy_machine(View(run.history, run.name))
     except Missing:  # nobody wrote down how busy it was
         return []
-    return [found.message] if found is not None else []
+    return [finding.message] if finding is not None else []
 
 
-def _logged_speed(run: Run) -> dict[str, Any] | None:
+def _logged_speed(run: Run) -> Section | None:
     """What the tool logged about its speed, where it kept no clock."""
     column = run.history.columns.get("time/sps")
     if column is None or not np.isfinite(column.values).any():
@@ -77,7 +77,7 @@ def _logged_speed(run: Run) -> dict[str, Any] | None:
 # ---- Stages, events
 
 
-def stages(run: Run) -> dict[str, Any] | None:
+def stages(run: Run) -> Section | None:
     """Metrics between the moves of a curriculum: a mean over stages would mix different tasks."""
     moves = [e for e in run.history.events if e.get("kind") == "stage" and isinstance(e.get("step"), int)]
     names = [name for name in STAGED if name in run.history.columns]
@@ -104,7 +104,7 @@ def _within(run: History, name: str, start: float, end: float) -> str:
     return f"{number(float(good.mean()))} ({len(good)})" if len(good) else "-"
 
 
-def events(run: Run) -> dict[str, Any] | None:
+def events(run: Run) -> Section | None:
     kept = [e for e in run.history.events if e.get("kind") != "checkpoint"]
     gone = len(run.history.events) - len(kept)
     lines = [f"{gone} checkpoints not listed"] if gone else []
@@ -133,7 +133,7 @@ def _event_text(event: dict[str, Any]) -> str:
 # ---- Files
 
 
-def artefacts(run: Run) -> dict[str, Any] | None:
+def artefacts(run: Run) -> Section | None:
     """Files of the run folder, relative to it; of a foreign run only those it was read from. Links are not followed."""
     folder = run.history.folder
     if run.history.source != "relab":
@@ -150,6 +150,6 @@ def _size(path: Path) -> str:
     return f"{count(sum(p.stat().st_size for p in inside))}B"
 
 
-def problems(run: Run) -> dict[str, Any] | None:
+def problems(run: Run) -> Section | None:
     rows = [[p.file, shown(p.line), p.message] for p in run.history.problems]
     return section("What could not be read", [], [table(["file", "line", "problem"], rows)]) if rows else None

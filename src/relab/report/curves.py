@@ -1,4 +1,4 @@
-"""What does a figure show? Every seed, mean and band, levels, reference and onset as plain data; svg.py draws it.
+"""What does a figure show? Every seed, mean and band, levels, reference and onset as data; svg.py draws it.
 
 `x` is the axis the metric was logged on; `updates` and `time` (seconds since the start, pauses left out) stand beside
 it where every run of the figure has them.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.history import History
+from relab.report.parts import LEFT_OUT
 from relab.runs.grouping import Group, Run
 from relab.runs.verdict import is_return
 from relab.stats import mean_interval
@@ -25,42 +27,118 @@ LINEAR_UNITS = ("return", "share", "reward", "flag")  # differences matter there
 MOST_POINTS = 400  # per line; a screen has no more columns
 
 
+@dataclass(frozen=True)
+class Line:
+    """One run's values; `called` says what a reference is to the others."""
+
+    name: str
+    seed: Any
+    x: list[float]
+    y: list[float]
+    updates: list[float] | None = field(default=None, metadata=LEFT_OUT)
+    time: list[float] | None = field(default=None, metadata=LEFT_OUT)
+    called: str | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class Band:
+    """Mean and interval over seeds at the steps that they share."""
+
+    x: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    label: str
+    updates: list[float] | None = field(default=None, metadata=LEFT_OUT)
+    time: list[float] | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The lines of one group."""
+
+    label: str
+    lines: list[Line]
+    band: Band | None
+
+
+@dataclass(frozen=True)
+class Level:
+    """A height with a name: random, solved, ceiling."""
+
+    label: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Onset:
+    """Where the lead finding began, on each axis that is known."""
+
+    step: float
+    slug: str
+    updates: float | None = field(default=None, metadata=LEFT_OUT)
+    time: float | None = field(default=None, metadata=LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One metric of all groups, with what it is held against; `xs` are the axes that every line has."""
+
+    metric: str
+    meaning: str
+    unit: str
+    axis: str
+    levels: list[Level]
+    reference: Line | None
+    onset: Onset | None
+    groups: list[Bundle]
+    xs: list[str]
+    log_y: str  # yes, offer or no
+
+    @property
+    def lines(self) -> list[Line]:
+        return [line for group in self.groups for line in group.lines]
+
+
 def curve(
     groups: list[Group],
     metric: str = "",
     findings: Sequence[dict[str, Any]] = (),
     reference: Run | None = None,
     called: str = "reference",
-) -> dict[str, Any]:
+) -> Curve:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
     metric = metric or next((r.verdict.metric for g in groups for r in g.runs if r.verdict.metric), "")
     runs = [run for group in groups for run in group.runs]
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
-    data = {
-        "metric": metric,
-        "meaning": entry.meaning if entry else "",
-        "unit": entry.unit if entry else "",
-        "axis": next((a for run in runs if (a := run.history.axes.get(metric))), "agent_steps"),
-        "levels": levels(runs) if is_return(metric) else [],
-        "reference": line(reference, metric) | {"called": called} if reference is not None else None,
-        "onset": onset(findings, {run.name: run for run in runs}),
-        "groups": [_lines(group, metric) for group in groups],
-    }
-    return data | {"xs": _shared_axes(data), "log_y": log_y(data)}
+    beside = replace(line(reference, metric), called=called) if reference is not None else None
+    bundles, heights = [_bundle(group, metric) for group in groups], levels(runs) if is_return(metric) else []
+    unit = entry.unit if entry else ""
+    return Curve(
+        metric,
+        entry.meaning if entry else "",
+        unit,
+        next((a for run in runs if (a := run.history.axes.get(metric))), "agent_steps"),
+        heights,
+        beside,
+        onset(findings, {run.name: run for run in runs}),
+        bundles,
+        _shared_axes(bundles, beside),
+        log_y(metric, unit, bundles, heights),
+    )
 
 
-def _lines(group: Group, metric: str) -> dict[str, Any]:
+def _bundle(group: Group, metric: str) -> Bundle:
     lines = [line(run, metric) for run in group.runs]
     counted = [line(run, metric) for run in group.distinct]
-    return {"label": group.label, "lines": [one for one in lines if one["x"]],
-            "band": band([one for one in counted if one["x"]])}  # fmt: skip
+    return Bundle(group.label, [one for one in lines if one.x], band([one for one in counted if one.x]))
 
 
-def line(run: Run, metric: str) -> dict[str, Any]:
+def line(run: Run, metric: str) -> Line:
     """One run: evaluations as they were judged, every row of anything else."""
     steps, values = _points(run, metric)
-    made = {"name": run.name, "seed": run.seed, "x": steps.tolist(), "y": values.tolist()}
-    return made | {name: found.tolist() for name, found in _other_axes(run.history, metric, steps).items()}
+    places = {name: at.tolist() for name, at in _other_axes(run.history, metric, steps).items()}
+    return Line(run.name, run.seed, steps.tolist(), values.tolist(), **places)
 
 
 def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
@@ -75,13 +153,13 @@ def _points(run: Run, metric: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _other_axes(run: History, metric: str, steps: np.ndarray) -> dict[str, np.ndarray]:
-    found = {}
+    axes = {}
     if "data/updates" in run.columns and run.axes.get(metric) != "updates":
-        found["updates"] = _at(steps, *run.columns["data/updates"])
+        axes["updates"] = _at(steps, *run.columns["data/updates"])
     clock = run.columns.get("time/elapsed_s")
     if clock is not None and len(clock.steps):
-        found["time"] = _at(steps, clock.steps, running(clock.values))
-    return found
+        axes["time"] = _at(steps, clock.steps, running(clock.values))
+    return axes
 
 
 def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -96,50 +174,53 @@ def running(seconds: np.ndarray) -> np.ndarray:
     return seconds + np.cumsum(back)
 
 
-def _shared_axes(data: dict[str, Any]) -> list[str]:
-    lines = [one for group in data["groups"] for one in group["lines"]]
-    lines += [data["reference"]] if data["reference"] and data["reference"]["x"] else []
-    return ["steps", *(name for name in ("updates", "time") if lines and all(name in one for one in lines))]
+def _shared_axes(bundles: Sequence[Bundle], reference: Line | None) -> list[str]:
+    lines = [one for bundle in bundles for one in bundle.lines]
+    lines += [reference] if reference and reference.x else []
+    return ["steps", *(name for name in ("updates", "time") if lines and _all_have(lines, name))]
 
 
-def log_y(data: dict[str, Any]) -> str:
+def _all_have(lines: Sequence[Line], axis: str) -> bool:
+    return all(getattr(one, axis) is not None for one in lines)
+
+
+def log_y(metric: str, unit: str, bundles: Sequence[Bundle], heights: Sequence[Level]) -> str:
     """yes: a log axis suits the metric; offer: it can be asked for; no: under two decades, or not all are positive."""
-    values = [y for group in data["groups"] for one in group["lines"] for y in one["y"] if math.isfinite(y)]
-    everything = [*values, *(level["value"] for level in data["levels"])]
+    values = [y for bundle in bundles for one in bundle.lines for y in one.y if math.isfinite(y)]
+    everything = [*values, *(level.value for level in heights)]
     if not values or min(everything) <= 0 or max(values) / min(values) <= LOG_SPAN:
         return "no"
-    return "offer" if data["unit"] in LINEAR_UNITS or is_return(data["metric"]) else "yes"
+    return "offer" if unit in LINEAR_UNITS or is_return(metric) else "yes"
 
 
 # ---- Levels, onset, band
 
 
-def levels(runs: list[Run]) -> list[dict[str, Any]]:
+def levels(runs: list[Run]) -> list[Level]:
     """What a random policy earns, what counts as solved, the highest return there can be."""
-    found: dict[tuple[str, float], None] = {}
+    marks: dict[tuple[str, float], None] = {}
     for run in runs:
         if run.verdict.random:
-            found["random", run.verdict.random.mean] = None
+            marks["random", run.verdict.random.mean] = None
         if run.verdict.level is not None:
-            found["solved", run.verdict.level] = None
+            marks["solved", run.verdict.level] = None
         view = View(run.history, run.name)
         if view.knows_ceiling:
-            found["ceiling", view.ceiling()] = None
-    return [{"label": label, "value": value} for label, value in found]
+            marks["ceiling", view.ceiling()] = None
+    return [Level(label, value) for label, value in marks]
 
 
-def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> dict[str, Any] | None:
+def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> Onset | None:
     """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
     dated = [f for f in findings if _step(f) is not None]
     if not dated:
         return None
     slug = dated[0].get("slug")
     first = min((f for f in dated if f.get("slug") == slug), key=lambda f: _step(f) or 0)
-    step, run = _step(first), runs.get(str(first.get("run")))
+    step, run = _step(first) or 0, runs.get(str(first.get("run")))
     where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
-    made = {"step": step, "slug": f"{slug}{where}"}
     axes = _other_axes(run.history, "", np.array([step])) if run else {}
-    return made | {name: float(at[0]) for name, at in axes.items()}
+    return Onset(step, f"{slug}{where}", **{name: float(at[0]) for name, at in axes.items()})
 
 
 def _step(finding: dict[str, Any]) -> float | None:
@@ -148,9 +229,9 @@ def _step(finding: dict[str, Any]) -> float | None:
     return step if isinstance(step, (int, float)) else None
 
 
-def band(lines: list[dict[str, Any]]) -> dict[str, Any] | None:
+def band(lines: list[Line]) -> Band | None:
     """Mean and 95 % interval at the steps that all seeds share; none under three seeds."""
-    seeds = [dict(zip(one["x"], one["y"])) for one in lines]
+    seeds = [dict(zip(one.x, one.y)) for one in lines]
     if len(seeds) < BAND_SEEDS:
         return None
     rows = [at for at in sorted(set.intersection(*(set(s) for s in seeds)))
@@ -158,19 +239,19 @@ def band(lines: list[dict[str, Any]]) -> dict[str, Any] | None:
     ends = [mean_interval(np.array([s[at] for s in seeds])) for at in rows]
     if not ends:
         return None
-    made = {"x": rows, "mean": [e.mid for e in ends], "low": [e.low for e in ends], "high": [e.high for e in ends],
-            "label": f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"}  # fmt: skip
-    return made | _band_axes(lines, rows)
+    label = f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"
+    low, high = [e.low for e in ends], [e.high for e in ends]
+    return Band(rows, [e.mid for e in ends], low, high, label, **_band_axes(lines, rows))
 
 
-def _band_axes(lines: list[dict[str, Any]], rows: list[int]) -> dict[str, list[float]]:
+def _band_axes(lines: list[Line], rows: list[float]) -> dict[str, list[float]]:
     """Seeds share steps, not seconds: by another axis a step stands at the mean of its places."""
-    found = {}
+    axes = {}
     for name in ("updates", "time"):
-        if all(name in one for one in lines):
-            places = [dict(zip(one["x"], one[name])) for one in lines]
-            found[name] = [float(np.mean([p[at] for p in places])) for at in rows]
-    return found
+        if _all_have(lines, name):
+            places = [dict(zip(one.x, getattr(one, name))) for one in lines]
+            axes[name] = [float(np.mean([p[at] for p in places])) for at in rows]
+    return axes
 
 
 # ---- Fewer points

@@ -1,17 +1,19 @@
 """How does a schedule look in a page without scripts? SVG of a timeline, of headings, of bars and of dots.
 
-Figures are plain data with a `kind`; text from logs is escaped here.
+Text from logs is escaped here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from relab.base.text import number
 from relab.report.svg import COLOURS, GREY, Scale, _svg, ticks
+from relab.schedules.evaluated import Sector
 
 OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#56B4E9", "locked": "#E69F00",
             "frozen": GREY, "failure_hold": "#D55E00", "rollback": "#CC79A7"}  # fmt: skip
@@ -19,8 +21,79 @@ BANDS = ("#0072B2", "#56B4E9")
 LEFT, RIGHT = 54, 14
 
 
-def draw(data: dict[str, Any]) -> str:
-    return KINDS[data["kind"]](data)
+@dataclass(frozen=True)
+class Evaluation:
+    """One multi-evaluation of a timeline: its mean with the interval, and its lowest episode."""
+
+    x: float
+    y: float | None
+    least: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One plan's stages as (from, to, label)."""
+
+    name: str
+    stages: Sequence[tuple[float, float, str]]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Bands of stages, survival with its interval, the lowest episode, and what each gate decided."""
+
+    kind: str = field(default="timeline", init=False)
+    name: str
+    end: float
+    rows: list[Evaluation]
+    bands: list[Plan]
+    decisions: dict[str, list[tuple[int, str]]]
+
+
+@dataclass(frozen=True)
+class Polar:
+    """Eight sectors, each as long as its share of starts; the dark part is deaths at step one, on their own scale."""
+
+    kind: str = field(default="polar", init=False)
+    sectors: list[Sector]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A histogram: edges and counts."""
+
+    kind: str = field(default="bars", init=False)
+    edges: list[float]
+    counts: list[float]
+    across: str
+    up: str
+
+
+@dataclass(frozen=True)
+class Dots:
+    """Points with their labels, e.g. survival against what was set."""
+
+    kind: str = field(default="dots", init=False)
+    points: list[tuple[float, float, str]]
+    across: str
+    up: str
+
+
+Drawing = Timeline | Polar | Bars | Dots
+
+
+def draw(drawing: Drawing) -> str:
+    match drawing:
+        case Timeline():
+            return timeline(drawing)
+        case Polar():
+            return polar(drawing)
+        case Bars():
+            return bars(drawing)
+        case Dots():
+            return dots(drawing)
 
 
 def text(x: float, y: float, what: Any, anchor: str = "start", size: int = 11) -> str:
@@ -53,21 +126,21 @@ def frame(x: Scale, y: Scale, across: str, up: str) -> str:
 # ---- Timeline
 
 
-def timeline(data: dict[str, Any]) -> str:
+def timeline(data: Timeline) -> str:
     """Bands of stages, survival with its interval, the lowest episode, and what each gate decided."""
-    bands, gates, width = data["bands"], data["decisions"], 760
+    bands, gates, width = data.bands, data.decisions, 760
     low = 40 + 22 * len(bands)
-    x, y = Scale(0, data["end"], LEFT, width - RIGHT), Scale(0, 1, low + 160, low)
+    x, y = Scale(0, data.end, LEFT, width - RIGHT), Scale(0, 1, low + 160, low)
     parts = [_band(band, 24 + 22 * k, x) for k, band in enumerate(bands)]
-    parts.append(frame(x, y, "iteration", data["name"]))
-    for row in data["rows"]:
-        if row["low"] is not None:
-            parts.append(line([(x(row["x"]), y(row["low"])), (x(row["x"]), y(row["high"]))], COLOURS[0]))
-        if row["least"] is not None:
-            parts.append(disc(x(row["x"]), y(row["least"]), 2.5, GREY, f"lowest episode {row['least']:.3f}"))
-    shown = [row for row in data["rows"] if row["y"] is not None]
-    parts.append(line([(x(row["x"]), y(row["y"])) for row in shown], COLOURS[0]))
-    parts += [disc(x(row["x"]), y(row["y"]), 3, COLOURS[0], f"{row['x']}: {row['y']:.3f}") for row in shown]
+    parts.append(frame(x, y, "iteration", data.name))
+    for row in data.rows:
+        if row.low is not None and row.high is not None:
+            parts.append(line([(x(row.x), y(row.low)), (x(row.x), y(row.high))], COLOURS[0]))
+        if row.least is not None:
+            parts.append(disc(x(row.x), y(row.least), 2.5, GREY, f"lowest episode {row.least:.3f}"))
+    shown = [(row.x, row.y) for row in data.rows if row.y is not None]
+    parts.append(line([(x(at), y(mean)) for at, mean in shown], COLOURS[0]))
+    parts += [disc(x(at), y(mean), 3, COLOURS[0], f"{at}: {mean:.3f}") for at, mean in shown]
     foot = low + 160 + 46
     for k, (gate, rows) in enumerate(gates.items()):
         parts.append(text(4, foot + 18 * k + 4, gate[:10], size=10))
@@ -80,10 +153,10 @@ def timeline(data: dict[str, Any]) -> str:
     return _svg(width, int(foot + 24), "timeline of the schedule", "".join(parts))
 
 
-def _band(band: dict[str, Any], top: float, x: Scale) -> str:
+def _band(band: Plan, top: float, x: Scale) -> str:
     """One plan: a box for each stage, its label where there is room."""
-    parts = [text(4, top + 12, band["name"][:10], size=10)]
-    for k, (start, end, label) in enumerate(band["stages"]):
+    parts = [text(4, top + 12, band.name[:10], size=10)]
+    for k, (start, end, label) in enumerate(band.stages):
         wide = x(end) - x(start)
         parts.append(rect(x(start), top, wide - 1, 16, BANDS[k % 2], 0.35))
         room = int(wide / 6.2)
@@ -94,21 +167,21 @@ def _band(band: dict[str, Any], top: float, x: Scale) -> str:
 # ---- Directions
 
 
-def polar(data: dict[str, Any]) -> str:
+def polar(data: Polar) -> str:
     """Eight sectors, each as long as its share of starts; the dark part is deaths at step one, on their own scale."""
-    cells, size, r = data["sectors"], 300, 104
-    most = max((cell["starts"] for cell in cells), default=0) or 1
-    dead = max((cell["deaths"] for cell in cells), default=0) or 1
+    cells, size, r = data.sectors, 300, 104
+    most = max((cell.starts for cell in cells), default=0) or 1
+    dead = max((cell.deaths for cell in cells), default=0) or 1
     mid = size / 2
     ring = f'<circle cx="{mid}" cy="{mid}" fill="none" stroke="{GREY}" stroke-opacity="0.4" r='
     parts = [f'{ring}"{r * share:.1f}"/>' for share in (0.5, 1)]
     for k, cell in enumerate(cells):
-        title = f"{cell['sector']}: {cell['starts']} starts, {cell['deaths']} deaths in step one"
-        parts.append(_wedge(mid, r * math.sqrt(cell["starts"] / most), 45 * k, 20, COLOURS[5], title))
-        parts.append(_wedge(mid, r * math.sqrt(cell["deaths"] / dead), 45 * k, 8, COLOURS[1], title))
+        title = f"{cell.sector}: {cell.starts} starts, {cell.deaths} deaths in step one"
+        parts.append(_wedge(mid, r * math.sqrt(cell.starts / most), 45 * k, 20, COLOURS[5], title))
+        parts.append(_wedge(mid, r * math.sqrt(cell.deaths / dead), 45 * k, 8, COLOURS[1], title))
         angle = math.radians(45 * k)
         at = mid + (r + 22) * math.cos(angle), mid - (r + 22) * math.sin(angle) + 4
-        parts.append(text(*at, f"{cell['sector']} {cell['deaths']}/{cell['starts']}", "middle", 10))
+        parts.append(text(*at, f"{cell.sector} {cell.deaths}/{cell.starts}", "middle", 10))
     parts.append(text(mid, size - 4, "deaths in step one / starts (areas)", "middle", 10))
     return _svg(size, size, "where the danger headed at the start", "".join(parts))
 
@@ -124,27 +197,24 @@ def _wedge(mid: float, r: float, at: float, half: float, tone: str, title: str) 
 # ---- Bars, dots
 
 
-def bars(data: dict[str, Any]) -> str:
+def bars(data: Bars) -> str:
     """A histogram: edges and counts."""
-    edges, counts, width, height = data["edges"], data["counts"], 380, 220
+    edges, counts, width, height = data.edges, data.counts, 380, 220
     x, y = Scale(edges[0], edges[-1], LEFT, width - RIGHT), Scale(0, max([*counts, 1]), height - 44, 22)
-    parts = [frame(x, y, data["across"], data["up"])]
+    parts = [frame(x, y, data.across, data.up)]
     for low, high, n in zip(edges, edges[1:], counts):
         parts.append(rect(x(low), y(n), x(high) - x(low) - 1, y(0) - y(n), COLOURS[0], 0.8) if n else "")
-    return _svg(width, height, data["up"], "".join(parts))
+    return _svg(width, height, data.up, "".join(parts))
 
 
-def dots(data: dict[str, Any]) -> str:
+def dots(data: Dots) -> str:
     """Points with their labels, e.g. survival against what was set."""
-    points, width, height = data["points"], 380, 220
+    points, width, height = data.points, 380, 220
     xs = [x for x, _, _ in points]
     low, high = min(xs), max(xs)
     pad = (high - low) * 0.08 or abs(high) * 0.1 or 1.0
     x, y = Scale(low - pad, high + pad, LEFT, width - RIGHT), Scale(0, 1, height - 44, 22)
-    parts = [frame(x, y, data["across"], data["up"])]
+    parts = [frame(x, y, data.across, data.up)]
     for a, b, label in points:
         parts += [disc(x(a), y(b), 3.5, COLOURS[0], label), text(x(a) + 5, y(b) - 4, label, size=9)]
-    return _svg(width, height, f"{data['up']} against {data['across']}", "".join(parts))
-
-
-KINDS: dict[str, Callable[[dict[str, Any]], str]] = {"timeline": timeline, "polar": polar, "bars": bars, "dots": dots}
+    return _svg(width, height, f"{data.up} against {data.across}", "".join(parts))

@@ -39,7 +39,7 @@ def svg(
 ) -> str:
     """One <svg>: by default the metric the runs are judged by; `log_y` None: where it suits the metric."""
     data = curves.curve(groups, metric, findings, reference)
-    log = data["log_y"] == "yes" if log_y is None else log_y
+    log = data.log_y == "yes" if log_y is None else log_y
     return draw_svg(data, width, height, View(_axis(data, x), log_x, log))
 
 
@@ -57,21 +57,21 @@ def figure(
     from matplotlib.figure import Figure
 
     data = curves.curve(groups, metric, findings, reference)
-    made = Figure(figsize=(7.6, 3.9), layout="constrained")
-    axes = made.add_subplot()
+    drawing = Figure(figsize=(7.6, 3.9), layout="constrained")
+    axes = drawing.add_subplot()
     axis = _axis(data, x)
     _draw(axes, data, axis)
     if log_x:
         axes.set_xscale("log")
-    if data["log_y"] == "yes" if log_y is None else log_y:
+    if data.log_y == "yes" if log_y is None else log_y:
         axes.set_yscale("log")
     _label(axes, data, axis)
-    return made
+    return drawing
 
 
-def _axis(data: dict[str, Any], x: str) -> str:
-    if x not in data["xs"]:
-        known = ", ".join(data["xs"])
+def _axis(data: curves.Curve, x: str) -> str:
+    if x not in data.xs:
+        known = ", ".join(data.xs)
         raise ConfigError(f"x must be an axis that all runs have ({known}), but is {x!r}; time needs time/elapsed_s,"
                          " updates needs data/updates")  # fmt: skip
     return x
@@ -80,65 +80,63 @@ def _axis(data: dict[str, Any], x: str) -> str:
 # ---- matplotlib
 
 
-def _draw(axes: Axes, data: dict[str, Any], x: str) -> None:
+def _draw(axes: Axes, data: curves.Curve, x: str) -> None:
     unit = SECONDS[_clock(data, x)] if x == "time" else 1.0
 
-    def across(one: dict[str, Any]) -> list[float]:
+    def across(one: curves.Line | curves.Band) -> list[float]:
         return [at / unit for at in View(x).across(one)]
 
-    reference = data["reference"]
-    if reference and reference["x"]:
-        axes.plot(
-            across(reference), reference["y"], color=GREY, lw=1.4, label=f"{reference['called']}: {reference['name']}"
-        )
-    for place, group in enumerate(data["groups"]):
+    reference = data.reference
+    if reference and reference.x:
+        axes.plot(across(reference), reference.y, color=GREY, lw=1.4, label=f"{reference.called}: {reference.name}")
+    for place, group in enumerate(data.groups):
         _draw_group(axes, group, place, across)
-    for level in data["levels"]:
-        axes.axhline(level["value"], color=GREY, ls="--", lw=0.9)
-        text = f"{level['label']} {number(level['value'])}"
-        axes.annotate(text, (1, level["value"]), xycoords=("axes fraction", "data"), ha="right", va="bottom", size=8)
-    _draw_onset(axes, data["onset"], x, unit)
+    for level in data.levels:
+        axes.axhline(level.value, color=GREY, ls="--", lw=0.9)
+        text = f"{level.label} {number(level.value)}"
+        axes.annotate(text, (1, level.value), xycoords=("axes fraction", "data"), ha="right", va="bottom", size=8)
+    _draw_onset(axes, data.onset, x, unit)
 
 
-def _draw_group(axes: Axes, group: dict[str, Any], place: int, across: Any) -> None:
+def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any) -> None:
     """Thin seeds, thick mean, band; NaN breaks a line and is marked at the foot."""
     tone, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     style: Any = (0, tuple(float(n) for n in dash.split())) if dash else "-"
-    band, lines = group["band"], group["lines"]
+    band, lines = group.band, group.lines
     n = f"{len(lines)} run{'s' if len(lines) != 1 else ''}"
     for i, line in enumerate(lines):
-        label = f"{group['label']}: {n}" if i == 0 and not band else None
-        axes.plot(across(line), line["y"], color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1,
+        label = f"{group.label}: {n}" if i == 0 and not band else None
+        axes.plot(across(line), line.y, color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1,
                   label=label)  # fmt: skip
-        lost = [a for a, y in zip(across(line), line["y"]) if not math.isfinite(y)]
+        lost = [a for a, y in zip(across(line), line.y) if not math.isfinite(y)]
         axes.plot(lost, [0.02] * len(lost), "x", color=tone, transform=axes.get_xaxis_transform(), ms=5)
     if band:
-        axes.fill_between(across(band), band["low"], band["high"], color=tone, alpha=0.18, lw=0)
-        axes.plot(across(band), band["mean"], color=tone, ls=style, lw=2.2, label=f"{group['label']}: {band['label']}")
+        axes.fill_between(across(band), band.low, band.high, color=tone, alpha=0.18, lw=0)
+        axes.plot(across(band), band.mean, color=tone, ls=style, lw=2.2, label=f"{group.label}: {band.label}")
 
 
-def _draw_onset(axes: Axes, onset: dict[str, Any] | None, x: str, unit: float) -> None:
+def _draw_onset(axes: Axes, onset: curves.Onset | None, x: str, unit: float) -> None:
     at = View(x).at(onset) if onset else None
     if onset is None or at is None:
         return
     axes.axvline(at / unit, color="black", ls=":", lw=1.2)
-    axes.annotate(str(onset["slug"]), (at / unit, 0.88), xycoords=("data", "axes fraction"), size=8,
+    axes.annotate(str(onset.slug), (at / unit, 0.88), xycoords=("data", "axes fraction"), size=8,
                   parse_math=False, xytext=(4, 0), textcoords="offset points")  # fmt: skip
 
 
-def _clock(data: dict[str, Any], x: str) -> str:
-    longest = max((t for g in data["groups"] for line in g["lines"] for t in line.get("time", [])), default=0.0)
+def _clock(data: curves.Curve, x: str) -> str:
+    longest = max((t for line in data.lines for t in line.time or []), default=0.0)
     return "h" if longest >= 7200 else "min" if longest >= 120 else "s"
 
 
-def _label(axes: Axes, data: dict[str, Any], x: str) -> None:
+def _label(axes: Axes, data: curves.Curve, x: str) -> None:
     clock = f" ({_clock(data, x)})" if x == "time" else ""
-    axes.set_xlabel(ACROSS.get(x, str(data["axis"]).replace("_", " ")) + clock, parse_math=False)
-    axes.set_ylabel(data["metric"], parse_math=False)
+    axes.set_xlabel(ACROSS.get(x, str(data.axis).replace("_", " ")) + clock, parse_math=False)
+    axes.set_ylabel(data.metric, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     if axes.get_legend_handles_labels()[0]:
-        made = axes.get_figure(root=True)
-        assert made is not None
-        for text in made.legend(fontsize=8, frameon=False, loc="outside lower left").get_texts():
+        drawing = axes.get_figure(root=True)
+        assert drawing is not None
+        for text in drawing.legend(fontsize=8, frameon=False, loc="outside lower left").get_texts():
             text.set_parse_math(False)  # names come from logs: a dollar sign would start a formula

@@ -36,8 +36,8 @@ def film(run: History, path: Path, metrics: Sequence[str] = ()) -> dict[str, Any
 
 def chosen(run: History) -> list[str]:
     """The first choice of which the run has something."""
-    found = ([name for name in names if name in run.columns] for names in CHOICES)
-    return next((names for names in found if names), [])
+    present = ([name for name in names if name in run.columns] for names in CHOICES)
+    return next((names for names in present if names), [])
 
 
 def grown(empty: np.ndarray, full: np.ndarray, edges: tuple[int, int]) -> Iterator[np.ndarray]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.enclosed import listed
-from relab.report.parts import section, table
+from relab.report.parts import Section, section, table
 from relab.runs.grouping import Group, Run
 
 ENOUGH = 5  # seeds from which relab answers
 
 
-def next_steps(groups: list[Group], findings: list[dict[str, Any]], proposal: str = "") -> dict[str, Any]:
+def next_steps(groups: list[Group], findings: list[dict[str, Any]], proposal: str = "") -> Section:
     """At most a handful of commands, each with what it is for; the proposal of `relab next` where there is one."""
     runs = [run for group in groups for run in group.runs]
     rows = [row for run in _first_of_each_state(runs) for row in _for_run(run)]
@@ -34,10 +34,10 @@ def place(run: Run) -> str:
 
 def _first_of_each_state(runs: list[Run]) -> list[Run]:
     """One command serves as an example for all runs in the same state; the best of them is worth a look first."""
-    found: dict[str, Run] = {}
+    first: dict[str, Run] = {}
     for run in sorted(runs, key=lambda r: -r.verdict.final if r.verdict.final == r.verdict.final else 0.0):
-        found.setdefault(run.state, run)
-    return list(found.values())
+        first.setdefault(run.state, run)
+    return list(first.values())
 
 
 def _for_run(run: Run) -> list[list[str]]:

@@ -1,26 +1,118 @@
-"""What is a section? A title with lines, tables, figures and code, as plain data; cells are text."""
+"""What is a section? A title with lines, tables, figures and code; cells are text. And what is it as JSON?"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
+
+LEFT_OUT = {"left_out": True}  # metadata of a field that JSON does not mention where it is None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Head and rows of text."""
+
+    caption: str
+    head: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page that is folded; `run` is filled in where a page has several."""
+
+    title: str
+    lines: list[str]
+    tables: list[Table]
+    code: str
+    figures: list[Any]  # curves.Curve, or a drawing of drawings.py
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What `relab examine` says about the runs of a page; findings, and what it could not do, are its JSON."""
+
+    done: bool  # False: it was not run, or could not be
+    fired: list[dict[str, Any]]
+    shared: list[dict[str, Any]]  # also in the reference
+    not_checked: list[dict[str, Any]] = field(default_factory=list)
+    not_read: list[dict[str, Any]] = field(default_factory=list)
+    remarks: list[dict[str, Any]] = field(default_factory=list)
+    muted: dict[str, str] = field(default_factory=dict)
+    limits: list[str] = field(default_factory=list)
+    proposal: str = ""
+
+
+@dataclass(frozen=True)
+class SeedValue:
+    """What one seed came to."""
+
+    seed: str
+    value: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a group came to, over its seeds, and how sure that is."""
+
+    label: str
+    seeds: int
+    episodes: str
+    size: str
+    metric: str
+    value: str
+    sure: str
+    ends: list[float]  # mean, lower and upper end
+    values: list[float]
+    each: list[SeedValue]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a group got, and how it ended."""
+
+    label: str
+    status: str
+    steps: str
+    done: str
+
+
+@dataclass(frozen=True)
+class ConfigChanges:
+    """Settings beside what they are held against; `marks` limit the comparison with a parent."""
+
+    against: str
+    head: list[str]
+    rows: list[list[str]]
+    marks: list[str] | None = field(default=None, metadata=LEFT_OUT)
 
 
 def section(
     title: str,
     lines: Iterable[str] = (),
-    tables: Iterable[dict[str, Any]] = (),
+    tables: Iterable[Table] = (),
     code: str = "",
-    figures: Iterable[dict[str, Any]] = (),
-) -> dict[str, Any]:
-    """`figures` are curves as curves.curve gives them; `run` is filled in where a page has several."""
-    made = {"title": title, "lines": list(lines), "tables": list(tables), "code": code, "figures": list(figures)}
-    return {**made, "run": ""}
+    figures: Iterable[Any] = (),
+) -> Section:
+    return Section(title, list(lines), list(tables), code, list(figures))
 
 
-def table(head: list[str], rows: list[list[str]], caption: str = "") -> dict[str, Any]:
-    return {"caption": caption, "head": head, "rows": rows}
+def table(head: list[str], rows: list[list[str]], caption: str = "") -> Table:
+    return Table(caption, head, rows)
+
+
+def plain(value: Any) -> Any:
+    """Sections, tables and curves as JSON knows them: a mapping of their fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        known = {each: getattr(value, each.name) for each in fields(value)}
+        return {f.name: plain(x) for f, x in known.items() if not (x is None and f.metadata == LEFT_OUT)}
+    if isinstance(value, Mapping):
+        return {key: plain(each) for key, each in value.items()}
+    return [plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def local_time(text: Any) -> str:

@@ -16,8 +16,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from relab.base.jsonl import write_atomic
+from relab.base.jsonl import write_together
 from relab.report import drawings, svg, svg_sweep
+from relab.report.curves import Curve
+from relab.report.parts import Outcome
+from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
@@ -33,7 +36,7 @@ def html(data: dict[str, Any]) -> str:
     looks = views(data["curve"])
     drawn = {
         "looks": looks,
-        "log_y": data["curve"]["log_y"],
+        "log_y": data["curve"].log_y,
         "legend": svg.legend(data["curve"]),
         "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
         "dots": outcome_dots(data["outcome"]),
@@ -42,57 +45,57 @@ def html(data: dict[str, Any]) -> str:
     return _environment("html").get_template("report.html").render(data, **drawn)
 
 
-def sweep_figures(sweep: dict[str, Any] | None) -> list[Markup]:
+def sweep_figures(sweep: SweepPage | None) -> list[Markup]:
     """The map of a sweep, and what each axis does."""
     if not sweep:
         return []
     drawn = [
-        svg_sweep.heat(sweep["heat"]) if sweep["heat"] else "",
-        svg_sweep.effects(sweep["effects"], sweep["metric"]),
+        svg_sweep.heat(sweep.heat) if sweep.heat else "",
+        svg_sweep.effects(sweep.effects, sweep.metric),
     ]
     return [Markup(text) for text in drawn if text]
 
 
-def views(curve: dict[str, Any]) -> list[tuple[str, svg.View]]:
+def views(curve: Curve) -> list[tuple[str, svg.View]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
-    names = {"steps": str(curve["axis"]).replace("_", " "), "updates": "updates", "time": "wall time"}
-    found = [(names[x], svg.View(x)) for x in curve["xs"]]
-    steps = [x for group in curve["groups"] for line in group["lines"] for x in line["x"] if x > 0]
+    names = {"steps": str(curve.axis).replace("_", " "), "updates": "updates", "time": "wall time"}
+    plain = [(names[x], svg.View(x)) for x in curve.xs]
+    steps = [x for line in curve.lines for x in line.x if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
-    return [*found, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
+    return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: dict[str, Any], place: int, look: svg.View) -> list[dict[str, Any]]:
+def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
-    kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve["log_y"]]
-    made = []
+    kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
+    drawn = []
     for log in kinds:
         view = look._replace(log_y=log)
         scale = "" if len(kinds) == 1 else "log" if log else "lin"
-        made += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
+        drawn += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
                  for width, size in SIZES.items()]  # fmt: skip
-    return made
+    return drawn
 
 
-def outcome_dots(outcomes: list[dict[str, Any]]) -> list[Markup]:
+def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     """A strip of dots per group, all of one metric on one scale, so that groups compare by eye."""
-    same = [o for o in outcomes if o["metric"] == outcomes[0]["metric"]]
-    values = [v for o in same for v in o["values"] if math.isfinite(v)]
+    same = [o for o in outcomes if o.metric == outcomes[0].metric]
+    values = [v for o in same for v in o.values if math.isfinite(v)]
     if len(values) < 2:
         return [Markup("")] * len(outcomes)
     span = max(values) - min(values) or abs(max(values)) or 1.0
-    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o["ends"]
+    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o.ends
             if math.isfinite(e)]  # fmt: skip
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
-    return [Markup(svg.dots(o["values"], low, high, o["ends"], svg.colour(i)) if o in same else "")
+    return [Markup(svg.dots(o.values, low, high, o.ends, svg.colour(i)) if o in same else "")
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
-def small(curve: dict[str, Any]) -> Markup:
+def small(figure: Curve | drawings.Drawing) -> Markup:
     """A figure of a section: a curve, or a drawing of another kind."""
-    if "kind" in curve:
-        return Markup(drawings.draw(curve))
-    return Markup(svg.curve(curve, 380, 220, svg.View(log_y=curve["log_y"] == "yes")))
+    if not isinstance(figure, Curve):
+        return Markup(drawings.draw(figure))
+    return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
 
 
 def markdown(data: dict[str, Any]) -> str:
@@ -101,17 +104,16 @@ def markdown(data: dict[str, Any]) -> str:
 
 
 def write(data: dict[str, Any], folder: str | os.PathLike[str], stem: str = "report") -> list[Path]:
-    """Both pages into `folder`, each replaced as a whole."""
+    """Both pages into `folder`, or none: a page beside an older one of the other kind would contradict it."""
     pages = {Path(folder) / f"{stem}.md": markdown(data), Path(folder) / f"{stem}.html": html(data)}
-    for path, text in pages.items():
-        write_atomic(path, text.encode(errors="replace"))
+    write_together({path: text.encode(errors="replace") for path, text in pages.items()})
     return list(pages)
 
 
 @functools.lru_cache(maxsize=2)
 def _environment(kind: str) -> Environment:
     options: dict[str, Any] = {"autoescape": True} if kind == "html" else {"autoescape": False, "finalize": md}
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("relab.report"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, **options
     )
     helpers: dict[str, Callable[..., Any]] = {
@@ -121,8 +123,8 @@ def _environment(kind: str) -> Environment:
         "fence": fence,
         "small": small,
     }
-    made.globals |= helpers
-    return made
+    environment.globals |= helpers
+    return environment
 
 
 # ---- Parts of findings
@@ -155,13 +157,13 @@ def _telling(values: list[Any], formula: str) -> int:
 
 
 def _evidence(finding: dict[str, Any]) -> list[dict[str, Any]]:
-    found = finding.get("evidence")
-    return [e for e in found if isinstance(e, dict)] if isinstance(found, list) else []
+    evidence = finding.get("evidence")
+    return [e for e in evidence if isinstance(e, dict)] if isinstance(evidence, list) else []
 
 
 def tries(finding: dict[str, Any]) -> str:
-    found = finding.get("try")
-    return "; ".join(try_text(one).rstrip(".") for one in found[:2]) if isinstance(found, list) else ""
+    advice = finding.get("try")
+    return "; ".join(try_text(one).rstrip(".") for one in advice[:2]) if isinstance(advice, list) else ""
 
 
 # ---- Markdown

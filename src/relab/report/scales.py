@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from relab.base.text import number
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.report import analytic
-from relab.report.parts import section, table
+from relab.report.parts import Section, section, table
 from relab.runs.grouping import Run
 
 HALF = 0.5
@@ -33,24 +33,24 @@ class Check(NamedTuple):
     ok: bool
 
 
-def section_of(run: Run) -> dict[str, Any] | None:
+def section_of(run: Run) -> Section | None:
     """The checks that this run's metrics and settings allow, and what the others lack."""
     view = View(run.history, run.name, state=run.state)
-    found, gone = [], []
+    checks, gone = [], []
     for check in CHECKS:
         try:
-            found.append(check(view))
+            checks.append(check(view))
         except Beside:
             continue
         except Missing as missing:
             gone.append(f"{(check.__doc__ or '').strip().rstrip('.').lower()} ({missing})")
-    found += [known_number(row) for row in analytic.rows(run.history)] + list(true_step(view))
-    if not found:
+    checks += [known_number(row) for row in analytic.rows(run.history)] + list(true_step(view))
+    if not checks:
         return None
-    off = sum(not each.ok for each in found)
-    lines = [f"{off} of {len(found)} off" if off else f"all {len(found)} ok"]
+    off = sum(not each.ok for each in checks)
+    lines = [f"{off} of {len(checks)} off" if off else f"all {len(checks)} ok"]
     lines += [f"not measured: {'; '.join(gone)}"] if gone else []
-    rows = [[c.name, c.measured, c.expected, "ok" if c.ok else "off"] for c in found]
+    rows = [[c.name, c.measured, c.expected, "ok" if c.ok else "off"] for c in checks]
     return section("Scale checks", lines, [table(["scale", "measured", "expected", ""], rows)])
 
 
@@ -177,8 +177,8 @@ def true_step(view: View) -> Iterator[Check]:
     rows = [row for row in view.history.probes if isinstance(row.get("step_scale_ratio"), float)]
     if rows:
         last = rows[-1]
-        measured, told = f"{last['step_scale_measured']:.6g}", f"{last['step_scale']:.6g} by the settings"
-        yield Check("step scale of the critic", measured, told, abs(last["step_scale_ratio"] - 1.0) < 1e-4)
+        measured, expected = f"{last['step_scale_measured']:.6g}", f"{last['step_scale']:.6g} by the settings"
+        yield Check("step scale of the critic", measured, expected, abs(last["step_scale_ratio"] - 1.0) < 1e-4)
 
 
 CHECKS: tuple[Callable[[View], Check], ...] = (

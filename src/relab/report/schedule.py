@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from relab.base.text import number
 from relab.record.history import History
-from relab.report.parts import section, table
+from relab.report.drawings import Bars, Dots, Drawing, Evaluation, Plan, Polar, Timeline
+from relab.report.parts import Section, Table, section, table
 from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
 from relab.schedules.command import parse_command
@@ -26,7 +26,7 @@ MOST = 12  # rows of a table of bins or seeds
 BINS = 25
 
 
-def schedule(run: Run) -> dict[str, Any] | None:
+def schedule(run: Run) -> Section | None:
     """The section, where a run has multi-evaluations or a gate that decided."""
     history, rows = run.history, rows_of(run.history)
     decisions = decisions_of(history)
@@ -47,12 +47,12 @@ def rows_of(history: History) -> Rows:
 
 def decisions_of(history: History) -> dict[str, dict[int, str]]:
     """gate -> iteration -> decision."""
-    found: dict[str, dict[int, str]] = {}
+    decisions: dict[str, dict[int, str]] = {}
     for event in history.events:
         at, said = event.get("iteration", event.get("step")), event.get("decision")
         if event.get("kind") == "gate" and isinstance(at, int) and isinstance(said, str):
-            found.setdefault(str(event.get("gate", "gate")), {})[at] = said
-    return found
+            decisions.setdefault(str(event.get("gate", "gate")), {})[at] = said
+    return decisions
 
 
 # ---- Lines
@@ -86,17 +86,17 @@ def _changes(rows: Rows) -> list[str]:
                      f" evaluation? chi2 = {ones.chi2:.2f}, df {ones.df}, p = {ones.p:.2g}{by}")  # fmt: skip
     names = dict.fromkeys(n for row in rows for n in row["values"] if n.startswith(("avg_final", "early_death_")))
     for name in list(names)[:2]:
-        found = change.trend(rows, name)
-        if found is not None:
-            ends = f"[{found.low:+.3f}, {found.high:+.3f}], p = {found.p:.2g} ({found.n} evaluations)"
-            lines.append(f"{name}: {found.first:.3f} at first, {found.last:.3f} at last; {found.per_ten:+.3f} in ten"
+        trend = change.trend(rows, name)
+        if trend is not None:
+            ends = f"[{trend.low:+.3f}, {trend.high:+.3f}], p = {trend.p:.2g} ({trend.n} evaluations)"
+            lines.append(f"{name}: {trend.first:.3f} at first, {trend.last:.3f} at last; {trend.per_ten:+.3f} in ten"
                          f" iterations {ends}")  # fmt: skip
     return lines
 
 
 def _gate_lines(decisions: Mapping[str, Mapping[int, str]]) -> list[str]:
-    told = {gate: Counter(rows.values()).most_common() for gate, rows in decisions.items()}
-    return [f"{gate}: {', '.join(f'{n} {word}' for word, n in counts)}" for gate, counts in told.items()]
+    by_gate = {gate: Counter(rows.values()).most_common() for gate, rows in decisions.items()}
+    return [f"{gate}: {', '.join(f'{n} {word}' for word, n in counts)}" for gate, counts in by_gate.items()]
 
 
 def _alert_lines(history: History) -> list[str]:
@@ -107,7 +107,7 @@ def _alert_lines(history: History) -> list[str]:
 # ---- Tables
 
 
-def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any] | None:
+def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> Table | None:
     if not rows:
         return None
     early = next((n for n in rows[-1]["values"] if n.startswith("early_death_")), "")
@@ -120,7 +120,7 @@ def _evaluations(rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict
         line = [str(row["iteration"]), str(row.get("stage") or "-"), str(row.get("type") or "-"),
                 _ranged(row, "avg_final"), _shown(values.get("min_final")), _ranged(row, early), _shown(median),
                 _ranged(row, "death_p10"), _counted(values)]  # fmt: skip
-        cells.append(line + [found.get(row["iteration"], "-") for found in decisions.values()])
+        cells.append(line + [of_gate.get(row["iteration"], "-") for of_gate in decisions.values()])
     return table(head, cells, "Multi-evaluations (95 % intervals clustered by episode, where the log allows them)")
 
 
@@ -139,7 +139,7 @@ def _counted(values: Mapping[str, Any]) -> str:
     return f"{count:.0f} of {n:,.0f} ({count / n:.2%})" if count is not None and n else "-"
 
 
-def _by_stage(rows: Rows) -> dict[str, Any] | None:
+def _by_stage(rows: Rows) -> Table | None:
     """Pooled over the evaluations of a stage, and of a type: what stages are compared by."""
     groups: dict[tuple[str, str], Rows] = {}
     for row in rows:
@@ -149,10 +149,10 @@ def _by_stage(rows: Rows) -> dict[str, Any] | None:
     if not groups:
         return None
     cells = []
-    for (kind, name), found in groups.items():
-        sums = change.pooled(found)
+    for (kind, name), members in groups.items():
+        sums = change.pooled(members)
         early = next((n for n in sums if n.startswith("early_death_")), "")
-        cells.append([kind, name, str(len(found)), _shown(sums["avg_final"]), _shown(sums["min_final"]),
+        cells.append([kind, name, str(len(members)), _shown(sums["avg_final"]), _shown(sums["min_final"]),
                       _shown(sums.get(early)), _shown(sums["death_p10"]), _counted(sums)])  # fmt: skip
     head = ["by", "name", "evaluations", "avg_final", "min_final", "early death", "death_p10", "step one"]
     return table(head, cells, "By stage and type of what was trained (means over evaluations; counts added)")
@@ -162,7 +162,7 @@ def _starts(rows: Rows) -> list[dict[str, Any]]:
     return [{**each, "iteration": row["iteration"]} for row in rows for each in row.get("episodes") or []]
 
 
-def _sectors(rows: Rows) -> dict[str, Any] | None:
+def _sectors(rows: Rows) -> Table | None:
     cells = evaluated.by_sector(_starts(rows))
     if not any(cell.starts for cell in cells):
         return None
@@ -173,19 +173,19 @@ def _sectors(rows: Rows) -> dict[str, Any] | None:
                  "Where the danger headed at the start: 45 degrees each, centred on the direction")  # fmt: skip
 
 
-def _clusters(rows: Rows) -> dict[str, Any] | None:
-    found = [cell for cell in evaluated.clusters(_starts(rows)) if cell.deaths]
-    if not found:
+def _clusters(rows: Rows) -> Table | None:
+    clusters = [cell for cell in evaluated.clusters(_starts(rows)) if cell.deaths]
+    if not clusters:
         return None
     lines = [[f"{c.first:g} to {c.last:g}", f"{c.slow:g} to {c.fast:g}", c.sector, str(c.starts), str(c.deaths),
-              f"{c.share:.1%}"] for c in found[:MOST]]  # fmt: skip
-    more = f", the first {MOST} of {len(found)}" if len(found) > MOST else ""
+              f"{c.share:.1%}"] for c in clusters[:MOST]]  # fmt: skip
+    more = f", the first {MOST} of {len(clusters)}" if len(clusters) > MOST else ""
     return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths"], lines,
                  f"Deaths in step one by heading and speed{more}; the largest of many bins of few deaths is large by"
                  " chance")  # fmt: skip
 
 
-def _worst(run: Run, rows: Rows) -> dict[str, Any] | None:
+def _worst(run: Run, rows: Rows) -> Table | None:
     """The episodes that went worst, with the command that plays them again."""
     starts = _starts(rows)
     known = evaluated.worst(starts, MOST)
@@ -211,62 +211,61 @@ def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> str:
 # ---- Figures
 
 
-def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> list[dict[str, Any]]:
-    found = [timeline(history, rows, decisions)]
-    found += [_against(rows, name) for name in _moved(rows)]
+def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> list[Drawing]:
+    drawn: list[Drawing] = [timeline(history, rows, decisions)]
+    drawn += [_against(rows, name) for name in _moved(rows)]
     cells = evaluated.by_sector(_starts(rows))
-    found += [{"kind": "polar", "sectors": [asdict(c) for c in cells]}] if any(c.starts for c in cells) else []
+    drawn += [Polar(cells)] if any(c.starts for c in cells) else []
     deaths = [(step, n) for row in rows for step, n in row.get("deaths") or []]
-    return found + ([_histogram(deaths, rows)] if deaths else [])
+    return drawn + ([_histogram(deaths, rows)] if deaths else [])
 
 
-def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> dict[str, Any]:
-    ends = [row["iteration"] for row in rows] + [at for found in decisions.values() for at in found]
+def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> Timeline:
+    ends = [row["iteration"] for row in rows] + [at for of_gate in decisions.values() for at in of_gate]
     for name in ("data/iteration", "foreign/schedule/tail_stage_index"):
         if name in history.columns:
             column = history.columns[name]
             ends.append(int(column.values.max() if name == "data/iteration" else column.steps.max()))
     end = max(ends)
-    shown = [{"x": row["iteration"], "y": row["values"].get("avg_final"), "least": row["values"].get("min_final"),
-              "low": (row.get("low") or {}).get("avg_final"), "high": (row.get("high") or {}).get("avg_final")}
+    shown = [Evaluation(row["iteration"], row["values"].get("avg_final"), row["values"].get("min_final"),
+                        (row.get("low") or {}).get("avg_final"), (row.get("high") or {}).get("avg_final"))
              for row in rows]  # fmt: skip
-    gates = {name: sorted(found.items()) for name, found in decisions.items()}
-    return {"kind": "timeline", "name": "avg_final (line), min_final (grey)", "end": end, "rows": shown,
-            "bands": bands(history, end), "decisions": gates}  # fmt: skip
+    gates = {name: sorted(of_gate.items()) for name, of_gate in decisions.items()}
+    return Timeline("avg_final (line), min_final (grey)", end, shown, bands(history, end), gates)
 
 
-def bands(history: History, end: int) -> list[dict[str, Any]]:
+def bands(history: History, end: int) -> list[Plan]:
     """Each plan's stages as (from, to, label), from the events."""
-    found: dict[str, dict[int, str]] = {}
+    starts_of: dict[str, dict[int, str]] = {}
     for event in history.events:
         at = event.get("iteration", event.get("step"))
         if event.get("kind") == "stage" and isinstance(at, int):
-            found.setdefault(str(event.get("schedule", "stage")), {})[at] = str(event.get("stage"))
-    made = []
-    for name, moves in found.items():
+            starts_of.setdefault(str(event.get("schedule", "stage")), {})[at] = str(event.get("stage"))
+    plans = []
+    for name, moves in starts_of.items():
         starts = sorted(moves)
         ends = [*(start - 1 for start in starts[1:]), end]
         stages = [(a - 1, max(b, a), moves[a]) for a, b in zip(starts, ends)]
-        made.append({"name": name.removesuffix("_label"), "stages": stages})
-    return made
+        plans.append(Plan(name.removesuffix("_label"), stages))
+    return plans
 
 
 def _moved(rows: Rows) -> list[str]:
     """Settings that were not the same at every evaluation; at most two."""
     names = dict.fromkeys(name for row in rows for name in row.get("settings") or {})
     values = {name: {(row.get("settings") or {}).get(name) for row in rows} for name in names}
-    return [name for name, seen in values.items() if len(seen) > 1 and None not in seen][:2]
+    return [name for name, settings in values.items() if len(settings) > 1 and None not in settings][:2]
 
 
-def _against(rows: Rows, name: str) -> dict[str, Any]:
+def _against(rows: Rows, name: str) -> Dots:
     points = [(float(row["settings"][name]), row["values"]["avg_final"], str(row["iteration"])) for row in rows
               if row["values"].get("avg_final") is not None]  # fmt: skip
-    return {"kind": "dots", "points": points, "across": name, "up": "avg_final, labelled by iteration"}
+    return Dots(points, name, "avg_final, labelled by iteration")
 
 
-def _histogram(deaths: Sequence[tuple[int, int]], rows: Rows) -> dict[str, Any]:
+def _histogram(deaths: Sequence[tuple[int, int]], rows: Rows) -> Bars:
     horizon = max([row.get("horizon") or 0 for row in rows] + [step for step, _ in deaths])
     steps, counts = np.array(deaths).T
-    found, edges = np.histogram(steps, bins=BINS, range=(0, horizon), weights=counts)
-    return {"kind": "bars", "edges": edges.tolist(), "counts": found.tolist(), "across": "step of the death",
-            "up": f"deaths over {len(rows)} multi-evaluations"}  # fmt: skip
+    heights, edges = np.histogram(steps, bins=BINS, range=(0, horizon), weights=counts)
+    up = f"deaths over {len(rows)} multi-evaluations"
+    return Bars(edges.tolist(), heights.tolist(), "step of the death", up)

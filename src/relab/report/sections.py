@@ -25,6 +25,7 @@ from relab.report import course, sweep_page, tables
 from relab.report.changes import base_of, config_changes, likely, parent_of
 from relab.report.curves import curve
 from relab.report.next_steps import next_steps
+from relab.report.parts import Budget, Examined, Outcome, Section, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
@@ -50,7 +51,7 @@ def build(
     against: str | os.PathLike[str] | None = None,
     hints: Hints | None = None,
     groups: list[Group] | None = None,
-    more: Sequence[dict[str, Any]] = (),
+    more: Sequence[Section] = (),
 ) -> dict[str, Any]:
     """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
 
@@ -59,17 +60,17 @@ def build(
     sections that somebody else has made, e.g. of a comparison.
     """
     groups = grouping.load(path, now, hints) if groups is None else groups
-    examined = {
-        "asked": findings is not None,
-        "fired": _of_status(findings or [], groups, "fired"),
-        "shared": _of_status(findings or [], groups, "also-in-reference"),
-        "not_checked": not_checked or [],
-        "not_read": not_read or [],
-        "remarks": remarks or [],
-        "muted": muted or {},
-        "limits": [_with_labels(text, groups) for text in limits or []],
-        "proposal": proposal,
-    }
+    examined = Examined(
+        findings is not None,
+        _of_status(findings or [], groups, "fired"),
+        _of_status(findings or [], groups, "also-in-reference"),
+        not_checked or [],
+        not_read or [],
+        remarks or [],
+        muted or {},
+        [_with_labels(text, groups) for text in limits or []],
+        proposal,
+    )
     named = named_run(against) if against is not None else None
     data = page(Path(path), groups, examined, named, full)
     data["sections"] = [*more, *data["sections"]]
@@ -78,26 +79,26 @@ def build(
     return Cleaner([Path(path)], hosts, full).clean(data)
 
 
-def page(path: Path, groups: list[Group], examined: dict[str, Any], named: Run | None, full: bool) -> dict[str, Any]:
+def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> dict[str, Any]:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
-    found, against = examined["fired"], named.history if named else None
+    fired, against = examined.fired, named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
     return {
         "title": _title(path, groups),
-        "sentence": headline(path, groups, found, against),
+        "sentence": headline(path, groups, fired, against),
         "sweep": sweep_page.build(path),
-        "curve": curve(groups, "", found, named or parent_run(groups), "reference" if named else "parent"),
+        "curve": curve(groups, "", fired, named or parent_run(groups), "reference" if named else "parent"),
         "outcome": [outcome(group) for group in groups],
-        "examined": examined["asked"],
-        "findings": top(found),
-        "more_findings": len({f["slug"] for f in found}) - len(top(found)),
+        "examined": examined.done,
+        "findings": top(fired),
+        "more_findings": len({f["slug"] for f in fired}) - len(top(fired)),
         "config": config_changes(groups, against),
         "prediction": prediction(groups),
         "budget": [_budget(group) for group in groups],
         "not_known": not_known(groups, examined),
-        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined["not_read"]],
+        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined.not_read],
         "commands": commands(Path(path), groups),
-        "sections": [*folded, next_steps(groups, found, examined["proposal"])],
+        "sections": [*folded, next_steps(groups, fired, examined.proposal)],
         "full": full,
     }
 
@@ -137,9 +138,9 @@ def _title(path: Path, groups: list[Group]) -> str:
 def _of_status(findings: list[dict[str, Any]], groups: list[Group], status: str) -> list[dict[str, Any]]:
     """Findings with this status, with the group's label instead of its hash."""
     labels = {group.key: group.label for group in groups}
-    found = [f for f in findings if f.get("status", "fired") == status]
+    chosen = [f for f in findings if f.get("status", "fired") == status]
     texts = ("slug", "severity", "message")
-    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in found]
+    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in chosen]
 
 
 def _with_labels(text: str, groups: list[Group]) -> str:
@@ -173,7 +174,7 @@ def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], re
         cause = cause_of(groups[0], findings, reference)
         return f"{said}; {cause}." if cause else f"{said}."
     swept = None if answer else sweep_page.build(path)
-    return swept["text"] if swept else (answer or _each_group(groups)) + _causes(groups, findings)
+    return swept.text if swept else (answer or _each_group(groups)) + _causes(groups, findings)
 
 
 def _each_group(groups: list[Group]) -> str:
@@ -189,9 +190,9 @@ def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | 
         return ""
     unwell = _unwell(group)
     base = base_of(group.runs[0].history, reference)
-    found = likely(mine, diff(base.settings, group.config)) if base and unwell else None
-    if base and found:
-        return f"likely {found[0]} against its {base.kind}{_seeds_with(group, mine, found[1], found[1]['slug'] + ' ')}"
+    cause = likely(mine, diff(base.settings, group.config)) if base and unwell else None
+    if base and cause:
+        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1]['slug'] + ' ')}"
     return _lead(group, mine, unwell)
 
 
@@ -230,10 +231,10 @@ def _unwell(group: Group) -> bool:
 
 def _cause_beside(group: Group, best: Group, findings: list[dict[str, Any]]) -> str:
     changes, mine = diff(best.config, group.config), _findings_of(group, findings)
-    found = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
-    if not found:
+    cause = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
+    if not cause:
         return ""
-    text, one = found
+    text, one = cause
     return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one['slug'] + ' ')}."
 
 
@@ -261,40 +262,38 @@ def experiment_answer(path: Path) -> str | None:
     folder = path.resolve()
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
         try:
-            found = read_json(place, "answer.json")
-            texts = [str(answer["text"]) for answer in found["answers"]]
+            document = read_json(place, "answer.json")
+            texts = [str(answer["text"]) for answer in document["answers"]]
         except (RecordError, OSError, KeyError, TypeError):
             continue
-        return f"{found.get('question', '')} {' '.join(texts)}".strip() if texts else None
+        return f"{document.get('question', '')} {' '.join(texts)}".strip() if texts else None
     return None
 
 
 # ---- Outcome, config, budget
 
 
-def outcome(group: Group) -> dict[str, Any]:
+def outcome(group: Group) -> Outcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
     episodes = sorted({run.verdict.points[-1].n for run in runs if run.verdict.points}) or [0]
-    found = finals([run.verdict for run in runs])
+    mean = finals([run.verdict for run in runs])
     metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
     sizes = " to ".join(dict.fromkeys(str(n) for n in (episodes[:1] + episodes[-1:])))
     unit = "episodes" if any(run.history.evals for run in runs) and metric.startswith("eval/") else "rows"
-    return {
-        "label": group.label,
-        "seeds": len(runs),
-        "episodes": (sizes or "0") if unit == "episodes" else "-",
-        "size": f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
-        "metric": metric,
-        "value": interval_text(found) if found.n else "none",
-        "sure": f"all {found.n} seeds equal: no interval"
-        if found.low == found.high
-        else _sure(found.n, found.level, runs),
-        "ends": [found.mid, found.low, found.high],
-        "values": values,
-        "each": [{"seed": shown(run.seed), "value": number(v), "run": run.name} for run, v in zip(runs, values)],
-    }
+    return Outcome(
+        group.label,
+        len(runs),
+        (sizes or "0") if unit == "episodes" else "-",
+        f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else "",
+        metric,
+        interval_text(mean) if mean.n else "none",
+        f"all {mean.n} seeds equal: no interval" if mean.low == mean.high else _sure(mean.n, mean.level, runs),
+        [mean.mid, mean.low, mean.high],
+        values,
+        [SeedValue(shown(run.seed), number(v), run.name) for run, v in zip(runs, values)],
+    )
 
 
 def _sure(n: int, level: float, runs: list[Run]) -> str:
@@ -308,7 +307,7 @@ def _sure(n: int, level: float, runs: list[Run]) -> str:
     return "1 seed: no interval over seeds" + (f"; {noise}" if last.n > 1 else "")
 
 
-def _budget(group: Group) -> dict[str, str]:
+def _budget(group: Group) -> Budget:
     """How far, how long, how it ended."""
     states = [run.state for run in group.runs]
     status = ", ".join(f"{states.count(s)} {s}" if len(states) > 1 else s for s in dict.fromkeys(states))
@@ -318,12 +317,8 @@ def _budget(group: Group) -> dict[str, str]:
     done = " to ".join(dict.fromkeys((count(min(steps)), count(max(steps)))))
     unit = _unit(group)
     steps_text = f"{done} of {count(total)} {unit}" if total else f"{done} {unit}"
-    return {
-        "label": group.label,
-        "status": status + (f" ({'; '.join(list(whys)[:2])})" if whys else ""),
-        "steps": steps_text,
-        "done": f"{steps_text}{_time(group)}",
-    }
+    reasons = f" ({'; '.join(list(whys)[:2])})" if whys else ""
+    return Budget(group.label, status + reasons, steps_text, f"{steps_text}{_time(group)}")
 
 
 def _time(group: Group) -> str:
@@ -348,8 +343,8 @@ def prediction(groups: list[Group]) -> str:
     """What was predicted of a run that came from a proposal, and whether it came true; empty for all others."""
     runs = [run for group in groups for run in group.runs]
     one = len(runs) == 1 and runs[0].history.source == "relab"
-    found = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
-    return sentence(found) if found is not None else ""
+    scored = score.of_run(runs[0].history, [Path("runs"), Path("experiments")]) if one else None
+    return sentence(scored) if scored is not None else ""
 
 
 def _total(run: History) -> int | None:
@@ -360,7 +355,7 @@ def _total(run: History) -> int | None:
 # ---- What one cannot conclude; how to repeat it
 
 
-def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
+def not_known(groups: list[Group], examined: Examined) -> list[str]:
     """Limits of what the report can say."""
     runs = [run for group in groups for run in group.runs]
     said = []
@@ -377,12 +372,12 @@ def not_known(groups: list[Group], examined: dict[str, Any]) -> list[str]:
     rows = sum(len(run.history.problems) for run in runs)
     if rows:
         said.append(f"{rows} files or rows could not be read")
-    if examined["not_read"]:
-        said.append(f"{len(examined['not_read'])} runs, files or folders were not read (Health says why)")
-    missed = {str(gone.get("slug")) for gone in examined["not_checked"]}
-    if missed or not examined["asked"]:
+    if examined.not_read:
+        said.append(f"{len(examined.not_read)} runs, files or folders were not read (Health says why)")
+    missed = {str(gone.get("slug")) for gone in examined.not_checked}
+    if missed or not examined.done:
         some = ", ".join(sorted(missed)[:2]) + (f" and {len(missed) - 2} more" if len(missed) > 2 else "")
-        said.append(f"not checked: {some}" if examined["asked"] else "health was not examined")
+        said.append(f"not checked: {some}" if examined.done else "health was not examined")
     return said
 
 
@@ -416,5 +411,5 @@ def commands(path: Path, groups: list[Group]) -> list[str]:
         return [shlex.join(["relab", "experiment", str(path / "experiment.yaml"), "--name", path.name])]
     if (path / "sweep.yaml").is_file():
         return [shlex.join(["relab", "sweep", str(path / "sweep.yaml"), "--name", path.name])]
-    found = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
-    return [text for text in found if text]
+    typed = [str(group.runs[0].history.meta.get("command") or "") for group in groups]
+    return [text for text in typed if text]

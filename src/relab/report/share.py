@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import re
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,12 @@ class Cleaner:
         return {m[1] for root in self.roots if (m := re.match(r"/(?:home|Users)/([^/]+)", root))}
 
     def clean(self, value: Any) -> Any:
-        """The same plain data with every text (keys too) made safe."""
+        """The same data with every text (keys too) made safe."""
         if isinstance(value, str):
             return self.text(value)
+        if is_dataclass(value) and not isinstance(value, type):
+            known = {f.name: getattr(value, f.name) for f in fields(value) if f.init}
+            return replace(value, **{name: self._beside(name, each) for name, each in known.items()})
         if isinstance(value, Mapping):
             return {self.clean(k): self._beside(k, v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from relab.base.text import count, number
-from relab.report.curves import thinned
+from relab.report.curves import Band, Bundle, Curve, Level, Line, Onset, thinned
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3")  # the second and third six groups
@@ -53,11 +53,11 @@ class View(NamedTuple):
     log_x: bool = False
     log_y: bool = False
 
-    def across(self, line: dict[str, Any]) -> list[float]:
-        return line["x"] if self.x == "steps" else line[self.x]
+    def across(self, line: Line | Band) -> list[float]:
+        return line.x if self.x == "steps" else getattr(line, self.x)
 
-    def at(self, onset: dict[str, Any]) -> float | None:
-        return onset["step"] if self.x == "steps" else onset.get(self.x)
+    def at(self, onset: Onset) -> float | None:
+        return onset.step if self.x == "steps" else getattr(onset, self.x)
 
 
 PLAIN = View()
@@ -67,43 +67,43 @@ def colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
-def curve(data: dict[str, Any], width: int = 760, height: int = 330, view: View = PLAIN) -> str:
+def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) -> str:
     """The learning curve of curves.curve as one <svg>."""
-    lines = [line for group in data["groups"] for line in group["lines"]]
-    if not any(math.isfinite(y) for line in lines for y in line["y"]):
-        return _empty(width, "no finite value to draw" if any(line["x"] for line in lines) else "nothing to draw yet")
+    lines = data.lines
+    if not any(math.isfinite(y) for line in lines for y in line.y):
+        return _empty(width, "no finite value to draw" if any(line.x for line in lines) else "nothing to draw yet")
     x, y = _scales(data, view, width, height)
     parts = [_axes(x, y, data, view), *_reference(data, x, y, view)]
-    for place, group in enumerate(data["groups"]):
+    for place, group in enumerate(data.groups):
         parts += _group(group, place, x, y, view)
-    at = view.at(data["onset"]) if data["onset"] else None
-    if at is not None and x.shows(at):
-        parts.append(_onset(at, data["onset"]["slug"], x, y))
-    parts += _levels(data["levels"], x, y)
-    label = f"{data['metric']} over {_across(data, view)}, {len(lines)} runs"
+    at = view.at(data.onset) if data.onset else None
+    if data.onset and at is not None and x.shows(at):
+        parts.append(_onset(at, data.onset.slug, x, y))
+    parts += _levels(data.levels, x, y)
+    label = f"{data.metric} over {_across(data, view)}, {len(lines)} runs"
     return _svg(width, height, label, "".join(parts))
 
 
-def legend(data: dict[str, Any]) -> list[dict[str, str]]:
+def legend(data: Curve) -> list[dict[str, str]]:
     """Colour and text per group, for the page to show beside the figure."""
-    several, shown = len(data["groups"]) > 1, data["groups"][:MOST_KEYS]
-    found = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(shown)]
-    if len(data["groups"]) > len(shown):
-        found.append({"colour": "none", "text": f"and {len(data['groups']) - len(shown)} more configs"})
-    broken = any(not math.isfinite(y) for g in data["groups"] for line in g["lines"] for y in line["y"])
-    reference = data["reference"]
-    if reference and reference["x"]:
-        found.append({"colour": GREY, "text": f"{reference['called']}: {reference['name']}"})
-    return [*found, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
+    several, shown = len(data.groups) > 1, data.groups[:MOST_KEYS]
+    keys = [{"colour": colour(i), "text": _legend_text(g, several)} for i, g in enumerate(shown)]
+    if len(data.groups) > len(shown):
+        keys.append({"colour": "none", "text": f"and {len(data.groups) - len(shown)} more configs"})
+    broken = any(not math.isfinite(y) for line in data.lines for y in line.y)
+    reference = data.reference
+    if reference and reference.x:
+        keys.append({"colour": GREY, "text": f"{reference.called}: {reference.name}"})
+    return [*keys, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
-def _legend_text(group: dict[str, Any], several: bool) -> str:
-    n = len(group["lines"])
+def _legend_text(group: Bundle, several: bool) -> str:
+    n = len(group.lines)
     if not n:
-        return f"{group['label']}: not logged"
+        return f"{group.label}: not logged"
     runs = f"{n} run{'s' if n != 1 else ''}, each a thin line" if n != 1 else "one run"
-    what = f"thick: {group['band']['label']}; {runs}" if group["band"] else runs
-    return f"{group['label']}: {what}" if several else what
+    what = f"thick: {group.band.label}; {runs}" if group.band else runs
+    return f"{group.label}: {what}" if several else what
 
 
 def sparkline(values: Sequence[float], width: int = 90, height: int = 22) -> str:
@@ -155,22 +155,22 @@ def _empty(width: int, text: str) -> str:
     return _svg(width, 80, text, f'<text x="{width / 2}" y="44" text-anchor="middle">{escape(text)}</text>')
 
 
-def _scales(data: dict[str, Any], view: View, width: int, height: int) -> tuple[Scale, Scale]:
-    lines = [line for group in data["groups"] for line in group["lines"]]
-    lines += [data["reference"]] if data["reference"] else []
+def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Scale]:
+    lines = data.lines
+    lines += [data.reference] if data.reference else []
     xs = [x for line in lines for x in view.across(line) if x > 0 or not view.log_x] or [1.0]
     right = max(xs) if max(xs) > min(xs) else min(xs) * 2 if view.log_x else min(xs) + 1
     return Scale(min(xs), right, 58, width - 14, view.log_x), _upright(data, lines, view.log_y, height)
 
 
-def _upright(data: dict[str, Any], lines: list[dict[str, Any]], log: bool, height: int) -> Scale:
-    ys = [y for line in lines for y in line["y"] if math.isfinite(y)]
-    bands = [b for g in data["groups"] if (b := g["band"])]
+def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
+    ys = [y for line in lines for y in line.y if math.isfinite(y)]
+    bands = [b for g in data.groups if (b := g.band)]
     span = max(ys) - min(ys) or 1.0  # a band of few seeds may be far wider than the lines; it is cut there
     if log:
         return _log_padded([y for y in ys if y > 0] or [1.0], height - 44, 14)
-    ys += [min(max(v, min(ys) - span / 4), max(ys) + span / 4) for b in bands for v in (*b["low"], *b["high"])]
-    ys += [level["value"] for level in data["levels"] if abs(level["value"] - ys[0]) <= 20 * span]
+    ys += [min(max(v, min(ys) - span / 4), max(ys) + span / 4) for b in bands for v in (*b.low, *b.high)]
+    ys += [level.value for level in data.levels if abs(level.value - ys[0]) <= 20 * span]
     return _padded(ys, height - 44, 14)
 
 
@@ -200,9 +200,9 @@ def log_ticks(low: float, high: float) -> list[float]:
     powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
     thin = math.ceil(len(powers) / 6)
     for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
-        found = [v for v in marks if low <= v <= high]
-        if len(found) >= 3:
-            return found
+        inside = [v for v in marks if low <= v <= high]
+        if len(inside) >= 3:
+            return inside
     return [v for v in ticks(low, high) if v > 0]
 
 
@@ -210,7 +210,7 @@ def _marks(scale: Scale, most: int) -> list[float]:
     return log_ticks(scale.low, scale.high) if scale.log else ticks(scale.low, scale.high, most)
 
 
-def _axes(x: Scale, y: Scale, data: dict[str, Any], view: View) -> str:
+def _axes(x: Scale, y: Scale, data: Curve, view: View) -> str:
     parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="currentColor" opacity=".55"/>']
     for value in _marks(y, 5):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
@@ -227,17 +227,17 @@ def _clock(seconds: float) -> tuple[float, str]:
     return next((size, unit) for least, size, unit in CLOCKS if seconds >= least)
 
 
-def _across(data: dict[str, Any], view: View) -> str:
-    return ACROSS.get(view.x) or str(data["axis"]).replace("_", " ")
+def _across(data: Curve, view: View) -> str:
+    return ACROSS.get(view.x) or str(data.axis).replace("_", " ")
 
 
-def _names(x: Scale, y: Scale, data: dict[str, Any], view: View) -> str:
+def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
     """What the axes count, with the unit where the metric's name does not say it."""
-    unit = f" ({data['unit']})" if data["unit"] not in ("", "-") and data["unit"] not in data["metric"] else ""
-    unit = unit if len(data["metric"] + unit) * 7 < y.start - y.end else ""  # a small figure has no room for it
+    unit = f" ({data.unit})" if data.unit not in ("", "-") and data.unit not in data.metric else ""
+    unit = unit if len(data.metric + unit) * 7 < y.start - y.end else ""  # a small figure has no room for it
     clock = f" ({_clock(x.high)[1]})" if view.x == "time" else ""
     notes = f"{clock}{', log' if x.log else ''}"
-    across, up = escape(_across(data, view) + notes), escape(f"{data['metric']}{unit}{', log' if y.log else ''}")
+    across, up = escape(_across(data, view) + notes), escape(f"{data.metric}{unit}{', log' if y.log else ''}")
     centre, middle = (x.start + x.end) / 2, (y.start + y.end) / 2
     turn = f'transform="rotate(-90 13 {middle:.0f})"'
     return (f'<text x="{centre:.0f}" y="{y.start + 34}" text-anchor="middle">{across}</text>'
@@ -248,11 +248,11 @@ def _tick(value: float) -> str:
     return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
-def _levels(levels: list[dict[str, Any]], x: Scale, y: Scale) -> list[str]:
+def _levels(levels: list[Level], x: Scale, y: Scale) -> list[str]:
     """Dashed lines with their names; one that would cover the last name stands at the other end."""
     parts, used = [], -99.0
-    for level in sorted(levels, key=lambda each: each["value"]):
-        at = y(level["value"]) if y.shows(level["value"]) else math.nan
+    for level in sorted(levels, key=lambda each: each.value):
+        at = y(level.value) if y.shows(level.value) else math.nan
         if not y.end - 1 <= at <= y.start + 1:
             continue
         left = abs(at - used) < 13
@@ -261,24 +261,24 @@ def _levels(levels: list[dict[str, Any]], x: Scale, y: Scale) -> list[str]:
     return parts
 
 
-def _level(level: dict[str, Any], at: float, place: float, anchor: str, x: Scale) -> str:
-    text = escape(f"{level['label']} {number(level['value'])}")
+def _level(level: Level, at: float, place: float, anchor: str, x: Scale) -> str:
+    text = escape(f"{level.label} {number(level.value)}")
     return (f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
             f'<text class="over" x="{place}" y="{at - 4 if at > 24 else at + 13:.1f}" text-anchor="{anchor}">'
             f"{text}</text>")  # fmt: skip
 
 
-def _reference(data: dict[str, Any], x: Scale, y: Scale, view: View) -> list[str]:
+def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
     """The run it is held against, in grey, and the level at which that one ended."""
-    line = data["reference"]
-    if not line or not line["x"]:
+    line = data.reference
+    if not line or not line.x:
         return []
     style = f'fill="none" stroke="{GREY}" stroke-width="1.7"'
     parts = [_line(line, style, GREY, x, y, view)]
-    if y.shows(line["y"][-1]):
-        at = y(line["y"][-1])
+    if y.shows(line.y[-1]):
+        at = y(line.y[-1])
         parts.append(f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="{GREY}" stroke-dasharray="8 3" opacity=".8"/>')
-        text = escape(f"{line['called']} {number(line['y'][-1])}")
+        text = escape(f"{line.called} {number(line.y[-1])}")
         place = x.start + 0.4 * (x.end - x.start)  # levels are named at the ends, onsets mostly near the start
         parts.append(f'<text class="over" x="{place:.0f}" y="{at - 4 if at > 24 else at + 13:.1f}">{text}</text>')
     return parts
@@ -296,15 +296,15 @@ def _onset(step: float, slug: Any, x: Scale, y: Scale) -> str:
 # ---- Lines
 
 
-def _group(group: dict[str, Any], place: int, x: Scale, y: Scale, view: View) -> list[str]:
+def _group(group: Bundle, place: int, x: Scale, y: Scale, view: View) -> list[str]:
     tone, dash = colour(place), DASHES[place // len(COLOURS) % len(DASHES)]
     style = f'fill="none" stroke="{tone}" stroke-dasharray="{dash}" stroke-linejoin="round"'
-    thin = 'stroke-width="1" opacity=".7"' if group["band"] else 'stroke-width="1.7"'
-    parts = [_band(group["band"], tone, x, y, view)] if group["band"] else []
-    for line in group["lines"]:
+    thin = 'stroke-width="1" opacity=".7"' if group.band else 'stroke-width="1.7"'
+    parts = [_band(group.band, tone, x, y, view)] if group.band else []
+    for line in group.lines:
         parts.append(_line(line, f"{style} {thin}", tone, x, y, view))
-    if group["band"]:
-        points = _placed(view.across(group["band"]), group["band"]["mean"], x, y)
+    if group.band:
+        points = _placed(view.across(group.band), group.band.mean, x, y)
         mean = "".join(_path(piece) for piece in _pieces(points))
         parts.append(f'<path class="mean" d="{mean}" {style} stroke-width="2.6"/>')
     return parts
@@ -315,31 +315,31 @@ def _placed(xs: Sequence[float], ys: Sequence[float], x: Scale, y: Scale) -> lis
     return [(x(a), y(b) if y.shows(b) else math.nan) for a, b in zip(xs, ys) if x.shows(a)]
 
 
-def _band(band: dict[str, Any], tone: str, x: Scale, y: Scale, view: View) -> str:
+def _band(band: Band, tone: str, x: Scale, y: Scale, view: View) -> str:
     def inside(value: float) -> float:
         return min(max(y(value), y.end), y.start) if y.shows(value) else y.start
 
     across = [(i, x(a)) for i, a in enumerate(view.across(band)) if x.shows(a)]
-    up = [(a, inside(band["high"][i])) for i, a in across]
-    down = [(a, inside(band["low"][i])) for i, a in across][::-1]
-    title = f"<title>{escape(band['label'])}</title>"
+    up = [(a, inside(band.high[i])) for i, a in across]
+    down = [(a, inside(band.low[i])) for i, a in across][::-1]
+    title = f"<title>{escape(band.label)}</title>"
     return f'<path class="band" d="{_path(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
-def _line(line: dict[str, Any], style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
+def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
     """Pieces between gaps; a cross at the foot for each value that is not finite; a dotted bridge over missing rows."""
-    points = thinned(list(zip(view.across(line), line["y"])), 400 if x.end > 500 else 200)
-    title = f"<title>{escape(str(line['name']))}</title>"
+    points = thinned(list(zip(view.across(line), line.y)), 400 if x.end > 500 else 200)
+    title = f"<title>{escape(str(line.name))}</title>"
     placed = _placed([a for a, _ in points], [b for _, b in points], x, y)
     usual = math.inf if x.log else _usual([b[0] - a[0] for a, b in pairwise(placed)])
-    found = _pieces(placed, usual)
-    parts = [f'<path class="seed" d="{"".join(_path(p) for p in found if len(p) > 1)}" {style}>{title}</path>']
+    pieces = _pieces(placed, usual)
+    parts = [f'<path class="seed" d="{"".join(_path(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
     parts += [
         f'<circle cx="{p[0][0]:.1f}" cy="{p[0][1]:.1f}" r="2.4" fill="{tone}">{title}</circle>'
-        for p in found
+        for p in pieces
         if len(p) == 1
     ]
-    parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(found)]
+    parts += [_bridge(a[-1], b[0], tone) for a, b in pairwise(pieces)]
     parts += [_cross(px, y.start, tone) for (px, py) in placed if not math.isfinite(py)]
     return "".join(parts)
 
@@ -350,15 +350,15 @@ def _usual(distances: list[float]) -> float:
 
 def _pieces(points: list[tuple[float, float]], usual: float = math.inf) -> list[list[tuple[float, float]]]:
     """Stretches without a gap: cut at values that are not finite and where rows are missing."""
-    found: list[list[tuple[float, float]]] = [[]]
+    pieces: list[list[tuple[float, float]]] = [[]]
     for point in points:
         if not math.isfinite(point[1]):
-            found.append([])
+            pieces.append([])
             continue
-        if found[-1] and point[0] - found[-1][-1][0] > GAP * usual:
-            found.append([])
-        found[-1].append(point)
-    return [piece for piece in found if piece]
+        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * usual:
+            pieces.append([])
+        pieces[-1].append(point)
+    return [piece for piece in pieces if piece]
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
-from relab.report.parts import table
+from relab.report.parts import Table, table
 
 FILE = "sweep.json"
 MOST_ROWS = 200
@@ -18,7 +19,46 @@ CROSSED = {"moves": "interact", "inert": "none that matters"}
 VERDICTS = {"cannot tell": "not told from the best", "worse": "clearly worse", "better": "clearly better"}
 
 
-def build(path: Path) -> dict[str, Any] | None:
+@dataclass(frozen=True)
+class Effect:
+    """One axis: a mean with its interval at each level."""
+
+    axis: str
+    verdict: str
+    levels: list[str]
+    mid: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Heat:
+    """Two axes: the mean over all others in each field, a row for each level of y."""
+
+    x: str
+    y: str
+    xs: list[str]
+    ys: list[str]
+    means: list[list[float]]
+    runs: list[list[int]]
+    metric: str
+    lower: bool  # is better
+    over: str
+
+
+@dataclass(frozen=True)
+class SweepPage:
+    """What a page says about a sweep before it says it about the runs."""
+
+    metric: str
+    text: str
+    notes: list[str]
+    tables: list[Table]
+    heat: Heat | None
+    effects: list[Effect]
+
+
+def build(path: Path) -> SweepPage | None:
     """None where the folder, or the one above its runs, holds no sweep that can be read."""
     folder = path.resolve()
     for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
@@ -30,19 +70,22 @@ def build(path: Path) -> dict[str, Any] | None:
     return None
 
 
-def page(body: dict[str, Any]) -> dict[str, Any]:
+def page(body: dict[str, Any]) -> SweepPage:
     tables = [winner(body), effects(body), interactions(body), incomplete(body), trials(body)]
-    return {
-        "metric": str(body["metric"]), "text": f"{body['question']} {body['text']}", "notes": list(body["notes"]),
-        "tables": [t for t in tables if t["rows"]], "heat": heat(body),
-        "effects": [drawn(e) for e in body["effects"]],
-    }  # fmt: skip
+    return SweepPage(
+        str(body["metric"]),
+        f"{body['question']} {body['text']}",
+        list(body["notes"]),
+        [t for t in tables if t.rows],
+        heat(body),
+        [drawn(e) for e in body["effects"]],
+    )
 
 
 # ---- Tables
 
 
-def trials(body: dict[str, Any]) -> dict[str, Any]:
+def trials(body: dict[str, Any]) -> Table:
     verdicts = {r["trial"]: r for r in body["differ"]["against_best"]}
     best = (body["winner"] or {}).get("trial")
     sign = -1 if body["direction"] == "lower" or body["at"] == "first_step_reaching" else 1
@@ -66,18 +109,18 @@ def _trial(t: dict[str, Any], beside: dict[str, Any] | None, axes: dict[str, Any
             f"{t['n']} of {t['planned']}", delta, said, each]  # fmt: skip
 
 
-def winner(body: dict[str, Any]) -> dict[str, Any]:
-    found = body["winner"]
+def winner(body: dict[str, Any]) -> Table:
+    best = body["winner"]
     head = ["of the winner", body["metric"], "seeds", "each seed"]
-    if not found:
+    if not best:
         return table(head, [])
-    rows = [["on the seeds that chose it", *_seeds(found["selection"])]]
-    if found["fresh"]:
-        rows.append(["on fresh seeds", *_seeds(found["fresh"])])
-        bias = found["bias"]
+    rows = [["on the seeds that chose it", *_seeds(best["selection"])]]
+    if best["fresh"]:
+        rows.append(["on fresh seeds", *_seeds(best["fresh"])])
+        bias = best["bias"]
         rows.append(["luck of the choice (difference)", _ends(bias["delta"], bias["low"], bias["high"]),
                      " and ".join(map(str, bias["n"])), ""])  # fmt: skip
-    point = ", ".join(f"{k}={value(v)}" for k, v in found["point"].items())
+    point = ", ".join(f"{k}={value(v)}" for k, v in best["point"].items())
     return table(head, rows, f"Winner: {point}")
 
 
@@ -86,7 +129,7 @@ def _seeds(t: dict[str, Any]) -> list[str]:
             " · ".join(number(v["value"]) for v in t["values"])]  # fmt: skip
 
 
-def effects(body: dict[str, Any]) -> dict[str, Any]:
+def effects(body: dict[str, Any]) -> Table:
     rows = []
     for e in body["effects"]:
         w = e["widest"]
@@ -99,7 +142,7 @@ def effects(body: dict[str, Any]) -> dict[str, Any]:
                  "What each axis does, averaged over the others; 95 % over all axes together")  # fmt: skip
 
 
-def interactions(body: dict[str, Any]) -> dict[str, Any]:
+def interactions(body: dict[str, Any]) -> Table:
     rows = []
     for c in body["interactions"]:
         at = ""
@@ -113,15 +156,15 @@ def interactions(body: dict[str, Any]) -> dict[str, Any]:
                  "Interactions: how much one axis changes what another does; 95 % over all pairs together")  # fmt: skip
 
 
-def incomplete(body: dict[str, Any]) -> dict[str, Any]:
+def incomplete(body: dict[str, Any]) -> Table:
     rows = [[x["trial"], f"{x['n']} of {x['planned']}", "; ".join(x["why"])] for x in body["incomplete"]]
     return table(["trial", "seeds", "why"], rows, "Incomplete trials")
 
 
-def value(given: Any) -> str:
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        return str(given).lower() if isinstance(given, bool) else str(given)
-    return f"{given:.4g}"
+def value(setting: Any) -> str:
+    if isinstance(setting, bool) or not isinstance(setting, (int, float)):
+        return str(setting).lower() if isinstance(setting, bool) else str(setting)
+    return f"{setting:.4g}"
 
 
 def _ends(mid: float, low: float, high: float) -> str:
@@ -134,14 +177,13 @@ def _ends(mid: float, low: float, high: float) -> str:
 # ---- Figures as data
 
 
-def drawn(e: dict[str, Any]) -> dict[str, Any]:
-    """One axis: a mean with its interval at each level."""
-    return {"axis": e["axis"], "verdict": e["verdict"], "levels": [value(m["level"]) for m in e["levels"]],
-            "mid": [m["mean"] for m in e["levels"]], "low": [m["low"] for m in e["levels"]],
-            "high": [m["high"] for m in e["levels"]]}  # fmt: skip
+def drawn(e: dict[str, Any]) -> Effect:
+    levels = e["levels"]
+    mid, low, high = ([m[key] for m in levels] for key in ("mean", "low", "high"))
+    return Effect(e["axis"], e["verdict"], [value(m["level"]) for m in levels], mid, low, high)
 
 
-def heat(body: dict[str, Any]) -> dict[str, Any] | None:
+def heat(body: dict[str, Any]) -> Heat | None:
     """The two axes that move the metric most: the mean over all others in each field; None with fewer than two."""
     fit = [e for e in body["effects"] if 2 <= len(e["levels"]) <= MOST_LEVELS and e["axis"] not in body["binned"]]
     fit.sort(key=lambda e: -abs(e["widest"]["delta"]) if e["widest"] else 0.0)
@@ -151,10 +193,10 @@ def heat(body: dict[str, Any]) -> dict[str, Any] | None:
     xs, ys = ([m["level"] for m in e["levels"]] for e in fit[:2])
     fields = [[_field(body["trials"], {x: a, y: b}) for a in xs] for b in ys]
     others = [key for key in body["axes"] if key not in (x, y)]
-    return {"x": x, "y": y, "xs": [value(a) for a in xs], "ys": [value(b) for b in ys],
-            "means": [[mean for mean, _ in row] for row in fields], "runs": [[n for _, n in row] for row in fields],
-            "metric": str(body["metric"]), "lower": body["direction"] == "lower" or body["at"] == "first_step_reaching",
-            "over": ", ".join(others)}  # fmt: skip
+    lower = body["direction"] == "lower" or body["at"] == "first_step_reaching"
+    means, runs = [[mean for mean, _ in row] for row in fields], [[n for _, n in row] for row in fields]
+    across, up = [value(a) for a in xs], [value(b) for b in ys]
+    return Heat(x, y, across, up, means, runs, str(body["metric"]), lower, ", ".join(others))
 
 
 def _field(rows: Sequence[dict[str, Any]], at: dict[str, Any]) -> tuple[float, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales
 from relab.report.curves import curve
-from relab.report.parts import local_time, section, table
+from relab.report.parts import Examined, Section, local_time, section, table
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
 from relab.schedules.evaluated import PROBE
@@ -42,50 +43,50 @@ SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
 
 
-def sections(groups: list[Group], health: dict[str, Any], full: bool) -> list[dict]:
+def sections(groups: list[Group], health: Section, full: bool) -> list[Section]:
     """All folded sections, in the order of a run report: info, health, scales, metrics, probes, samples, the rest."""
     runs = [run for group in groups for run in group.runs]
     if len(runs) == 1:
         return [info(runs[0], full), health, *_made(small_curves(groups)), *_of_run(runs[0], full)]
-    found = [health, overview(groups), *_made(small_curves(groups))]
+    parts = [health, overview(groups), *_made(small_curves(groups))]
     for run in runs[:DETAILED]:
-        found += [{**part, "run": run.name} for part in [info(run, full), *_of_run(run, full)]]
+        parts += [replace(part, run=run.name) for part in [info(run, full), *_of_run(run, full)]]
     if len(runs) > DETAILED:
-        found.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
-    return found
+        parts.append(section("Other runs", lines=[f"runs without a section here: {len(runs) - DETAILED}"]))
+    return parts
 
 
-def _of_run(run: Run, full: bool) -> list[dict[str, Any]]:
+def _of_run(run: Run, full: bool) -> list[Section]:
     parts = [scales.section_of(run), core(run), all_metrics(run)]
     parts += [probes(run), samples(run), evaluated(run), schedule(run), course.stages(run), course.throughput(run)]
     parts += [course.events(run), course.artefacts(run), course.problems(run), patch(run) if full else None]
     return [part for part in parts if part]
 
 
-def _made(part: dict[str, Any] | None) -> list[dict[str, Any]]:
+def _made(part: Section | None) -> list[Section]:
     return [part] if part else []
 
 
 # ---- Health, overview
 
 
-def health(examined: dict[str, Any]) -> dict[str, Any]:
+def health(examined: Examined) -> Section:
     """Everything `relab examine` knows: fired, shared with the reference, limits, muted, not checked."""
-    fired, shared = examined["fired"], examined["shared"]
-    made = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
+    fired, shared = examined.fired, examined.shared
+    tables = [table(HEALTH_HEAD, [_finding_row(f) for f in fired])] if fired else []
     if shared:
-        made.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
-    if examined["muted"]:
-        rows = [[slug, str(why)] for slug, why in examined["muted"].items()]
-        made.append(table(["rule", "because"], rows, "Muted"))
-    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined["not_checked"]]
+        tables.append(table(HEALTH_HEAD, [_finding_row(f) for f in shared], "Also in the reference"))
+    if examined.muted:
+        rows = [[slug, str(why)] for slug, why in examined.muted.items()]
+        tables.append(table(["rule", "because"], rows, "Muted"))
+    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined.not_checked]
     if gone:
-        made.append(table(["rule", "run", "missing"], gone, "Not checked"))
+        tables.append(table(["rule", "run", "missing"], gone, "Not checked"))
     for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
-        told = [[str(row[name]) for name in head] for row in examined[key]]
-        made += [table(head, told, title)] if told else []
-    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined["asked"] else "not examined"
-    return section("Health", [first if fired or not examined["asked"] else "no finding", *examined["limits"]], made)
+        cells = [[str(row[name]) for name in head] for row in getattr(examined, key)]
+        tables += [table(head, cells, title)] if cells else []
+    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined.done else "not examined"
+    return section("Health", [first if fired or not examined.done else "no finding", *examined.limits], tables)
 
 
 def _finding_row(f: dict[str, Any]) -> list[str]:
@@ -113,7 +114,7 @@ def _short(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else shown(value)
 
 
-def overview(groups: list[Group]) -> dict[str, Any]:
+def overview(groups: list[Group]) -> Section:
     rows = [[g.label, r.name, shown(r.seed), r.state, r.verdict.kind, number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
@@ -127,9 +128,9 @@ def _best(run: Run) -> str:
 # ---- One run
 
 
-def info(run: Run, full: bool) -> dict[str, Any]:
+def info(run: Run, full: bool) -> Section:
     meta = run.history.meta
-    machine, packages = ({**found} if isinstance(found := meta.get(k), dict) else {} for k in ("machine", "packages"))
+    machine, packages = ({**facts} if isinstance(facts := meta.get(k), dict) else {} for k in ("machine", "packages"))
     rows = [(key, local_time(meta[key]) if key in TIMES and meta.get(key) else meta.get(key)) for key in INFO]
     rows = [("format", run.history.source), ("seed (from the name)", run.seed), *rows] if _foreign(run) else rows
     rows += [
@@ -146,34 +147,34 @@ def _foreign(run: Run) -> bool:
 
 
 def _patch_hash(meta: dict[str, Any]) -> str:
-    found = meta.get("patch")
-    if not isinstance(found, dict) or not found.get("bytes"):
+    patch = meta.get("patch")
+    if not isinstance(patch, dict) or not patch.get("bytes"):
         return ""
-    return f"{found['bytes']} bytes, sha256 {str(found.get('sha256'))[:16]}"
+    return f"{patch['bytes']} bytes, sha256 {str(patch.get('sha256'))[:16]}"
 
 
 def _untracked(meta: dict[str, Any]) -> str:
-    found = meta.get("untracked")
-    return str(found.get("count") or "") if isinstance(found, dict) else ""
+    untracked = meta.get("untracked")
+    return str(untracked.get("count") or "") if isinstance(untracked, dict) else ""
 
 
-def patch(run: Run) -> dict[str, Any] | None:
-    found = run.history.meta.get("patch")
-    text = found.get("text") if isinstance(found, dict) else None
+def patch(run: Run) -> Section | None:
+    kept = run.history.meta.get("patch")
+    text = kept.get("text") if isinstance(kept, dict) else None
     return section("Uncommitted changes", code=str(text)) if text else None
 
 
-def core(run: Run) -> dict[str, Any] | None:
+def core(run: Run) -> Section | None:
     names = [name for name in CORE if name in run.history.columns]
     return metrics_section("Core metrics", run.history, names)
 
 
-def all_metrics(run: Run) -> dict[str, Any] | None:
+def all_metrics(run: Run) -> Section | None:
     names = sorted(n for n in run.history.columns if n not in CORE and not n.startswith("time/"))
     return metrics_section("All other metrics", run.history, names)
 
 
-def metrics_section(title: str, history: History, names: list[str]) -> dict[str, Any] | None:
+def metrics_section(title: str, history: History, names: list[str]) -> Section | None:
     rows = [metric_row(name, history.columns[name]) for name in names if len(history.columns[name].values)]
     return section(title, [], [table(METRIC_HEAD, rows)]) if rows else None
 
@@ -193,16 +194,16 @@ def metric_row(name: str, column: Column) -> list[str]:
 def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     if len(values) > 2 and (values == values[0]).all() and math.isfinite(values[0]):
         return "0"
-    found = slope(steps / 1000, values)
-    if not math.isfinite(found.slope):
+    fit = slope(steps / 1000, values)
+    if not math.isfinite(fit.slope):
         return "too few"
-    if not math.isfinite(found.high):
-        return f"{found.slope:.3g} ± ?"
-    half = found.high - found.slope
-    return f"{found.slope:.3g} ± {half:.2g}" + ("" if abs(found.slope) > half else " (flat)")
+    if not math.isfinite(fit.high):
+        return f"{fit.slope:.3g} ± ?"
+    half = fit.high - fit.slope
+    return f"{fit.slope:.3g} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
 
 
-def samples(run: Run) -> dict[str, Any] | None:
+def samples(run: Run) -> Section | None:
     columns = {name: run.history.columns[name] for name in SAMPLES if name in run.history.columns}
     if not columns:  # a foreign run that names nothing as relab does
         columns = dict(list(run.history.columns.items())[:8])
@@ -217,7 +218,7 @@ def samples(run: Run) -> dict[str, Any] | None:
     return section("Samples", [], [table(head, rows[:HEAD_TAIL], "Head"), table(head, rows[-HEAD_TAIL:], "Tail")])
 
 
-def evaluated(run: Run) -> dict[str, Any] | None:
+def evaluated(run: Run) -> Section | None:
     rows = []
     for row in run.history.evals:
         for level in evaluations.evaluations([row], str(row.get("mode"))):
@@ -234,9 +235,9 @@ def _count(step: Any) -> str:
 def _eval_cells(sample: list[float]) -> list[str]:
     returns = np.array(sample)
     with np.errstate(invalid="ignore"):
-        found = mean_interval(returns)
-    ends = f"[{number(found.low)}, {number(found.high)}]" if math.isfinite(found.low) else "none"
-    return [str(found.n), number(found.mid), ends, number(float(returns.min())), number(float(returns.max()))]
+        mean = mean_interval(returns)
+    ends = f"[{number(mean.low)}, {number(mean.high)}]" if math.isfinite(mean.low) else "none"
+    return [str(mean.n), number(mean.mid), ends, number(float(returns.min())), number(float(returns.max()))]
 
 
 def _ends(played: Sequence[Mapping[str, Any]]) -> str:
@@ -244,24 +245,24 @@ def _ends(played: Sequence[Mapping[str, Any]]) -> str:
     return ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
 
 
-def probes(run: Run) -> dict[str, Any] | None:
+def probes(run: Run) -> Section | None:
     """A table per probe, a row per number it gives."""
-    found: dict[str, dict[str, list[tuple[int, float]]]] = {}
+    numbers: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
         step = row.get("step") if row.get("probe") != PROBE else None  # those have a section of their own
         for key, value in row.items():
             if isinstance(step, int) and key != "step" and type(value) in (int, float, bool):  # a flag as 0 and 1
-                found.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
-    made = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
-            for name, parts in found.items()]  # fmt: skip
-    return section("Probes", [], made) if made else None
+                numbers.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))
+    tables = [table(METRIC_HEAD, [metric_row(key, _column(pairs)) for key, pairs in parts.items()], name)
+            for name, parts in numbers.items()]  # fmt: skip
+    return section("Probes", [], tables) if tables else None
 
 
 def _column(pairs: list[tuple[int, float]]) -> Column:
     return Column(np.array([s for s, _ in pairs], np.int64), np.array([v for _, v in pairs]))
 
 
-def small_curves(groups: list[Group]) -> dict[str, Any] | None:
+def small_curves(groups: list[Group]) -> Section | None:
     """The core metrics of all groups as small figures in the same colours; foreign ones where there is room."""
     judged = {run.verdict.metric for group in groups for run in group.runs}
     logged = dict.fromkeys(name for group in groups for run in group.runs for name in run.history.columns)

@@ -25,6 +25,7 @@ from relab.base import limits
 from relab.base.enclosed import own, subfolder
 from relab.base.jsonl import encode, write_atomic, writing
 from relab.config.base import ConfigError, require
+from relab.train.kernels.jit import njit
 
 FOLDER = "data"  # of a run, for what checkpoints do not copy
 SEGMENT_BYTES = 1 << 24  # of a file, about
@@ -89,6 +90,7 @@ class Replay:
         raise ConfigError(f"{TRIES} rounds of drawing found no living agent for every row of {rows}")
 
     def gather(self, rows: Rows, name: str) -> np.ndarray:
+        """[rows, ...] of one field."""
         return self.ring[name][rows.slot % self.slots, rows.column]
 
     def n_step(self, rows: Rows, n: int, gamma: float) -> tuple[np.ndarray, np.ndarray, Rows]:
@@ -98,16 +100,9 @@ class Replay:
         cut by time, whose successor is the last row's `next_obs`.
         """
         size = rows.slot.size
-        total, discount = np.zeros(size, np.float32), np.ones(size, np.float32)
-        last, going = rows.slot.copy(), np.ones(size, bool)
-        for k in range(n):
-            here = Rows(rows.slot + np.where(going, k, 0), rows.column)
-            reward = self.gather(here, "reward")
-            terminated, truncated = self.gather(here, "terminated"), self.gather(here, "truncated")
-            total[going] += discount[going] * reward[going]
-            discount[going] *= np.where(terminated[going], np.float32(0.0), np.float32(gamma))
-            last[going] = here.slot[going]
-            going &= ~(terminated | truncated)
+        total, discount, last = np.empty(size, np.float32), np.empty(size, np.float32), np.empty(size, np.int64)
+        reward, terminated, truncated = (self.ring[name] for name in ("reward", "terminated", "truncated"))
+        sum_ahead(reward, terminated, truncated, rows.slot, rows.column, n, gamma, total, discount, last)
         return total, discount, Rows(last, rows.column)
 
     def sequences(self, rng: np.random.Generator, rows: int, length: int) -> Rows:
@@ -119,6 +114,21 @@ class Replay:
 def _draw(rng: np.random.Generator, rows: int, oldest: int, span: int, columns: int) -> Rows:
     place = rng.integers(span * columns, size=rows)
     return Rows(oldest + place // columns, place % columns)
+
+
+@njit(cache=True, nogil=True)
+def sum_ahead(reward_SC, terminated_SC, truncated_SC, slot, column, n, gamma, total, discount, last):
+    """Replay.n_step, row by row."""
+    g = np.float32(gamma)
+    for i in range(slot.size):
+        total[i], discount[i] = np.float32(0.0), np.float32(1.0)
+        for k in range(n):
+            last[i] = slot[i] + k
+            s, c = last[i] % reward_SC.shape[0], column[i]
+            total[i] += discount[i] * reward_SC[s, c]
+            discount[i] *= np.float32(0.0) if terminated_SC[s, c] else g
+            if terminated_SC[s, c] or truncated_SC[s, c]:
+                break
 
 
 # ---- On disk

@@ -66,13 +66,13 @@ class Inherited:
         """One line for the screen."""
         n, own = len(self.taken[PARAMS]), len(self.taken[PARAMS]) + len(self.fresh)
         scale = " and its scale of observations" if SCALE in self.taken else ""
-        wrong = [f"{name} ({told(a)} there, {told(b)} here)" for name, (a, b) in self.other_shape.items()]
+        wrong = [f"{name} ({shape_text(a)} there, {shape_text(b)} here)" for name, (a, b) in self.other_shape.items()]
         rest = [*wrong, *(name for name in self.fresh if name not in self.other_shape)]
         anew = f"; fresh: {', '.join(rest[:3])}{f' and {len(rest) - 3} more' if len(rest) > 3 else ''}" if rest else ""
         return f"starts from {self.source.name} (step {self.source.step:,}): {n} of {own} weights{scale}{anew}"
 
 
-def told(shape: tuple[int, ...]) -> str:
+def shape_text(shape: tuple[int, ...]) -> str:
     return "x".join(map(str, shape)) or "a number"
 
 
@@ -134,13 +134,13 @@ def fitting(source: Source, own: dict[str, Any], parts: tuple[str, ...]) -> Inhe
     """What a run whose state is `own` (a tree) takes of a checkpoint; ConfigError where that is nothing."""
     there, here = source.arrays.get(PARAMS, {}), checkpoint.split({PARAMS: own[PARAMS]})[0]
     here = {key.removeprefix(f"{PARAMS}."): array for key, array in here.items()}
-    asked = {key: array for key, array in there.items() if not parts or any(is_part(key, part) for part in parts)}
+    chosen = {key: array for key, array in there.items() if not parts or any(is_part(key, part) for part in parts)}
     for part in parts:
         known = ", ".join(dict.fromkeys(re.split(r"[/.]", key)[0] for key in there))
         require(any(is_part(key, part) for key in there),
                 f"`start_parts` names {part!r}, but {source.name} has no such weights; it has {known}")  # fmt: skip
-    both = {key: (array.shape, here[key].shape) for key, array in asked.items() if key in here}
-    taken = {key: asked[key].astype(here[key].dtype) for key, (a, b) in both.items() if a == b}
+    both = {key: (array.shape, here[key].shape) for key, array in chosen.items() if key in here}
+    taken = {key: chosen[key].astype(here[key].dtype) for key, (a, b) in both.items() if a == b}
     shapes = {key: pair for key, pair in both.items() if key not in taken}
     check_taken(source, taken, shapes, list(here))
     whole = {PARAMS: taken} | scale_of(source, own)
@@ -154,7 +154,8 @@ def is_part(name: str, part: str) -> bool:
 
 
 def check_taken(source: Source, taken: Arrays, shapes: dict[str, Any], here: list[str]) -> None:
-    wrong = "; ".join(f"{name} is {told(a)} there and {told(b)} here" for name, (a, b) in list(shapes.items())[:3])
+    some = list(shapes.items())[:3]
+    wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some)
     named = f"it has {', '.join(list(source.arrays.get(PARAMS, {}))[:4])} ..., and this run {', '.join(here[:4])} ..."
     require(bool(taken), f"nothing of {source.name} fits this run: {wrong or named}; weights fit by name and shape: use"
             " the same algorithm, layers and observation, or leave `start_from` out")  # fmt: skip

@@ -153,6 +153,7 @@ def test_the_grid_is_the_documents_and_its_ids_tell_the_settings(tmp_path: Path)
     assert names.run(point, plan.short, 0).startswith("b0p005_aw0p02_tmos0p2778_s0_")
 
 
+@pytest.mark.slow  # many runs; test_sweep.py runs a small grid
 def test_a_grid_is_run_sorted_and_not_repeated(tmp_path: Path):
     settings = {k: v for k, v in SMALL.items() if k != "alpha_w"}
     file = tmp_path / "grid.yaml"

@@ -22,6 +22,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "dqn": {"env": "cartpole", "total_steps": 700, "algo.steps": 16, "algo.learning_starts": 100,
             "algo.replay": 400, "algo.minibatch": 16, "algo.n_step": 2, "eval.every": 200, "eval.episodes": 2,
             "eval.stop_at": "null"},
+    "sac": {"env": "pendulum", "total_steps": 640, "algo.envs": 2, "algo.steps": 32, "algo.learning_starts": 100,
+            "algo.replay": 400, "algo.minibatch": 16, "algo.n_step": 2, "algo.hidden": [16], "eval.every": 200,
+            "eval.episodes": 2},
     "tracking_ac": {"env": "torus", "total_steps": 8 * 32 * 4, "algo.trajectories": 4, "algo.horizon": 32,
                     "eval.every": 256, "eval.episodes": 1},
 }  # fmt: skip

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from relab.train.nets import mlps
 from relab.train.nets.optim import Adam, clip_norm
 
 
@@ -23,12 +24,28 @@ def gradients(steps: int, size: int) -> list[torch.Tensor]:
     return found
 
 
+class OnTheCPU:
+    """mlps.Adam behind torch's tensors."""
+
+    def __init__(self, theta, eps, betas):
+        self.adam = mlps.Adam(theta.numel(), eps, betas)
+
+    def step(self, theta, grad, lr):
+        norm = self.adam.step(theta.numpy(), grad.numpy(), lr)
+        assert norm == pytest.approx(float(grad.norm()), rel=1e-5)
+
+    @property
+    def updates(self):
+        return self.adam.updates
+
+
+@pytest.mark.parametrize("ours", [Adam, OnTheCPU])
 @pytest.mark.parametrize(("eps", "betas"), [(1e-8, (0.9, 0.999)), (1e-5, (0.9, 0.999)), (1e-3, (0.5, 0.9))])
-def test_fifty_steps_equal_torchs(eps, betas):
+def test_fifty_steps_equal_torchs(eps, betas, ours):
     theta = torch.linspace(-1, 1, 40)
     theirs = theta.clone().requires_grad_()
     start = theta.clone()
-    adam, reference = Adam(theta, eps, betas), torch.optim.Adam([theirs], lr=1.0, eps=eps, betas=betas)
+    adam, reference = ours(theta, eps, betas), torch.optim.Adam([theirs], lr=1.0, eps=eps, betas=betas)
     for k, grad in enumerate(gradients(50, 40)):
         lr = 1e-2 * (1 - k / 60)  # a schedule: the rate is a matter of each step
         adam.step(theta, grad, lr)
@@ -39,6 +56,18 @@ def test_fifty_steps_equal_torchs(eps, betas):
     np.testing.assert_allclose(theta.numpy(), theirs.detach().numpy(), rtol=1e-5, atol=1e-6)
     assert theta[0] == start[0]  # no gradient, no step
     assert float((theta - start).abs().max()) > 0.05
+
+
+def test_a_step_is_cut_to_the_norm():
+    theta, grad, adam = np.zeros(50, np.float32), np.full(50, 3.0, np.float32), mlps.Adam(50)
+    adam.step(theta, grad, 0.01, max_norm=1.0)
+    assert np.linalg.norm(adam.m) == pytest.approx(0.1, rel=1e-3)
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 1001])
+def test_the_norm_is_the_norm(size):
+    x = np.random.default_rng(size).normal(size=size).astype(np.float32)
+    assert mlps.norm_of(x) == pytest.approx(np.linalg.norm(x.astype(np.float64)), rel=1e-12)
 
 
 def test_the_first_step_is_the_learning_rate():

@@ -116,7 +116,8 @@ def find(root: Path, passed: list[Unread] | None = None) -> Iterator[Source]:
         yield from _in_folder(Listing(root.parent, (root.name,)), root, passed)[0]
         return
     if not root.is_dir():
-        raise RecordError(f"{root} does not exist; give a run folder, a file, or a folder of runs")
+        what = "is a pipe, a socket or a device" if root.exists() else "does not exist"
+        raise RecordError(f"{root} {what}; give a run folder, a file, or a folder of runs")
     todo, visited, taken = [(root, 0)], 0, set[Path]()
     while todo:
         folder, depth = todo.pop(0)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from relab.health.foreign import q_estimate
+from relab.health.foreign import action_dim, q_estimate
 from relab.health.mend import MUCH_SLOWER, SMALLER_STEPS
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
@@ -134,7 +136,7 @@ def value_above_bound(view: View, *, over_by: float = 0.05, rows: int = 2) -> Fi
     """
     What: the critic's mean value exceeds what the rewards allow, reward_high / (1 - gamma), by more than 5 %.
     Why: no policy can earn that; the bootstrap or the handling of ends is wrong, or the critic diverges.
-    Known problems: the bound is loose; values below it may still be far too high.
+    Known problems: the bound is loose; values below it may still be far too high. Of SAC it holds the entropy to come.
     Refuted by: rewards above the declared bound (data/reward_max), or values logged in other units.
     Try: check that terminated states are not bootstrapped and that gamma is the one the targets use.
     """
@@ -148,7 +150,7 @@ def value_above_bound(view: View, *, over_by: float = 0.05, rows: int = 2) -> Fi
     if gamma >= 1 or not any(isinstance(b, (int, float)) for b in bounds):
         raise Missing("a bound of the value: meta.spec.reward_high (or _low) and gamma < 1")
     low, high = (b / (1 - gamma) / scale if isinstance(b, (int, float)) else None for b in bounds)
-    slack = over_by * max(abs(b) for b in (low, high) if b is not None)
+    slack = over_by * max(abs(b) for b in (low, high) if b is not None) + soft_part(view, gamma)
     over = np.zeros(len(value), bool)
     if high is not None:
         over |= value.values > max(high, 0.0) + slack
@@ -161,6 +163,13 @@ def value_above_bound(view: View, *, over_by: float = 0.05, rows: int = 2) -> Fi
     return Finding(f"the critic expects {extreme:.4g}, but the rewards allow no more than {bound:.4g}", extreme,
                    value.onset(over), [value.evidence(f"reward bound / (1 - {gamma:g}) = {bound:.4g}")],
                    confidence="high")  # fmt: skip
+
+
+def soft_part(view: View, gamma: float) -> float:
+    """What the critic of SAC may count beside rewards: ln 2 nats per component and step, at their dearest."""
+    if view.algo != "sac" or not view.has("optim/temperature"):
+        return 0.0
+    return float(view.curve("optim/temperature").values.max()) * action_dim(view) * math.log(2) / (1 - gamma)
 
 
 @rule("uncounted-steps", about="evidence", needs=("data/env_steps", "data/sim_steps"), algos=())

@@ -81,7 +81,13 @@ def temperature_runaway(view: View, *, times: float = 10, errors: float = 3.0, b
                    [heat.evidence(f"last / lowest > {times:g}, still rising")])  # fmt: skip
 
 
-@rule("temperature-stuck", about="optimiser", needs=("optim/temperature", "optim/temperature_loss"), algos=("sac",))
+@rule(
+    "temperature-stuck",
+    about="optimiser",
+    needs=("optim/temperature", "optim/temperature_loss"),
+    algos=("sac",),
+    names=("temperature-stuck",),
+)
 def temperature_stuck(view: View, *, rounding: float = 1e-6) -> Finding | None:
     """
     What: the temperature is tuned (its loss is logged), yet it has the same value in every row.
@@ -91,7 +97,8 @@ def temperature_stuck(view: View, *, rounding: float = 1e-6) -> Finding | None:
     Try: check the learning rate of the temperature and that its loss reaches it.
     """
     heat, loss = view.curve("optim/temperature", rows=8), view.curve("optim/temperature_loss", rows=8)
-    if np.ptp(heat.values) > rounding * max(abs(heat.last), 1e-12) or np.abs(loss.values).max() == 0:
+    meant = "algo.temperature" in view.config and view.config["algo.temperature"] is None  # ln 1 makes a loss of 0
+    if np.ptp(heat.values) > rounding * max(abs(heat.last), 1e-12) or (np.abs(loss.values).max() == 0 and not meant):
         return None
     return Finding(f"the temperature stays at {heat.last:.4g} in all {len(heat)} rows, though it has a loss", heat.last,
                    int(heat.steps[0]), [heat.evidence("constant"), loss.evidence()])  # fmt: skip
@@ -151,7 +158,14 @@ def critic_loss_blow_up(view: View) -> Finding | None:
                    confidence="high")  # fmt: skip
 
 
-@rule("critic-expects-nothing", about="belief", needs=("return/length",), algos=OFF_POLICY, severity="warning")
+@rule(
+    "critic-expects-nothing",
+    about="belief",
+    needs=("return/length",),
+    algos=OFF_POLICY,
+    severity="warning",
+    names=("target-never-copied",),
+)
 def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 1000) -> Finding | None:
     """
     What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward

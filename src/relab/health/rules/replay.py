@@ -87,11 +87,12 @@ def _copied(view: View) -> tuple[float, float, float]:
     """(tau, interval, how often the target was moved) of a run."""
     tau = first_setting(view, "tau", "polyak_tau", "target_tau", "target_update_tau")
     every = first_setting(view, "target_update_interval", "target_network_frequency", "target_update_freq",
-                          "target_network_update_freq")  # fmt: skip
+                          "target_network_update_freq", "target_every")  # fmt: skip
     if tau is None and every is None:
         raise Missing("tau, or how often the target network is updated")
     every = 1.0 if every is None else max(every, 1.0)
-    counted = view.last_step if view.algo == "dqn" else view.curve("data/updates").last
+    by_steps = view.algo == "dqn" and setting(view, "target_every") is None  # relab's counts updates
+    counted = view.last_step if by_steps else view.curve("data/updates").last
     return (1.0 if tau is None else tau), every, counted / every
 
 
@@ -145,8 +146,8 @@ def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
     Refuted by: the return rising; then it is told as a remark.
     Try: a buffer of 100,000 rows or more.
     """
-    size = first_setting(view, "buffer_size", "replay_size", "replay_capacity", "capacity")
-    batch = first_setting(view, "batch_size", "train_batch_size_per_learner")
+    size = first_setting(view, "buffer_size", "replay_size", "replay_capacity", "capacity", "replay")
+    batch = first_setting(view, "batch_size", "train_batch_size_per_learner", "minibatch")
     if size is None or batch is None or not batch > 0:
         raise Missing("buffer_size and batch_size")
     length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
@@ -167,7 +168,7 @@ def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = 
     Refuted by: the return rising; then it is told as a remark.
     Try: more updates per step (`gradient_steps`, `train_freq`, `replay_ratio`).
     """
-    batch, starts = first_setting(view, "batch_size"), setting(view, "learning_starts") or 0.0
+    batch, starts = first_setting(view, "batch_size", "minibatch"), setting(view, "learning_starts") or 0.0
     if batch is None:
         raise Missing("batch_size")
     updates, steps = view.curve("data/updates").last, view.last_step - starts

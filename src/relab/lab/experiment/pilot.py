@@ -50,15 +50,14 @@ def settings(cfg: Any) -> dict[str, Any]:
 
 
 def train(variant: Path, folder: Path) -> None:
-    given = layers.file_layer(variant)
-    asked = settings(layers.resolve([given]).config)
-    found = layers.resolve([given, Layer("pilot", asked)])
-    cfg, watch = found.config, Watch()
+    file = layers.file_layer(variant)
+    resolved = layers.resolve([file, Layer("pilot", settings(layers.resolve([file]).config))])
+    cfg, watch = resolved.config, Watch()
     session.check_device(cfg.device)
     env = session.make_env(cfg)
     with session.exits_are_errors():
         inherited = session.inherited_by(cfg, env, folder.parent)
-        trainer = session.begin(cfg, folder, found.provenance, {"command": "pilot"}, watch, env, inherited)
+        trainer = session.begin(cfg, folder, resolved.provenance, {"command": "pilot"}, watch, env, inherited)
         watch.trainer = trainer
         trainer.run()
 

@@ -266,3 +266,37 @@ def best_in_training(candidate: Callable[..., dict[str, Any]]) -> Callable[..., 
         return evidence | {"protocol": "episodes of training"}
 
     return earned
+
+
+# ---- Of replay methods
+
+
+def scaled_into_replay(step: Callable[..., None]) -> Callable[..., None]:
+    """Rewards reach the replay in other units than the environment's."""
+
+    def scaled(gathering: Any, *args: Any) -> None:
+        step(gathering, *args)
+        replay = gathering.replay
+        replay.ring["reward"][(replay.count - 1) % replay.slots] *= REWARD
+
+    return scaled
+
+
+def goes_on(targets: Callable[..., Any]) -> Callable[..., Any]:
+    """The successor counts behind every end."""
+
+    def unmasked(replay: Any, rows: Any, cfg: Any) -> Any:
+        total, discount, last = targets(replay, rows, cfg)
+        return total, np.where(discount == 0, np.float32(cfg.gamma**cfg.n_step), discount), last
+
+    return unmasked
+
+
+def never(original: Callable[..., None]) -> Callable[..., None]:
+    """What should happen does not."""
+    return lambda *args: None
+
+
+def loss_alone(adjust: Callable[[Any, float], float]) -> Callable[[Any, float], float]:
+    """The temperature has a loss, and no optimiser that heeds it."""
+    return lambda s, entropy: float(s.temperature.log[0]) * (entropy - s.temperature.target)

@@ -25,6 +25,10 @@ SEAMS = {
     "minibatch": "relab.train.algos.ppo:take_step",  # one step of the optimiser
     "episode metrics": "relab.train.algos.ppo:episode_metrics",  # what the finished episodes earned
     "restore": "relab.train.algos.ppo:State.load",  # a checkpoint's state into the run's
+    "replayed step": "relab.train.algos.gathering:Gathering.step",  # (gathering, policy, counts): a step is kept
+    "replayed returns": "relab.train.algos.sac:targets",  # (replay, rows, cfg): n-step return, discount, last row
+    "temperature": "relab.train.algos.sac:adjust_temperature",  # (state, entropy): a step towards the target entropy
+    "slow copies": "relab.train.algos.sac:follow_critics",  # (state): the target networks follow the critics
     "first parameters": "relab.train.algos.tracking_ac:first_parameters",  # of a critic and two policies
     "weights": "relab.train.nets.networks:init",  # the weights a run begins with
     "streams": "relab.base.streams:seed_for",  # (seed, name): the seed of a random stream

@@ -49,8 +49,8 @@ def analysis_of(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Analysis
     )  # fmt: skip
 
 
-def question_of(s: Sweep) -> numbers.Asked:
-    return numbers.Asked(s.metric, s.at, s.last, s.level, s.direction)
+def question_of(s: Sweep) -> numbers.Measure:
+    return numbers.Measure(s.metric, s.at, s.last, s.level, s.direction)
 
 
 def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:

@@ -179,7 +179,8 @@ def update(s: State) -> tuple[QStats, float]:
     grad, stats = np.empty_like(s.target), np.empty(6)
     q_learning.q_gradient(
         s.agent.nets.flat, s.target, net, s.replay.gather(rows, "obs"), s.replay.gather(rows, "action")[:, 0], total,
-        discount, s.replay.gather(last, "next_obs"), cfg.double, cfg.dueling, *s.room, grad, stats,
+        discount, s.replay.gather(last, "next_obs"), s.replay.gather(last, "terminated"), cfg.double, cfg.dueling,
+        *s.room, grad, stats,
     )  # fmt: skip
     norm = s.adam.step(s.agent.nets.flat, grad, learning_rate(s), cfg.max_grad_norm)
     s.counts.updates += 1

@@ -79,6 +79,7 @@ class Gathering:
         rewards = last["reward"][last["alive"]]
         if rewards.size:
             found |= {f"data/reward_{name}": getattr(rewards, name)() for name in ("mean", "std", "min", "max")}
+            found["data/obs_max"] = np.abs(last["obs"][last["alive"]]).max()
         found["data/alive"] = last["alive"].mean()
         found |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
                   "data/episodes": counts.episodes, "data/updates": counts.updates,

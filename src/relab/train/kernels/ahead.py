@@ -7,6 +7,7 @@ waited for. A process that fails or is killed leaves the run to compile by itsel
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import select
@@ -27,6 +28,12 @@ class Ahead:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, **quiet)  # type: ignore[call-overload]
         self.parts: set[str] = set()
         self.over = False
+        atexit.register(self.leave)
+
+    def leave(self) -> None:
+        """The run is over; the process may finish by itself, for the next one."""
+        self.process.stdout.close()
+        self.process.returncode = self.process.poll() or 0  # or Python warns of a process that still runs
 
     def ready(self, part: str, wait: bool = False) -> bool:
         """Is the part on disk, or will nobody put it there any more?"""

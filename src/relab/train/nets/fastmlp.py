@@ -19,6 +19,8 @@ from relab.train.kernels.jit import njit
 from relab.train.nets.networks import Net, shapes
 
 f32 = np.float32
+FEW = 8  # rows, or inputs, up to which plain loops are faster than a call of BLAS
+SUMS = {"contract", "reassoc"}  # a sum may be taken in another order: it is eight sums side by side then
 FUSE = {"contract"}  # all of fastmath was slower, turned NaN into 1, and gave other bits in a row's last columns
 
 
@@ -105,6 +107,31 @@ def sum_rows(d_NH, out_H):
             out_H[j] += d_NH[i, j]
 
 
+@njit(cache=True, nogil=True, fastmath=SUMS)
+def few_rows(x, weight, out, n, rows_out, rows_in):
+    """out [n,out] = x [n,in] weight^T for a handful of rows, where a call of BLAS costs more than the sums."""
+    for j in range(rows_out):
+        for i in range(n):
+            total = f32(0.0)
+            for k in range(rows_in):
+                total += x[i * rows_in + k] * weight[j * rows_in + k]
+            out[i * rows_out + j] = total
+
+
+@njit(cache=True, nogil=True)
+def narrow_gradient(delta, x, grad, n, rows_out, rows_in):
+    """grad [out,in] = delta^T x for a few inputs, for which BLAS has no good way."""
+    room = np.zeros(rows_in * rows_out, f32)  # [in,out]: neighbours in memory are summed side by side
+    for i in range(n):
+        for k in range(rows_in):
+            x_ik = x[i * rows_in + k]
+            for j in range(rows_out):
+                room[k * rows_out + j] += x_ik * delta[i * rows_out + j]
+    for j in range(rows_out):
+        for k in range(rows_in):
+            grad[j * rows_in + k] = room[k * rows_out + j]
+
+
 @njit(cache=True, nogil=True)
 def forward(theta, net, x_flat, n, work):
     """Outputs [n, out] for n rows x_flat [n * in]: a view into `work`, which keeps the activations for `backward`."""
@@ -114,7 +141,10 @@ def forward(theta, net, x_flat, n, work):
         here = work[at : at + n * rows_out]
         weight = theta[net.weight[layer] : net.weight[layer] + rows_out * rows_in]
         bias = theta[net.bias[layer] : net.bias[layer] + rows_out]
-        matmul(below, AS_IS, weight, TURNED, here, n, rows_out, rows_in)
+        if n <= FEW:
+            few_rows(below, weight, here, n, rows_out, rows_in)
+        else:
+            matmul(below, AS_IS, weight, TURNED, here, n, rows_out, rows_in)
         grid = here.reshape(n, rows_out)
         if layer == last:
             add_rows(grid, bias)
@@ -151,7 +181,11 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
         rows_in, rows_out = net.sizes[layer], net.sizes[layer + 1]
         below = x_flat if layer == 0 else work[ends[layer - 1] : ends[layer - 1] + n * rows_in]
         at = net.weight[layer]
-        matmul(delta, TURNED, below, AS_IS, grad[at : at + rows_out * rows_in], rows_out, rows_in, n)
+        weights = grad[at : at + rows_out * rows_in]
+        if layer == 0 and rows_in <= FEW:
+            narrow_gradient(delta, below, weights, n, rows_out, rows_in)
+        else:
+            matmul(delta, TURNED, below, AS_IS, weights, rows_out, rows_in, n)
         sum_rows(delta.reshape(n, rows_out), grad[net.bias[layer] : net.bias[layer] + rows_out])
         if layer > 0:
             start = ends[last + 1] + (layer % 2) * spare
@@ -162,3 +196,37 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
             else:
                 tanh_back_rows(under.reshape(n, rows_in), below.reshape(n, rows_in))
             delta = under
+
+
+@njit(cache=True, nogil=True)
+def backward_inputs(theta, net, n, work, d_out, d_in):
+    """Write dL/dx [n * in] into `d_in`, given dL/d(out) [n, out] of the rows of the last `forward`; weights get none.
+
+    It is what an actor needs from a critic: which way the action should go.
+    """
+    last, end = net.sizes.size - 2, n * net.sizes[1:].sum()
+    spare, delta = n * net.sizes.max(), d_out.reshape(-1)
+    for layer in range(last, -1, -1):
+        rows_in, rows_out, at = net.sizes[layer], net.sizes[layer + 1], net.weight[layer]
+        start, below = end + (layer % 2) * spare, n * net.sizes[1:layer].sum()
+        under = d_in[: n * rows_in] if layer == 0 else work[start : start + n * rows_in]
+        matmul(delta, False, theta[at : at + rows_out * rows_in], False, under, n, rows_in, rows_out)
+        if layer > 0 and net.relu:
+            relu_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
+        elif layer > 0:
+            tanh_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
+        delta = under
+
+
+@njit(cache=True, nogil=True)
+def take_rows(net, n, work, rows, count, some):
+    """Activations of the first `count` of these rows into `some`, as if `forward` had been asked for them alone."""
+    start, at = 0, 0
+    for layer in range(1, net.sizes.size):
+        size = net.sizes[layer]
+        for i in range(count):
+            here = start + rows[i] * size
+            for j in range(size):
+                some[at + j] = work[here + j]
+            at += size
+        start += n * size

@@ -14,7 +14,7 @@ import numpy as np
 from relab.base import limits
 from relab.config.base import require
 from relab.train.kernels.jit import njit
-from relab.train.nets.fastmlp import Layout
+from relab.train.nets.fastmlp import SUMS, Layout
 from relab.train.nets.networks import mlp_shapes, orthogonal
 
 f32 = np.float32
@@ -83,8 +83,12 @@ class Adam:
 
     def step(self, theta: np.ndarray, grad: np.ndarray, lr: float, max_norm: float = np.inf) -> float:
         """One step, the gradient's norm cut to `max_norm`; the norm before."""
+        return adam_step(theta, grad, self.m, self.v, *self.count(lr), max_norm)
+
+    def count(self, lr: float) -> tuple[int, float, float, float, float]:
+        """One more step: what `adam_step` needs for it, (updates, lr, b1, b2, eps)."""
         self.updates += 1
-        return adam_step(theta, grad, self.m, self.v, self.updates, lr, *self.betas, self.eps, max_norm)
+        return self.updates, lr, *self.betas, self.eps
 
     def norm(self, grad: np.ndarray) -> float:
         return float(norm_of(grad))
@@ -96,7 +100,7 @@ class Adam:
         self.m[:], self.v[:], self.updates = tree["m"], tree["v"], int(tree["updates"])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")  # a check for division by zero would keep it from using SIMD
 def adam_step(theta, grad, m, v, updates, lr, b1, b2, eps, max_norm):
     """Update number `updates` (the first is 1); returns the gradient's norm before it is cut."""
     norm = norm_of(grad)
@@ -111,16 +115,13 @@ def adam_step(theta, grad, m, v, updates, lr, b1, b2, eps, max_norm):
     return norm
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, fastmath=SUMS)
 def norm_of(x):
-    """Euclidean norm; four sums side by side, because each addition of one sum would wait for the one before."""
-    s0, s1, s2, s3, whole = 0.0, 0.0, 0.0, 0.0, x.size - x.size % 4
-    for i in range(0, whole, 4):
-        a, b, c, d = np.float64(x[i]), np.float64(x[i + 1]), np.float64(x[i + 2]), np.float64(x[i + 3])
-        s0, s1, s2, s3 = s0 + a * a, s1 + b * b, s2 + c * c, s3 + d * d
-    for i in range(whole, x.size):
-        s0 += np.float64(x[i]) * np.float64(x[i])
-    return np.sqrt(s0 + s1 + s2 + s3)
+    """Euclidean norm, summed in float64."""
+    total = 0.0
+    for i in range(x.size):
+        total += np.float64(x[i]) * np.float64(x[i])
+    return np.sqrt(total)
 
 
 @njit(cache=True, nogil=True)

@@ -27,7 +27,7 @@ class QStats(NamedTuple):
     q_mean: float
     target_mean: float
     target_max: float
-    after_end: float  # largest |d Q(s')| where d is 0: must be 0
+    after_end: float  # largest |d Q(s')| behind a termination: must be 0
 
 
 class Room(NamedTuple):
@@ -79,8 +79,8 @@ def successor_values(theta, target, net, next_flat, n, work, next_NK, double, du
 
 
 @njit(cache=True, nogil=True)
-def q_gradient(theta, target, net, obs_ND, action_N, return_N, discount_N, next_ND, double, dueling, work, next_NK,
-               d_NK, grad, stats):  # fmt: skip
+def q_gradient(theta, target, net, obs_ND, action_N, return_N, discount_N, next_ND, ended_N, double, dueling, work,
+               next_NK, d_NK, grad, stats):  # fmt: skip
     """dL/dtheta into `grad`, what the minibatch looks like into `stats` (QStats)."""
     n = obs_ND.shape[0]
     value_N = np.empty(n, np.float32)
@@ -95,7 +95,7 @@ def q_gradient(theta, target, net, obs_ND, action_N, return_N, discount_N, next_
         size_td = abs(td)
         loss += 0.5 * td * td if size_td <= 1.0 else size_td - 0.5
         away, q_sum, y_sum, y_max = away + size_td, q_sum + q, y_sum + y, max(y_max, y)
-        if discount_N[i] == 0.0:
+        if ended_N[i]:
             leak = max(leak, abs(y - return_N[i]))
         push = f32(min(max(td, f32(-1.0)), f32(1.0)) / n)
         for k in range(size):

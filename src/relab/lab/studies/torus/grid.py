@@ -18,7 +18,7 @@ from relab.lab.experiment import cells
 from relab.lab.studies import Say, Step
 from relab.lab.studies.torus.runs import HERE
 from relab.record.history import Column, History
-from relab.report.analytic import seen
+from relab.report.analytic import gaussian_run
 
 SECONDS_PER_RUN = 16.0  # 200 iterations without probes
 FLAT, TD_MOST, W_MOST, OFF = 1e-6, 1e6, 1e4, 1e-3  # the document's own limits of its buckets
@@ -70,7 +70,7 @@ def bucket(run: History) -> str:
 
 def off_policy(run: History) -> float | None:
     """max of the 95 % quantiles of gap and rho^2 - 1, and KL: the document's score; off-policy from 1e-3 on."""
-    known = seen(run)
+    known = gaussian_run(run)
     if known is None or "policy/tracking_gap" not in run.columns:
         return None
     gap, square = (run.columns[name].values for name in ("policy/tracking_gap", "policy/rho2_mean"))

@@ -1,0 +1,69 @@
+"""What must hold for every method that learns from a replay?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from relab.base import limits
+from relab.config.base import require, require_range
+
+
+class Replayed(Protocol):
+    """The settings that such methods share."""
+
+    @property
+    def envs(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def replay(self) -> int: ...
+    @property
+    def learning_starts(self) -> int: ...
+    @property
+    def updates_per_step(self) -> float: ...
+    @property
+    def minibatch(self) -> int: ...
+    @property
+    def lr(self) -> float: ...
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def n_step(self) -> int: ...
+    @property
+    def tau(self) -> float: ...
+    @property
+    def hidden(self) -> Sequence[int]: ...
+    @property
+    def adam_eps(self) -> float: ...
+
+
+def check_replay(cfg: Replayed) -> None:
+    for name in ("envs", "steps", "replay", "minibatch", "n_step"):
+        require_range(name, getattr(cfg, name), 1)
+    require_range("learning_starts", cfg.learning_starts, 0)
+    for name in ("lr", "updates_per_step", "adam_eps"):
+        require_range(name, getattr(cfg, name), 0, open_="low")
+    require_range("gamma", cfg.gamma, 0, 1)
+    require_range("tau", cfg.tau, 0, 1, open_="low")
+    check_layers(cfg.hidden)
+    check_room(cfg)
+
+
+def check_layers(hidden: Sequence[int]) -> None:
+    widest = max(hidden, default=1)
+    require(min(hidden, default=1) >= 1, f"each of `hidden` must be at least 1, but got {list(hidden)}")
+    require(widest <= limits.WIDTH, f"a layer of `hidden` must have at most {limits.WIDTH:,} units, but got {widest:,};"
+            " use fewer")  # fmt: skip
+
+
+def check_room(cfg: Replayed) -> None:
+    """The replay holds what is drawn from it."""
+    require(cfg.replay <= limits.REPLAY, f"`replay` must be at most {limits.REPLAY:,} transitions, but got"
+            f" {cfg.replay:,}")  # fmt: skip
+    require(cfg.replay >= cfg.minibatch, f"`replay` must hold a minibatch, but got replay = {cfg.replay:,} and"
+            f" minibatch = {cfg.minibatch:,}")  # fmt: skip
+    require(cfg.replay >= cfg.envs * (cfg.n_step + 1), f"`replay` must hold n_step + 1 = {cfg.n_step + 1} steps of"
+            f" every world, but got replay = {cfg.replay:,} and envs = {cfg.envs:,}")  # fmt: skip
+    require(cfg.learning_starts <= cfg.replay, "`learning_starts` must not exceed `replay`, which could never hold as"
+            f" much, but got learning_starts = {cfg.learning_starts:,} and replay = {cfg.replay:,}")  # fmt: skip
