@@ -12,7 +12,7 @@ from benchmarks.common import machine, warn_if_busy, write
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.record import history
-from relab.train import loop
+from relab.train import session
 
 SETTINGS = {
     "env": "benchmarks.reach_env:Reach", "total_steps": "4_000_000", "envs": "1024", "steps": "64", "epochs": "4",
@@ -26,7 +26,7 @@ def main() -> None:
     found = layers.resolve([Layer("benchmark", SETTINGS)])
     with tempfile.TemporaryDirectory() as root:
         folder = Path(root) / "run"
-        outcome = loop.start(found.config, folder, found.provenance, {"command": "benchmark"})
+        outcome = session.start(found.config, folder, found.provenance, {"command": "benchmark"})
         run = history.load(folder)
     seconds = {part: float(run.column(f"time/{part}_s").values.sum()) for part in PARTS}
     elapsed = float(run.column("time/elapsed_s").values[-1])

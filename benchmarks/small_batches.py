@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks import common
 from relab.config import layers
 from relab.config.layers import Layer
-from relab.train import loop
+from relab.train import session
 
 SETTINGS = {"algo": "ppo", "env": "cartpole", "algo.envs": 4, "algo.steps": 128, "algo.epochs": 4,
             "algo.minibatches": 4, "algo.hidden": [64, 64], "eval.every": 0, "save.every": 0,
@@ -31,7 +31,7 @@ def one_run(folder: Path, steps: int) -> tuple[float, dict[str, float]]:
     """(steps a second of a whole run, milliseconds of an iteration by part)."""
     cfg = layers.resolve([Layer("benchmark", SETTINGS | {"total_steps": steps})]).config
     began = time.perf_counter()
-    loop.start(cfg, folder, {}, {})
+    session.start(cfg, folder, {}, {})
     elapsed = time.perf_counter() - began
     rows = [json.loads(line) for line in (folder / "timing.jsonl").read_text().splitlines()]
     parts = {part: 1e3 * statistics.median(row[f"time/{part}_s"] for row in rows) for part in PARTS}

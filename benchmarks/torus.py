@@ -17,7 +17,7 @@ from relab.config import layers
 from relab.config.layers import Layer
 from relab.lab.studies.torus.steps import DOCUMENT
 from relab.record import history
-from relab.train import loop
+from relab.train import session
 
 DOCUMENT_S, TARGET_S = 40 * 60 + 18, 60
 PARTS = ("collect", "update", "probes", "log", "save", "eval")
@@ -34,7 +34,7 @@ def main(iterations: int = 200, threads: int = 2) -> None:
     found = layers.resolve([Layer("benchmark", DOCUMENT | settings)])
     with tempfile.TemporaryDirectory() as root:
         begin, before = time.perf_counter(), cpu()
-        loop.start(found.config, Path(root) / "run", found.provenance, {"command": "benchmark"})
+        session.start(found.config, Path(root) / "run", found.provenance, {"command": "benchmark"})
         wall, used = time.perf_counter() - begin, cpu() - before
         run = history.load(Path(root) / "run")
     parts = {name: round(float(run.columns[f"time/{name}_s"].values.sum()), 2) for name in PARTS}

@@ -10,7 +10,8 @@ from typing import Any
 
 from relab.config import layers
 from relab.config.layers import Layer
-from relab.train import loop
+from relab.train import session
+from relab.train.loop import Ending
 from relab.train.screen import Silent
 
 SMALL = {
@@ -37,10 +38,10 @@ def resolve(**settings: str) -> layers.Resolved:
     return layers.resolve([Layer("command line", small | typed)])
 
 
-def run(folder: Path, screen: Any = None, **settings: str) -> loop.Ending:
+def run(folder: Path, screen: Any = None, **settings: str) -> Ending:
     """Train a small run; keys are written env__length for env.length."""
     resolved = resolve(**settings)
-    return loop.start(resolved.config, folder, resolved.provenance, {"command": "test"}, screen)
+    return session.start(resolved.config, folder, resolved.provenance, {"command": "test"}, screen)
 
 
 def fingerprint(folder: Path) -> dict[str, str]:

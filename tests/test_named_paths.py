@@ -17,7 +17,7 @@ from relab.base.enclosed import is_path, named, neighbour
 from relab.config.yaml_io import read_yaml, write_yaml
 from relab.schedules.gate import ScheduleError
 from relab.schedules.sources import read_starts
-from relab.train import checkpoint, loop, steering
+from relab.train import checkpoint, session, steering
 from shelves import make, set_meta
 from small_runs import Interrupt, resolve, run
 
@@ -123,7 +123,7 @@ def forget(folder: Path) -> None:
 def test_resume_opens_no_file_that_a_record_names(sent: Path, opened: list[str]) -> None:
     for bad in (sent, "/dev/zero", "/etc/passwd", "a\0b", "x" * 5000):
         point(Path("runs/sent"), bad)
-        assert loop.resume(Path("runs/sent"), Interrupt(1)).status == "interrupted"
+        assert session.resume(Path("runs/sent"), Interrupt(1)).status == "interrupted"
     assert opened == [], "the starts are in the checkpoint"
 
 
@@ -135,14 +135,14 @@ def test_without_a_checkpoint_it_asks_for_trust(sent: Path, opened: list[str], c
         assert "--trust" in capsys.readouterr().err
     assert opened == []
     point(Path("runs/sent"), sent)
-    loop.resume(Path("runs/sent"), Interrupt(1), trust=True)
+    session.resume(Path("runs/sent"), Interrupt(1), trust=True)
     assert opened == [str(sent)]
 
 
 def test_a_file_of_the_current_folder_is_ones_own(sent: Path, opened: list[str]) -> None:
     forget(Path("runs/sent"))
     point(Path("runs/sent"), "starts.json")
-    loop.resume(Path("runs/sent"), Interrupt(1))
+    session.resume(Path("runs/sent"), Interrupt(1))
     assert opened == ["starts.json"]
 
 
@@ -194,7 +194,7 @@ def test_what_one_names_oneself_is_read(tmp_path: Path) -> None:
     (tmp_path / "starts.json").write_text("[[1, 2]]")
     (tmp_path / "link.json").symlink_to(tmp_path / "starts.json")
     cfg = resolve(**FISH, schedule=json.dumps(plan(tmp_path / "link.json"))).config
-    assert list(steering.make(cfg, loop.make_env(cfg)).sources) == [str(tmp_path / "link.json")]
+    assert list(steering.make(cfg, session.make_env(cfg)).sources) == [str(tmp_path / "link.json")]
 
 
 def test_the_queue_takes_no_such_run(sent: Path, opened: list[str], capsys: Said) -> None:

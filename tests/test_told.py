@@ -12,7 +12,7 @@ from relab import cli
 from relab.base import interrupts
 from relab.base.jsonl import read_jsonl
 from relab.record.run_folder import read_meta
-from relab.train import loop, rollout, screen
+from relab.train import rollout, screen, session
 from small_runs import Interrupt, run
 
 
@@ -96,7 +96,7 @@ def test_the_line_of_an_evaluation_names_no_number_that_is_not_known() -> None:
 def test_the_last_line_after_a_resume_holds_its_own_steps_against_its_own_seconds(tmp_path: Path) -> None:
     run(tmp_path / "run", Interrupt(at=12))
     shown = Notes()
-    loop.resume(tmp_path / "run", shown)
+    session.resume(tmp_path / "run", shown)
     (facts,) = shown.ends
     assert (facts["began_step"], facts["step"]) == (1536, 2048)
     assert facts["sps"] == pytest.approx((2048 - 1536) / facts["elapsed_s"])
@@ -117,7 +117,7 @@ def pressed(*_: Any, **__: Any) -> None:
 def test_ctrl_c_before_there_is_a_run_says_that_nothing_can_be_resumed(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loop, where, pressed)
+    monkeypatch.setattr(session, where, pressed)
     assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run"]) == 130
     assert capsys.readouterr().err == f"relab: {interrupts.NO_RUN}\n"
     assert not (tmp_path / "run").exists(), "the name is free again"
@@ -128,7 +128,7 @@ def test_ctrl_c_while_a_run_is_built_says_how_it_goes_on(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(loop, where, pressed)
+        patch.setattr(session, where, pressed)
         assert cli.main([*WORDS, "--runs", str(tmp_path), "--name", "run"]) == 130
     assert capsys.readouterr().err == f"relab: interrupted\n  next: relab resume {tmp_path / 'run'}\n"
     meta = read_meta(tmp_path / "run")
@@ -142,7 +142,7 @@ def test_ctrl_c_while_a_run_is_resumed_changes_nothing_and_says_how_it_goes_on(
 ) -> None:
     run(tmp_path / "run", Interrupt(at=3))
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    monkeypatch.setattr(loop, "prepare", pressed)
+    monkeypatch.setattr(session, "prepare", pressed)
     assert cli.main(["resume", str(tmp_path / "run")]) == 130
     assert capsys.readouterr().err == f"relab: interrupted\n  next: relab resume {tmp_path / 'run'}\n"
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before

@@ -24,7 +24,7 @@ from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record import history
 from relab.record.history import Column
-from relab.train import loop
+from relab.train import session
 from small_runs import resolve, run
 from where import histories
 
@@ -115,7 +115,7 @@ def folder(tmp_path_factory) -> Path:
     run(root / "lr100", algo__lr="0.3")
     run(root / "family" / "old", algo__ent_coef="0.01", **LONG)
     child = resolve(algo__ent_coef="2", **LONG)
-    loop.start(child.config, root / "family" / "new", child.provenance, {"command": "test", "parent": "old"})
+    session.start(child.config, root / "family" / "new", child.provenance, {"command": "test", "parent": "old"})
     return root
 
 
@@ -418,3 +418,14 @@ def test_a_name_given_twice_cannot_smuggle_an_import_past_the_check(folder):
     run_ = report.runs[0].view.history
     run_.config = {"env.name": "evil_module_that_is_not_there:Env"} | run_.config
     assert "No module named" not in str(propose(report))
+
+
+def test_an_iteration_is_as_long_as_its_rows_say_where_the_settings_do_not(folder):
+    from relab.advise.predict import iteration_steps
+
+    view = examine(folder / "lr100").runs[0].view
+    assert iteration_steps(view) == 8 * 16
+    for section in (view.config, view.history.config["algo"]):
+        section.pop("algo.envs", None)
+        section.pop("envs", None)
+    assert iteration_steps(view) == 8 * 16

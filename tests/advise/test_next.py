@@ -225,3 +225,79 @@ def test_a_config_is_no_proposal_and_two_are_too_many(here, capsys):
     shutil.copy(path, here / "second.yaml")
     assert main(["train", path, "second.yaml"]) == 64
     assert "one proposal" in capsys.readouterr().err
+
+
+# ---- From weights
+
+
+def collapsed(folder: Path) -> None:
+    """lr100 as if it had risen and fallen: its evaluations are rewritten, and its best lies in the middle."""
+    rows = [json.loads(line) for line in (folder / "evals.jsonl").read_text().splitlines()]
+    steps = sorted({row["step"] for row in rows})
+    means = dict(zip(steps, [20.0, 300.0, 310.0, 20.0, 20.0]))
+    for row in rows:
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = means[row["step"]] + k
+    (folder / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    best = f"step-{steps[2]:012d}"
+    (folder / "checkpoints" / best).mkdir(exist_ok=True)
+    if not (folder / "checkpoints" / best / "state.json").exists():
+        shutil.copytree(sorted((folder / "checkpoints").glob("step-*"))[-1], folder / "checkpoints" / best,
+                        dirs_exist_ok=True)  # fmt: skip
+    pointer = {"folder": best, "step": steps[2], "metric": "eval/return_det", "value": 310.0, "n": 4}
+    (folder / "checkpoints" / "best.json").write_text(json.dumps(pointer))
+
+
+def test_a_run_that_lost_what_it_knew_is_tried_again_from_its_best(here, capsys):
+    collapsed(here / "runs" / "lr100")
+    assert main(["next", "lr100", "--write"]) == 0
+    told = capsys.readouterr().out
+    assert "start from lr100@best" in " ".join(told.split())
+    found = config.read_yaml(here / "runs" / "lr100" / FILE)
+    assert found["resume_from"] == "lr100@best"
+    assert found["predicted"]["how"].startswith("no data: bounds only")
+    assert main(["train", f"runs/lr100/{FILE}", "--name", "child", "--quiet"]) == 0
+    child = config.read_yaml(here / "runs" / "child" / "config.yaml")
+    assert child["start_from"] == "lr100@best"
+    meta = json.loads((here / "runs" / "child" / "meta.json").read_text())
+    assert (meta["started_from"]["run"], meta["started_from"]["step"]) == ("lr100", 1024)
+    assert meta["proposal"]["resume_from"] == "lr100@best"
+
+
+def test_a_run_without_its_best_checkpoint_is_tried_from_fresh_weights(here):
+    collapsed(here / "runs" / "lr100")
+    (here / "runs" / "lr100" / "checkpoints" / "best.json").unlink()
+    assert main(["next", "lr100", "--write"]) == 0
+    assert config.read_yaml(here / "runs" / "lr100" / FILE)["resume_from"] is None
+
+
+@pytest.mark.parametrize("word", ["lr100", "lr100@", "@best", "lr100@worst", "lr100@../x", 3, ["lr100@best"],
+                                  "../a@best", "/runs/a@best", "gone@best"])  # fmt: skip
+def test_weights_lie_where_a_parent_does(here, capsys, word):
+    path = edited(here, resume_from=word)
+    assert main(["train", path]) == 64
+    assert "`resume_from`" in capsys.readouterr().err
+
+
+def test_a_score_takes_the_start_for_proposed(here):
+    from relab.advise.score import unproposed
+    from relab.record.history import load
+
+    path = edited(here, resume_from="lr100@latest")
+    assert main(["train", path, "--name", "child", "--quiet"]) == 0
+    assert unproposed(load(here / "runs" / "lr100"), load(here / "runs" / "child")) == []
+
+
+def test_a_run_that_lost_its_start_is_tried_again_from_there(here, capsys):
+    """Good weights, a step 100 times too large: the change goes back, and so do the weights, in the same parts."""
+    run(here / "runs" / "good", algo__lr="3e-3", total_steps="8192", eval__every="2048", eval__episodes="10")
+    run(here / "runs" / "bad", start_from="runs/good", start_parts="actor", algo__lr="0.3", eval__episodes="10")
+    assert main(["next", "bad", "--write"]) == 0
+    found = config.read_yaml(here / "runs" / "bad" / FILE)
+    assert found["resume_from"] == "good@8192"
+    assert main(["train", f"runs/bad/{FILE}", "--name", "child", "--quiet"]) == 0
+    child = config.read_yaml(here / "runs" / "child" / "config.yaml")
+    assert (child["start_from"], child["start_parts"], child["algo"]["lr"]) == ("good@8192", ["actor"], 0.003)
+    shutil.rmtree(here / "runs" / "good")
+    assert main(["next", "bad", "--write"]) == 0
+    assert config.read_yaml(here / "runs" / "bad" / FILE)["resume_from"] is None, "what is gone is not proposed"

@@ -21,8 +21,9 @@ from relab.base import jsonl
 from relab.base.jsonl import DiskFullError, RecordError, write_atomic
 from relab.base.media import write_film
 from relab.cli import main
+from relab.config import layers
 from relab.record import run_folder
-from relab.train import checkpoint, loop
+from relab.train import checkpoint, session
 from small_runs import fingerprint, resolve, run
 
 BIG = 4 << 20  # bytes of the small disk
@@ -70,7 +71,7 @@ def test_a_run_on_a_full_disk_goes_on_after_it(leave: int, disk: Path, whole: Pa
         return
     assert message.endswith(f"then `relab resume {disk / 'run'}`")
     assert not list(disk.glob("run/**/.*")), "nothing half-written takes up room"
-    assert loop.resume(disk / "run").status == "finished"
+    assert session.resume(disk / "run").status == "finished"
     assert fingerprint(disk / "run") == fingerprint(whole)
 
 
@@ -157,7 +158,7 @@ def test_every_row_says_it(
     write: Callable[..., int], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     resolved = resolve()
-    kept = run_folder.Record.create(tmp_path / "run", loop.layers.to_dict(resolved.config), {}, {})
+    kept = run_folder.Record.create(tmp_path / "run", layers.to_dict(resolved.config), {}, {})
     monkeypatch.setattr(os, "write", write)
     remedy = re.escape(f"then `relab resume {tmp_path / 'run'}`")
     for name, act in {
@@ -171,7 +172,7 @@ def test_every_row_says_it(
     with pytest.raises(DiskFullError, match=r"events.jsonl could"):
         run_folder.append_event_to(tmp_path / "run", "evaluation", 0)
     with pytest.raises(DiskFullError, match=r"new/config.yaml could .* free some space, then call it again"):
-        run_folder.Record.create(tmp_path / "new", loop.layers.to_dict(resolved.config), {}, {})
+        run_folder.Record.create(tmp_path / "new", layers.to_dict(resolved.config), {}, {})
     assert not (tmp_path / "new").exists(), "the name is free for the next try"
     assert not list(tmp_path.glob("run/.*"))
 

@@ -207,11 +207,11 @@ EDITED: dict[str, Callable[[Folder], None]] = {
 def train(settings: str, folder: Path) -> None:
     from relab.config import layers
     from relab.record import provenance
-    from relab.train import loop as training
+    from relab.train import session
 
     found = layers.resolve([layers.Layer("command line", layers.parse_overrides(settings.split()))])
     facts = {"command": f"relab train ppo {settings}", "parent": None, "intent": None, **provenance.start().collect()}
-    training.start(found.config, folder, found.provenance, facts)
+    session.start(found.config, folder, found.provenance, facts)
 
 
 def read_rows(path: Path) -> Rows:

@@ -37,7 +37,7 @@ from kill.subjects import SUBJECTS, settings
 from relab.base.jsonl import decode
 from relab.record import history, names
 from relab.record.run_folder import read_meta
-from relab.train import checkpoint, loop
+from relab.train import checkpoint, session
 from small_runs import run
 
 HUNG_S = 120.0
@@ -88,7 +88,7 @@ def go(folder: Path, subject: str, deaths: Deaths | None = None) -> None:
     if deaths is not None:
         deaths.install()
     if (folder / "meta.json").exists():
-        loop.resume(folder)
+        session.resume(folder)
     else:
         run(folder, **settings(subject))
     if deaths is not None and deaths.at is None:

@@ -13,6 +13,7 @@ import pytest
 
 from relab.record.spec import Action, Channel, Spec
 from relab.train import rollout
+from relab.train.envs import ladder
 from relab.train.envs.base import Worlds
 from relab.train.envs.cartpole import CartPole
 from relab.train.envs.herd import Herd
@@ -478,3 +479,82 @@ def test_random_actions_fill_the_box_and_stay_inside():
         assert a <= found[:, k].min() < a + 0.01 * (b - a)
         assert b - 0.01 * (b - a) < found[:, k].max() <= b
         assert abs(found[:, k].mean() - (a + b) / 2) < 4 * (b - a) / math.sqrt(12 * len(found))
+
+
+# ---- From saved worlds again
+
+
+def saved(env, n, steps=0, seed=5):
+    """Worlds in the middle of something, and what they are."""
+    worlds = Worlds(env, n)
+    worlds.reset(np.arange(n, dtype=np.uint64) + np.uint64(seed))
+    policy, stream = RandomPolicy(env.spec.action), mix(np.arange(n * env.spec.agents))
+    for _ in range(steps):
+        acted = policy.act(worlds.obs.reshape(n * env.spec.agents, -1), np.zeros((n, 0)), stream)
+        worlds.step(acted.action.reshape(worlds.action_shape))
+    return worlds
+
+
+def again_from(worlds, k, policy=None, **given):
+    policy = policy or RandomPolicy(worlds.spec.action)
+    return rollout.rerun(worlds.env, policy, worlds.snapshot(), k, np.random.default_rng(0), **given)
+
+
+def test_rerun_earns_the_known_value_of_the_ladder():
+    worlds = saved(ladder.Discount(), 4)
+    worlds.state.seen[2:] = 1.0  # half of them one step before the end
+    again = again_from(worlds, 3, gamma=0.9)
+    assert again.return_BK == pytest.approx(np.repeat([[0.9], [0.9], [1.0], [1.0]], 3, 1))
+    assert not again.capped_BK.any()
+    assert again.sim_steps == 4 * 3 * 2
+
+
+def test_rerun_samples_actions_apart_for_each_continuation():
+    worlds = saved(ladder.Policy(), 50)
+    again = again_from(worlds, 200)
+    assert set(np.unique(again.return_BK)) == {-1.0, 1.0}
+    assert abs(again.return_BK.mean()) < 4 / 100, "10,000 fair coins"
+    assert again.return_BK.mean(0).std() > 0 < again.return_BK.mean(1).std()
+
+
+def test_rerun_changes_nothing_of_the_worlds_it_was_taken_from():
+    worlds = saved(CartPole(), 6, steps=7)
+    before, obs = worlds.snapshot(), worlds.obs.copy()
+    snap = worlds.snapshot()
+    a, b = (rollout.rerun(worlds.env, RandomPolicy(worlds.spec.action), snap, 4, np.random.default_rng(3))
+            for _ in range(2))  # fmt: skip
+    assert np.array_equal(a.return_BK, b.return_BK)
+    assert (a.return_BK > 0).all()
+    for key, value in worlds.snapshot().items():
+        assert np.array_equal(value, before[key]), key
+        assert np.array_equal(value, snap[key]), "nor of the snapshot"
+    assert np.array_equal(worlds.obs, obs)
+    assert worlds.sim_steps == 6 * 7
+
+
+def test_rerun_says_what_the_cap_cut_off_and_counts_the_discount():
+    worlds = saved(Script([[[FOREVER]]]), 1, steps=2)
+    again = again_from(worlds, 2, gamma=0.5, cap=3)
+    assert again.return_BK.tolist() == [[3 + 0.5 * 4 + 0.25 * 5] * 2]
+    assert again.capped_BK.all()
+
+
+def test_rerun_of_several_agents_gives_a_row_each_and_none_for_the_dead():
+    worlds = saved(Script([[[2], [4]]]), 2, steps=3)  # agent 0 is dead by now
+    again = again_from(worlds, 2)
+    assert np.isnan(again.return_BK[[0, 2]]).all()
+    assert again.return_BK[[1, 3]].tolist() == [[4.0, 4.0], [4.0, 4.0]]
+    assert again.return_BK.shape == again.capped_BK.shape == (4, 2)
+
+
+def test_rerun_gives_a_recurrent_policy_its_memory_back():
+    class Recalls(RandomPolicy):
+        memory_dim = 1
+
+        def act(self, obs_BD, memory_BM, rng_B, n_mode=0):
+            return Acted(memory_BM.astype(np.int64), np.zeros(len(obs_BD)), memory_BM)
+
+    worlds = saved(ladder.Policy(), 3)
+    memory = np.array([[0.0], [1.0], [0.0]], np.float32)
+    again = again_from(worlds, 2, Recalls(worlds.spec.action), memory_BM=memory)
+    assert again.return_BK.tolist() == [[-1.0, -1.0], [1.0, 1.0], [-1.0, -1.0]]

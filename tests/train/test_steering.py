@@ -19,7 +19,7 @@ from relab.config.envs import Herd
 from relab.record import history
 from relab.report.schedule import schedule as section
 from relab.runs.grouping import load
-from relab.train import fresh, loop, rollout, steering
+from relab.train import fresh, rollout, session, steering
 from relab.train.envs.base import Worlds
 from relab.train.envs.herd import Herd as HerdEnv
 from small_runs import fingerprint, resolve, run
@@ -145,7 +145,7 @@ def test_killed_at_iteration_44_it_resumes_to_the_same_bytes(tmp_path: Path):
     reached = [row["data/iteration"] for row in rows(tmp_path / "parts", "metrics") if "data/iteration" in row]
     assert reached[-1] == 44
     (tmp_path / "ne.json").write_text("[[9, 9]]")  # the starts are in the checkpoint
-    assert loop.resume(tmp_path / "parts").status == "finished"
+    assert session.resume(tmp_path / "parts").status == "finished"
     assert fingerprint(tmp_path / "parts") == fingerprint(tmp_path / "whole")
 
 
@@ -197,7 +197,7 @@ def test_a_stage_of_all_agents_changes_no_draw():
 )
 def test_a_schedule_that_cannot_work_is_refused(changes: dict[str, Any], said: str, tmp_path: Path):
     cfg = resolve(**FISH, schedule=school(tmp_path, **changes)).config
-    env = loop.make_env(cfg)
+    env = session.make_env(cfg)
     with pytest.raises(config.ConfigError, match=said):
         steering.make(cfg, env)
 
@@ -206,10 +206,10 @@ def test_an_environment_without_stages_takes_gates_only():
     given = {"every": 2, "gates": {"g": {"success": "return/mean >= 5", "sets": {"x": [0, 1]}}}}
     cfg = resolve(schedule=json.dumps(given)).config
     with pytest.raises(config.ConfigError, match="cartpole-v1 has no stages"):
-        steering.make(cfg, loop.make_env(cfg))
+        steering.make(cfg, session.make_env(cfg))
     del given["gates"]["g"]["sets"]  # type: ignore[index]
     cfg = resolve(schedule=json.dumps(given)).config
-    assert steering.make(cfg, loop.make_env(cfg)).course.gates
+    assert steering.make(cfg, session.make_env(cfg)).course.gates
 
 
 def test_a_file_and_nested_keys_make_one_schedule(tmp_path: Path):
@@ -226,7 +226,7 @@ def test_a_file_and_nested_keys_make_one_schedule(tmp_path: Path):
 
 def test_the_floor_of_step_one_is_measured(fish: Path):
     cfg = config.from_dict(config.read_yaml(fish / "config.yaml"))
-    share, noise, n = steering.judge_of(cfg, loop.make_env(cfg)).floor()
+    share, noise, n = steering.judge_of(cfg, session.make_env(cfg)).floor()
     assert n == 2000
     assert 0.05 < share < 0.09  # a predator near the centre reaches 0.7 of 8
     assert 0 < noise < 0.005

@@ -17,7 +17,7 @@ from relab import cli
 from relab.base.jsonl import RecordError, read_jsonl
 from relab.record import glossary, history
 from relab.record.run_folder import read_meta
-from relab.train import checkpoint, loop, rollout
+from relab.train import checkpoint, rollout, session
 from relab.train.kernels import jit
 from relab.train.screen import Silent
 from small_runs import SMALL, Interrupt, fingerprint, resolve, run
@@ -197,7 +197,7 @@ def test_a_run_that_was_moved_goes_on_where_it_is_now(tmp_path: Path) -> None:
     run(tmp_path / "whole")
     with pytest.raises(RecordError, match="where it was moved to, `relab resume` goes on"):
         run(tmp_path / "run", Act(6, lambda: (tmp_path / "run").rename(tmp_path / "there")))
-    assert loop.resume(tmp_path / "there").status == "finished"
+    assert session.resume(tmp_path / "there").status == "finished"
     assert fingerprint(tmp_path / "there") == fingerprint(tmp_path / "whole")
 
 
@@ -259,12 +259,12 @@ def test_code_of_a_run_that_exits_with_0_is_a_failed_run(
 
     owner, name = {"collect": (ppo, "collect"), "evaluation": (rollout, "evaluate"), "beginning": (ppo, "init")}[where]
     monkeypatch.setattr(owner, name, leave)
-    with pytest.raises(loop.ExitError, match=r"SystemExit\(0\)"):
+    with pytest.raises(session.ExitError, match=r"SystemExit\(0\)"):
         run(tmp_path / "run")
     meta = read_meta(tmp_path / "run")
     assert (meta["status"], meta["why"]) == ("failed", "SystemExit: 0")
-    with pytest.raises(loop.ExitError):
-        loop.resume(tmp_path / "run")
+    with pytest.raises(session.ExitError):
+        session.resume(tmp_path / "run")
     assert read_meta(tmp_path / "run")["status"] == "failed"
 
 
@@ -292,7 +292,7 @@ def test_a_second_signal_ends_the_run_at_once_and_it_can_be_resumed(tmp_path: Pa
         run(tmp_path / "run", Impatient(at=0))
     assert read_meta(tmp_path / "run")["status"] == "interrupted"
     run(tmp_path / "whole")
-    assert loop.resume(tmp_path / "run").status == "finished"
+    assert session.resume(tmp_path / "run").status == "finished"
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
 
 
@@ -318,7 +318,7 @@ def test_the_random_policy_is_measured_once_and_kept(tmp_path: Path, monkeypatch
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     cfg = resolve().config
-    env = loop.make_env(cfg)
+    env = session.make_env(cfg)
     first = baseline.random_baseline(env, {"name": "cartpole-v1"})
     assert 15 < first["return_mean"] < 30
     assert first["n"] == 100

@@ -110,11 +110,19 @@ def finals(views: Sequence[View], steps: Any = None) -> np.ndarray:
 def standing_at(view: View, steps: Any) -> Estimate | None:
     """How good the run was after so many steps: a longer run is not compared by what it earned later."""
     if is_number(steps) and view.has_evals(view.by):
-        sizes = [view.config.get(key) for key in ("algo.envs", "algo.steps")]
-        batch = sizes[0] * sizes[1] if all(type(x) is int for x in sizes) else 0  # type: ignore[operator]
-        early = [e for e in view.evals() if e.step < steps + max(batch, 1)]  # a run ends with a whole batch
+        early = [e for e in view.evals() if e.step < steps + max(iteration_steps(view), 1)]  # it ends with a whole one
         return early[-1] if early else None
     return view.standing()
+
+
+def iteration_steps(view: View) -> int:
+    """Steps of one iteration: of relab's runs from their rows, one an iteration; else as far as the settings say."""
+    sizes = [view.config.get(key) for key in ("algo.envs", "algo.steps")]
+    if all(type(x) is int for x in sizes):
+        return sizes[0] * sizes[1]  # type: ignore[operator]
+    columns = view.history.columns.values() if view.history.source == "relab" else ()
+    rows = max((np.asarray(column.steps) for column in columns), key=len, default=np.zeros(0))
+    return int(np.diff(rows).max(initial=0))
 
 
 def same_group(a: View, b: View) -> bool:

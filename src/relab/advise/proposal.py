@@ -3,7 +3,7 @@
     parent: lr100                                  a run: its name, or its path below the folder of the file
     diff: {algo.lr: {from: 0.3, to: 0.003}}        `from` must be what the parent had when it is run
     rationale, checks, predicted {metric, delta, low, high, how, at, direction}, cost
-    resume_from                                    null: relab's runs start anew
+    resume_from: lr100@best                        the weights it starts from (RUN@checkpoint); null: fresh ones
 
 `relab next` makes proposals (relab.advise), `relab train next_config.yaml` runs them. Files may come from strangers:
 only the keys above are taken, and the parent is looked for in the file's folder, beside it, and below --runs.
@@ -11,6 +11,7 @@ only the keys above are taken, and the parent is looked for in the file's folder
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,7 +65,7 @@ class Proposal:
     predicted: Predicted
     cost: Cost
     source: str = ""  # slug of the finding, `answer` or `still-improving`
-    resume_from: str | None = None  # foreign runs: what it had loaded; relab's start from fresh weights (docs/next.md)
+    resume_from: str | None = None  # RUN@checkpoint whose weights it starts from; foreign runs: what it had loaded
     seeds: list[int] = field(default_factory=list)  # that have not run with this config
     folder: str = ""  # where --write puts it
     command: str = ""  # what runs it; for other tools' runs, the change in their words
@@ -125,6 +126,7 @@ class Loaded:
     rationale: str
     predicted: dict[str, Any]
     diff: dict[str, dict[str, Any]]
+    resume_from: str | None = None  # the start_from of its run
 
 
 def is_proposal(path: str | os.PathLike[str]) -> bool:
@@ -142,13 +144,30 @@ def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loade
     require(
         "seeds" not in changes, f"{path} adds seeds to an experiment: `relab experiment` runs it, not `relab train`"
     )
-    require(values.get("resume_from") is None, f"`resume_from` in {path} must be null: a new run starts from fresh"
-            f" weights, but got {values.get('resume_from')!r:.80}; `relab resume` continues a run")  # fmt: skip
     parent = find_parent(values["parent"], path, runs)
     had = config.record_layer(parent, trust=trust)
     check_from(changes, config.flatten(had.values), parent, path)
-    proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()}, trust)
-    return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes)
+    start = start_of(values.get("resume_from"), path, runs)
+    weights: dict[str, Any] = {} if start is None else {"start_from": start}
+    if start is not None and values["resume_from"].rpartition("@")[0] == values["parent"]:
+        weights["start_parts"] = None  # all of the parent's own; of another run's, those that the parent took
+    proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()} | weights, trust)
+    return Loaded(parent, (had, proposed), text_of(values, path), mapping_of(values, "predicted", path), changes, start)
+
+
+def start_of(word: Any, path: Path, runs: Path) -> str | None:
+    """`resume_from` as the setting start_from of the new run: RUN@checkpoint, found where a parent is."""
+    if word is None:
+        return None
+    form = f"`resume_from` in {path} must be RUN@checkpoint (latest, best or a step), or null"
+    run, _, name = word.rpartition("@") if isinstance(word, str) else ("", "", "")
+    known = bool(run) and (name in ("latest", "best") or name.isdecimal())
+    require(known, f"{form}, but got {word!r:.80}")
+    folder = find_parent(run, path, runs, "resume_from")
+    with contextlib.suppress(NotFoundError):
+        if names.find(run, runs).resolve() == folder.resolve():
+            return f"{run}@{name}"
+    return f"{os.path.relpath(folder)}@{name}"
 
 
 def changes_of(diff: Any, path: Path) -> dict[str, dict[str, Any]]:
@@ -172,23 +191,25 @@ def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> dict[str, Any
     return dict(mapping)
 
 
-def find_parent(word: Any, path: Path, runs: Path) -> Path:
-    """The parent's folder: the file's own, one below or beside it, else a name below --runs."""
-    require(isinstance(word, str) and bool(word), f"`parent` in {path} must be a run's name, but got {word!r:.80}")
-    require(is_path(word), f"`parent` in {path} must be a run's name, but no folder can be called {word!r:.80}")
+def find_parent(word: Any, path: Path, runs: Path, key: str = "parent") -> Path:
+    """The folder of the run that a key names: the file's own, one below or beside it, else a name below --runs."""
+    require(isinstance(word, str) and bool(word), f"`{key}` in {path} must be a run's name, but got {word!r:.80}")
+    require(is_path(word), f"`{key}` in {path} must be a run's name, but no folder can be called {word!r:.80}")
     parts, home = PurePosixPath(word).parts, path.resolve().parent
     inside = not PurePosixPath(word).is_absolute() and ".." not in parts and "\\" not in word
-    require(inside, f"`parent` in {path} must be a name, or a path below its folder, but got {word!r:.80}")
+    require(inside, f"`{key}` in {path} must be a name, or a path below its folder, but got {word!r:.80}")
     near = [home] if home.name == word else []
     near += [home / word, *([home.parent / word] if len(parts) == 1 else [])]
     for folder in near:
         if (folder / "config.yaml").is_file() and folder.resolve().is_relative_to(home.parent):
             return folder
     try:
-        require(len(parts) == 1, f"the parent {word} of {path} is not there")
+        require(len(parts) == 1, f"the run {word} that `{key}` in {path} names is not there")
         return names.find(word, runs)
     except NotFoundError as error:
-        raise config.ConfigError(f"the parent of {path} is not beside it, and {error}; give --runs") from None
+        raise config.ConfigError(
+            f"the run that `{key}` in {path} names is not beside it, and {error}; give --runs"
+        ) from None
 
 
 def check_from(changes: Mapping[str, Any], had: Mapping[str, Any], parent: Path, path: Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relab.advise import foreign, question, tried
+from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
@@ -162,22 +162,30 @@ class Search:
     def make(self, view: View, suggestion: Suggestion, source: str, why: str) -> Proposal | None:
         """The proposal with its checks; None where one of them fails, which is kept."""
         diff = {key: {"from": now, "to": then} for key, (now, then) in suggestion.changes.items()}
+        here, start = view.history.source == "relab", self.start(view, suggestion)
+        before = view.config.get("start_from")
+        whole = suggestion.changes | ({"start_from": (before, start)} if here and start and start != before else {})
         again = tried.matching(diff, tried.subject(view.history.config), self.earlier)
         try:
             not_again(again)
-            checks, seeds = check(view, suggestion.changes, self.others(view))
+            checks, seeds = check(view, whole, self.others(view))
         except RejectedError as error:
             self.passed_over.append(f"{diff_text(diff)} in {view.name} ({source}): {error}")
             return None
-        folder, here = str(view.history.folder), view.history.source == "relab"
+        folder = str(view.history.folder)
         command = f"relab train {Path(folder) / FILE} seed={seeds[0]}" if here else foreign.words(view, diff)
         name = view.history.folder.resolve().name if here else view.name
         why = f"{why}. {new_values(diff)} is {suggestion.why}."
-        expected, price = predict(view, suggestion.changes, self.others(view)), cost(view, suggestion.changes)
-        start = None if here else foreign.start_again(view, self.report.findings)
+        expected, price = predict(view, whole, self.others(view)), cost(view, suggestion.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
                         list(self.passed_over), unanswered)  # fmt: skip
+
+    def start(self, view: View, suggestion: Suggestion) -> str | None:
+        """The weights to try it from; fresh ones where runs with these values say what comes of that."""
+        weights = restart.weights(view, self.report.findings)
+        known = predict(view, suggestion.changes, self.others(view)).delta is not None
+        return None if known and restart.is_own(view, weights) else weights
 
     # ---- Nothing
 

@@ -18,13 +18,18 @@ def text(proposal: Proposal | Nothing) -> str:
         return clean(proposal.text)  # one line: it may end in a command to copy
     rows = [("because", proposal.rationale), ("predicted", predicted(proposal.predicted)), ("cost", spent(proposal)),
             ("checks", "; ".join(proposal.checks.values()))]  # fmt: skip
-    rows += [("start from", f"{proposal.resume_from}, as it did: it was good then")] if proposal.resume_from else []
+    rows += [("start from", start(proposal.resume_from))] if proposal.resume_from else []
     rows += [("asked", unanswered(proposal.tried[0]))] if proposal.tried else []
     rows += [("passed over", proposal.passed_over[0])] if proposal.passed_over else []
     lines = [f"{proposal.parent}: {diff_text(proposal.diff)}"]
     for name, body in rows:
         lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)
+
+
+def start(word: str) -> str:
+    """Whose weights, and why not fresh ones."""
+    return f"{word}: it was good then" if word.endswith("@best") else f"{word}, as it did: it was good then"
 
 
 def unanswered(one: Mapping[str, Any]) -> str:

@@ -243,7 +243,8 @@ def unproposed(parent: History, child: History) -> list[str]:
     other = [c for c in diff(parent.config, child.config) if not NO_FACTOR.fullmatch(c.key) or c.key == "total_steps"]
     flat = flatten(child.config)
     kept = {key for key, to in proposed.items() if key in flat and not diff({"x": flat[key]}, {"x": to})}
-    return [*(c.key for c in other if c.key not in proposed), *(key for key in proposed if key not in kept)]
+    start = {"start_from", "start_parts"} if child.meta["proposal"].get("resume_from") else set()
+    return [*(c.key for c in other if c.key not in {*proposed, *start}), *(key for key in proposed if key not in kept)]
 
 
 def measured(parents: Sequence[History], children: Sequence[History], said: Mapping[str, Any]) -> Measured:

@@ -169,9 +169,9 @@ def from_settings(words: Sequence[str]) -> Target:
 
     settings = config.resolve(layers(words)).config
     require(settings.schedule is not None, "these settings have no `schedule`: give schedule=FILE.yaml")
-    from relab.train import loop
+    from relab.train import session
 
-    companion: Any = loop.companions_of(settings, loop.make_env(settings))["schedule"]
+    companion: Any = session.companions_of(settings, session.make_env(settings))["schedule"]
     target = Target(" ".join(words), replace(companion.schedule, steps=settings.algo.steps))
     if companion.judge is not None:
         share, noise, n = companion.judge.floor()

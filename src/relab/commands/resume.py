@@ -41,9 +41,9 @@ def main(words: Sequence[str]) -> int:
     folder = names.find(args.run, args.runs)
     with stops_say(lambda: go_on(folder)):
         from relab.commands.train import exit_code
-        from relab.train import loop
+        from relab.train import session
 
-        outcome = loop.resume(folder, screen.choose(args.json, args.quiet), args.trust)
+        outcome = session.resume(folder, screen.choose(args.json, args.quiet), args.trust)
     if outcome.why.startswith("nothing to do") and not args.json:
         print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
     return exit_code(outcome, args.quiet)

@@ -94,17 +94,18 @@ def exit_code(ended: Ending, quiet: bool) -> int:
 
 def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
-    from relab.train import loop
+    from relab.train import session
 
     try:
-        loop.check_device(resolved.config.device)
-        env = loop.make_env(resolved.config)  # before there is a folder: what cannot run leaves nothing behind
-        loop.companions_of(resolved.config, env)
+        session.check_device(resolved.config.device)
+        env = session.make_env(resolved.config)  # before there is a folder: what cannot run leaves nothing behind
+        session.companions_of(resolved.config, env)
+        inherited = session.inherited_by(resolved.config, env, args.runs)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return loop.start(resolved.config, folder, resolved.provenance, {"id": id_, **facts}, shown, env)
+    return session.start(resolved.config, folder, resolved.provenance, {"id": id_, **facts}, shown, env, inherited)
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,7 @@ class Origin:
             f"{intent or self.proposal.rationale} [{proposal.diff_text(self.proposal.diff)}]"  # names the keys, always
         )
         kept = {"diff": self.proposal.diff, "predicted": self.proposal.predicted, "rationale": self.proposal.rationale}
+        kept |= {"resume_from": self.proposal.resume_from} if self.proposal.resume_from else {}
         return facts | {"intent": said, "proposal": kept}
 
 
@@ -210,12 +212,18 @@ def layers(words: Sequence[str], origin: Origin | None = None, trust: bool = Fal
 
 def check_files(cfg: RunConfig, stack: Sequence[Layer]) -> None:
     """A parent, a proposal or a run's config.yaml opens no file outside of the current folder, unless it is trusted."""
-    sent = [layer for layer in stack if not layer.trusted and "schedule" in str(layer.values)]
-    if sent and cfg.schedule is not None:
-        from relab.schedules.sources import check_record, texts
+    from relab.schedules import sources
 
-        typed = "\n".join(text for layer in stack if layer.trusted for text in texts(layer.values))
-        check_record(cfg.schedule, sent[0].name, typed)
+    typed = "\n".join(text for layer in stack if layer.trusted for text in sources.texts(layer.values))
+    sent = [layer for layer in stack if not layer.trusted]
+    plans = [layer.name for layer in sent if "schedule" in str(layer.values)]
+    if plans and cfg.schedule is not None:
+        sources.check_record(cfg.schedule, plans[0], typed)
+    starts = [layer.name for layer in sent if layer.values.get("start_from") is not None]
+    if starts and cfg.start_from is not None:
+        from relab.train import weights
+
+        weights.check_record(cfg.start_from, starts[0], typed)
 
 
 def claim(runs: Path, name: str | None) -> tuple[str, Path]:
@@ -233,4 +241,6 @@ def print_config(resolved: config.Resolved) -> None:
     for key, value in flat.items():
         print(f"{key:{width}}  {value!s:24}  {resolved.provenance.get(key, '')}")
     for key, value in config.derived(resolved.config).items():
+        if value is None:
+            continue
         print(f"{key:{width}}  {value!s:24}  derived")

@@ -26,6 +26,7 @@ TOGETHER = (
     ("algo.name", r"algo\..*"),
     ("algo.rnn", r"algo\.(?:rnn_size|bptt)"),
     ("algo.lr_schedule", r"algo\.(?:lr_final|target_kl)"),
+    ("start_from", r"start_parts"),
 )
 ENV = re.compile(r"env\..*|(?:foreign\.)?(?:env|env_id|env_name|environment|task)(?:\..*)?")
 ARCHITECTURE = re.compile(

@@ -81,6 +81,22 @@ class QKernel:
 
 
 @dataclass(frozen=True)
+class ValueVsRerun:
+    """Does the critic believe what the policy earns?"""
+
+    enabled: bool = True  # whether it is asked
+    starts: int = 32  # worlds whose state is looked at, each somewhere in the policy's own first steps
+    reruns: int = 16  # times that the policy goes on from each of them
+    spread: int = 100  # steps over which the looked-at states are spread
+    cap: int = 1_000  # steps of a rerun at most; fewer where the discount leaves less than a thousandth of what follows
+
+    def check(self) -> None:
+        require_range("probes.value_vs_rerun.starts", self.starts, 2)
+        for name in ("reruns", "spread", "cap"):
+            require_range(f"probes.value_vs_rerun.{name}", getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
 class Probes:
     """Measurements during training, from random streams of their own: metrics are the same bytes with and without."""
 
@@ -90,6 +106,7 @@ class Probes:
     fixed_point: FixedPoint = field(default_factory=FixedPoint)  # of the critic
     stability: Stability = field(default_factory=Stability)  # of its update
     q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
+    value_vs_rerun: ValueVsRerun = field(default_factory=ValueVsRerun)  # of states, against what is earned from them
 
     def check(self) -> None:
         require_range("probes.every", self.every, 0)

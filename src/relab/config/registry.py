@@ -1,8 +1,8 @@
 """Which class does a name mean? Names map to "module:attr", imported when used, so that help and diff stay light.
 
 Plug-ins: `env=package.module:Env` names a class directly; an installed package offers names by the entry points
-"relab.envs" (-> an environment class, with its parameters as `Params`) and "relab.algos" (-> a module with init, act,
-update and its config class as `Config`).
+"relab.envs" (-> an environment class, with its parameters as `Params`) and "relab.algos" (-> a module as
+docs/algorithms/your-own.md describes it, with its config class as `Config`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from relab.base import faults
 from relab.base.near import nearest
 from relab.config.base import ConfigError
 
-# name -> (config class, module with init / act / update)
+# name -> (config class, module that keeps train/contract.py)
 ALGOS: dict[str, tuple[str, str]] = {
     "dqn": ("relab.config.dqn:DQN", "relab.train.algos.dqn"),
     "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
@@ -108,7 +108,7 @@ def algo_config_class(name: str) -> type:
 
 
 def algo_module(name: str) -> Any:
-    """The module with an algorithm's init, act and update; imports torch."""
+    """The module of an algorithm (train/contract.py); imports torch."""
     name = resolve_algo_name(name)
     if name in ALGOS:
         return importlib.import_module(ALGOS[name][1])

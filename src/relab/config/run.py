@@ -57,6 +57,9 @@ class RunConfig:
     probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
     schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
+    start_from: str | None = None  # RUN, RUN@best or RUN@STEP: whose weights it begins with, by folder or by name
+    # below --runs (see above); null: fresh weights
+    start_parts: tuple[str, ...] | None = None  # of those weights, e.g. actor; null: all that fit
     device: str = "cpu"  # cpu, cuda, cuda:N or mps
     threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it
 
@@ -66,26 +69,29 @@ class RunConfig:
         return getattr(self.env, "actors", getattr(self.env, "agents", 1))
 
     @property
-    def batch(self) -> int:
-        """Agent rows of one iteration; an algorithm that does not say how many takes one at a time."""
-        return getattr(self.algo, "batch", 1) * self.agents
+    def batch(self) -> int | None:
+        """Agent rows of one iteration; null where the algorithm's settings do not say."""
+        return self.algo.batch * self.agents if hasattr(self.algo, "batch") else None
 
     @property
-    def minibatch(self) -> int:
-        """Agent rows of one optimiser step."""
-        return getattr(self.algo, "minibatch", 1) * self.agents
+    def minibatch(self) -> int | None:
+        """Agent rows of one optimiser step; null where the algorithm's settings do not say."""
+        return self.algo.minibatch * self.agents if hasattr(self.algo, "minibatch") else None
 
     @property
-    def iterations(self) -> int:
-        """Iterations until `total_steps` agent steps are done: ceil(total_steps / batch)."""
-        return math.ceil(self.total_steps / self.batch)
+    def iterations(self) -> int | None:
+        """Iterations until `total_steps` agent steps are done: ceil(total_steps / batch); null without a batch."""
+        return math.ceil(self.total_steps / self.batch) if self.batch else None
 
     def check(self) -> None:
         require(0 <= self.seed < 2**63, f"0 <= `seed` < 2**63 must hold, but got seed = {self.seed}")
         require_range("total_steps", self.total_steps, 1)
         require_range("threads", self.threads, 1)
-        require(self.batch <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
-                f" {self.batch:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
+        rows = self.batch or 0
+        require(rows <= limits.BATCH, f"an iteration must have at most {limits.BATCH:,} agent rows, but has"
+                f" {rows:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
+        require(not self.start_parts or self.start_from is not None, f"`start_parts` = {self.start_parts} are parts of"
+                " another run's weights: set `start_from` as well")  # fmt: skip
         kind, _, number = self.device.partition(":")
         is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from relab.base.documents import Settings
 from relab.config.base import property_docs
 
-LATER = ("probes",)  # sections that came later: while null they are no part of the hash, so that older runs keep theirs
+# Settings that came later: while null they are no part of the hash, so that older runs keep theirs.
+LATER = ("probes", "start_from", "start_parts")
 
 
 def to_dict(config: Any) -> Settings:

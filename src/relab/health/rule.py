@@ -104,6 +104,7 @@ class Rule:
     fallback: tuple[Change, ...] = ()  # the first that changes anything, where no better value is known
     sets_back: bool = False  # mended by the parent's values of the settings that its evidence names
     from_start: bool = False  # mended from the checkpoint that the run began with
+    from_best: bool = False  # mended from the run's own best checkpoint
     names: tuple[str, ...] = ()  # planted faults (`relab faults --list`) whose cause it names
     compared: bool = True  # False: it is its own whether or not the reference shows it too
 
@@ -141,6 +142,7 @@ def rule(
     fallback: Sequence[Change] = (),
     sets_back: bool = False,
     from_start: bool = False,
+    from_best: bool = False,
     compared: bool = True,
     names: Sequence[str] = (),
 ) -> Callable[[Callable[..., Finding | None]], Callable[..., Finding | None]]:
@@ -148,8 +150,8 @@ def rule(
 
     def declare(check: Callable[..., Finding | None]) -> Callable[..., Finding | None]:
         made = Rule(slug, check, about, tuple(needs), kind, tuple(algos), severity, scope, footer, least,
-                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, tuple(names),
-                    compared)  # fmt: skip
+                    tuple(explains), dict(mends or {}), tuple(fallback), sets_back, from_start, from_best,
+                    tuple(names), compared)  # fmt: skip
         if about not in PLACES:
             raise ValueError(f"rule {slug} must say what it is about, one of {', '.join(PLACES)}, but says {about!r}")
         gone = [part for part in PARTS if not made.parts.get(part)]

@@ -32,7 +32,9 @@ FAMILIES = {
 }
 FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
-LOADED = re.compile(r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained)$")
+LOADED = re.compile(
+    r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
+)
 # A metric that only one family logs tells it where the config does not.
 TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
          "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip

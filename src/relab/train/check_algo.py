@@ -3,8 +3,9 @@
     from relab.train.check_algo import check_algo
     check_algo({"algo": "my_package.my_algo:Config", "env": "cartpole", "total_steps": 2_000})
 
-It ends on its clock, gives the same bytes twice, is not disturbed by evaluations, and goes on to the same bytes when it
-is interrupted. The error says what must hold, what was found and the probable cause.
+It ends on its clock, gives the same bytes twice, is not disturbed by evaluations, goes on to the same bytes when it is
+interrupted, and starts from the weights of another run. The error says what must hold, what was found and the probable
+cause.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relab.base.jsonl import read_jsonl
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.config.registry import algo_module
 from relab.record.run_folder import read_meta
-from relab.train import loop
+from relab.train import checkpoint, session, weights
 from relab.train.contract import clock_of
+from relab.train.loop import Ending
 from relab.train.screen import Silent
 
 COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
@@ -55,11 +59,13 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
         check_same(Path(root) / "two", typed, first)
         check_undisturbed(Path(root) / "apart", typed, first)
         check_resumed(Path(root) / "parts", typed, first)
+        check_follows(typed, first, name)
+        check_started(Path(root), typed, first)
 
 
-def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> loop.Ending:
+def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> Ending:
     resolved = layers.resolve([Layer("check_algo", dict(typed))])
-    return loop.start(resolved.config, folder, resolved.provenance, {"command": "check_algo"}, screen)
+    return session.start(resolved.config, folder, resolved.provenance, {"command": "check_algo"}, screen)
 
 
 def check_ends(folder: Path, typed: Mapping[str, str], name: str) -> Path:
@@ -97,11 +103,57 @@ def check_undisturbed(folder: Path, typed: Mapping[str, str], first: Path) -> No
 def check_resumed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
     """Interrupted twice, the second time before another checkpoint than that of the interruption."""
     train(folder, typed, Interrupter(2))
-    loop.resume(folder, Interrupter(2), trust=True)  # the caller named the code
+    session.resume(folder, Interrupter(2), trust=True)  # the caller named the code
     if read_meta(folder)["status"] == "interrupted":
-        loop.resume(folder, trust=True)
+        session.resume(folder, trust=True)
     require_alike(folder, first, "A run that was interrupted and resumed, and one that was not,", "something that"
                   " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale)")  # fmt: skip
+
+
+# ---- Another run's weights
+
+
+def check_follows(typed: Mapping[str, str], first: Path, name: str) -> None:
+    """Nothing outside of `params` still holds the weights that a state was born with, once it was given others."""
+    cfg = layers.resolve([Layer("check_algo", {**typed, "start_from": str(first)})]).config
+    env, algo = session.make_env(cfg), algo_module(name)
+    state, inherited = algo.init(session.setup_of(cfg, env)), session.inherited_by(cfg, env, first.parent)
+    assert inherited is not None, "the config names a run to start from"
+    before = {key: array.copy() for key, array in checkpoint.split(state.to_tree())[0].items()}
+    weights.put(algo, state, inherited)
+    after = checkpoint.split(state.to_tree())[0]
+    born = np.concatenate([array.ravel() for key, array in before.items() if key.startswith("params.")])
+    stale = [key for key, array in before.items() if not key.startswith("params.") and is_copy(array, born)
+             and np.array_equal(array, after[key])]  # fmt: skip
+    if stale:
+        raise AlgoError(f"a state that is given other weights must not keep a copy of its own, but {', '.join(stale)}"
+                        f" still holds those that {name} was born with; probable cause: a slow copy of the network"
+                        " that `follow_weights(state)` should bring along")  # fmt: skip
+
+
+def is_copy(array: np.ndarray, weights: np.ndarray) -> bool:
+    """Whether an array holds weights and nothing else; one that is all zeros tells nothing."""
+    numbers = array.dtype.kind == "f" and array.size > 1 and np.ptp(array) > 0
+    return bool(numbers) and bool(np.isin(array, weights).all())
+
+
+def check_started(root: Path, typed: Mapping[str, str], first: Path) -> None:
+    """A run that starts from another one begins with its weights, and goes on without it."""
+    started = {**typed, "start_from": str(first)}
+    train(root / "started", started)
+    name = checkpoint.last(first / "checkpoints") or ""
+    params = checkpoint.load(first / "checkpoints", name)[0]["params"]
+    if read_meta(root / "started")["init"] != checkpoint.fingerprint(params):
+        raise AlgoError("a run with `start_from` must begin with the weights of that run, but begins with others;"
+                        " probable cause: `load` does not take `params` from the tree it is given")  # fmt: skip
+    train(root / "again", started, Interrupter(2))
+    first.rename(root / "gone")
+    session.resume(root / "again", trust=True)
+    require_alike(root / "again", root / "started", "A run with another's weights that was interrupted, and one that"
+                  " was not,", "something that `follow_weights` changes and `to_tree` leaves out")  # fmt: skip
+
+
+# ---- Bytes
 
 
 def require_alike(a: Path, b: Path, whose: str, cause: str) -> None:

@@ -53,11 +53,17 @@ class Setup:
 class State(Protocol):
     """All that a run needs to go on."""
 
-    agent: Policy  # the one door by which evaluation, probes and films ask it to act
+    # The one door by which evaluation, probes and films ask it to act. Where it has value(obs_BD, memory_BM) -> [B] as
+    # well, probes ask what a state is worth; `value_of = "det"` where that is the worth of its mode, not of its draws.
+    agent: Policy
     counts: Counts
 
     def to_tree(self) -> dict[str, Any]:
-        """Arrays and plain values, one or two levels deep, for a checkpoint; `params` holds the weights by name."""
+        """Arrays and plain values, one or two levels deep, for a checkpoint.
+
+        `params` holds the weights by name, `obs_scale` the scale of observations where there is one: what another run
+        may start from. `reward_scale`, where there is one, holds the variance `var` whose root rewards are divided by.
+        """
         ...
 
     def load(self, tree: dict[str, Any]) -> None:
@@ -85,7 +91,9 @@ class Stopwatch:
 class Algorithm(Protocol):
     """A module that learns."""
 
-    # and, where something takes long once: def first_time(self) -> str, which the screen shows before the run begins
+    # and, where they apply:
+    # def first_time(self) -> str             what takes long once, for the screen, before the run begins
+    # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:

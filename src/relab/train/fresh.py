@@ -29,7 +29,7 @@ def load_agent(
 
     `trust`: code that the record names may be imported.
     """
-    from relab.train.loop import make_env
+    from relab.train.session import make_env
 
     cfg = changed(layers.from_record(folder, trust), changes)
     tree, _ = checkpoint.load(folder / "checkpoints", name)
@@ -209,10 +209,8 @@ def choose(returns: np.ndarray, which: str) -> int:
 
 def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: bool = False) -> list[dict[str, Any]]:
     """What a probe says about a checkpoint: its rows, as training would have written them."""
-    from relab.config.probes import Probes
     from relab.train import probes
-    from relab.train.loop import make_env, setup_of
-    from relab.train.probes.round import Round
+    from relab.train.session import make_env, setup_of
 
     recorded = layers.from_record(folder, trust)
     cfg = layers.replace(recorded, settings) if settings else recorded
@@ -223,5 +221,8 @@ def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: 
     jit.set_threads(cfg.threads)
     state = algo.init(setup_of(cfg, env))
     state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
-    at = Round(env, state, cfg.probes or Probes())
+    can = probes.for_agent([asked], cfg.algo, state.agent)
+    layers.require(bool(can), f"the probe {asked} is made for {probes.VALUES}, which {cfg.algo.name} is not")
+    step = int(getattr(state.counts, clock_of(algo, cfg.algo.name)))
+    at = probes.round_class(cfg.algo.name).of(cfg, env, state, step)
     return [found.row(at.step, at.iteration) for found in registry.load(probes.PROBES[asked][0])(at)]

@@ -3,7 +3,7 @@
     iterate -> metrics row -> (evaluate) -> (companions) -> (checkpoint)
 
 until total_steps of the algorithm's clock, eval.stop_at, or a signal. Companions go along with the loop: probes,
-curricula, gates. What an algorithm is to the loop stands in contract.py.
+curricula, gates. What an algorithm is to the loop stands in contract.py, how a run starts and goes on in session.py.
 
 Nothing that decides what happens next looks at the clock, so a run that was killed and resumed writes the same bytes.
 """
@@ -20,21 +20,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from relab.base import interrupts, terminal
-from relab.base.enclosed import subfolder
-from relab.base.interrupts import Interrupts, stops_say
+from relab.base import terminal
+from relab.base.interrupts import Interrupts
 from relab.base.jsonl import RecordError
-from relab.config import layers, registry
 from relab.config.run import RunConfig
-from relab.record.provenance import usable_cores
-from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
-from relab.schedules.sources import check_record
+from relab.record.run_folder import Record
 from relab.train import checkpoint
-from relab.train.baseline import random_baseline
-from relab.train.contract import Algorithm, ContractError, Setup, State, Stopwatch, clock_of
+from relab.train.contract import Algorithm, ContractError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
-from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best, read_progress
-from relab.train.kernels import jit
+from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
 from relab.train.screen import Screen, Silent
@@ -54,7 +48,7 @@ class Ending:
 class Companion(Protocol):
     """What goes along with the loop and acts between its iterations; its state is part of every checkpoint.
 
-    The run's setting of that name, unless it is null, brings it along (COMPANIONS). Its seconds are time/NAME_s.
+    The run's setting of that name, unless it is null, brings it along (session.COMPANIONS); its seconds: time/NAME_s.
     """
 
     def before(self, trainer: Trainer) -> None: ...  # the next iteration has not begun: stages may change here
@@ -67,14 +61,6 @@ class Companion(Protocol):
 
 
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-COMPANIONS = {  # setting of the run -> "module:make", called with config, environment and whether the run is new
-    "probes": "relab.train.probes.companion:make",
-    "schedule": "relab.train.steering:make",
-}
-
-
-class ExitError(Exception):
-    """Code of the environment or the algorithm asked the whole program to end, which no part of a run may do."""
 
 
 class DivergedError(Exception):
@@ -208,10 +194,12 @@ class Trainer:
         if not math.isfinite(metrics.get("optim/param_norm", 0.0)):
             bad = [name for name, x in metrics.items() if not math.isfinite(x)]
             more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+            what = "`lr`" if hasattr(self.cfg.algo, "lr") else "the learning rate"  # not every algorithm calls it so
+            rate = f"lower {what} (now {metrics['optim/lr']:g}) or " if "optim/lr" in metrics else ""
+            seen = [name for name in ("data/reward_max", "optim/grad_norm_max") if name in metrics]
             raise DivergedError(
                 f"parameters are not finite after step {self.step} (not finite: {', '.join(bad[-5:])}{more});"
-                f" lower `lr` (now {metrics.get('optim/lr', math.nan):g}) or"
-                " look at data/reward_max and optim/grad_norm_max before it"
+                f" {rate}look at {' and '.join(seen) or 'its metrics'} before it"
             )
 
     def note_time(self, steps: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
@@ -319,9 +307,6 @@ class Trainer:
         return Ending(run, status, why, self.step, self.progress.best)
 
 
-# ---- Starting and going on
-
-
 @contextlib.contextmanager
 def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Whatever ends a run from within is written into its record, as far as there still is one, and raised."""
@@ -338,199 +323,3 @@ def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterat
             record.update_meta(status="interrupted" if stopped else "failed", why=what)
         record.close()
         raise
-
-
-@contextlib.contextmanager
-def exits_are_errors() -> Iterator[None]:
-    """An environment that calls sys.exit() would end the whole program, with code 0 as if all had gone well."""
-    try:
-        yield
-    except SystemExit as error:
-        raise ExitError(f"the run failed: its environment or its algorithm raised {error!r}, which would have ended the"
-                        " whole program; let it raise another error") from error  # fmt: skip
-
-
-def make_env(cfg: RunConfig) -> Any:
-    return registry.env_class(cfg.env.name)(cfg.env)
-
-
-def start(
-    cfg: RunConfig,
-    folder: Path,
-    provenance: dict[str, str],
-    meta: dict[str, Any],
-    screen: Screen | None = None,
-    env: Any = None,
-) -> Ending:
-    """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known."""
-    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
-        return begin(cfg, folder, provenance, meta, screen or Silent(), env or make_env(cfg)).run()
-
-
-def begin(
-    cfg: RunConfig, folder: Path, provenance: dict[str, str], meta: dict[str, Any], screen: Screen, env: Any
-) -> Trainer:
-    """A run before its first step, with its record."""
-    spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
-    facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
-    facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
-    record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta)
-    with failures_told(record):
-        record.append_event("start", 0, pid=os.getpid())
-        screen.start(head_facts(cfg, record))
-        trainer = prepare(cfg, record, env, screen)
-        note_beginning(trainer)
-    return trainer
-
-
-def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Ending:
-    """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
-
-    `trust`: code that the record names may be imported, and files be opened.
-    """
-    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
-        record = Record.open(folder, repair=False)
-        if record.meta["status"] == "finished":
-            record.close()
-            step = int(record.meta.get("step", 0))
-            return Ending(folder, "finished", "nothing to do, the run is complete", step)
-        return go_on(record, screen or Silent(), trust).run()
-
-
-def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
-    """A run where it stood. Whatever fails before that, the attempt leaves the record as it was."""
-    try:
-        cfg = layers.from_record(record.folder, trust)
-        fresh = checkpoint.last(record.folder / "checkpoints") is None
-        if fresh and cfg.schedule is not None and not trust:
-            check_record(cfg.schedule, os.fspath(record.folder))
-        trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
-        name, lengths = stand(trainer)
-    except BaseException:
-        record.close()
-        raise
-    with failures_told(record, lambda: trainer.step):
-        record.repair()
-        step = cut_back(trainer, name, lengths)
-        if step == 0:
-            note_beginning(trainer)  # a run that was killed early may not have come to it
-        record.update_meta(status="running", why=None)
-        record.append_event("resume", step, pid=os.getpid())
-        screen.start(head_facts(cfg, record))
-        screen.note(f"  resumed at step {step:,}")
-    return trainer
-
-
-def what_is_left(folder: Path) -> str:
-    """For whoever pressed Ctrl-C; what has not become a run is cleared away."""
-    clear_begun(folder)
-    return interrupts.go_on(folder) if (folder / "meta.json").exists() else interrupts.NO_RUN
-
-
-def note_beginning(trainer: Trainer) -> None:
-    """Fingerprints of the weights before any learning: runs that begin alike have the same."""
-    params = trainer.state.to_tree()["params"]
-    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
-    trainer.record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
-
-
-def stand(trainer: Trainer) -> tuple[str | None, dict[str, int]]:
-    """Put the last checkpoint into the trainer -> its name and the lengths of the record's files then; writes nothing.
-
-    Where there is none yet the run begins anew.
-    """
-    root = trainer.folder / "checkpoints"
-    name = checkpoint.last(root)
-    lengths = dict.fromkeys(DETERMINISTIC, 0) if name is None else take(trainer, root, name)
-    trainer.record.check_cuts(lengths)
-    return name, lengths
-
-
-def cut_back(trainer: Trainer, name: str | None, lengths: dict[str, int]) -> int:
-    """Make the record that of the checkpoint (None: of a run that has none yet); returns the step."""
-    root = trainer.folder / "checkpoints"
-    step = -1  # before the first checkpoint, which is that of step 0
-    if name is not None:
-        step = trainer.step
-        checkpoint.point(root, "latest", name, step)
-        point_to_best(root, trainer.progress)
-    checkpoint.clean(root, step)
-    trainer.record.truncate(lengths)
-    trainer.data.cut()
-    trainer.began_step = max(step, 0)
-    return trainer.began_step
-
-
-def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
-    """Put a checkpoint into the trainer -> lengths of the record's files at that step."""
-    tree, progress = checkpoint.load(root, name)
-    with checkpoint.taking(root / name):
-        lengths = progress.pop("lengths")
-        checkpoint.check_like(lengths, dict.fromkeys(DETERMINISTIC, 0), "lengths.")
-        trainer.data.restore(progress.pop("data", {}))
-        for companion_name, companion in trainer.companions.items():
-            companion.load(tree.pop(WITH + companion_name))
-        tree["counts"] = {"updates": 0, "episodes": 0} | tree["counts"]  # which not every algorithm used to count
-        checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
-        trainer.state.load(tree)
-        trainer.progress = read_progress(progress)
-        if name != f"step-{trainer.step:012d}":
-            raise ValueError(f"its `counts` are those of step {trainer.step}")
-    return lengths
-
-
-def check_device(device: str) -> None:
-    """Is the device there? Asked before a run folder is made."""
-    import torch
-
-    kind = device.partition(":")[0]
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-    layers.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
-
-
-def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
-    """Import the algorithm (and with it torch), lay out the state.
-
-    `fresh`: no checkpoint follows.
-    """
-    algo = registry.algo_module(cfg.algo.name)
-    clock = clock_of(algo, cfg.algo.name)
-    jit.set_threads(cfg.threads)
-    if note := getattr(algo, "first_time", str)():
-        screen.note(f"  {note}")
-    companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
-    data = Data(record.folder)
-    state = algo.init(setup_of(cfg, env, data))
-    subfolder(record.folder, "checkpoints")
-    apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
-    return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
-
-
-def setup_of(cfg: RunConfig, env: Any, data: Data | None = None) -> Setup:
-    return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, data or Data())
-
-
-def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Companion]:
-    asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
-    return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
-
-
-def derived(cfg: RunConfig) -> dict[str, Any]:
-    """The numbers that follow from the config, without those that say the same thing again per world."""
-    numbers = layers.derived(cfg)
-    short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
-    same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
-    return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
-
-
-def head_facts(cfg: RunConfig, record: Record) -> dict[str, Any]:
-    meta = record.meta
-    facts = {
-        "name": record.folder.name,
-        "id": meta["id"],
-        "folder": str(record.folder),
-        "algo": cfg.algo.name,
-        "env": cfg.env.name,
-    }
-    facts |= {"seed": cfg.seed, "config_hash": meta["config_hash"], "derived": derived(cfg)}
-    return facts | {"random": meta["spec"].get("random")}

@@ -1,6 +1,6 @@
-"""What happens when a policy meets an environment? collect() for learning, evaluate() for judging, and nothing else.
+"""What happens when a policy meets an environment? collect() to learn, evaluate() to judge, rerun() to ask what if.
 
-Rows: B = worlds x agents. Everything a policy needs to act on rows is a `Policy`; both doors go through its `act`.
+Rows: B = worlds x agents. Everything a policy needs to act on rows is a `Policy`; all three go through its `act`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
-from relab.train.envs.base import Env, Episodes, Worlds
+from relab.train.envs.base import FROM_SPEC, Env, Episodes, Worlds
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import fill_uniform, mix
 
@@ -292,6 +292,66 @@ def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.
     if spec.channels:
         row["info"] = {c.name: float(first["info"][k, i, j]) for k, c in enumerate(spec.channels)}
     return row
+
+
+@dataclass
+class Reruns:
+    """What k continuations of each of B rows (worlds x agents) earned."""
+
+    return_BK: np.ndarray  # float64: sum of gamma^t r_t from the snapshot on; NaN for agents that were not alive there
+    capped_BK: np.ndarray  # bool: not over when the cap was reached, so that the return lacks what came after
+    sim_steps: int  # world steps that it took
+
+
+def rerun(
+    env: Env,
+    policy: Policy,
+    snapshots: dict[str, np.ndarray],
+    k: int,
+    rng: np.random.Generator,
+    gamma: float = 1.0,
+    cap: int = STEP_CAP,
+    memory_BM: np.ndarray | None = None,
+    time_limit: int | None = FROM_SPEC,
+    mode: str = "sampled",
+) -> Reruns:
+    """From every saved world (rows of Worlds.snapshot) k independent continuations to the end of the episode.
+
+    Actions are sampled (or the policy's mode: "det"), and worlds draw from streams of their own, all from `rng`; a
+    bridged Gymnasium environment goes on with its own stream, the same k times. `memory_BM`: what a recurrent policy
+    remembered in the snapshots; `time_limit` as in Worlds. The worlds are new ones: those that the snapshots were taken
+    from do not notice.
+    """
+    N, A = len(snapshots["book.tick"]), env.spec.agents
+    worlds = Worlds(env, N * k, time_limit)
+    worlds.restore(snapshots, from_rows=np.repeat(np.arange(N), k))
+    worlds.state.rng[:] = mix(rng.integers(2**63, size=N * k))
+    noise = mix(rng.integers(2**63, size=N * k * A))
+    memory = np.zeros((N * A, policy.memory_dim), np.float32) if memory_BM is None else memory_BM
+    memory = np.repeat(memory.reshape(N, 1, A, -1), k, 1).reshape(N * k * A, -1)
+    return_R, capped_R = continued(worlds, policy, memory, noise, gamma, cap, N * k * A * (mode == "det"))
+    by_row = (N, k, A)
+    return_BK, capped_BK = (x.reshape(by_row).swapaxes(1, 2).reshape(N * A, k) for x in (return_R, capped_R))
+    return Reruns(return_BK, capped_BK, worlds.sim_steps)
+
+
+def continued(
+    worlds: Worlds, policy: Policy, memory: np.ndarray, rng_R: np.ndarray, gamma: float, cap: int, n_mode: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(discounted return, still going on at the cap) of every agent's episode from where it stands."""
+    waiting = worlds.alive.reshape(-1).copy()
+    return_R, weight = np.where(waiting, 0.0, np.nan), 1.0
+    for _ in range(cap):
+        if not waiting.any():
+            break
+        acted = policy.act(worlds.obs.reshape(waiting.size, -1), memory, rng_R, n_mode)
+        memory = acted.memory
+        step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
+        return_R[waiting] += weight * step.reward.reshape(-1)[waiting]
+        weight *= gamma
+        if step.episodes is not None:
+            waiting &= ~(step.terminated | step.truncated).reshape(-1)
+    return return_R, waiting
 
 
 class RandomPolicy:

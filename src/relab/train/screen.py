@@ -135,7 +135,7 @@ def header(facts: Mapping[str, Any]) -> list[str]:
     """Which run this is, and the numbers that follow from its config."""
     derived = ", ".join(f"{LABELS.get(name, name)} {number(value)}" for name, value in facts["derived"].items())
     lines = [f"{facts['name']}  {facts['algo']} on {facts['env']}, seed {facts['seed']}, config {facts['config_hash']}"]
-    lines.append(f"  {derived}")
+    lines += [f"  {derived}"] if derived else []
     random = facts.get("random")
     if random and random.get("return_mean") is not None:
         mean, sd = number(random["return_mean"]), number(random["return_std"])

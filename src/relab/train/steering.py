@@ -40,15 +40,20 @@ def make(cfg: RunConfig, env: Any, fresh: bool = True) -> Steering:
 
     `fresh`: files of starts are read; else they come from a checkpoint, and no file is opened.
     """
+    batch, iterations = cfg.batch, cfg.iterations
+    if batch is None or iterations is None or not hasattr(cfg.algo, "envs"):
+        raise ConfigError(f"`schedule` counts iterations and the worlds that they begin, but the settings of"
+                          f" {cfg.algo.name} do not say how large an iteration is: they need `envs` (worlds) and"
+                          " `batch` (rows of an iteration)")  # fmt: skip
     try:
-        schedule = courses.with_total(from_mapping(cfg.schedule or {}), cfg.iterations)
+        schedule = courses.with_total(from_mapping(cfg.schedule or {}), iterations)
         sources = {name: read_starts(name) for name in files_of(schedule)} if fresh else {}
     except ScheduleError as error:
         raise ConfigError(f"`schedule`: {error}") from None
     total = schedule.total or 0
-    layers.require(cfg.iterations >= total, f"`schedule.total` = {total} iterations must fit into `total_steps`, but"
-                   f" {cfg.total_steps:,} steps of {cfg.batch:,} rows are {cfg.iterations} where all agents live; set"
-                   f" total_steps={total * cfg.batch}")  # fmt: skip
+    layers.require(iterations >= total, f"`schedule.total` = {total} iterations must fit into `total_steps`, but"
+                   f" {cfg.total_steps:,} steps of {batch:,} rows are {iterations} where all agents live; set"
+                   f" total_steps={total * batch}")  # fmt: skip
     layers.require(
         bool(schedule), "`schedule` sets nothing: it needs a curriculum, queues, phases, gates or multi_eval"
     )

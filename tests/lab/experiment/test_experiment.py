@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 from threading import Timer
+from typing import Any
 
 import pytest
 
@@ -218,3 +219,91 @@ def test_a_signal_stops_the_workers_and_leaves_the_rest(tmp_path: Path) -> None:
     assert time.monotonic() - begin < 30
     assert sorted(outcome.finished) == ["slow0", "slow1"], "those that ran were asked to end, and did what they do then"
     assert not jobs[2].exit_codes
+
+
+# ---- Forecasts of any algorithm
+
+TOY = """
+question: Does a tiny step learn less?
+metric: eval/return_det
+at: final
+smallest_effect: 5
+base: {{env: cartpole, eval.every: 50, eval.episodes: 2, eval.stop_at: null, {}}}
+vary: {{{}: [1e-1, 1e-3]}}
+seeds: 1
+"""
+OFFLINE = '''
+"""Fits a number to nothing, ten updates at a time, and says nothing about batches."""
+import time
+from dataclasses import dataclass
+import numpy as np
+from relab.train.contract import Counts
+from relab.train.rollout import Acted
+
+CLOCK = "updates"
+
+@dataclass(frozen=True)
+class Config:
+    """Settings."""
+    name: str = "toy_offline:Config"  # algorithm
+    rate: float = 0.1  # step size
+    def check(self) -> None: ...
+
+class Agent:
+    memory_dim = 0
+    w = np.zeros(1)
+    def act(self, obs_BD, memory_BM, rng_B, n_mode=0):
+        return Acted(np.zeros((len(obs_BD), 1), np.int64), np.zeros(len(obs_BD)), memory_BM)
+    def to_env(self, action):
+        return action
+
+class State:
+    def __init__(self):
+        self.agent, self.counts = Agent(), Counts()
+    def to_tree(self):
+        return {"params": {"w": self.agent.w}, "counts": vars(self.counts)}
+    def load(self, tree):
+        load_agent(self.agent, tree)
+        self.counts = Counts(**tree["counts"])
+
+def load_agent(agent, tree):
+    agent.w = tree["params"]["w"].copy()
+
+def make_agent(cfg, spec, seed, device="cpu", threads=1):
+    return Agent()
+
+def init(setup):
+    return State()
+
+def iterate(s, watch):
+    with watch("update"):
+        time.sleep(0.02)
+    s.counts.updates += 10
+    s.counts.iteration += 1
+    return {"policy/loss": 1.0, "data/updates": s.counts.updates}
+'''
+
+
+def forecast_of(tmp_path: Path, base: str, key: str) -> Any:
+    question = experiment.load(made_up.question(tmp_path, TOY.format(base, key)))
+    return experiment.forecast(question, experiment.prepare(question, tmp_path / "x"), tmp_path / "x", workers=1)
+
+
+def test_an_algorithm_that_says_nothing_of_batches_is_forecast_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "toy_offline.py").write_text(OFFLINE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    cost = forecast_of(tmp_path, "algo: 'toy_offline:Config', total_steps: 1000", "rate")
+    assert cost.pilot["steps"] == 10, "updates in one iteration, on its clock"
+    assert 0.02 <= cost.pilot["row_s"] < 0.2
+    own = cost.seconds_per_run - experiment.STARTUP_S - cost.pilot["evals"] * cost.pilot["eval_s"]
+    assert own == pytest.approx(100 * cost.pilot["row_s"])
+
+
+def test_a_pilot_waits_until_a_replay_method_learns(tmp_path: Path) -> None:
+    settings = "algo: {name: dqn, envs: 4, steps: 16, learning_starts: 400, minibatch: 512, updates_per_step: 1}"
+    cost = forecast_of(tmp_path, f"{settings}, total_steps: 4000", "lr")
+    assert cost.pilot["steps"] == 64
+    assert cost.pilot["row_s"] > 0.01, "64 updates on 512 rows each, not the steps before them"

@@ -110,6 +110,24 @@ def test_an_offline_algorithm_on_the_clock_of_its_updates(toy: Any) -> None:
     check_algo(SETTINGS)
 
 
+def test_what_it_does_not_say_is_not_made_up(toy: Any) -> None:
+    """Batches and iterations are no words of this algorithm: nothing is derived from them, and a schedule says so."""
+    from relab.config import layers
+    from relab.config.base import ConfigError
+    from relab.config.layers import Layer
+    from relab.train import session
+    from relab.train.screen import header
+
+    toy()
+    cfg = layers.resolve([Layer("test", {**SETTINGS, "schedule": {"total": 3, "multi_eval": {"episodes": 2}}})]).config
+    assert (cfg.batch, cfg.minibatch, cfg.iterations) == (None, None, None)
+    assert session.derived(cfg) == {}
+    facts = {"name": "x", "algo": "toy", "env": "cartpole-v1", "seed": 0, "config_hash": "h", "derived": {}, "id": "i"}
+    assert len(header(facts | {"random": None, "folder": "x"})) == 1
+    with pytest.raises(ConfigError, match=r"need `envs` \(worlds\) and `batch`"):
+        session.companions_of(cfg, session.make_env(cfg))
+
+
 def forgetful(self: Any, tree: dict[str, Any]) -> None:
     self.counts = Counts(**tree["counts"])
 

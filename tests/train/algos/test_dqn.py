@@ -149,7 +149,7 @@ def test_the_ladder(rung: str) -> None:
 
 def test_a_run_and_its_record(tmp_path: Path) -> None:
     settings = {"algo": "dqn", "total_steps": "1200", "algo.learning_starts": "200", "algo.steps": "32",
-                "eval.every": "400", "eval.episodes": "2", "eval.stop_at": "null"}  # fmt: skip
+                "algo.updates_per_step": "0.25", "eval.every": "400", "eval.episodes": "2", "eval.stop_at": "null"}  # fmt: skip
     ended = run(tmp_path / "run", **{key.replace(".", "__"): value for key, value in settings.items()})
     history = load(tmp_path / "run")
     assert ended.status == "finished"
@@ -167,7 +167,7 @@ def test_a_run_and_its_record(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"replay": "10"}, "`replay` must hold a minibatch"),
-        ({"replay": "100", "envs": "64"}, "n_step \\+ 1 = 2 steps of every world"),
+        ({"replay": "100", "envs": "64", "minibatch": "64", "n_step": "1"}, "n_step \\+ 1 = 2 steps of every world"),
         ({"learning_starts": "200000"}, "`learning_starts` must not exceed `replay`"),
         ({"hidden": "[9999999]"}, "at most 65,536 units"),
         ({"replay": "99999999999"}, "at most 1,073,741,824 transitions"),

@@ -22,14 +22,15 @@ from relab.train.probes.companion import stands_still
 from relab.train.probes.distribution import combine, distribution, members, mmd
 from relab.train.probes.fixed_point import fixed_point
 from relab.train.probes.q_kernel import q_kernel
-from relab.train.probes.round import Room, Round
+from relab.train.probes.round import Room
 from relab.train.probes.stability import stability
+from relab.train.probes.tracking_round import TrackingRound
 from small_runs import run
 from train.algos.tracking_small import iterate, make
 
 
-def at(s: ac.State, **cfg: object) -> Round:
-    return Round(s.worlds.env, s, Probes(**{"fixed_point": FixedPoint(samples=600), **cfg}))  # type: ignore[arg-type]
+def at(s: ac.State, **cfg: object) -> TrackingRound:
+    return TrackingRound(s.worlds.env, s, Probes(**{"fixed_point": FixedPoint(samples=600), **cfg}))  # type: ignore[arg-type]
 
 
 def dense(system: linear.Linear) -> np.ndarray:
@@ -239,9 +240,9 @@ def test_threads_change_no_probe(tmp_path: Path):
     assert [row["value"] for row in one] == pytest.approx([row["value"] for row in two], rel=1e-6)
 
 
-def test_an_algorithm_without_probes_refuses_them(tmp_path: Path):
-    with pytest.raises(ConfigError, match="ppo has none"):
-        run(tmp_path / "run", probes__every="5")
+def test_an_algorithm_has_its_own_probes():
+    assert probes.of("ppo") == ["value_vs_rerun"]
+    assert "value_vs_rerun" not in probes.of("tracking_ac"), "its critic is of states and actions"
     with pytest.raises(ConfigError, match="made for tracking_ac"):
         probes.check("stability", "ppo")
 
@@ -260,7 +261,7 @@ def test_rounds_in_one_room_find_what_rounds_in_rooms_of_their_own_find():
     s, room = make(), Room()
     for k in range(3):
         s.counts.iteration = k
-        shared = Round(s.worlds.env, s, Probes(fixed_point=FixedPoint(samples=600)), None, room)
+        shared = TrackingRound(s.worlds.env, s, Probes(fixed_point=FixedPoint(samples=600)), None, room)
         for probe in (fixed_point, stability):
             assert [found.row(0, k) for found in probe(shared)] == [found.row(0, k) for found in probe(at(s))]
 

@@ -99,6 +99,7 @@ def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) 
     least=SHORT,
     mends=SMALLER_STEPS | {"algo.lr_schedule": ANY},
     fallback=(set_to("algo.lr_schedule", "linear"), SLOWER),
+    from_best=True,
 )
 def peak_then_collapse(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
     """

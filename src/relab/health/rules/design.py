@@ -50,7 +50,7 @@ def unmentioned_config_change(view: View) -> Finding | None:
         raise Missing(f"the parent's run folder, {str(view.meta['parent'])[:40]}")
     intent = str(view.meta.get("intent") or "").lower()
     changes = [c for c in diff(parent.history.config, view.history.config)
-               if not quiet(c) and not _mentions(intent, c.key)]  # fmt: skip
+               if not quiet(c) and not _mentions(intent, c.key) and not _goes_on(view, c.key)]  # fmt: skip
     if not changes:
         return None
     names = ", ".join(f"{c.key} {c.a} -> {c.b}" for c in changes[:SHOWN])
@@ -64,6 +64,13 @@ def quiet(change: Change) -> bool:
     """Settings that change no learning, and flags that are off where the other one has none."""
     off = MISSING in (change.a, change.b) and {change.a, change.b} & {False, None}
     return change.key.startswith(QUIET) or bool(QUIET_WORD.search(change.key)) or bool(off)
+
+
+def _goes_on(view: View, key: str) -> bool:
+    """A run that begins with its parent's weights says so by that, and goes on for as long as it likes."""
+    start = view.meta.get("started_from")
+    same = isinstance(start, dict) and start.get("run") == view.meta.get("parent")
+    return same and key in ("start_from", "start_parts", "total_steps")
 
 
 def _plain(value: object) -> object:

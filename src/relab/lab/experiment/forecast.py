@@ -12,19 +12,21 @@ import numpy as np
 
 from relab.base import limits, masks
 from relab.base.interrupts import Interrupted
-from relab.base.processes import RELAB
+from relab.base.jsonl import RecordError
+from relab.base.processes import PYTHON
 from relab.config import layers
 from relab.config.base import ConfigError, require
 from relab.formats.read import foreign_state
 from relab.lab.execute import local
 from relab.lab.experiment import foreign
-from relab.lab.experiment.cells import Cell, finished, read, run, settled
+from relab.lab.experiment.cells import Cell, read, run, settled
 from relab.lab.experiment.conclude import column_of
 from relab.lab.experiment.question import Experiment
 from relab.record import history
+from relab.record.run_folder import read_meta
 
 STARTUP_S = 4.0  # process start and imports
-PILOT = 6  # iterations
+PILOT = "relab.lab.experiment.pilot"  # the module that a pilot runs as, so that nothing here imports torch
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,7 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
     variant = folder / "variants" / f"{next(iter(e.variants))}.yaml"
     cfg = layers.from_dict(layers.read_yaml(variant))
     with tempfile.TemporaryDirectory() as root:
-        pilot = pilot_job(cfg, variant, Path(root))
+        pilot = pilot_job(variant, Path(root))
         done = local.run([pilot], 1)
         if done.interrupted:
             raise Interrupted
@@ -92,32 +94,47 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
         return cost(trial_run, cfg, runs, workers)
 
 
-def pilot_job(cfg: Any, variant: Path, root: Path) -> local.Job:
-    settings = {"total_steps": min(cfg.total_steps, PILOT * cfg.batch), "eval.stop_at": "null",
-                "eval.every": 2 * cfg.batch, "seed": 0, **shortened(cfg)}  # fmt: skip
-    words = [*(f"{key}={value}" for key, value in settings.items()), "--runs", str(root), "--name", "pilot", "--quiet"]
-    done = Cell("", 0, root / "pilot")
-    return local.Job("pilot", lambda: [*RELAB, "train", str(variant), *words], lambda: finished(done), root / "log")
+def pilot_job(variant: Path, root: Path) -> local.Job:
+    folder = root / "pilot"
+    words = [*PYTHON, "-m", PILOT, str(variant), str(folder)]
+    return local.Job("pilot", lambda: words, lambda: has_told(folder), root / "log")
 
 
-def shortened(cfg: Any) -> dict[str, Any]:
-    """A schedule ends with the pilot, and checks every other iteration of it: what an evaluation costs must be seen."""
-    if not cfg.schedule:
-        return {}
-    return {"schedule.total": min(cfg.iterations, PILOT)} | ({"schedule.every": 2} if "every" in cfg.schedule else {})
+def has_told(folder: Path) -> bool:
+    """Whether a pilot is over, and not because it failed."""
+    try:
+        return read_meta(folder)["status"] in ("finished", "interrupted")
+    except (RecordError, OSError):
+        return False
 
 
 def cost(run: history.History, cfg: Any, runs: int, workers: int) -> Forecast:
-    """Per run: start-up, then steps at the median speed of the pilot's rows, then its evaluations at full length."""
-    part = {name: run.column(f"time/{name}_s").values for name in ("collect", "update", "log")}
-    per_row = float(np.median(sum(part.values())))
+    """Per run: start-up, then iterations at the median speed of the pilot's, then its evaluations at full length."""
+    per_row, steps = speed(run)
+    iterations = cfg.total_steps / steps
     horizon = (run.meta.get("spec") or {}).get("horizon") or 0
     evals = cfg.total_steps / cfg.eval.every + 1 if cfg.eval.every else 2
     lengths = run.column("eval/length_det").values.max(initial=1.0)
     took = float(run.column("time/eval_s").values.max(initial=0.0))
     eval_s = took * max(1.0, horizon / max(float(lengths), 1.0))
-    seconds = STARTUP_S + cfg.total_steps / cfg.batch * per_row + evals * eval_s
+    seconds = STARTUP_S + iterations * per_row + evals * eval_s
     if cfg.schedule:
-        checks = cfg.iterations / float(cfg.schedule.get("every") or cfg.iterations)
+        checks = iterations / float(cfg.schedule.get("every") or iterations)
         seconds += checks * float(run.column("time/schedule_s").values.max(initial=0.0))
-    return Forecast(runs, seconds, workers, {"row_s": per_row, "eval_s": eval_s, "evals": evals})
+    return Forecast(runs, seconds, workers, {"row_s": per_row, "steps": steps, "eval_s": eval_s, "evals": evals})
+
+
+def speed(run: history.History) -> tuple[float, float]:
+    """Seconds of an iteration that learns, and its steps on the algorithm's clock, from the rows themselves."""
+    parts = [run.column(f"time/{name}_s") for name in ("collect", "update", "log")]
+    took = np.sum([part.values for part in parts], axis=0)
+    at = np.asarray(parts[0].steps, np.float64)
+    steps = float(np.median(np.diff(at, prepend=0.0)))
+    learns = np.isin(at, learning(run)) if "data/updates" in run.columns else np.ones(len(at), bool)
+    return float(np.median(took[learns] if learns.any() else took)), max(steps, 1.0)
+
+
+def learning(run: history.History) -> np.ndarray:
+    """The steps of the rows after which something had been learned."""
+    updates = run.column("data/updates")
+    return np.asarray(updates.steps)[np.asarray(updates.values) > 0]

@@ -14,7 +14,7 @@ from relab.config.layers import Layer
 from relab.lab.faults.catalogue import BASE, FAULTS
 from relab.lab.faults.seams import Replace, planted
 from relab.record import provenance
-from relab.train import loop
+from relab.train import session
 from relab.train.screen import Silent
 
 SEEDS_APART = 1000  # the further seeds of a fault that needs several: no case uses another's
@@ -71,9 +71,9 @@ def one(member: Member, folder: Path, seams: Mapping[str, Replace], kind: str) -
     meta = {"command": command, "parent": None, "intent": None, "packages": provenance.packages()}
     half = HalfWay() if kind == "resume" else None
     with planted({} if half else seams):
-        outcome = loop.start(resolved.config, folder, resolved.provenance, meta, half)
+        outcome = session.start(resolved.config, folder, resolved.provenance, meta, half)
     if half is not None and half.stopped:
         with planted(seams):
-            outcome = loop.resume(folder)
+            outcome = session.resume(folder)
     if outcome.status == "interrupted":  # by the user: training has swallowed the signal, and the suite must end too
         raise KeyboardInterrupt

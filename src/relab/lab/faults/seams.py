@@ -16,7 +16,7 @@ Replace = Callable[[Any], Any]
 # name -> module:attribute, and what the place promises
 SEAMS = {
     "collect": "relab.train.algos.ppo:collect",  # (state): one batch of experience, acted by the current policy
-    "environment": "relab.train.loop:make_env",  # (config): the environment of training and evaluation
+    "environment": "relab.train.session:make_env",  # (config): the environment of training and evaluation
     "appraise": "relab.train.algos.ppo:appraise",  # (state): the batch with its advantages and value targets
     "successor values": "relab.train.algos.ppo:successor_values",  # (state): V(s'), 0 where the episode terminated
     "gae": "relab.train.nets.returns:gae",  # rewards, values, ends -> advantages

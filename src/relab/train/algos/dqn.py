@@ -36,6 +36,7 @@ class Agent:
     """The Q network, and how much it explores."""
 
     memory_dim = 0
+    value_of = "det"  # what its `value` says is that of greedy actions
 
     def __init__(self, cfg: DQN, spec: Spec, rng: np.random.Generator):
         self.cfg, self.spec, self.choices = cfg, spec, spec.action.n[0]
@@ -195,6 +196,11 @@ def targets(replay: Replay, rows: Rows, cfg: DQN) -> tuple[np.ndarray, np.ndarra
 
 def copy_target(s: State) -> None:
     follow(s.target, s.agent.nets.flat, s.cfg.tau)
+
+
+def follow_weights(s: State) -> None:
+    """The network was given another run's weights: the slow copy begins with them too."""
+    s.target[:] = s.agent.nets.flat
 
 
 def learning_rate(s: State) -> float:

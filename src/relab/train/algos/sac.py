@@ -209,6 +209,11 @@ def follow_critics(s: State) -> None:
     follow(s.target, s.agent.nets.flat[: s.target.size], s.cfg.tau)
 
 
+def follow_weights(s: State) -> None:
+    """The networks were given another run's weights: the slow copies of the critics begin with them too."""
+    s.target[:] = s.agent.nets.flat[: s.target.size]
+
+
 def metrics_of(s: State, seen: list[tuple[Stats, float, float]], before: np.ndarray) -> dict[str, float]:
     found = s.gathering.metrics(s.counts, s.cfg.steps)
     found |= {"optim/lr": s.cfg.lr, "optim/adam_steps": s.adam.updates, "optim/temperature": s.temperature.alpha}

@@ -17,17 +17,20 @@ from relab.train import probes
 from relab.train.probes.result import ProbeResult
 from relab.train.probes.round import Room, Round
 
-LOSS = "value/td_loss"
+LOSSES = ("value/td_loss", "value/critic_loss", "value/loss", "policy/loss")  # the first that is logged may stand still
 
 
 class ProbeCompanion:
     """Goes along with the training loop (train.Companion)."""
 
     def __init__(self, cfg: RunConfig, env: Any):
-        known = probes.of(cfg.algo.name)
-        require(bool(known), f"`probes` is set, but {cfg.algo.name} has none; set probes=null")
+        agent = registry.algo_module(cfg.algo.name).make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+        known = probes.for_agent(probes.of(cfg.algo.name), cfg.algo, agent)
+        require(bool(known), f"`probes` is set, but {cfg.algo.name} has none (its agent has no `value`, or its settings"
+                " no `gamma`); set probes=null")  # fmt: skip
         assert cfg.probes is not None, "made only for runs with probes"
-        self.cfg, self.env, self.last = cfg.probes, env, cfg.iterations
+        self.run, self.cfg, self.env = cfg, cfg.probes, env
+        self.round = probes.round_class(cfg.algo.name)
         self.names = [name for name in known if getattr(cfg.probes, name).enabled]
         self.memory: dict[str, Any] = {}
         self.room = Room()
@@ -37,18 +40,28 @@ class ProbeCompanion:
     def before(self, trainer: Any) -> None: ...
 
     def after(self, trainer: Any, metrics: dict[str, float]) -> None:
-        iteration = int(metrics["data/iteration"])
-        self.losses = [*self.losses, metrics[LOSS]][-self.cfg.plateau.window :]
-        why = self.due(iteration)
+        iteration = int(trainer.state.counts.iteration)
+        self.note_loss(trainer, iteration, metrics)
+        why = self.due(iteration, bool(trainer.over))
         if why:
-            at = Round(self.env, trainer.state, self.cfg, self.memory, self.room)
+            kept = {"memory": self.memory, "room": self.room}
+            at = self.round.of(self.run, self.env, trainer.state, trainer.step, **kept)
             for found in ask(at, self.names):
                 trainer.record.append_probe(found.row(trainer.step, iteration) | {"asked_by": why})
 
-    def due(self, iteration: int) -> str:
+    def note_loss(self, trainer: Any, iteration: int, metrics: dict[str, float]) -> None:
+        """What may stand still; an algorithm that logs no loss has no plateau, which is said once."""
+        window = self.cfg.plateau.window
+        seen = [metrics[name] for name in LOSSES if name in metrics][:1]
+        self.losses = [*self.losses, *seen][-window:]
+        if self.cfg.plateau.enabled and not self.losses and iteration >= max(window, self.cfg.plateau.min_iter):
+            trainer.warn("plateau", f"`probes.plateau` waits for a loss that stands still, but {self.run.algo.name}"
+                         f" has logged none of {', '.join(LOSSES)} so far: no plateau can be seen")  # fmt: skip
+
+    def due(self, iteration: int, last: bool) -> str:
         """Why probes are asked for after this iteration; empty: they are not."""
         every, plateau = self.cfg.every, self.cfg.plateau
-        if iteration == self.last or (every and iteration > 1 and (iteration - 1) % every == 0):
+        if last or (every and iteration > 1 and (iteration - 1) % every == 0):
             return "schedule"
         ready = iteration >= plateau.min_iter and iteration - self.asked >= plateau.cooldown
         if plateau.enabled and ready and len(self.losses) == plateau.window and stands_still(self.losses, plateau):

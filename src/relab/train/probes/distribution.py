@@ -19,14 +19,14 @@ from relab.train.algos import fourier
 from relab.train.algos import tracking_ac as ac
 from relab.train.kernels.crew import Crew
 from relab.train.probes.result import ProbeResult, error_of_mean
-from relab.train.probes.round import Round, flat
+from relab.train.probes.tracking_round import TrackingRound, flat
 
 GROUPS = 8  # of trajectories, for the jackknife
 BLOCK = 512  # rows whose kernel values stay in cache
 WIDTH_POINTS = 300  # for the median distance
 
 
-def distribution(at: Round) -> list[ProbeResult]:
+def distribution(at: TrackingRound) -> list[ProbeResult]:
     s, cfg = at.state, at.cfg.distribution
     mu = at.sample("mu", s.agent.behaviour, cfg.samples)
     pi = at.sample("pi", s.agent, cfg.samples)
@@ -95,7 +95,7 @@ def combine(sums: np.ndarray, sizes: np.ndarray, keep: np.ndarray) -> float:
     return float(xx / n**2 + yy / m**2 - 2.0 * xy / (n * m))
 
 
-def actions(at: Round, mu: ac.Batch, draws_per_state: int, draws: np.random.Generator) -> dict[str, Any]:
+def actions(at: TrackingRound, mu: ac.Batch, draws_per_state: int, draws: np.random.Generator) -> dict[str, Any]:
     """KL(pi, mu) in closed form, and the total variation 1/2 E_pi |1 - mu / pi|, over the states under mu."""
     agent, cfg = at.state.agent, at.state.cfg
     m_pi, m_mu = agent.mean(mu.psi_TBP), agent.behaviour.mean(mu.psi_TBP)

@@ -12,10 +12,10 @@ import numpy as np
 
 from relab.train.probes.linear import Linear, Solution, iterate_small, times
 from relab.train.probes.result import ProbeResult
-from relab.train.probes.round import Round
+from relab.train.probes.tracking_round import TrackingRound
 
 
-def fixed_point(at: Round) -> list[ProbeResult]:
+def fixed_point(at: TrackingRound) -> list[ProbeResult]:
     system, cfg = at.linear, at.cfg.fixed_point
     solution = system.solve(cfg.tol)
     gap = at.state.agent.w - solution.w
@@ -48,7 +48,7 @@ def error_of_gap(system: Linear, solution: Solution, gap: np.ndarray) -> float:
     return system.spread(along * system.rho * system.delta(solution.w) * math.sqrt(system.size))
 
 
-def capped(at: Round, solution: Solution) -> ProbeResult:
+def capped(at: TrackingRound, solution: Solution) -> ProbeResult:
     """w <- w + alpha_w mean(rho delta phi), at most max_iters times: what it stops at is no fixed point."""
     system, cfg, agent = at.linear, at.cfg.fixed_point, at.state.agent
     stop = iterate_small(system.steered, system.b, agent.w, at.state.cfg.alpha_w / math.sqrt(system.size),

@@ -12,10 +12,10 @@ import numpy as np
 
 from relab.train.algos import tracking_ac as ac
 from relab.train.probes.result import ProbeResult, error_of_mean
-from relab.train.probes.round import Round
+from relab.train.probes.tracking_round import TrackingRound
 
 
-def q_kernel(at: Round) -> list[ProbeResult]:
+def q_kernel(at: TrackingRound) -> list[ProbeResult]:
     s = at.state
     own = s.batch is None
     batch = at.sample("q_kernel", s.agent.behaviour, s.cfg.batch) if own else s.batch

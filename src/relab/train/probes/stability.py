@@ -17,7 +17,8 @@ from relab.base.streams import generator
 from relab.train.algos import tracking_ac as ac
 from relab.train.probes.linear import Linear, arnoldi, times
 from relab.train.probes.result import ProbeResult
-from relab.train.probes.round import Room, Round
+from relab.train.probes.round import Room
+from relab.train.probes.tracking_round import TrackingRound
 
 
 class Pair(NamedTuple):
@@ -28,7 +29,7 @@ class Pair(NamedTuple):
     residual: float
 
 
-def stability(at: Round) -> list[ProbeResult]:
+def stability(at: TrackingRound) -> list[ProbeResult]:
     system, cfg, s = at.linear, at.state.cfg, at.state
     scale = math.sqrt(cfg.trajectories) * cfg.alpha_w / math.sqrt(system.size)
     start: Any = generator(s.seed, f"probe/stability/{at.iteration}").standard_normal(system.size)
@@ -106,7 +107,7 @@ def power(system: Linear, v: np.ndarray, scale: float, steps: int) -> float:
     return growth
 
 
-def step_scale(at: Round, push: np.ndarray) -> float:
+def step_scale(at: TrackingRound, push: np.ndarray) -> float:
     """By what does training multiply a sum over its batch? From two calls of its own code, which differ in w by a push.
 
     U(w + v) - U(w) - v = -(scale / sqrt(N)) sum rho phi (psi.v); the sum is taken here, from features made here.

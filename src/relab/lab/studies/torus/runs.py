@@ -16,7 +16,7 @@ from relab.lab.experiment import Cell
 from relab.lab.studies import Say
 from relab.record import history, provenance
 from relab.record.run_folder import read_meta
-from relab.train import loop
+from relab.train import session
 
 HERE = Path(__file__).parent
 
@@ -37,9 +37,9 @@ def one(folder: Path, settings: Mapping[str, Any], intent: str) -> history.Histo
             words = " ".join(f"{key}={value}" for key, value in settings.items())
             facts = provenance.start(HERE).collect() | {"command": f"relab study torus ({words})", "intent": intent}
             folder.parent.mkdir(parents=True, exist_ok=True)
-            outcome = loop.start(resolved.config, folder, resolved.provenance, facts)
+            outcome = session.start(resolved.config, folder, resolved.provenance, facts)
         else:
-            outcome = loop.resume(folder)
+            outcome = session.resume(folder)
         if outcome.status == "interrupted":
             raise Interrupted
     return history.load(folder)

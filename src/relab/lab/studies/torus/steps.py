@@ -23,8 +23,8 @@ from relab.train.algos import tracking_ac as ac
 from relab.train.contract import Setup
 from relab.train.envs.torus import Torus
 from relab.train.probes.fixed_point import fixed_point
-from relab.train.probes.round import Round
 from relab.train.probes.stability import stability
+from relab.train.probes.tracking_round import TrackingRound
 
 DOCUMENT: dict[str, Any] = {
     "algo": "tracking_ac", "env": "torus", "algo.theta_mu_offset_scale": 0.277777777778, "probes.every": 5,
@@ -116,7 +116,7 @@ def mode_numbers(mode: str) -> dict[str, Any]:
         ac.collect(s)
         row = ac.update(s)
     assert s.batch is not None
-    at = Round(s.worlds.env, s, Probes(fixed_point=FixedPoint()))
+    at = TrackingRound(s.worlds.env, s, Probes(fixed_point=FixedPoint()))
     (solved,) = fixed_point(at)
     (steady,) = stability(at)
     return {
@@ -191,14 +191,14 @@ def sample_solution(state: ac.State, part: int, samples: int) -> np.ndarray:
     """w_sharp from one more sample; the count only names its random stream."""
     state.counts.iteration = 1_000_000 + part
     cfg = Probes(fixed_point=FixedPoint(samples=samples, k_mc=1))
-    return Round(state.worlds.env, state, cfg).linear.solve(1e-9).w
+    return TrackingRound(state.worlds.env, state, cfg).linear.solve(1e-9).w
 
 
 def loaded(folder: Path) -> ac.State:
     """A run's last state."""
     from relab.config import layers
     from relab.train import checkpoint
-    from relab.train.loop import make_env, setup_of
+    from relab.train.session import make_env, setup_of
 
     cfg = layers.from_dict(layers.read_yaml(folder / "config.yaml"))
     tree, _ = checkpoint.load(folder / "checkpoints", "latest")

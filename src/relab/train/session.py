@@ -1,0 +1,287 @@
+"""How does a run start, and how does it go on where it stood? Around the loop: record, environment, state, checkpoint.
+
+`start` makes a record and trains; `resume` puts the last complete checkpoint into the run, cuts the record back to it
+and trains on. What fails before a run stands leaves nothing behind, or the record as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from relab.base import interrupts
+from relab.base.enclosed import subfolder
+from relab.base.interrupts import stops_say
+from relab.config import layers, registry
+from relab.config.run import RunConfig
+from relab.record.provenance import usable_cores
+from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
+from relab.schedules.sources import check_record
+from relab.train import checkpoint, weights
+from relab.train.baseline import random_baseline
+from relab.train.contract import Setup, clock_of
+from relab.train.evaluation import Evaluator, point_to_best, read_progress
+from relab.train.kernels import jit
+from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
+from relab.train.replay import Data
+from relab.train.screen import Screen, Silent
+from relab.train.weights import Inherited
+
+COMPANIONS = {  # setting of the run -> "module:make", called with config, environment and whether the run is new
+    "probes": "relab.train.probes.companion:make",
+    "schedule": "relab.train.steering:make",
+}
+
+
+class ExitError(Exception):
+    """Code of the environment or the algorithm asked the whole program to end, which no part of a run may do."""
+
+
+@contextlib.contextmanager
+def exits_are_errors() -> Iterator[None]:
+    """An environment that calls sys.exit() would end the whole program, with code 0 as if all had gone well."""
+    try:
+        yield
+    except SystemExit as error:
+        raise ExitError(f"the run failed: its environment or its algorithm raised {error!r}, which would have ended the"
+                        " whole program; let it raise another error") from error  # fmt: skip
+
+
+def make_env(cfg: RunConfig) -> Any:
+    return registry.env_class(cfg.env.name)(cfg.env)
+
+
+def start(
+    cfg: RunConfig,
+    folder: Path,
+    provenance: dict[str, str],
+    meta: dict[str, Any],
+    screen: Screen | None = None,
+    env: Any = None,
+    inherited: Inherited | None = None,
+) -> Ending:
+    """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known.
+
+    `env` and `inherited`: what the caller has made already, to see that it can be made.
+    """
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        env = env or make_env(cfg)
+        inherited = inherited or inherited_by(cfg, env, folder.parent)
+        return begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited).run()
+
+
+def begin(
+    cfg: RunConfig,
+    folder: Path,
+    provenance: dict[str, str],
+    meta: dict[str, Any],
+    screen: Screen,
+    env: Any,
+    inherited: Inherited | None = None,
+) -> Trainer:
+    """A run before its first step, with its record."""
+    spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
+    facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
+    facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
+    record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
+    with failures_told(record):
+        record.append_event("start", 0, pid=os.getpid())
+        screen.start(head_facts(cfg, record))
+        trainer = prepare(cfg, record, env, screen)
+        if inherited is not None:
+            begin_with(trainer, inherited)
+        note_beginning(trainer)
+    return trainer
+
+
+# ---- The weights of another run
+
+
+def inherited_by(cfg: RunConfig, env: Any, runs: Path) -> Inherited | None:
+    """What a run takes over by `start_from`; ConfigError where that is nothing. `runs`: where names are looked up."""
+    if cfg.start_from is None:
+        return None
+    source = weights.find(cfg.start_from, runs)
+    jit.set_threads(cfg.threads)
+    own = registry.algo_module(cfg.algo.name).init(setup_of(cfg, env)).to_tree()
+    return weights.fitting(source, own, cfg.start_parts or ())
+
+
+def descent(meta: dict[str, Any], inherited: Inherited | None) -> dict[str, Any]:
+    """For meta.json: the run whose weights it begins with, which is its parent unless another was named."""
+    if inherited is None:
+        return {}
+    source = inherited.source
+    parent = {} if meta.get("parent") else {"parent": source.run, "parent_id": source.id}
+    return parent | {"started_from": inherited.facts()}
+
+
+def begin_with(trainer: Trainer, inherited: Inherited) -> None:
+    """Put the weights in and keep them at once: from here on the run needs the other one no more."""
+    weights.put(trainer.algo, trainer.state, inherited)
+    trainer.save()
+    trainer.screen.note(f"  {inherited.line()}")
+
+
+# ---- Going on
+
+
+def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> Ending:
+    """Go on from the last complete checkpoint, to the same bytes that an uninterrupted run would have written.
+
+    `trust`: code that the record names may be imported, and files be opened.
+    """
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+        record = Record.open(folder, repair=False)
+        if record.meta["status"] == "finished":
+            record.close()
+            step = int(record.meta.get("step", 0))
+            return Ending(folder, "finished", "nothing to do, the run is complete", step)
+        return go_on(record, screen or Silent(), trust).run()
+
+
+def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
+    """A run where it stood. Whatever fails before that, the attempt leaves the record as it was."""
+    try:
+        cfg = layers.from_record(record.folder, trust)
+        fresh = checkpoint.last(record.folder / "checkpoints") is None
+        if fresh and cfg.schedule is not None and not trust:
+            check_record(cfg.schedule, os.fspath(record.folder))
+        if fresh and cfg.start_from is not None and not trust:
+            weights.check_record(cfg.start_from, os.fspath(record.folder))
+        trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
+        inherited = inherited_by(cfg, trainer.env, record.folder.parent) if fresh else None
+        name, lengths = stand(trainer)
+    except BaseException:
+        record.close()
+        raise
+    with failures_told(record, lambda: trainer.step):
+        record.repair()
+        step = cut_back(trainer, name, lengths)
+        if inherited is not None:
+            begin_with(trainer, inherited)
+        if step == 0:
+            note_beginning(trainer)  # a run that was killed early may not have come to it
+        record.update_meta(status="running", why=None)
+        record.append_event("resume", step, pid=os.getpid())
+        screen.start(head_facts(cfg, record))
+        screen.note(f"  resumed at step {step:,}")
+    return trainer
+
+
+def what_is_left(folder: Path) -> str:
+    """For whoever pressed Ctrl-C; what has not become a run is cleared away."""
+    clear_begun(folder)
+    return interrupts.go_on(folder) if (folder / "meta.json").exists() else interrupts.NO_RUN
+
+
+def note_beginning(trainer: Trainer) -> None:
+    """Fingerprints of the weights before any learning: runs that begin alike have the same."""
+    params = trainer.state.to_tree()["params"]
+    parts = {name: checkpoint.fingerprint({name: each}) for name, each in params.items()}
+    trainer.record.update_meta(init=checkpoint.fingerprint(params), init_parts=parts)
+
+
+def stand(trainer: Trainer) -> tuple[str | None, dict[str, int]]:
+    """Put the last checkpoint into the trainer -> its name and the lengths of the record's files then; writes nothing.
+
+    Where there is none yet the run begins anew.
+    """
+    root = trainer.folder / "checkpoints"
+    name = checkpoint.last(root)
+    lengths = dict.fromkeys(DETERMINISTIC, 0) if name is None else take(trainer, root, name)
+    trainer.record.check_cuts(lengths)
+    return name, lengths
+
+
+def cut_back(trainer: Trainer, name: str | None, lengths: dict[str, int]) -> int:
+    """Make the record that of the checkpoint (None: of a run that has none yet); returns the step."""
+    root = trainer.folder / "checkpoints"
+    step = -1  # before the first checkpoint, which is that of step 0
+    if name is not None:
+        step = trainer.step
+        checkpoint.point(root, "latest", name, step)
+        point_to_best(root, trainer.progress)
+    checkpoint.clean(root, step)
+    trainer.record.truncate(lengths)
+    trainer.data.cut()
+    trainer.began_step = max(step, 0)
+    return trainer.began_step
+
+
+def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
+    """Put a checkpoint into the trainer -> lengths of the record's files at that step."""
+    tree, progress = checkpoint.load(root, name)
+    with checkpoint.taking(root / name):
+        lengths = progress.pop("lengths")
+        checkpoint.check_like(lengths, dict.fromkeys(DETERMINISTIC, 0), "lengths.")
+        trainer.data.restore(progress.pop("data", {}))
+        for companion_name, companion in trainer.companions.items():
+            companion.load(tree.pop(WITH + companion_name))
+        tree["counts"] = {"updates": 0, "episodes": 0} | tree["counts"]  # which not every algorithm used to count
+        checkpoint.check_like(tree, checkpoint.split(trainer.state.to_tree())[1])
+        trainer.state.load(tree)
+        trainer.progress = read_progress(progress)
+        if name != f"step-{trainer.step:012d}":
+            raise ValueError(f"its `counts` are those of step {trainer.step}")
+    return lengths
+
+
+def check_device(device: str) -> None:
+    """Is the device there? Asked before a run folder is made."""
+    import torch
+
+    kind = device.partition(":")[0]
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    layers.require(there[kind], f"`device={device}` must be usable by torch, but {kind} is not available here; try cpu")
+
+
+def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: bool = True) -> Trainer:
+    """Import the algorithm (and with it torch), lay out the state.
+
+    `fresh`: no checkpoint follows.
+    """
+    algo = registry.algo_module(cfg.algo.name)
+    clock = clock_of(algo, cfg.algo.name)
+    jit.set_threads(cfg.threads)
+    if note := getattr(algo, "first_time", str)():
+        screen.note(f"  {note}")
+    companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
+    data = Data(record.folder)
+    state = algo.init(setup_of(cfg, env, data))
+    subfolder(record.folder, "checkpoints")
+    apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
+    return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
+
+
+def setup_of(cfg: RunConfig, env: Any, data: Data | None = None) -> Setup:
+    return Setup(env, cfg.algo, cfg.seed, cfg.total_steps, cfg.device, cfg.threads, data or Data())
+
+
+def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Companion]:
+    asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
+    return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
+
+
+def derived(cfg: RunConfig) -> dict[str, Any]:
+    """The numbers that follow from the config, without those that say the same thing again per world."""
+    numbers = {name: value for name, value in layers.derived(cfg).items() if value is not None}
+    short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
+    same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
+    return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
+
+
+def head_facts(cfg: RunConfig, record: Record) -> dict[str, Any]:
+    meta = record.meta
+    facts = {
+        "name": record.folder.name,
+        "id": meta["id"],
+        "folder": str(record.folder),
+        "algo": cfg.algo.name,
+        "env": cfg.env.name,
+    }
+    facts |= {"seed": cfg.seed, "config_hash": meta["config_hash"], "derived": derived(cfg)}
+    return facts | {"random": meta["spec"].get("random")}
