@@ -149,7 +149,8 @@ def test_the_ladder(rung: str) -> None:
 
 def test_a_run_and_its_record(tmp_path: Path) -> None:
     settings = {"algo": "dqn", "total_steps": "1200", "algo.learning_starts": "200", "algo.steps": "32",
-                "algo.updates_per_step": "0.25", "eval.every": "400", "eval.episodes": "2", "eval.stop_at": "null"}  # fmt: skip
+                "algo.updates_per_step": "0.25", "eval.every": "400", "eval.episodes": "2",
+                "eval.stop_at": "null"}  # fmt: skip
     ended = run(tmp_path / "run", **{key.replace(".", "__"): value for key, value in settings.items()})
     history = load(tmp_path / "run")
     assert ended.status == "finished"
