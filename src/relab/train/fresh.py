@@ -51,9 +51,9 @@ def changed(cfg: RunConfig, words: Sequence[str]) -> RunConfig:
         return cfg
     new = layers.replace(cfg, layers.parse_overrides(words))
     before, after = (registry.env_class(each.env.name)(each.env).spec for each in (cfg, new))
-    same = (before.obs_dim, before.action) == (after.obs_dim, after.action)
-    layers.require(same, f"the policy sees {before.obs_dim} numbers and acts by {before.action}, but with"
-                         f" {' '.join(words)} there are {after.obs_dim} and {after.action}")  # fmt: skip
+    same = (before.seen, before.action) == (after.seen, after.action)
+    layers.require(same, f"the policy sees {before.seen} and acts by {before.action}, but with"
+                         f" {' '.join(words)} there are {after.seen} and {after.action}")  # fmt: skip
     return new
 
 

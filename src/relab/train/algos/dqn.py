@@ -19,7 +19,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due
+from relab.train.algos.gathering import Gathering, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled, njit
 from relab.train.kernels.rng import integer, uniform
@@ -131,6 +131,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
     require(one, f"dqn needs one discrete choice per step, but {spec.env} has {spec.action.kind} actions of"
             f" {spec.action.dim} components; try algo=ppo")  # fmt: skip
+    require_vectors("dqn", spec)
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
 

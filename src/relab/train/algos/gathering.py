@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from relab.base.streams import world_seeds
+from relab.config.base import require
+from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.contract import Counts, Setup
@@ -28,6 +30,13 @@ def transition_fields(obs_dim: int, action: np.ndarray) -> Fields:
     return {"obs": ((obs_dim,), np.float32), "action": (action.shape[1:], action.dtype), "reward": ((), np.float32),
             "terminated": ((), bool), "truncated": ((), bool), "alive": ((), bool),
             "next_obs": ((obs_dim,), np.float32)}  # fmt: skip
+
+
+def require_vectors(algo: str, spec: Spec) -> None:
+    """Replay methods have no encoder, and a replay of images would keep each pixel twice, in 4 bytes."""
+    require(not spec.obs_shape, f"{algo} learns from vectors, but {spec.env} observes {spec.seen}; try algo=ppo, which"
+            " has an encoder for them, or register the environment with a wrapper that makes a vector"
+            " (gymnasium.wrappers.FlattenObservation)")  # fmt: skip
 
 
 @dataclass

@@ -20,7 +20,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.sac import SAC
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due
+from relab.train.algos.gathering import Gathering, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled
 from relab.train.kernels.rng import fill_uniform
@@ -140,6 +140,7 @@ def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: in
     open_ends = int((~Head.of(spec.action).box[0]).sum())
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
+    require_vectors("sac", spec)
     require(device == "cpu", f"sac runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
 
