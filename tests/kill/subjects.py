@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 
+from train.envs import dots
+
+dots.register()
+
 SCHEDULE = {
     "total": 9,
     "every": 2,
@@ -38,6 +42,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "save__every": "500",
     },
     "gym": {"env": "gym:CartPole-v1"},
+    "images": {"env": f"gym:{dots.ID}"},
     "schedule": HERD | {"total_steps": "9999", "schedule": json.dumps(SCHEDULE)},
     "tracking with probes": {"algo": "tracking_ac"} | TRACKING,
     "replay": {

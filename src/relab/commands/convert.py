@@ -44,7 +44,7 @@ class Convert:
     """print what was written as JSON"""
     runs: Path = Path("runs")
     """folder that holds the run folders, for names"""
-    told: Hinting = field(default_factory=Hinting)
+    hints: Hinting = field(default_factory=Hinting)
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,13 +54,13 @@ def main(words: Sequence[str]) -> int:
 
     args = parse(Convert, "convert", words, EXAMPLES)
     path = Path(args.path) if Path(args.path).exists() else run_names.find(args.path, args.runs)
-    if args.told.show_mapping:
-        print(args.told.shown(path))
+    if args.hints.show_mapping:
+        print(args.hints.shown(path))
         return 0
-    if args.told.group:
-        args.told.check_group(path, [source.name for source in find(path)])
+    if args.hints.group:
+        args.hints.check_group(path, [source.name for source in find(path)])
     with Progress("converting run") as tell:
-        done = convert(path, args.to, args.out, args.names, args.told.of(path), tell)
+        done = convert(path, args.to, args.out, args.names, args.hints.of(path), tell)
     for gone in done.broken:
         print(clean(f"relab: not readable: {gone.run}: {gone.why}"), file=sys.stderr)
     if done.unread:

@@ -42,6 +42,8 @@ class PPO:
     obs_clip: float = 10.0  # normalised observations are clipped to +- this
     hidden: tuple[int, ...] = (64, 64)  # units per hidden layer, the same for policy and value
     activation: Literal["tanh", "relu"] = "tanh"  # nonlinearity of the hidden layers
+    encoder: Literal["auto", "none", "conv"] = "auto"  # conv: images pass convolutions, which policy and value share,
+    # before the hidden layers; none: pixels are numbers like others; auto: conv where images are observed
     rnn: Literal["none", "gru", "lstm"] = "none"  # recurrent layer behind the hidden ones
     rnn_size: int = 64  # units of the recurrent layer
     bptt: int = 16  # steps of back-propagation through time; divides `steps`

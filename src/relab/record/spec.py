@@ -50,6 +50,12 @@ class Spec:
     observes_time: bool = False  # the observation tells how much time is left
     timeout_is_terminal: bool = False  # the task itself ends at the horizon (no bootstrap is due)
     renders: bool = False
+    obs_shape: tuple[int, ...] = ()  # (height, width, channels) of an observation that is an image; empty for others
+
+    @property
+    def seen(self) -> str:
+        """What one observation is, in words."""
+        return f"images of {' x '.join(map(str, self.obs_shape))}" if self.obs_shape else f"{self.obs_dim} numbers"
 
     def to_dict(self) -> Document:
         return asdict(self)

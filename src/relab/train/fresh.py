@@ -51,9 +51,9 @@ def changed(cfg: RunConfig, words: Sequence[str]) -> RunConfig:
         return cfg
     new = layers.replace(cfg, layers.parse_overrides(words))
     before, after = (registry.env_class(each.env.name)(each.env).spec for each in (cfg, new))
-    same = (before.obs_dim, before.action) == (after.obs_dim, after.action)
-    layers.require(same, f"the policy sees {before.obs_dim} numbers and acts by {before.action}, but with"
-                         f" {' '.join(words)} there are {after.obs_dim} and {after.action}")  # fmt: skip
+    same = (before.seen, before.action) == (after.seen, after.action)
+    layers.require(same, f"the policy sees {before.seen} and acts by {before.action}, but with"
+                         f" {' '.join(words)} there are {after.seen} and {after.action}")  # fmt: skip
     return new
 
 
@@ -64,19 +64,19 @@ def fresh(
     layers.require_range("--episodes", episodes, 1, limits.EPISODES)
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
     seeds = world_seeds(cfg.seed, f"fresh/{seed}/{step}", episodes)
-    found = rollout.evaluate(env, agent, seeds)
-    modes = {mode: describe(found, mode) for mode in found.episodes}
+    batch = rollout.evaluate(env, agent, seeds)
+    modes = {mode: describe(batch, mode) for mode in batch.episodes}
     said = {"changes": list(changes)} if changes else {}
     append_event_to(folder, "evaluation", step, checkpoint=name, seed=seed, modes=modes, **said)
     result = {"run": folder.name, "step": step, "checkpoint": name, "worlds": episodes, "modes": modes}
-    return result | said | {"selected": selection(folder, name, modes), "episodes": found.episodes}
+    return result | said | {"selected": selection(folder, name, modes), "episodes": batch.episodes}
 
 
-def describe(found: rollout.PlayedEpisodes, mode: str) -> dict[str, Any]:
+def describe(batch: rollout.PlayedEpisodes, mode: str) -> dict[str, Any]:
     """Mean with interval (agents that share a world are one sample), spread, and success; None what is not known."""
-    returns = np.array([e["return"] for e in found.played(mode)])
-    mid, low, high, n, _ = stats.mean_interval(found.world_means(mode))
-    success = [e["success"] for e in found.played(mode)]
+    returns = np.array([e["return"] for e in batch.played(mode)])
+    mid, low, high, n, _ = stats.mean_interval(batch.world_means(mode))
+    success = [e["success"] for e in batch.played(mode)]
     known = success and success[0] is not None
     spread = {"sd": returns.std(ddof=1) if len(returns) > 1 else None, "min": returns.min(), "max": returns.max()}
     ends = {"low": low, "high": high} if n > 1 else {"low": None, "high": None}
@@ -169,8 +169,8 @@ def film_multi(
 
         judge.play(agent, iteration, keep)
     same = played[-1]["episodes"][world] == row["episodes"][world]
-    told = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": reel.frames}
-    return row["episodes"][world] | told | {"world": world, "step": step}
+    film = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": reel.frames}
+    return row["episodes"][world] | film | {"world": world, "step": step}
 
 
 def nearest_checkpoint(folder: Path, step: int) -> str:
@@ -207,7 +207,7 @@ def choose(returns: np.ndarray, which: str) -> int:
     return int(which)
 
 
-def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: bool = False) -> list[dict[str, Any]]:
+def probe(folder: Path, name: str, which: str, settings: dict[str, str], trust: bool = False) -> list[dict[str, Any]]:
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab.train import probes
     from relab.train.session import make_env, setup_of
@@ -221,8 +221,8 @@ def probe(folder: Path, name: str, asked: str, settings: dict[str, str], trust: 
     jit.set_threads(cfg.threads)
     state = algo.init(setup_of(cfg, env))
     state.load({key: value for key, value in tree.items() if not key.startswith("with_")})
-    can = probes.for_agent([asked], cfg.algo, state.agent)
-    layers.require(bool(can), f"the probe {asked} is made for {probes.VALUES}, which {cfg.algo.name} is not")
+    can = probes.for_agent([which], cfg.algo, state.agent)
+    layers.require(bool(can), f"the probe {which} is made for {probes.VALUES}, which {cfg.algo.name} is not")
     step = int(getattr(state.counts, clock_of(algo, cfg.algo.name)))
     at = probes.round_class(cfg.algo.name).of(cfg, env, state, step)
-    return [found.row(at.step, at.iteration) for found in registry.load(probes.PROBES[asked][0])(at)]
+    return [result.row(at.step, at.iteration) for result in registry.load(probes.PROBES[which][0])(at)]

@@ -178,11 +178,11 @@ class Trainer:
         spent = self.progress.eval_steps
         return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 
-    def accompany(self, verb: str, aside: dict[str, float], *given: Any) -> None:
+    def accompany(self, verb: str, aside: dict[str, float], *facts: Any) -> None:
         """Let every companion act, and add its seconds to `aside`."""
         for name, companion in self.companions.items():
             began = time.perf_counter()
-            getattr(companion, verb)(self, *given)
+            getattr(companion, verb)(self, *facts)
             aside[name] += time.perf_counter() - began
 
     def due_to_save(self) -> bool:
@@ -316,9 +316,9 @@ def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterat
         stopped = isinstance(error, KeyboardInterrupt)
         signal = getattr(error, "signal", "SIGINT")
         what = f"{signal} received" if stopped else f"{type(error).__name__}: {error}"
-        told = {"signal": signal} if stopped else {"message": what}
+        facts = {"signal": signal} if stopped else {"message": what}
         with contextlib.suppress(RecordError, OSError):  # the folder itself, or its disk, may be what failed
-            record.append_event("interrupt" if stopped else "error", step(), **told)
+            record.append_event("interrupt" if stopped else "error", step(), **facts)
         with contextlib.suppress(RecordError, OSError):
             record.update_meta(status="interrupted" if stopped else "failed", why=what)
         record.close()

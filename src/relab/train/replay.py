@@ -184,10 +184,10 @@ class Store:
             some = min(count - slot, self.per_segment - place, r.slots - slot % r.slots)
             with open(self.segment(number), "rb") as file:
                 file.seek(place * size)
-                found = file.read(some * size)
-            if len(found) < some * size:
+                content = file.read(some * size)
+            if len(content) < some * size:
                 raise ValueError(f"{self.segment(number).name} of {self.folder.name} ends before slot {slot + some}")
-            r.ring[slot % r.slots : slot % r.slots + some] = np.frombuffer(found, r.dtype)
+            r.ring[slot % r.slots : slot % r.slots + some] = np.frombuffer(content, r.dtype)
             slot += some
         self.written = count
 

@@ -244,10 +244,10 @@ def first_episodes(
     """Run until each agent's first episode is over; later episodes in the same slot are not counted."""
     N, A = worlds.n, worlds.env.spec.agents
     shape = action_shape(worlds.env.spec.action, N, A)
-    found = {"ret": np.zeros((N, A)), "length": np.zeros((N, A), np.int64), "end": np.zeros((N, A), np.int64)}
-    found |= {"success": np.zeros((N, A), bool), "info": np.zeros((len(worlds.env.spec.channels), N, A))}
+    first = {"ret": np.zeros((N, A)), "length": np.zeros((N, A), np.int64), "end": np.zeros((N, A), np.int64)}
+    first |= {"success": np.zeros((N, A), bool), "info": np.zeros((len(worlds.env.spec.channels), N, A))}
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
-    found["used"] = waiting.copy()
+    first["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
     for _ in range(min(worlds.env.spec.horizon or cap, cap)):
         if frames is not None:
@@ -258,24 +258,24 @@ def first_episodes(
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
         fresh[:] = False
         if step.episodes is not None:
-            take(found, waiting, step.episodes)
+            take(first, waiting, step.episodes)
             over = (step.terminated | step.truncated).reshape(-1) | ~alive
             fresh = step.alive.reshape(-1) & over
         if not waiting.any():
             break
-    found["waiting"] = waiting
-    found["length"][waiting] = worlds.book.length[waiting]
-    return found
+    first["waiting"] = waiting
+    first["length"][waiting] = worlds.book.length[waiting]
+    return first
 
 
-def take(found: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> None:
+def take(first: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> None:
     new = waiting[ended.world, ended.agent]
     at = ended.world[new], ended.agent[new]
     for key in ("ret", "length", "end"):
-        found[key][at] = getattr(ended, key)[new]
+        first[key][at] = getattr(ended, key)[new]
     if ended.success is not None:
-        found["success"][at] = ended.success[new]
-    found["info"][:, at[0], at[1]] = ended.info[:, new]
+        first["success"][at] = ended.success[new]
+    first["info"][:, at[0], at[1]] = ended.info[:, new]
     waiting[at] = False
 
 

@@ -262,8 +262,8 @@ def setup_of(cfg: RunConfig, env: Any, data: Data | None = None) -> Setup:
 
 
 def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Companion]:
-    asked = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
-    return {name: registry.load(make)(cfg, env, fresh) for name, make in asked.items()}
+    makers = {name: make for name, make in COMPANIONS.items() if getattr(cfg, name, None) is not None}
+    return {name: registry.load(make)(cfg, env, fresh) for name, make in makers.items()}
 
 
 def derived(cfg: RunConfig) -> dict[str, Any]:

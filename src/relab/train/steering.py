@@ -245,9 +245,9 @@ class Judge:
         params = layers.replace(cfg, changes).env if changes else cfg.env
         self.env = registry.env_class(cfg.env.name)(params)
         spec, theirs = self.env.spec, env.spec
-        same = (spec.obs_dim, spec.action) == (theirs.obs_dim, theirs.action)
-        layers.require(same, f"`schedule.multi_eval.env` must keep observations and actions, but has {spec.obs_dim} and"
-                       f" {spec.action.kind} where training has {theirs.obs_dim} and {theirs.action.kind}")  # fmt: skip
+        same = (spec.seen, spec.action) == (theirs.seen, theirs.action)
+        layers.require(same, f"`schedule.multi_eval.env` must keep observations and actions, but has {spec.seen} and"
+                       f" {spec.action.kind} where training has {theirs.seen} and {theirs.action.kind}")  # fmt: skip
         if multi.stage:
             layers.require(bool(getattr(self.env, "stage_keys", ())), f"{spec.env} has no stages for multi_eval.stage")
             self.env.set_stage(multi.stage)

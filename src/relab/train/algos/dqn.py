@@ -19,7 +19,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due
+from relab.train.algos.gathering import Gathering, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled, njit
 from relab.train.kernels.rng import integer, uniform
@@ -132,6 +132,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
     require(one, f"dqn needs one discrete choice per step, but {spec.env} has {spec.action.kind} actions of"
             f" {spec.action.dim} components; try algo=ppo")  # fmt: skip
+    require_vectors("dqn", spec)
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
 
@@ -209,19 +210,19 @@ def learning_rate(s: State) -> float:
 
 
 def metrics_of(s: State, seen: list[tuple[QStats, float]], before: np.ndarray) -> dict[str, float]:
-    found = s.gathering.metrics(s.counts, s.cfg.steps)
-    found |= {"policy/exploration": s.agent.epsilon, "optim/lr": learning_rate(s), "optim/adam_steps": s.adam.updates}
-    found["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
+    metrics = s.gathering.metrics(s.counts, s.cfg.steps)
+    metrics |= {"policy/exploration": s.agent.epsilon, "optim/lr": learning_rate(s), "optim/adam_steps": s.adam.updates}
+    metrics["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
     if not seen:
-        return found
+        return metrics
     stats, norms = np.array([stats for stats, _ in seen]), np.array([norm for _, norm in seen])
     moved = s.agent.nets.flat - before
     mean = QStats(*stats.mean(0))
-    found |= {
+    metrics |= {
         "value/critic_loss": mean.loss, "value/td_error": mean.td_error, "value/q_mean": mean.q_mean,
         "value/target_mean": mean.target_mean, "value/target_max": stats[:, 4].max(),
         "value/after_end": stats[:, 5].max(), "optim/grad_norm": norms.mean(), "optim/grad_norm_max": norms.max(),
         "optim/grad_clipped_share": (norms > s.cfg.max_grad_norm).mean(), "data/batch": len(seen) * s.cfg.minibatch,
         "optim/step_rms": math.sqrt(float(np.square(moved).mean())), "optim/step_max": np.abs(moved).max(),
     }  # fmt: skip
-    return {name: float(x) for name, x in found.items()}
+    return {name: float(x) for name, x in metrics.items()}

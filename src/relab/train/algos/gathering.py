@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 
 from relab.base.streams import world_seeds
+from relab.config.base import require
+from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.contract import Counts, Setup
@@ -28,6 +30,13 @@ def transition_fields(obs_dim: int, action: np.ndarray) -> Fields:
     return {"obs": ((obs_dim,), np.float32), "action": (action.shape[1:], action.dtype), "reward": ((), np.float32),
             "terminated": ((), bool), "truncated": ((), bool), "alive": ((), bool),
             "next_obs": ((obs_dim,), np.float32)}  # fmt: skip
+
+
+def require_vectors(algo: str, spec: Spec) -> None:
+    """Replay methods have no encoder, and a replay of images would keep each pixel twice, in 4 bytes."""
+    require(not spec.obs_shape, f"{algo} learns from vectors, but {spec.env} observes {spec.seen}; try algo=ppo, which"
+            " has an encoder for them, or register the environment with a wrapper that makes a vector"
+            " (gymnasium.wrappers.FlattenObservation)")  # fmt: skip
 
 
 @dataclass
@@ -75,17 +84,17 @@ class Gathering:
         for what, values in (("observation", last["next_obs"]), ("reward", last["reward"][..., None])):
             rollout.check_finite(spec, what, values, last["alive"])
         counts.iteration += 1
-        found = episode_metrics(self.ended, spec, counts, self.recent)
+        row = episode_metrics(self.ended, spec, counts, self.recent)
         rewards = last["reward"][last["alive"]]
         if rewards.size:
-            found |= {f"data/reward_{name}": getattr(rewards, name)() for name in ("mean", "std", "min", "max")}
-            found["data/obs_max"] = np.abs(last["obs"][last["alive"]]).max()
-        found["data/alive"] = last["alive"].mean()
-        found |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
+            row |= {f"data/reward_{name}": getattr(rewards, name)() for name in ("mean", "std", "min", "max")}
+            row["data/obs_max"] = np.abs(last["obs"][last["alive"]]).max()
+        row["data/alive"] = last["alive"].mean()
+        row |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
                   "data/episodes": counts.episodes, "data/updates": counts.updates,
                   "data/replay_size": len(replay)}  # fmt: skip
         self.ended = []
-        return {name: float(x) for name, x in found.items()}
+        return {name: float(x) for name, x in row.items()}
 
     def to_tree(self) -> dict[str, Any]:
         return {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}

@@ -9,15 +9,17 @@ evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from relab.base.streams import generator, get_state, set_state, world_seeds
 from relab.config import registry
+from relab.config.base import require
 from relab.config.ppo import PPO
 from relab.record.spec import Spec
 from relab.train import rollout
@@ -32,6 +34,7 @@ from relab.train.kernels.ahead import Ahead
 from relab.train.kernels.crew import Crew
 from relab.train.kernels.jit import compiled
 from relab.train.nets import fastmlp, losses, mlps, networks, optim, returns
+from relab.train.nets.encoder import SMALLEST_SIDE
 from relab.train.nets.heads import Head
 from relab.train.nets.losses import Batch, Coefs
 from relab.train.nets.networks import Net
@@ -50,12 +53,12 @@ class Agent:
         self.head = Head.of(spec.action, cfg.squash)
         self.net = Net(
             spec.obs_dim, self.head.out_dim, cfg.hidden, cfg.activation, spec.action.dim if self.head.gaussian else 0,
-            cfg.rnn, cfg.rnn_size,
+            cfg.rnn, cfg.rnn_size, encoded_image(cfg, spec),
         )  # fmt: skip
         self.params = networks.init(self.net, rng, cfg.log_std_init, device)
         self.scale = Running(spec.obs_dim)
         self.memory_dim = self.net.memory_dim
-        self.fast = device == "cpu" and cfg.rnn == "none" and blas.AVAILABLE
+        self.fast = device == "cpu" and self.net.plain and blas.AVAILABLE
         self.crew, self.in_one_call = Crew(threads), True
         self.sizes, self.no_scale = np.array(self.head.sizes, np.int64), np.zeros(0, np.float32)
         if self.fast:
@@ -97,9 +100,7 @@ class Agent:
     def run(self, name: str, obs: np.ndarray) -> np.ndarray:
         """Outputs [B, ·] of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
         if not self.fast:
-            net = networks.policy if name == "actor" else networks.value
-            found = net(self.net, self.params, torch.from_numpy(obs).to(self.device)).cpu().numpy()
-            return found.reshape(len(obs), -1)
+            return self.run_torch(networks.policy if name == "actor" else networks.value, obs)
         obs, layout, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
         out: np.ndarray = np.empty((len(obs), int(layout.sizes[-1])), np.float32)
 
@@ -108,6 +109,12 @@ class Agent:
 
         self.crew.share(work, -(-len(obs) // BLOCK))
         return out
+
+    def run_torch(self, net: Callable[[Net, networks.Params, Tensor], Tensor], obs: np.ndarray) -> np.ndarray:
+        """The same by torch, `chunk` rows at a time: what convolutions make of an image is larger than the image."""
+        pieces = torch.from_numpy(obs).split(self.cfg.chunk)
+        outputs = [net(self.net, self.params, piece.to(self.device)).cpu().numpy() for piece in pieces]
+        return np.concatenate(outputs).reshape(len(obs), -1)
 
     @torch.no_grad()
     def remember(self, obs: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -181,16 +188,25 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 
 def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    set_torch_threads(cfg, device, threads)
-    return Agent(cfg, spec, generator(seed, "init"), device, threads)
+    agent = Agent(cfg, spec, generator(seed, "init"), device, threads)
+    set_torch_threads(agent, threads)
+    return agent
 
 
-def set_torch_threads(cfg: PPO, device: str, threads: int) -> None:
-    """Feed-forward learning on a CPU shares rows out to threads of its own, so torch gets one; other nets use torch's.
+def set_torch_threads(agent: Agent, threads: int) -> None:
+    """Plain nets on a CPU share rows out to threads of their own, so torch gets one; others use torch's.
 
     Deliberately: torch's own threads spin and can be many times slower on a busy machine.
     """
-    torch.set_num_threads(1 if device == "cpu" and cfg.rnn == "none" else threads)
+    torch.set_num_threads(1 if agent.device == "cpu" and agent.net.plain else threads)
+
+
+def encoded_image(cfg: PPO, spec: Spec) -> tuple[int, ...]:
+    """The shape of the images that go through an encoder; empty where there is none."""
+    fits = bool(spec.obs_shape) and min(spec.obs_shape[:2]) >= SMALLEST_SIDE
+    require(fits or cfg.encoder != "conv", f"`encoder=conv` needs images of {SMALLEST_SIDE} x {SMALLEST_SIDE} pixels or"
+            f" more, but {spec.env} observes {spec.seen}; try encoder=auto")  # fmt: skip
+    return spec.obs_shape if fits and cfg.encoder != "none" else ()
 
 
 def first_time() -> str:
@@ -272,9 +288,9 @@ def update(s: State) -> dict[str, float]:
         s.ahead.ready(LEARNER, wait=True)
     lr, ent_coef = scheduled(s)
     metrics = count(s)
-    batch, found = appraise(s)
+    batch, facts = appraise(s)
     before = s.agent.params.flat.clone()
-    metrics |= found | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
+    metrics |= facts | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
     if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw
         obs = s.traj.obs_TBD.reshape(-1, s.traj.obs_TBD.shape[-1])
         s.agent.scale.update(obs[s.traj.alive_TB.reshape(-1)])
@@ -297,11 +313,11 @@ def count(s: State) -> dict[str, float]:
     c.iteration += 1
     c.agent_steps += int(traj.alive_TB.sum())
     c.env_steps += traj.reward_TB.shape[0] * s.worlds.n
-    found: dict[str, float] = {"data/env_steps": c.env_steps, "data/iteration": c.iteration}
-    found |= {"data/alive": float(traj.alive_TB.mean()), "data/batch": int(traj.alive_TB.sum())}
-    found |= episode_metrics(traj.episodes, s.agent.spec, c, s.recent)
-    found["data/episodes"] = c.episodes
-    return found
+    metrics: dict[str, float] = {"data/env_steps": c.env_steps, "data/iteration": c.iteration}
+    metrics |= {"data/alive": float(traj.alive_TB.mean()), "data/batch": int(traj.alive_TB.sum())}
+    metrics |= episode_metrics(traj.episodes, s.agent.spec, c, s.recent)
+    metrics["data/episodes"] = c.episodes
+    return metrics
 
 
 def appraise(s: State) -> tuple[Batch, dict[str, float]]:
@@ -314,13 +330,13 @@ def appraise(s: State) -> tuple[Batch, dict[str, float]]:
     r_TB = scaled_rewards(s) if cfg.norm_return else traj.reward_TB
     adv_TB = advantages(s, r_TB, vn_TB)
     target_TB, alive = adv_TB + traj.value_TB, traj.alive_TB
-    found = ppo_metrics.batch_metrics(adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
-    found |= ppo_metrics.saturation(agent.head, traj) | ppo_metrics.scale_metrics(cfg, s.reward_scale, agent.scale)
+    facts = ppo_metrics.batch_metrics(adv_TB[alive], target_TB[alive], traj.value_TB[alive], traj.reward_TB[alive])
+    facts |= ppo_metrics.saturation(agent.head, traj) | ppo_metrics.scale_metrics(cfg, s.reward_scale, agent.scale)
     if cfg.norm_adv:
         adv_TB = standardised(adv_TB, alive)
     delta_TB = r_TB + cfg.gamma * vn_TB - traj.value_TB
-    found |= ppo_metrics.end_metrics(traj, vn_TB) | ppo_metrics.surprise_metrics(traj, adv_TB, delta_TB)
-    return Batch(traj.action_TBK, traj.logp_TB, adv_TB, target_TB, traj.value_TB, alive.astype(np.float32)), found
+    facts |= ppo_metrics.end_metrics(traj, vn_TB) | ppo_metrics.surprise_metrics(traj, adv_TB, delta_TB)
+    return Batch(traj.action_TBK, traj.logp_TB, adv_TB, target_TB, traj.value_TB, alive.astype(np.float32)), facts
 
 
 def advantages(s: State, r_TB: np.ndarray, vn_TB: np.ndarray) -> np.ndarray:

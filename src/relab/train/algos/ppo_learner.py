@@ -2,7 +2,7 @@
 
 FastLearner       feed-forward nets on a CPU: derivative by hand, blocks of rows shared out to threads. The bytes do not
                   depend on the number of threads: each block has its own gradient, summed in order.
-TorchLearner      feed-forward nets on any device, by autograd.
+TorchLearner      feed-forward nets on any device, with an encoder of images or without, by autograd.
 SequenceLearner   recurrent nets: truncated back-propagation through segments of `bptt` steps, by autograd.
 """
 
@@ -197,7 +197,7 @@ class TorchLearner:
 
     def piece(self, index: Tensor, c: Coefs) -> Gradient:
         obs, rows = self.obs[index], {name: column[index] for name, column in self.rows.items()}
-        out, v = networks.policy(self.net, self.params, obs), networks.value(self.net, self.params, obs)
+        out, v = networks.both(self.net, self.params, obs)
         return backward(self.head, self.params, out, v, rows, c)
 
 
@@ -227,8 +227,8 @@ def in_pieces(params: Params, rows: np.ndarray, chunk: int, piece: Callable[[Ten
     """The gradient over all rows, `chunk` at a time: what autograd keeps of one piece stays small."""
     params.grad.zero_()
     index = torch.from_numpy(rows).to(params.flat.device)
-    found = [piece(index[i : i + chunk]) for i in range(0, len(rows), chunk)]
-    return Gradient(np.sum([f.sums for f in found], 0), max(f.ratio_max for f in found))
+    pieces = [piece(index[i : i + chunk]) for i in range(0, len(rows), chunk)]
+    return Gradient(np.sum([f.sums for f in pieces], 0), max(f.ratio_max for f in pieces))
 
 
 def backward(head: Head, params: Params, out: Tensor, v: Tensor, rows: dict[str, Tensor], c: Coefs) -> Gradient:

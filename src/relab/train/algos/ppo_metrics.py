@@ -25,11 +25,12 @@ from relab.train.rollout import Trajectory
 
 def batch_metrics(adv: np.ndarray, target: np.ndarray, v: np.ndarray, r: np.ndarray) -> dict[str, float]:
     """The batch as the learner will see it: advantages before normalisation, value targets, what V explains."""
-    found = {"value/explained_variance": returns.explained_variance(v, target), "value/mean": v.mean(dtype=np.float64)}
+    metrics = {"value/explained_variance": returns.explained_variance(v, target)}
+    metrics["value/mean"] = v.mean(dtype=np.float64)
     for name, x in (("data/advantage", adv), ("value/target", target), ("data/reward", r)):
-        found |= {f"{name}_mean": x.mean(dtype=np.float64), f"{name}_std": x.std(dtype=np.float64)}
-        found |= {f"{name}_min": x.min(), f"{name}_max": x.max()}
-    return {name: float(x) for name, x in found.items()}
+        metrics |= {f"{name}_mean": x.mean(dtype=np.float64), f"{name}_std": x.std(dtype=np.float64)}
+        metrics |= {f"{name}_min": x.min(), f"{name}_max": x.max()}
+    return {name: float(x) for name, x in metrics.items()}
 
 
 def saturation(head: Head, traj: Trajectory) -> dict[str, float]:
@@ -41,12 +42,12 @@ def saturation(head: Head, traj: Trajectory) -> dict[str, float]:
 
 def scale_metrics(cfg: PPO, rewards: Running, obs: Running) -> dict[str, float]:
     """What rewards are divided by, and from how many rows each scale in use was measured."""
-    found = {}
+    metrics = {}
     if cfg.norm_return:
-        found = {"data/reward_scale": np.sqrt(rewards.var[0] + 1e-8), "data/reward_seen": rewards.count[0]}
+        metrics = {"data/reward_scale": np.sqrt(rewards.var[0] + 1e-8), "data/reward_seen": rewards.count[0]}
     if cfg.norm_obs:
-        found["data/obs_seen"] = obs.count[0]
-    return {name: float(x) for name, x in found.items()}
+        metrics["data/obs_seen"] = obs.count[0]
+    return {name: float(x) for name, x in metrics.items()}
 
 
 def end_metrics(traj: Trajectory, vn_TB: np.ndarray) -> dict[str, float]:
@@ -61,8 +62,8 @@ def surprise_metrics(traj: Trajectory, adv_TB: np.ndarray, delta_TB: np.ndarray)
     on = alive[:-1] & alive[1:] & ~traj.ended_TB[:-1]  # the next row is the next step of the same episode
     own = returns.correlation(adv_TB[alive], delta_TB[alive])
     then = returns.correlation(adv_TB[:-1][on], delta_TB[1:][on])
-    found = {"data/advantage_td": own, "data/advantage_td_next": then}
-    return {name: x for name, x in found.items() if np.isfinite(x)}
+    metrics = {"data/advantage_td": own, "data/advantage_td_next": then}
+    return {name: x for name, x in metrics.items() if np.isfinite(x)}
 
 
 def largest(x: np.ndarray) -> float:
@@ -98,7 +99,7 @@ def learning_metrics(
     total = steps.sums[steps.epoch == steps.epoch[-1]].sum(0)
     mean = dict(zip(STATS, total / max(total[7], 1)))
     norms, kl = steps.norm, steps.sums[:, 3] / np.maximum(steps.sums[:, 7], 1)
-    found = {
+    metrics = {
         "policy/loss": mean["policy_loss"], "policy/entropy": mean["entropy"], "policy/kl": mean["kl"],
         "policy/kl_k1": mean["kl_k1"], "policy/kl_max": kl.max(), "policy/kl_start": kl[0],
         "policy/clip_share": mean["clipped"], "policy/ratio_max": steps.ratio_max.max(),
@@ -110,12 +111,12 @@ def learning_metrics(
     }  # fmt: skip
     if head.gaussian:
         std = np.exp(log_std.astype(np.float64))
-        found |= {"policy/std_mean": std.mean(), "policy/std_max": std.max()}
+        metrics |= {"policy/std_mean": std.mean(), "policy/std_max": std.max()}
     else:
-        found["policy/entropy_share"] = mean["entropy"] / head.max_entropy if head.max_entropy > 0 else np.nan
+        metrics["policy/entropy_share"] = mean["entropy"] / head.max_entropy if head.max_entropy > 0 else np.nan
     if cfg.clip_value is None:
-        del found["value/clip_share"]
-    return {name: float(x) for name, x in found.items()}
+        del metrics["value/clip_share"]
+    return {name: float(x) for name, x in metrics.items()}
 
 
 def step_size(now: torch.Tensor, before: torch.Tensor) -> dict[str, float]:

@@ -20,7 +20,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.sac import SAC
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due
+from relab.train.algos.gathering import Gathering, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled
 from relab.train.kernels.rng import fill_uniform
@@ -140,6 +140,7 @@ def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: in
     open_ends = int((~Head.of(spec.action).box[0]).sum())
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
+    require_vectors("sac", spec)
     require(device == "cpu", f"sac runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
 
@@ -215,15 +216,15 @@ def follow_weights(s: State) -> None:
 
 
 def metrics_of(s: State, seen: list[tuple[Stats, float, float]], before: np.ndarray) -> dict[str, float]:
-    found = s.gathering.metrics(s.counts, s.cfg.steps)
-    found |= {"optim/lr": s.cfg.lr, "optim/adam_steps": s.adam.updates, "optim/temperature": s.temperature.alpha}
-    found["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
+    metrics = s.gathering.metrics(s.counts, s.cfg.steps)
+    metrics |= {"optim/lr": s.cfg.lr, "optim/adam_steps": s.adam.updates, "optim/temperature": s.temperature.alpha}
+    metrics["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
     if not seen:
-        return found
+        return metrics
     stats, moved = np.array([stats for stats, _, _ in seen]), s.agent.nets.flat - before
     mean, most = Stats(*stats.mean(0)), Stats(*stats.max(0))
     norms = np.hypot(stats[:, -2], stats[:, -1])
-    found |= {
+    metrics |= {
         "value/critic_loss": mean.critic_loss, "value/td_error": mean.td_error, "value/q_mean": mean.q_mean,
         "value/target_mean": mean.target_mean, "value/target_max": most.target_max, "value/after_end": most.after_end,
         "policy/actor_loss": mean.actor_loss, "policy/entropy": mean.entropy, "policy/std_mean": mean.std_mean,
@@ -232,5 +233,5 @@ def metrics_of(s: State, seen: list[tuple[Stats, float, float]], before: np.ndar
         "optim/step_max": np.abs(moved).max(), "optim/temperature": float(np.mean([alpha for _, alpha, _ in seen])),
     }  # fmt: skip
     if s.cfg.temperature is None:
-        found["optim/temperature_loss"] = float(np.mean([loss for _, _, loss in seen]))
-    return {name: float(x) for name, x in found.items()}
+        metrics["optim/temperature_loss"] = float(np.mean([loss for _, _, loss in seen]))
+    return {name: float(x) for name, x in metrics.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,6 +38,10 @@ def check_spec(env: Env) -> None:
     sizes = (spec.obs_dim, spec.agents, spec.horizon or 1)
     if min(sizes) < 1:
         fail("obs_dim, agents and horizon must be at least 1", f"got {sizes}", "a 0 where None means no time limit")
+    shape = spec.obs_shape
+    if shape and (len(shape) != 3 or min(shape) < 1 or math.prod(shape) != spec.obs_dim):
+        fail("obs_shape must be (height, width, channels) with obs_dim as its product, or empty",
+             f"obs_shape is {shape} and obs_dim {spec.obs_dim}", "a channel axis that was left out")  # fmt: skip
     low, high = spec.reward_low, spec.reward_high
     if low is not None and high is not None and low > high:
         fail("reward_low <= reward_high must hold", f"got {low}, {high}", "swapped bounds")

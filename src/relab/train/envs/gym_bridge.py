@@ -4,6 +4,7 @@
 - Each episode begins with reset(seed=s), s drawn from the world's own stream: worlds do not depend on the batch.
 - A snapshot holds the episode's seed and the actions since; restoring replays them. Exact for deterministic envs, and a
   warning for others.
+- Observations are flattened. Images become numbers from 0 to 1 here, in `pixels`, and nowhere else.
 """
 
 from __future__ import annotations
@@ -87,6 +88,26 @@ def obs_dim(space: spaces.Space, env_id: str) -> int:
     return spaces.utils.flatdim(space)
 
 
+def image_shape(space: spaces.Space) -> tuple[int, ...]:
+    """(height, width, channels) of observations that are images, which are Boxes of uint8 or bool; empty for others."""
+    if not isinstance(space, spaces.Box) or space.dtype not in (np.uint8, bool) or len(space.shape) not in (2, 3):
+        return ()
+    shape = (*space.shape, 1)[:3]
+    return (*shape[1:], shape[0]) if channels_first(space) else shape
+
+
+def channels_first(space: spaces.Space) -> bool:
+    """Is an axis in front shorter than both others? It is that of the channels then: stacked frames come so."""
+    shape = space.shape or ()
+    return len(shape) == 3 and shape[0] < min(shape[1:])
+
+
+def pixels(space: spaces.Box, image: Any) -> np.ndarray:
+    """A flat image of (height, width, channels), from 0 to 1: over the highest number that its space allows (255)."""
+    image = np.moveaxis(image, 0, -1) if channels_first(space) else image
+    return np.ravel(image) / np.float32(max(1, space.high.max()))
+
+
 class Gym:
     name = "gym"
     Params = configs.Gym
@@ -109,6 +130,7 @@ class Gym:
             horizon=registered if params.horizon == -1 else params.horizon or None,
             ends=("running", "time_limit", "terminated", "truncated"),
             renders=self.renders,
+            obs_shape=image_shape(self.obs_space),
         )
         probe.close()
 
@@ -140,13 +162,13 @@ class Gym:
             self._begin(state, int(i))
 
     def _begin(self, state: State, i: int) -> None:
-        given = state.envs[i].reset(seed=int(state.seed[i]))
+        reply = state.envs[i].reset(seed=int(state.seed[i]))
         try:
-            obs, _ = given
+            obs, _ = reply
             self._look(state, i, obs)
         except (TypeError, ValueError) as error:
             raise EnvError(f"reset() of {self.spec.env} must give an observation of {self.obs_space} and a dict, but"
-                           f" gave {given!r:.200} ({error})") from error  # fmt: skip
+                           f" gave {reply!r:.200} ({error})") from error  # fmt: skip
         state.acted[i] = 0
 
     def step(self, state: State, alive_NA: np.ndarray, action: np.ndarray, out) -> None:
@@ -161,18 +183,20 @@ class Gym:
     def _advance(self, state: State, i: int, action_K: np.ndarray) -> tuple[float, bool, bool]:
         state.trail.append(i, int(state.acted[i]), action_K)
         state.acted[i] += 1
-        given = state.envs[i].step(to_gym(self.space, action_K))
+        reply = state.envs[i].step(to_gym(self.space, action_K))
         try:
-            obs, reward, terminated, truncated, _ = given
+            obs, reward, terminated, truncated, _ = reply
             self._look(state, i, obs)
             return float(reward), bool(terminated), bool(truncated)
         except (TypeError, ValueError) as error:
             raise EnvError(f"step() of {self.spec.env} must give an observation of {self.obs_space}, a reward that is a"
-                           f" number, two flags and a dict, but gave {given!r:.200} ({error})") from error  # fmt: skip
+                           f" number, two flags and a dict, but gave {reply!r:.200} ({error})") from error  # fmt: skip
 
     def _look(self, state: State, i: int, obs: Any) -> None:
-        boxed = isinstance(self.obs_space, spaces.Box)  # flatten does the same for a Box, slower
-        state.obs[i] = np.ravel(obs) if boxed else spaces.utils.flatten(self.obs_space, obs)
+        if isinstance(self.obs_space, spaces.Box):  # flatten does the same for a Box that is no image, slower
+            state.obs[i] = pixels(self.obs_space, obs) if self.spec.obs_shape else np.ravel(obs)
+        else:
+            state.obs[i] = spaces.utils.flatten(self.obs_space, obs)
 
     def observe(self, state: State, obs_NAD: np.ndarray) -> None:
         obs_NAD[:, 0, :] = state.obs

@@ -1,6 +1,7 @@
 """What do the networks compute? Parameters as one flat vector with named views, and two small architectures on it.
 
 Feed-forward: two separate MLPs, `actor` and `critic`.  Recurrent: one `body` MLP, a GRU or LSTM cell, two linear heads.
+Where images are observed, both see the features of one `encoder` (encoder.py) in place of the pixels.
 All functions are pure: (net, params, inputs) -> outputs, differentiable by torch. The hand-derived twin: fastmlp.py.
 """
 
@@ -18,6 +19,7 @@ from torch.nn.functional import linear
 
 from relab.base import limits
 from relab.config.base import require
+from relab.train.nets import encoder
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,17 @@ class Net:
     log_std_dim: int = 0  # state-independent log standard deviations of a Gaussian policy
     rnn: str = "none"
     rnn_size: int = 64
+    image: tuple[int, ...] = ()  # (height, width, channels) that the encoder looks at; empty: there is none
+
+    @property
+    def plain(self) -> bool:
+        """Is it two MLPs and nothing else? Those have a hand-derived twin."""
+        return self.rnn == "none" and not self.image
+
+    @property
+    def seen_dim(self) -> int:
+        """Numbers that the first layer behind the encoder sees: its features, or the observation."""
+        return encoder.layers(self.image).features if self.image else self.obs_dim
 
     @property
     def memory_dim(self) -> int:
@@ -65,7 +78,8 @@ class Params:
             if tuple(values[name].shape) != tuple(tensor.shape):
                 raise ValueError(
                     f"parameter `{name}` has shape {tuple(tensor.shape)} by the config,"
-                    f" but the checkpoint holds {tuple(values[name].shape)}; `hidden`, `rnn_size` or the env changed"
+                    f" but the checkpoint holds {tuple(values[name].shape)}; `hidden`, `rnn_size`, `encoder` or the env"
+                    " changed"
                 )
         for name, tensor in self.named.items():
             tensor.detach().copy_(torch.from_numpy(np.ascontiguousarray(values[name])))
@@ -89,18 +103,18 @@ def mlp_shapes(prefix: str, sizes: tuple[int, ...]) -> dict[str, tuple[int, ...]
 
 def shapes(net: Net) -> dict[str, tuple[int, ...]]:
     """Name -> shape of every parameter, in the order of the flat vector."""
+    parts, body = encoder.shapes(net.image) if net.image else {}, (net.seen_dim, *net.hidden)
     if net.rnn == "none":
-        found = mlp_shapes("actor", (net.obs_dim, *net.hidden, net.out_dim))
-        found |= mlp_shapes("critic", (net.obs_dim, *net.hidden, 1))
+        parts |= mlp_shapes("actor", (*body, net.out_dim)) | mlp_shapes("critic", (*body, 1))
     else:
         gates = {"gru": 3, "lstm": 4}[net.rnn] * net.rnn_size
-        found = mlp_shapes("body", (net.obs_dim, *net.hidden))
-        found |= {"rnn/input": (gates, (net.obs_dim, *net.hidden)[-1]), "rnn/hidden": (gates, net.rnn_size)}
-        found |= {"rnn/input_bias": (gates,), "rnn/hidden_bias": (gates,)}
-        found |= mlp_shapes("actor", (net.rnn_size, net.out_dim)) | mlp_shapes("critic", (net.rnn_size, 1))
+        parts |= mlp_shapes("body", body)
+        parts |= {"rnn/input": (gates, body[-1]), "rnn/hidden": (gates, net.rnn_size)}
+        parts |= {"rnn/input_bias": (gates,), "rnn/hidden_bias": (gates,)}
+        parts |= mlp_shapes("actor", (net.rnn_size, net.out_dim)) | mlp_shapes("critic", (net.rnn_size, 1))
     if net.log_std_dim:
-        found["log_std"] = (net.log_std_dim,)
-    return found
+        parts["log_std"] = (net.log_std_dim,)
+    return parts
 
 
 def init(net: Net, rng: np.random.Generator, log_std: float = 0.0, device: str = "cpu") -> Params:
@@ -108,9 +122,10 @@ def init(net: Net, rng: np.random.Generator, log_std: float = 0.0, device: str =
     params = Params(shapes(net), device)
     last = {f"actor/{depth(net, 'actor')}/weight": 0.01, f"critic/{depth(net, 'critic')}/weight": 1.0}
     for name, tensor in params.named.items():
-        if tensor.dim() == 2:
+        if tensor.dim() > 1:  # a filter is a row: all that it looks at
             gain = last.get(name, 1.0 if name.startswith("rnn") else 2.0**0.5)
-            tensor.detach().copy_(torch.from_numpy(orthogonal(rng, *tensor.shape) * gain))
+            rows = orthogonal(rng, len(tensor), tensor[0].numel()) * gain
+            tensor.detach().copy_(torch.from_numpy(rows).view_as(tensor))
         elif name == "log_std":
             tensor.detach().fill_(log_std)
     return params
@@ -137,14 +152,26 @@ def mlp(params: Params, prefix: str, x: Tensor, layers: int, activation: str, la
     return x
 
 
+def seen(net: Net, params: Params, obs: Tensor) -> Tensor:
+    """What the first layers see: [..., obs_dim] -> [..., seen_dim]."""
+    return encoder.encode(net.image, params.named, obs) if net.image else obs
+
+
 def policy(net: Net, params: Params, obs: Tensor) -> Tensor:
     """Policy outputs of a feed-forward net: [..., obs_dim] -> [..., out_dim]."""
-    return mlp(params, "actor", obs, len(net.hidden) + 1, net.activation)
+    return mlp(params, "actor", seen(net, params, obs), len(net.hidden) + 1, net.activation)
 
 
 def value(net: Net, params: Params, obs: Tensor) -> Tensor:
     """State values of a feed-forward net: [..., obs_dim] -> [...]."""
-    return mlp(params, "critic", obs, len(net.hidden) + 1, net.activation).squeeze(-1)
+    return mlp(params, "critic", seen(net, params, obs), len(net.hidden) + 1, net.activation).squeeze(-1)
+
+
+def both(net: Net, params: Params, obs: Tensor) -> tuple[Tensor, Tensor]:
+    """`policy` and `value` of the same rows, encoded once."""
+    x, layers = seen(net, params, obs), len(net.hidden) + 1
+    out, v = (mlp(params, name, x, layers, net.activation) for name in ("actor", "critic"))
+    return out, v.squeeze(-1)
 
 
 def unroll(
@@ -154,7 +181,7 @@ def unroll(
 
     `fresh_TB` marks the first step of an episode: the memory is cleared before it.
     """
-    x_TBH = mlp(params, "body", obs_TBD, len(net.hidden), net.activation, last_linear=False)
+    x_TBH = mlp(params, "body", seen(net, params, obs_TBD), len(net.hidden), net.activation, last_linear=False)
     keep_TB1 = 1.0 - fresh_TB.unsqueeze(-1).to(x_TBH.dtype)
     hidden = []
     for x_BH, keep_B1 in zip(x_TBH, keep_TB1):

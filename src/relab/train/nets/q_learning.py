@@ -67,14 +67,14 @@ def best_action(out_NK, i, dueling):
 @njit(cache=True, nogil=True)
 def successor_values(theta, target, net, next_flat, n, work, next_NK, double, dueling, value_N):
     """max or double-Q value of the successors, into value_N."""
-    found = forward(target, net, next_flat, n, work)
+    out_NK = forward(target, net, next_flat, n, work)
     for i in range(n):
-        for k in range(found.shape[1]):
-            next_NK[i, k] = found[i, k]
+        for k in range(out_NK.shape[1]):
+            next_NK[i, k] = out_NK[i, k]
     if double:
-        found = forward(theta, net, next_flat, n, work)
+        out_NK = forward(theta, net, next_flat, n, work)
     for i in range(n):
-        chosen = best_action(found if double else next_NK, i, dueling)
+        chosen = best_action(out_NK if double else next_NK, i, dueling)
         value_N[i] = q_row(next_NK, i, chosen, dueling)
 
 

@@ -35,7 +35,7 @@ class ProbeCompanion:
         self.memory: dict[str, Any] = {}
         self.room = Room()
         self.losses: list[float] = []
-        self.asked = -self.cfg.plateau.cooldown  # iteration of the last round that a plateau asked for
+        self.last_plateau = -self.cfg.plateau.cooldown  # iteration of the last round that a plateau asked for
 
     def before(self, trainer: Any) -> None: ...
 
@@ -46,8 +46,8 @@ class ProbeCompanion:
         if why:
             kept = {"memory": self.memory, "room": self.room}
             at = self.round.of(self.run, self.env, trainer.state, trainer.step, **kept)
-            for found in ask(at, self.names):
-                trainer.record.append_probe(found.row(trainer.step, iteration) | {"asked_by": why})
+            for result in ask(at, self.names):
+                trainer.record.append_probe(result.row(trainer.step, iteration) | {"asked_by": why})
 
     def note_loss(self, trainer: Any, iteration: int, metrics: dict[str, float]) -> None:
         """What may stand still; an algorithm that logs no loss has no plateau, which is said once."""
@@ -63,23 +63,23 @@ class ProbeCompanion:
         every, plateau = self.cfg.every, self.cfg.plateau
         if last or (every and iteration > 1 and (iteration - 1) % every == 0):
             return "schedule"
-        ready = iteration >= plateau.min_iter and iteration - self.asked >= plateau.cooldown
+        ready = iteration >= plateau.min_iter and iteration - self.last_plateau >= plateau.cooldown
         if plateau.enabled and ready and len(self.losses) == plateau.window and stands_still(self.losses, plateau):
-            self.asked = iteration
+            self.last_plateau = iteration
             return "plateau"
         return ""
 
     def to_tree(self) -> dict[str, Any]:
-        return {"losses": list(self.losses), "asked": self.asked, **self.memory}
+        return {"losses": list(self.losses), "asked": self.last_plateau, **self.memory}
 
     def load(self, tree: dict[str, Any]) -> None:
-        self.losses, self.asked = list(tree["losses"]), int(tree["asked"])
+        self.losses, self.last_plateau = list(tree["losses"]), int(tree["asked"])
         self.memory = {key: tree[key] for key in ("w_sharp", "step_scale") if key in tree}
 
 
 def ask(at: Round, names: list[str]) -> list[ProbeResult]:
     """The results of some probes, in order."""
-    return [found for name in names for found in registry.load(probes.PROBES[name][0])(at)]
+    return [result for name in names for result in registry.load(probes.PROBES[name][0])(at)]
 
 
 def stands_still(losses: list[float], cfg: Plateau) -> bool:
