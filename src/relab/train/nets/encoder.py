@@ -41,13 +41,13 @@ def layers(image: tuple[int, ...]) -> Layers:
 def shapes(image: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Name -> shape of the encoder's parameters: encoder/0 and so on, the dense layer last."""
     (*sides, channels), (convs, features) = image, layers(image)
-    found: dict[str, tuple[int, ...]] = {}
+    parts: dict[str, tuple[int, ...]] = {}
     for i, conv in enumerate(convs):
-        found[f"encoder/{i}/weight"] = (conv.filters, channels, conv.size, conv.size)
-        found[f"encoder/{i}/bias"] = (conv.filters,)
+        parts[f"encoder/{i}/weight"] = (conv.filters, channels, conv.size, conv.size)
+        parts[f"encoder/{i}/bias"] = (conv.filters,)
         sides, channels = [(side - conv.size) // conv.stride + 1 for side in sides], conv.filters
-    found[f"encoder/{len(convs)}/weight"] = (features, math.prod(sides) * channels)
-    return found | {f"encoder/{len(convs)}/bias": (features,)}
+    parts[f"encoder/{len(convs)}/weight"] = (features, math.prod(sides) * channels)
+    return parts | {f"encoder/{len(convs)}/bias": (features,)}
 
 
 def encode(image: tuple[int, ...], params: Mapping[str, Tensor], obs: Tensor) -> Tensor:
