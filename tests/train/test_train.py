@@ -341,3 +341,17 @@ def test_a_horizon_that_nobody_lives_to_see(monkeypatch: pytest.MonkeyPatch) -> 
     found = baseline.measure(Pendulum(envs.Pendulum(horizon=10**9)))
     assert found == {"return_mean": None, "return_std": None, "length_mean": 50.0, "n": 4, "cut": 4, "cap": 50}
     assert "cut" not in baseline.measure(Pendulum(envs.Pendulum(horizon=200)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("dqn", "env=pendulum"),
+        ("sac", "env=cartpole"),
+        ("dqn", "env=cartpole", "total_steps=500", "learning_starts=900"),
+    ],
+)
+def test_settings_that_cannot_work_leave_no_run_behind(words: tuple[str, ...], tmp_path: Path, capsys) -> None:
+    assert cli.main(["train", *words, "--runs", str(tmp_path / "runs"), "--name", "a"]) == 64
+    assert "needs" in (said := capsys.readouterr().err) or "must lie before the end" in said
+    assert not (tmp_path / "runs" / "a").exists()

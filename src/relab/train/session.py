@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from relab.base import interrupts
 from relab.base.enclosed import subfolder
 from relab.base.interrupts import stops_say
 from relab.config import layers, registry
+from relab.config.base import ConfigError
 from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
 from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
@@ -87,13 +89,17 @@ def begin(
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
-    with failures_told(record):
-        record.append_event("start", 0, pid=os.getpid())
-        screen.start(head_facts(cfg, record))
-        trainer = prepare(cfg, record, env, screen)
-        if inherited is not None:
-            begin_with(trainer, inherited)
-        note_beginning(trainer)
+    try:
+        with failures_told(record):
+            record.append_event("start", 0, pid=os.getpid())
+            screen.start(head_facts(cfg, record))
+            trainer = prepare(cfg, record, env, screen)
+            if inherited is not None:
+                begin_with(trainer, inherited)
+            note_beginning(trainer)
+    except ConfigError:
+        shutil.rmtree(folder)  # which was made above; settings that cannot work leave no run behind
+        raise
     return trainer
 
 
