@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from test_rules_foreign import asked, made
 
+from relab.config.views import MISSING, Change
+from relab.health.rules.design import quiet
+
 IQL = {"algo": {"name": "iql"}}
 
 
@@ -142,3 +145,9 @@ def test_a_norm_of_gradients_is_no_convention_of_a_loss():
     x = np.linspace(1, 3, 30)
     view = made({"foreign/Loss/world_model_loss": x, "foreign/Grads/world_model": 2 * x})
     assert asked("constant-ratio", view) is None
+
+
+def test_settings_of_any_kind_can_be_new():
+    """A dict among them is no key of a set."""
+    assert not quiet(Change("env.kwargs", MISSING, {}, 1.0))
+    assert quiet(Change("algo.dueling", MISSING, False, 1.0))

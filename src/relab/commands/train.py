@@ -33,7 +33,9 @@ EXAMPLES = """
   relab train ppo env=cartpole seed=0
   relab train ppo env=cartpole eval.stop_at=475       stop once 20 evaluation episodes average 475
   relab train ppo env=pendulum lr=1e-3 total_steps=300_000 --name warm-up
-  relab train ppo env=gym:Acrobot-v1                  any Gymnasium environment
+  relab train dqn env=gym:Acrobot-v1                  any Gymnasium environment
+  relab train sac env=pendulum
+  relab train sac env=pendulum start_from=brave-otter@best   begin with another run's weights
   relab train ppo env=mypackage.envs:Maze             your own (docs/environments.md)
   relab train my_config.yaml seed=3 --json            settings from a file, progress as JSON lines
   relab train lr=1e-3 --parent brave-otter            its settings, with another learning rate

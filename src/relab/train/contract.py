@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from relab.base.errors import UserError
 from relab.record.spec import Spec
 from relab.train.envs.base import Env
 from relab.train.replay import Data
@@ -22,8 +23,10 @@ CLOCKS = ("agent_steps", "updates", "iteration")  # what a run's steps can count
 PARTS = ("collect", "update")  # of an iteration, timed apart
 
 
-class ContractError(Exception):
+class ContractError(UserError):
     """An algorithm that does not do what this file asks of it."""
+
+    exit_code = 64
 
 
 @dataclass

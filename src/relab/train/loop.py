@@ -20,9 +20,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from relab.base import terminal
 from relab.base.interrupts import Interrupts
 from relab.base.jsonl import RecordError
+from relab.config import registry
 from relab.config.run import RunConfig
 from relab.record.run_folder import Record
 from relab.train import checkpoint
@@ -60,6 +63,7 @@ class Companion(Protocol):
     def load(self, tree: dict[str, Any]) -> None: ...
 
 
+NUMBERS = (int, float, np.number, np.bool_)
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -175,6 +179,10 @@ class Trainer:
         if self.step <= before:
             raise ContractError(f"an iteration must move the clock of {self.cfg.algo.name} ({self.clock}) on, but it"
                                 f" stands at {self.step:,}; count in `iterate`, or declare another CLOCK")  # fmt: skip
+        for name, value in row.items():
+            if not isinstance(value, NUMBERS):
+                raise ContractError(f"a metric of `iterate` must be one number, but {self.cfg.algo.name} gave `{name}`"
+                                    f" as {value!r:.80}; use float(...)")  # fmt: skip
         spent = self.progress.eval_steps
         return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 
@@ -293,9 +301,10 @@ class Trainer:
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best
+        trust = "" if registry.is_ours(self.cfg.env.name, self.cfg.algo.name) else " --trust"  # code that it names
         then = {
-            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100"],
-            "interrupted": [f"relab resume {run}"],
+            "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"],
+            "interrupted": [f"relab resume {run}{trust}"],
             "failed": [],
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)

@@ -24,7 +24,7 @@ from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
 from relab.train import checkpoint, weights
 from relab.train.baseline import random_baseline
-from relab.train.contract import Setup, clock_of
+from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
 from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
@@ -97,7 +97,7 @@ def begin(
             if inherited is not None:
                 begin_with(trainer, inherited)
             note_beginning(trainer)
-    except ConfigError:
+    except (ConfigError, ContractError):
         shutil.rmtree(folder)  # which was made above; settings that cannot work leave no run behind
         raise
     return trainer

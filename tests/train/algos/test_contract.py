@@ -142,6 +142,11 @@ def standing(s: Any, watch: Any) -> dict[str, float]:
     return {"policy/loss": 0.0}
 
 
+def arrays(s: Any, watch: Any) -> dict[str, Any]:
+    s.counts.updates += 50
+    return {"policy/loss": np.zeros(1)}
+
+
 def counting_act(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
     self.w = self.w + 1e-6
     return Acted(np.zeros((len(obs), 1), np.int64), np.zeros(len(obs)), memory)
@@ -156,6 +161,9 @@ def test_what_does_not_keep_it_is_named(toy: Any, monkeypatch: pytest.MonkeyPatc
         check_algo(SETTINGS)
     toy(iterate=standing)
     with pytest.raises(ContractError, match="must move the clock"):
+        check_algo(SETTINGS)
+    toy(iterate=arrays)
+    with pytest.raises(ContractError, match=r"must be one number, but .* gave `policy/loss` as array"):
         check_algo(SETTINGS)
     toy(iterate=random_step)
     with pytest.raises(AlgoError, match="Two runs of one config and seed must have the same bytes"):

@@ -62,7 +62,8 @@ def unmentioned_config_change(view: View) -> Finding | None:
 
 def quiet(change: Change) -> bool:
     """Settings that change no learning, and flags that are off where the other one has none."""
-    off = MISSING in (change.a, change.b) and {change.a, change.b} & {False, None}
+    sides = (change.a, change.b)
+    off = MISSING in sides and any(side is False or side is None for side in sides)
     return change.key.startswith(QUIET) or bool(QUIET_WORD.search(change.key)) or bool(off)
 
 

@@ -249,7 +249,7 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     if target is None:
         raise Missing("a number for target_entropy")
     low, high = action_ends(view, "low"), action_ends(view, "high")
-    if len(low) == len(high) > 0:
+    if len(low) == len(high) > 0 and view.history.source != "relab":  # whose SAC measures it in [-1, 1]
         most = max(most, float(np.log(np.maximum(high - low, 1e-12)).sum()))
     if target <= most:
         return None
@@ -272,7 +272,8 @@ def temperature_drowns_reward(view: View, *, times: float = 1.0, warns: float = 
     Why: one nat of entropy per dimension is worth more than anything the task pays; the policy is paid for noise.
     Known problems: rewards that come once in an episode are small per step; entropy may be worth that much there.
     Refuted by: rewards scaled for learning but not in the logged return; the return rising.
-    Try: let the temperature be learned (`ent_coef: auto`), or divide it by the factor given.
+    Try: where the temperature is fixed, let it be learned (`temperature: null`; elsewhere `ent_coef: auto`) or divide
+        it by the factor given; where it is learned, lower `target_entropy`.
     """
     heat, length = view.curve("optim/temperature", rows=5).median(0.5), view.curve("return/length")
     name = next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean")

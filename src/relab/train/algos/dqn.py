@@ -130,8 +130,9 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
+    other = "sac" if spec.action.kind == "continuous" else "ppo"
     require(one, f"dqn needs one discrete choice per step, but {spec.env} has {spec.action.kind} actions of"
-            f" {spec.action.dim} components; try algo=ppo")  # fmt: skip
+            f" {spec.action.dim} component(s); try algo={other}")  # fmt: skip
     require_vectors("dqn", spec)
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
@@ -156,12 +157,13 @@ def init(setup: Setup) -> State:
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
     before, seen = s.agent.nets.flat.copy(), []
+    starts = s.gathering.first_update(s.cfg.learning_starts, s.cfg.n_step)
     for _ in range(s.cfg.steps):
         with watch("collect"):
             s.agent.epsilon = exploration(s.cfg, s.counts.agent_steps / s.total)
             s.gathering.step(s.agent, s.counts)
         with watch("update"):
-            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
+            for _ in range(due(s.counts, starts, s.cfg.updates_per_step)):
                 seen.append(update(s))
     return metrics_of(s, seen, before)
 

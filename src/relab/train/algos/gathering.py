@@ -77,6 +77,10 @@ class Gathering:
         counts.agent_steps += living
         counts.env_steps += worlds.n
 
+    def first_update(self, starts: int, n_step: int) -> int:
+        """Agent steps before the first update: `starts`, and at least those of which one transition is made."""
+        return max(starts, n_step * self.rng_B.size)
+
     def metrics(self, counts: Counts, steps: int) -> dict[str, float]:
         """Of the last `steps` steps, which are over; EnvError for what is no number among them."""
         replay, spec = self.replay, self.worlds.env.spec

@@ -166,11 +166,12 @@ def init(setup: Setup) -> State:
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
     before, seen = s.agent.nets.flat.copy(), []
+    starts = s.gathering.first_update(s.cfg.learning_starts, s.cfg.n_step)
     for _ in range(s.cfg.steps):
         with watch("collect"):
             s.gathering.step(behaviour(s), s.counts)
         with watch("update"):
-            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
+            for _ in range(due(s.counts, starts, s.cfg.updates_per_step)):
                 seen.append(update(s))
     return metrics_of(s, seen, before)
 
