@@ -225,7 +225,7 @@ def check_files(cfg: RunConfig, stack: Sequence[Layer]) -> None:
     if starts and cfg.start_from is not None:
         from relab.train import weights
 
-        weights.check_record(cfg.start_from, starts[0], typed)
+        weights.check_record(cfg.start_from, starts[0], Path.cwd(), typed)
 
 
 def claim(runs: Path, name: str | None) -> tuple[str, Path]:

@@ -9,6 +9,8 @@ from relab.base import limits
 from relab.config.base import require, require_range
 
 
+MOST_UPDATES = 1_000  # for each agent step
+
 class Replayed(Protocol):
     """The settings that such methods share."""
 
@@ -44,6 +46,8 @@ def check_replay(cfg: Replayed) -> None:
     require_range("learning_starts", cfg.learning_starts, 0)
     for name in ("lr", "updates_per_step", "adam_eps"):
         require_range(name, getattr(cfg, name), 0, open_="low")
+    require(cfg.updates_per_step <= MOST_UPDATES, f"`updates_per_step` must be at most {MOST_UPDATES:,}, but got"
+            f" {cfg.updates_per_step:g}")  # fmt: skip
     require_range("gamma", cfg.gamma, 0, 1)
     require_range("tau", cfg.tau, 0, 1, open_="low")
     check_layers(cfg.hidden)

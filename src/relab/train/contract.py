@@ -29,6 +29,10 @@ class ContractError(UserError):
     exit_code = 64
 
 
+class DivergedError(Exception):
+    """Parameters or losses are no longer numbers; nothing after this could mean anything."""
+
+
 @dataclass
 class Counts:
     """The counters of a run; the one that the algorithm's CLOCK names is the step axis of its record."""

@@ -29,7 +29,7 @@ from relab.config import registry
 from relab.config.run import RunConfig
 from relab.record.run_folder import Record
 from relab.train import checkpoint
-from relab.train.contract import Algorithm, ContractError, State, Stopwatch
+from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.train.replay import Data
@@ -65,10 +65,6 @@ class Companion(Protocol):
 
 NUMBERS = (int, float, np.number, np.bool_)
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
-
-
-class DivergedError(Exception):
-    """Parameters or losses are no longer numbers; nothing after this could mean anything."""
 
 
 @dataclass

@@ -14,15 +14,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from relab.base import limits
-from relab.base.enclosed import own, subfolder
+from relab.base.enclosed import NO_LINK, NO_WAIT, open_plain, own, subfolder
 from relab.base.jsonl import encode, write_atomic, writing
 from relab.config.base import ConfigError, require
 from relab.train.kernels.jit import njit
@@ -54,6 +55,7 @@ class Replay:
         self.dtype = np.dtype([(name, kind, (columns, *shape)) for name, (shape, kind) in fields.items()])
         self.ring = np.zeros(self.slots, self.dtype)
         self.count = 0  # slots ever added
+        self.store: Store | None = None  # where they are kept, if they are
 
     def __len__(self) -> int:
         """Rows that can be drawn."""
@@ -65,10 +67,16 @@ class Replay:
 
     def add(self, **values: np.ndarray) -> None:
         """One slot: for every field an array [columns, ...]."""
+        self.make_room()
         row = self.ring[self.count % self.slots]
         for name in self.ring.dtype.names or ():
             row[name] = values[name]
         self.count += 1
+
+    def make_room(self) -> None:
+        """Before the next slot: what it would overwrite must be on the disk, or the files would depend on when."""
+        if self.store is not None and self.count - self.store.written >= self.slots:
+            self.store.flush()
 
     # ---- Drawing
 
@@ -138,7 +146,8 @@ def sum_ahead(reward_SC, terminated_SC, truncated_SC, slot, column, n, gamma, to
 class Store:
     """A replay's slots as files: written once each, cut back and thrown away by their number."""
 
-    folder: Path
+    root: Path  # the run's folder
+    name: str
     replay: Replay
     written: int = 0  # slots that are on the disk
 
@@ -146,12 +155,17 @@ class Store:
     def per_segment(self) -> int:
         return max(1, SEGMENT_BYTES // self.replay.dtype.itemsize)
 
+    @property
+    def folder(self) -> Path:
+        """Asked for anew each time: no part of the way there may have become a link."""
+        return own(self.root, f"{FOLDER}/{self.name}")
+
     def segment(self, number: int) -> Path:
         return own(self.folder, f"{number:08d}.rows")
 
     def begin(self) -> None:
         """The folder, and what its files hold."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        subfolder(self.root, f"{FOLDER}/{self.name}")
         described = {"schema": SCHEMA, "columns": self.replay.columns, "slots_per_segment": self.per_segment,
                      "slot_bytes": self.replay.dtype.itemsize,
                      "fields": [{"name": name, "dtype": kind.base.str, "shape": list(kind.shape), "offset": offset}
@@ -159,14 +173,16 @@ class Store:
         write_atomic(own(self.folder, FIELDS), encode(described, indent=True))
 
     def flush(self) -> int:
-        """Write what is new and not overwritten yet; how many slots there are. What was, stays a hole in its file."""
+        """Write what is new; how many slots there are."""
         r, size = self.replay, self.replay.dtype.itemsize
+        if self.written == 0:
+            self.begin()
         slot = max(self.written, r.oldest)
         while slot < r.count:
             number, place = divmod(slot, self.per_segment)
             some = min(r.count - slot, self.per_segment - place, r.slots - slot % r.slots)
             path = self.segment(number)
-            with writing(path, some * size), open(path, "r+b" if path.exists() else "xb") as file:
+            with writing(path, some * size), open_rows(path) as file:
                 file.seek(place * size)
                 file.write(r.ring[slot % r.slots : slot % r.slots + some].tobytes())
                 file.flush()
@@ -178,11 +194,13 @@ class Store:
     def restore(self, count: int) -> None:
         """The ring as it was when there were `count` slots; ValueError where the files do not hold them."""
         r, size = self.replay, self.replay.dtype.itemsize
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= limits.REPLAY * 1_000_000:
+            raise ValueError(f"{count!r:.80} is no number of slots")
         r.count, slot = count, max(0, count - r.slots)
         while slot < count:
             number, place = divmod(slot, self.per_segment)
             some = min(count - slot, self.per_segment - place, r.slots - slot % r.slots)
-            with open(self.segment(number), "rb") as file:
+            with open_plain(self.segment(number)) as file:
                 file.seek(place * size)
                 content = file.read(some * size)
             if len(content) < some * size:
@@ -213,6 +231,15 @@ class Store:
         return [own(self.folder, path.name) for path in there if SEGMENT.fullmatch(path.name)]
 
 
+def open_rows(path: Path) -> IO[bytes]:
+    """For writing anywhere in it, made where it is missing; a link, a pipe or a device is an OSError."""
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT, 0o666), "r+b", buffering=0)
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(f"{path} must be a file, but is a pipe or a device")
+    return file
+
+
 def _parts(dtype: np.dtype[Any]) -> list[tuple[str, tuple[Any, int]]]:
     fields: Any = dtype.fields or {}
     return [(name, (fields[name][0], fields[name][1])) for name in dtype.names or ()]
@@ -228,17 +255,13 @@ class Data:
     def replay(self, name: str, fields: Fields, capacity: int, columns: int) -> Replay:
         """A replay of that name, empty; a resumed run's is filled before its State is loaded."""
         made = Replay(fields, capacity, columns)
-        self.stores[name] = Store((self.root or Path()) / FOLDER / name, made)
+        if self.root is not None:
+            made.store = self.stores[name] = Store(self.root, name, made)
         return made
 
     def lengths(self) -> dict[str, int]:
         """Slots by name, all of them on the disk; asked when a checkpoint is made."""
-        if self.root is None:
-            return {}
         for store in self.stores.values():
-            if store.written == 0:
-                subfolder(self.root, FOLDER)
-                store.begin()
             store.flush()
         return {name: store.written for name, store in self.stores.items()}
 

@@ -157,7 +157,7 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         if fresh and cfg.schedule is not None and not trust:
             check_record(cfg.schedule, os.fspath(record.folder))
         if fresh and cfg.start_from is not None and not trust:
-            weights.check_record(cfg.start_from, os.fspath(record.folder))
+            weights.check_record(cfg.start_from, os.fspath(record.folder), record.folder.parent)
         trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
         inherited = inherited_by(cfg, trainer.env, record.folder.parent) if fresh else None
         name, lengths = stand(trainer)

@@ -110,14 +110,14 @@ def locate(word: str, runs: Path) -> tuple[Path, str]:
         raise
 
 
-def check_record(word: str, record: str, typed: str = "") -> None:
+def check_record(word: str, record: str, runs: Path, typed: str = "") -> None:
     """A record that somebody sent may name runs of the current folder, or by name; others are read only with trust.
 
-    `typed`: what the user himself has written, where he may name any run.
+    `runs`: where names are looked up, too. `typed`: what the user himself has written, where he may name any run.
     """
     run = word.rpartition("@")[0] or word
     try:
-        here = is_path(run) and inside(Path.cwd(), run) is not None
+        here = is_path(run) and all(inside(place, run) is not None for place in (Path.cwd(), runs))
     except RecordError:
         here = False
     if not here and word not in typed:

@@ -16,7 +16,7 @@ from relab.config.base import require
 from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
-from relab.train.contract import Counts, Setup
+from relab.train.contract import Counts, DivergedError, Setup
 from relab.train.envs.base import Episodes, Worlds
 from relab.train.kernels.rng import mix
 from relab.train.replay import Fields, Replay
@@ -61,10 +61,13 @@ class Gathering:
     def step(self, policy: Policy, counts: Counts) -> None:
         """One step of all worlds."""
         worlds, rows = self.worlds, self.rng_B.size
+        self.replay.make_room()
         slot = self.replay.ring[self.replay.count % self.replay.slots]
         slot["obs"], slot["alive"] = worlds.obs.reshape(rows, -1), worlds.alive.reshape(rows)
         living = int(slot["alive"].sum())
         acted = policy.act(slot["obs"], NO_MEMORY, self.rng_B)
+        if not np.isfinite(acted.action).all():
+            raise DivergedError(f"the policy's actions are not finite at step {counts.agent_steps:,}; lower `lr`")
         slot["action"] = acted.action
         step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
         slot["reward"], slot["next_obs"] = step.reward.reshape(rows), step.obs.reshape(rows, -1)
@@ -73,6 +76,8 @@ class Gathering:
             over = slot["terminated"] | slot["truncated"]
             slot["next_obs"][over] = step.final_obs.reshape(rows, -1)[over]
             self.ended.append(step.episodes)
+        for what, values in (("observation", slot["next_obs"]), ("reward", slot["reward"][:, None])):
+            rollout.check_finite(worlds.env.spec, what, values[None], slot["alive"][None])  # before it is learned from
         self.replay.count += 1
         counts.agent_steps += living
         counts.env_steps += worlds.n
@@ -82,11 +87,9 @@ class Gathering:
         return max(starts, n_step * self.rng_B.size)
 
     def metrics(self, counts: Counts, steps: int) -> dict[str, float]:
-        """Of the last `steps` steps, which are over; EnvError for what is no number among them."""
+        """Of the last `steps` steps, which are over."""
         replay, spec = self.replay, self.worlds.env.spec
         last = replay.ring[np.arange(max(replay.count - steps, replay.oldest), replay.count) % replay.slots]
-        for what, values in (("observation", last["next_obs"]), ("reward", last["reward"][..., None])):
-            rollout.check_finite(spec, what, values, last["alive"])
         counts.iteration += 1
         row = episode_metrics(self.ended, spec, counts, self.recent)
         rewards = last["reward"][last["alive"]]
@@ -104,9 +107,23 @@ class Gathering:
         return {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}
 
     def load(self, tree: dict[str, Any]) -> None:
+        self.check(int(tree["counts"]["env_steps"]) // self.worlds.n)
         self.worlds.restore(tree["worlds"])
         self.rng_B = tree["rng"].copy()
         self.recent.extend(tree["recent"])
+
+    def check(self, steps: int) -> None:
+        """ValueError for rows on the disk that no run can have written: kernels would reach outside of their arrays."""
+        replay, action = self.replay, self.worlds.env.spec.action
+        if replay.store is not None and replay.count != steps:
+            raise ValueError(f"its replay has {replay.count:,} slots, but its worlds took {steps:,} steps")
+        rows = replay.ring[: min(replay.count, replay.slots)]
+        low, high = (0, action.n[0] - 1) if action.n else (-1.0, 1.0)
+        fit = [bool(((rows["action"] >= low) & (rows["action"] <= high)).all())]
+        fit += [bool(np.isfinite(rows[name][rows["alive"]]).all()) for name in ("obs", "reward", "next_obs")]
+        fit += [int(rows[name].view(np.uint8).max(initial=0)) <= 1 for name in ("terminated", "truncated", "alive")]
+        if not all(fit):
+            raise ValueError("rows of its replay were changed: an action, a flag or a number is none that a run writes")
 
 
 def due(counts: Counts, starts: int, ratio: float) -> int:

@@ -13,6 +13,8 @@ import numpy as np
 
 from relab.train.nets.mlps import Adam
 
+LARGEST = 80.0  # of ln alpha: beyond it nothing but the entropy counts, and float32 has no number for it
+
 
 class Temperature:
     """The weight alpha of the entropy: fixed, or learned on its logarithm."""
@@ -23,7 +25,7 @@ class Temperature:
 
     @property
     def alpha(self) -> float:
-        return math.exp(self.log[0]) if self.fixed is None else self.fixed
+        return math.exp(min(float(self.log[0]), LARGEST)) if self.fixed is None else self.fixed
 
     def step(self, entropy: float, lr: float) -> float:
         """Towards the target: down where the entropy is above it. The loss before."""

@@ -1,0 +1,106 @@
+"""What if somebody changes the rows that a run learns from, or an environment sends what is no number?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from relab.base.errors import UserError
+from relab.config.dqn import DQN
+from relab.train import replay as stored
+from relab.train import session
+from relab.train.algos import dqn
+from relab.train.contract import Setup, Stopwatch
+from relab.train.envs.cartpole import CartPole
+from relab.train.envs.check_static import EnvError
+from small_runs import Interrupt, run
+
+SMALL = {"algo__learning_starts": "60", "algo__steps": "16", "algo__envs": "2", "algo__minibatch": "16",
+         "algo__hidden": "[8]", "algo__n_step": "1", "algo__updates_per_step": "0.5", "total_steps": "640",
+         "eval__every": "0", "eval__episodes": "2", "eval__stop_at": "null"}  # fmt: skip
+
+
+def begin(folder: Path, **more: str) -> Path:
+    """A DQN run that was interrupted halfway; the folder of its replay."""
+    run(folder, Interrupt(10), algo="dqn", **SMALL | more)
+    return folder / "data" / "replay"
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("part", ["data", "data/replay"])
+def test_nothing_is_touched_behind_a_link(part: str, tmp_path: Path) -> None:
+    begin(tmp_path / "run")
+    begin(tmp_path / "other")
+    before = content(tmp_path / "other" / "data" / "replay")
+    there = tmp_path / "run" / part
+    there.rename(tmp_path / "aside")
+    there.symlink_to(tmp_path / "other" / part)
+    with pytest.raises(UserError, match="is a link to"):
+        session.resume(tmp_path / "run")
+    assert content(tmp_path / "other" / "data" / "replay") == before
+
+
+@pytest.mark.parametrize("value", [2, -1, 10**9, 2**62])
+def test_actions_that_cannot_be_are_refused(value: int, tmp_path: Path) -> None:
+    """A kernel would write where they point."""
+    (rows,) = begin(tmp_path / "run").glob("*.rows")
+    fields = dqn_dtype()
+    slots = np.frombuffer(bytearray(rows.read_bytes()), fields)
+    slots["action"][3, 0] = value
+    rows.write_bytes(slots.tobytes())
+    with pytest.raises(UserError, match="rows of its replay were changed"):
+        session.resume(tmp_path / "run")
+
+
+def dqn_dtype() -> np.dtype[Any]:
+    state = dqn.init(Setup(CartPole(), DQN(envs=2, hidden=(8,)), 0, 10**6))
+    return state.replay.dtype
+
+
+def test_a_pipe_in_place_of_rows_does_not_keep_a_run_waiting(tmp_path: Path) -> None:
+    (rows,) = begin(tmp_path / "run").glob("*.rows")
+    rows.unlink()
+    os.mkfifo(rows)
+    with pytest.raises((UserError, OSError)):
+        session.resume(tmp_path / "run")
+
+
+def test_a_replay_smaller_than_the_way_between_checkpoints_has_the_same_files(tmp_path: Path, monkeypatch) -> None:
+    """Each slot is written before another takes its place, whenever a checkpoint comes."""
+    monkeypatch.setattr(stored, "SEGMENT_BYTES", 1000)
+    small = {"algo__replay": "60", "save__every": "256"}
+    run(tmp_path / "whole", algo="dqn", **SMALL | small)
+    begin(tmp_path / "parts", **small)
+    session.resume(tmp_path / "parts")
+    whole, parts = (content(tmp_path / name / "data" / "replay") for name in ("whole", "parts"))
+    both = sorted(set(whole) & set(parts))  # an interrupted run has one checkpoint more, which keeps others
+    assert max(whole) == max(parts)
+    assert len(both) > 10
+    assert [name for name in both if whole[name] != parts[name]] == []
+
+
+@pytest.mark.parametrize("what", ["observation", "reward"])
+def test_what_is_no_number_is_told_before_it_is_learned_from(what: str) -> None:
+    class Sick(CartPole):
+        steps = 0
+
+        def step(self, state: Any, alive_NA: np.ndarray, action_NA: np.ndarray, out: Any) -> None:
+            super().step(state, alive_NA, action_NA, out)
+            self.steps += 1
+            if self.steps == 100:
+                (state.body if what == "observation" else out.reward)[0, 0] = np.nan
+
+    cfg = DQN(envs=2, steps=64, hidden=(8,), learning_starts=60, minibatch=16, updates_per_step=1.0)
+    state = dqn.init(Setup(Sick(), cfg, 0, 10**6))
+    dqn.iterate(state, Stopwatch())
+    with pytest.raises(EnvError, match=f"every {what} must be a finite number"):
+        dqn.iterate(state, Stopwatch())
+    assert state.counts.updates > 0
+    assert np.isfinite(state.agent.nets.flat).all()
