@@ -16,8 +16,8 @@ def played(levels: Any, mode: str = "sampled", spread: float = 5.0) -> list[dict
     rng, rows = np.random.default_rng(1), []
     for i, level in enumerate(levels):
         returns = level + spread * rng.standard_normal(10)
-        rows.append({"step": 500 * i, "axis": "agent_steps", "mode": mode,
-                     "episodes": [{"seed": k, "return": float(r), "length": 100} for k, r in enumerate(returns)]})  # fmt: skip
+        episodes = [{"seed": k, "return": float(r), "length": 100} for k, r in enumerate(returns)]
+        rows.append({"step": 500 * i, "axis": "agent_steps", "mode": mode, "episodes": episodes})
     return rows
 
 
@@ -102,8 +102,8 @@ def test_rewards_of_both_signs_are_no_scale():
 
 
 def test_a_run_without_whole_episodes_is_not_checked():
-    columns = {"data/reward_mean": np.full(30, 9.0), "return/mean": np.full(30, 1.0), "return/length": np.full(30, 10.0),
-               "data/episodes": np.zeros(30)}  # fmt: skip
+    columns = {"data/reward_mean": np.full(30, 9.0), "return/mean": np.full(30, 1.0),
+               "return/length": np.full(30, 10.0), "data/episodes": np.zeros(30)}  # fmt: skip
     assert "whole episodes" in asked("rewards-not-those-of-returns", made(columns)).missing
 
 
