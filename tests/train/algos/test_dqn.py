@@ -149,7 +149,8 @@ def test_the_ladder(rung: str) -> None:
 
 def test_a_run_and_its_record(tmp_path: Path) -> None:
     settings = {"algo": "dqn", "total_steps": "1200", "algo.learning_starts": "200", "algo.steps": "32",
-                "eval.every": "400", "eval.episodes": "2", "eval.stop_at": "null"}  # fmt: skip
+                "algo.updates_per_step": "0.25", "eval.every": "400", "eval.episodes": "2",
+                "eval.stop_at": "null"}  # fmt: skip
     ended = run(tmp_path / "run", **{key.replace(".", "__"): value for key, value in settings.items()})
     history = load(tmp_path / "run")
     assert ended.status == "finished"
@@ -167,7 +168,7 @@ def test_a_run_and_its_record(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"replay": "10"}, "`replay` must hold a minibatch"),
-        ({"replay": "100", "envs": "64"}, "n_step \\+ 1 = 2 steps of every world"),
+        ({"replay": "100", "envs": "64", "n_step": "1", "minibatch": "64"}, "n_step \\+ 1 = 2 steps of every world"),
         ({"learning_starts": "200000"}, "`learning_starts` must not exceed `replay`"),
         ({"hidden": "[9999999]"}, "at most 65,536 units"),
         ({"replay": "99999999999"}, "at most 1,073,741,824 transitions"),
@@ -185,5 +186,8 @@ def test_learning_that_would_start_after_the_end_is_refused() -> None:
 
 
 def test_continuous_actions_are_refused() -> None:
-    with pytest.raises(ConfigError, match="dqn needs one discrete choice per step, but pendulum-v1 has continuous"):
+    message = (
+        "dqn needs one discrete choice per step, but an action of pendulum-v1 is continuous and has 1 component; try"
+    )
+    with pytest.raises(ConfigError, match=message):
         make("pendulum")

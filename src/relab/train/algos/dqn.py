@@ -129,8 +129,9 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
-    require(one, f"dqn needs one discrete choice per step, but {spec.env} has {spec.action.kind} actions of"
-            f" {spec.action.dim} components; try algo=ppo")  # fmt: skip
+    other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" else "algo=ppo"
+    require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
+            f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
 

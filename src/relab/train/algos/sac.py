@@ -135,8 +135,9 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 
 def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
+    other = "algo=dqn, or algo=ppo" if spec.action.kind == "discrete" else "algo=ppo"
     require(spec.action.kind == "continuous", f"sac needs continuous actions, but {spec.env} has {spec.action.kind}"
-            " ones; try algo=dqn, or algo=ppo")  # fmt: skip
+            f" ones; try {other}")  # fmt: skip
     open_ends = int((~Head.of(spec.action).box[0]).sum())
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
