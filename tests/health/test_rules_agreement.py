@@ -63,6 +63,14 @@ def test_what_agrees_within_noise_and_lag_is_left_alone(training, evaluated):
     assert asked(SLUG, both(training, evaluated)) is None
 
 
+def test_a_moment_at_which_the_policy_is_bad_is_no_other_policy():
+    """Single evaluations of DQN fall far below the training around them, and come back."""
+    swings = np.array([0, 0, 200, 200, 200, 60, 40, 199, 200.0])
+    assert asked(SLUG, both(np.full(40, 201.0), swings)) is None
+    falls = both(np.zeros(40), np.array([0, 40, 200, 150, 100, 80, 70, 60, 50.0]))
+    assert asked(SLUG, falls).value > 40  # the actor that learns may lose what it had, and is another one all the same
+
+
 def test_noise_that_only_training_has_is_no_other_policy():
     view = both(np.linspace(0, 100, 40), RISING, "det")
     assert asked(SLUG, view) is None

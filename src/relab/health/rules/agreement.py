@@ -17,7 +17,7 @@ from relab.record.evaluations import Estimate
 REPLAY = ("dqn", "sac", "td3")
 LAST = 100  # episodes behind return/mean_100
 NOISE = 0.1  # share of random actions that evaluations may lack without being another policy's
-SURE = 0.5  # share of the evaluations that must each be clear of training by themselves
+HALF = 0.5  # of the evaluations must each be clear of training by themselves
 BEHIND = 1.1  # times the length of a schedule at which it is over for certain
 
 
@@ -55,8 +55,9 @@ def training_apart_from_evaluation(
 ) -> Finding | None:
     """
     What: over the last half, and at least three evaluations, the episodes of training earn otherwise than evaluations
-        that draw their actions in the same way, always on the same side: by a quarter of all that the run earned
-        (three quarters where only evaluations without exploration are there), and by four standard errors.
+        that draw their actions in the same way, always on the same side: the last by four standard errors, and most
+        of them (all, if training is the better one) by a quarter of all that the run earned too, three quarters where
+        only evaluations without exploration are there.
     Why: one policy plays both. Lower in training: the actor that collects is not handed the new parameters. Lower in
         evaluation: it is played with old parameters, or without the scales of the observations.
     Known problems: training in another task than evaluation (a curriculum, shaped or clipped rewards, one life an
@@ -68,25 +69,33 @@ def training_apart_from_evaluation(
     pairs = _pairs(view, view.evals(mode, at_least=least), _earned(view, mode), least)
     levels = [each.mean for pair in pairs for each in (pair.played, pair.before, pair.after)]
     scale, late = float(np.ptp(levels)), pairs[-max(least, len(pairs) // 2) :]
-    gaps, limit = np.array([pair.gap for pair in late]), apart if mode == "sampled" else apart_in_mode
-    middle = float(np.median(gaps))
-    clear = np.array([abs(pair.gap) > errors * pair.error for pair in late])
-    if abs(middle) <= limit * scale or (gaps * middle <= 0).any() or clear.mean() <= SURE:
+    limit = scale * (apart if mode == "sampled" else apart_in_mode)
+    if not _stays_apart(late, limit, errors) or (mode == "det" and late[-1].gap < 0):  # without noise a policy swings
         return None
-    if mode == "det" and middle < 0:  # swings of a policy without noise are its own
-        return None
-    return _told_apart(view, late, mode, middle, limit * scale)
+    return _told_apart(view, late, mode)
 
 
-def _told_apart(view: View, late: list[Pair], mode: str, middle: float, limit: float) -> Finding:
+def _stays_apart(late: list[Pair], limit: float, errors: float) -> bool:
+    """Whether the evaluations lie on one side of training, and the last clearly so: wiring does not mend itself.
+
+    A single moment's policy may be far worse than those around it, so that below training each must be far off.
+    """
+    side = math.copysign(1.0, late[-1].gap)
+    clear = np.array([side * pair.gap > errors * pair.error for pair in late])
+    far = clear & np.array([side * pair.gap > limit for pair in late])
+    same = all(side * pair.gap > 0 for pair in late)
+    return bool(same and clear[-1] and (far.mean() > HALF if side > 0 else far.all()))
+
+
+def _told_apart(view: View, late: list[Pair], mode: str) -> Finding:
     played, trained = (float(np.median([e.mean for e in side]))
                        for side in ([p.played for p in late], [p.after for p in late]))  # fmt: skip
-    who = "the actor that collects is another one" if middle > 0 else "evaluations play another policy"
+    who = "the actor that collects is another one" if late[-1].gap > 0 else "evaluations play another policy"
     training = Evidence("return/mean", [p.after.step for p in late], [p.after.mean for p in late],
                         "means of the episodes until the next evaluation")  # fmt: skip
     sure = mode == "sampled"
     return Finding(f"training earns {trained:.4g} where evaluations of the same policy earn {played:.4g}: {who}",
-                   middle, late[0].played.step, [shown([p.played for p in late], mode), training],
+                   late[-1].gap, late[0].played.step, [shown([p.played for p in late], mode), training],
                    confidence="high" if sure else "low", severity=None if sure else "info")  # fmt: skip
 
 
