@@ -143,8 +143,6 @@ def first_time() -> str:
 
 def init(setup: Setup) -> State:
     cfg: DQN = setup.cfg
-    require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
-            f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, 1), np.int64))
     adam, draw = Adam(agent.nets.flat.size, cfg.adam_eps), generator(setup.seed, "minibatch")

@@ -152,8 +152,6 @@ def first_time() -> str:
 
 def init(setup: Setup) -> State:
     cfg: SAC = setup.cfg
-    require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
-            f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, agent.dim), np.float32))
     wanted = -float(agent.dim) if cfg.target_entropy is None else cfg.target_entropy
