@@ -44,6 +44,13 @@ def test_a_policy_that_learns_in_evaluations_alone_is_told():
     assert found.value > 100
 
 
+def test_a_log_of_another_tool_gets_a_remark():
+    """Next to no healthy run of theirs logs both, so that nobody knows how often it would be wrong there."""
+    view = both(np.zeros(40), RISING)
+    view.history.source = "rllib"
+    assert asked(SLUG, view).severity == "info"
+
+
 def test_an_evaluation_of_another_policy_is_told_with_its_side():
     found = asked(SLUG, both(np.linspace(0, 200, 40), np.zeros(9)))
     assert "evaluations play another policy" in found.message
