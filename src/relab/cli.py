@@ -148,8 +148,8 @@ def call(name: str, words: list[str]) -> int:
             return faults.tell(error)
         if isinstance(error, OSError):
             return fail(why(error), UNREADABLE)
-        return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`, `algo.replay`,"
-                    " `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
+        return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
+                    " `algo.replay`, `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
     except Exception as error:
         return faults.tell(error)
 

@@ -23,7 +23,7 @@ from relab.base.media import write_film
 from relab.cli import main
 from relab.config import layers
 from relab.record import run_folder
-from relab.train import checkpoint, session
+from relab.train import checkpoint, replay, session
 from small_runs import fingerprint, resolve, run
 
 BIG = 4 << 20  # bytes of the small disk
@@ -73,6 +73,38 @@ def test_a_run_on_a_full_disk_goes_on_after_it(leave: int, disk: Path, whole: Pa
     assert not list(disk.glob("run/**/.*")), "nothing half-written takes up room"
     assert session.resume(disk / "run").status == "finished"
     assert fingerprint(disk / "run") == fingerprint(whole)
+
+
+REPLAYED = {"algo": "dqn", "algo__replay": "1500", "algo__learning_starts": "200", "algo__hidden": "[8]"}
+
+
+@pytest.mark.parametrize("leave", [60_000, 90_000, 120_000])
+def test_a_replay_that_no_longer_fits_is_told_and_goes_on(leave: int, disk: Path, tmp_path: Path) -> None:
+    run(tmp_path / "whole", **REPLAYED)
+    ballast = fill(disk, leave)
+    with pytest.raises(DiskFullError, match=r"could not be written: the disk is full \([\d,]+ ") as caught:
+        run(disk / "run", **REPLAYED)
+    assert str(caught.value).endswith(f"then `relab resume {disk / 'run'}`")
+    ballast.unlink()
+    assert session.resume(disk / "run").status == "finished"
+    assert fingerprint(disk / "run") == fingerprint(tmp_path / "whole")
+    rows, expected = (replay.read(folder / "data" / "replay") for folder in (disk / "run", tmp_path / "whole"))
+    for name, values in expected.items():
+        np.testing.assert_array_equal(rows[name], values)
+
+
+def test_a_replays_file_says_it(tmp_path: Path) -> None:
+    """The rows themselves, where no row of the record comes first."""
+    data = replay.Data(tmp_path)
+    kept = data.replay("replay", {"obs": ((100,), np.float32)}, 100, 2)
+    for _ in range(50):
+        kept.add(obs=np.ones((2, 100), np.float32))
+    message = limited(lambda: data.lengths() and None, 4096)
+    where = tmp_path / "data" / "replay" / "00000000.rows"
+    assert message.startswith(f"DiskFullError: {where} could not be written")
+    assert "40,000 bytes were wanted" in message
+    assert data.lengths() == {"replay": 50}, "once there is room"
+    assert replay.read(tmp_path / "data" / "replay")["obs"].shape == (50, 2, 100)
 
 
 def test_the_command_line_says_it_in_one_line(disk: Path, whole: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,6 +38,8 @@ HEALTHY = {
     "ladder-discount": "env=ladder-discount seed=0",
     "ladder-policy": "env=ladder-policy seed=0",
     "ladder-both": "env=ladder-both seed=2",
+    "relab-dqn": "algo=dqn env=cartpole seed=0 total_steps=24576 eval.every=3072",
+    "relab-sac": "algo=sac env=pendulum seed=0 total_steps=8192 eval.every=1024 algo.steps=128",
 }
 SHORT = "env=cartpole seed=0 total_steps=40000"
 REAL = {
@@ -210,7 +212,13 @@ def train(settings: str, folder: Path) -> None:
     from relab.train import session
 
     found = layers.resolve([layers.Layer("command line", layers.parse_overrides(settings.split()))])
-    facts = {"command": f"relab train ppo {settings}", "parent": None, "intent": None, **provenance.start().collect()}
+    algo = found.config.algo.name
+    facts = {
+        "command": f"relab train {algo} {settings.removeprefix(f'algo={algo} ')}",
+        "parent": None,
+        "intent": None,
+        **provenance.start().collect(),
+    }
     session.start(found.config, folder, found.provenance, facts)
 
 
@@ -285,19 +293,20 @@ def edit(slug: str, fault: Callable[[Folder], None], root: Path) -> None:
 
 
 def main(names: list[str]) -> int:
-    """relab's own real runs anew, all (`all`) or the faulty ones named; those of other libraries stay."""
+    """relab's own real runs anew, all (`all`) or those named; those of other libraries stay."""
     real = {f"healthy/{n}": s for n, s in HEALTHY.items()} | {f"faulty/{n}": s for n, s in REAL.items()}
-    strange = [name for name in names if name != "all" and f"faulty/{name}" not in real]
+    short = {name.partition("/")[2]: name for name in real}
+    strange = [name for name in names if name != "all" and name not in short]
     if strange or not names:
-        print(f"give `all`, or names of REAL ({', '.join(REAL)}); what is planted or edited is made when tests start")
+        print(f"give `all`, or some of {', '.join(short)}; what is planted or edited is made when tests start")
         return 64
-    wanted = real if "all" in names else {f"faulty/{name}": real[f"faulty/{name}"] for name in names}
+    wanted = real if "all" in names else {short[name]: real[short[name]] for name in names}
     with tempfile.TemporaryDirectory() as scratch:
         cache: dict[str, Path] = {}
         for i, (name, settings) in enumerate(wanted.items()):
             if settings not in cache:
                 cache[settings] = Path(scratch) / str(i)
-                print(f"{name}: relab train ppo {settings}")
+                print(f"{name}: {settings}")
                 train(settings, cache[settings])
             shutil.rmtree(ROOT / name, ignore_errors=True)
             thin(cache[settings], ROOT / name)

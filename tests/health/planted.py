@@ -275,6 +275,31 @@ def never_ends(copy: Copy) -> None:
     copy("dqn-cartpole", "").change("policy/exploration", lambda i, x: 0.6 + 0.4 * x)
 
 
+def left_behind(copy: Copy) -> None:
+    """The network that acts in training stays as it was, while the one that is evaluated learns."""
+    run = copy("relab-dqn", "")
+    for name in ("return/mean", "return/length", "return/max"):
+        run.change(name, lambda i, x: 9.0 + i % 3)
+
+
+def other_rewards(copy: Copy) -> None:
+    """Rewards reach the learner a hundred times too large."""
+    copy("relab-sac", "").change("data/reward_mean", lambda i, x: 100 * x)
+
+
+def all_random(copy: Copy) -> None:
+    """Exploration does not fall."""
+    copy("relab-dqn", "").change("policy/exploration", lambda i, x: 1.0)
+
+
+def still(copy: Copy) -> None:
+    """Targets are five rewards and what an untrained network says of the rest."""
+    run = copy("relab-dqn", "")
+    run.change("value/q_mean", lambda i, x: 4.7 + 0.01 * i)
+    run.change("value/target_mean", lambda i, x: 4.75 + 0.01 * i)
+    run.change("value/target_max", lambda i, x: 5.2)
+
+
 def hot(copy: Copy) -> None:
     """The temperature grows by half in every row, and the returns fall with it."""
     run = copy("sac-pendulum", "")
@@ -544,6 +569,8 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "padding-waste": padded, "switch-stuck": blocking, "resumed-with-new-actor": anew,
     "setting-out-of-range": beyond_one, "entropy-punished": paid_for_certainty, "targets-not-detached": followed,
     "batch-not-divisible": left_over, "epochs-cut-short": starved, "adaptive-rate-at-bound": at_bound,
+    "training-apart-from-evaluation": left_behind, "rewards-not-those-of-returns": other_rewards,
+    "exploration-off-schedule": all_random, "targets-stand-still": still,
     "unit-change": other_units, "horizons-differ": shorter, "lost-to-rounding": rounded,
 }  # fmt: skip
 

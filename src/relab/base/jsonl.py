@@ -301,8 +301,9 @@ def _free(folder: Path) -> int | None:
 
 def _remedy(path: Path) -> str:
     """A run goes on from its last checkpoint; anything else, pages about it for instance, is made again."""
-    for folder in list(path.parents)[:3]:  # RUN/file, RUN/checkpoints/file, RUN/checkpoints/step-.../file
-        own = path.suffix == ".jsonl" or path.name == "meta.json" or folder / "checkpoints" in path.parents
+    for folder in list(path.parents)[:3]:  # RUN/file, RUN/checkpoints/step-.../file, RUN/data/replay/file
+        own = path.suffix == ".jsonl" or path.name == "meta.json"
+        own = own or bool({folder / "checkpoints", folder / "data"} & set(path.parents))
         if own and (folder / "meta.json").is_file() and (folder / "config.yaml").is_file():
             again = f"`relab resume {shlex.quote(str(folder))}`"
             return f"free some space (`relab runs disk` shows what takes it), then {again}"

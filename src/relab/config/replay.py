@@ -8,8 +8,8 @@ from typing import Protocol
 from relab.base import limits
 from relab.config.base import require, require_range
 
-
 MOST_UPDATES = 1_000  # for each agent step
+
 
 class Replayed(Protocol):
     """The settings that such methods share."""

@@ -233,7 +233,7 @@ class Store:
 
 def open_rows(path: Path) -> IO[bytes]:
     """For writing anywhere in it, made where it is missing; a link, a pipe or a device is an OSError."""
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT, 0o666), "r+b", buffering=0)
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | NO_LINK | NO_WAIT, 0o666), "r+b")
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
         raise OSError(f"{path} must be a file, but is a pipe or a device")

@@ -21,11 +21,14 @@ from small_runs import SMALL, fingerprint
 
 SOFT = {"algo": "sac", "total_steps": "1200", "algo.steps": "64", "algo.learning_starts": "200", "algo.hidden": "[16]",
         "algo.minibatch": "32", "eval.episodes": "2", "eval.every": "0"}  # fmt: skip
+GREEDY = SOFT | {"algo": "dqn", "algo.envs": "4"}
 TINY = {
     "cartpole": SMALL | {"total_steps": "1024"},
     "pendulum": SMALL | {"total_steps": "4096", "env": "pendulum"},
     "pendulum-sac": SOFT | {"env": "pendulum"},
     "herd-sac": SOFT | {"env": "herd"},
+    "cartpole-dqn": GREEDY | {"env": "cartpole"},
+    "acrobot-dqn": GREEDY | {"env": "gym:Acrobot-v1"},
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
               "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
 }  # fmt: skip
@@ -172,6 +175,28 @@ def test_a_replay_methods_faults_leave_their_marks(tmp_path, tiny):
     assert column(train(tmp_path, "reward-times-1000", "pendulum-sac"), "data/reward_min").min() < -100
     assert column(train(tmp_path, "no-termination-mask", "herd-sac"), "value/after_end").max() > 0
     assert column(train(tmp_path, None, "herd-sac"), "value/after_end").max() == 0
+
+
+def test_the_faults_of_dqn_leave_their_marks(tmp_path, tiny):
+    healthy = train(tmp_path, None, "cartpole-dqn")
+    kept, stuck = (train(tmp_path, name, "cartpole-dqn") for name in ("target-never-copied", "exploration-stuck"))
+    assert column(kept, "value/target_mean")[-1] < column(healthy, "value/target_mean")[-1]
+    assert set(column(stuck, "policy/exploration")) == {1.0}
+    assert column(healthy, "policy/exploration")[-1] < 0.1
+    assert column(train(tmp_path, "reward-times-1000", "cartpole-dqn"), "data/reward_max").min() == 1000
+    assert column(train(tmp_path, "no-termination-mask", "cartpole-dqn"), "value/after_end").max() > 0
+    assert column(healthy, "value/after_end").max() == 0
+
+
+@pytest.mark.parametrize("env", ["cartpole-dqn", "pendulum-sac"])
+def test_an_actor_that_is_never_updated_earns_as_at_the_start_and_the_other_one_learns(tmp_path, tiny, env):
+    """Training goes on without the learner's weights, which change all the same."""
+    stale, healthy = train(tmp_path, "actor-never-updated", env), train(tmp_path, None, env)
+    first = column(stale, "return/mean")[0]
+    assert first == column(healthy, "return/mean")[0]
+    assert column(stale, "return/mean")[-1] != column(healthy, "return/mean")[-1]
+    assert column(stale, "optim/step_rms")[-1] > 0
+    assert stale.meta["init"] == healthy.meta["init"]
 
 
 def test_evaluations_begin_where_training_does(tmp_path, tiny):

@@ -108,7 +108,10 @@ def test_observation_spaces_are_flattened(case):
 
 @pytest.mark.parametrize(
     ("space", "message"),
-    [(spaces.Text(3), "Discrete, MultiDiscrete, MultiBinary"), (spaces.Box(0, 9, (1,), np.int64), "a Box of floats")],
+    [
+        (spaces.Text(3), "Discrete, MultiDiscrete, MultiBinary"),
+        (spaces.Box(0, 9999, (1,), np.int64), "Box of floats"),
+    ],
 )
 def test_other_action_spaces_are_refused(space, message):
     with pytest.raises(ValueError, match=message):

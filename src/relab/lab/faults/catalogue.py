@@ -25,8 +25,11 @@ BASE: dict[str, dict[str, str]] = {
                      "algo.steps": "128"},
     "herd-sac": {"algo": "sac", "env": "herd", "total_steps": "24000", "eval.every": "4000", "algo.lr": "0.001",
                  "algo.hidden": "[64, 64]", "algo.minibatch": "128", "algo.updates_per_step": "0.33"},
+    "cartpole-dqn": {"algo": "dqn", "env": "cartpole", "total_steps": "24576", "eval.every": "3072"},
+    "acrobot-dqn": {"algo": "dqn", "env": "gym:Acrobot-v1", "total_steps": "24576", "eval.every": "4096"},
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "38400", "eval.episodes": "2"},
 }  # fmt: skip
+DQN = ("cartpole-dqn", "acrobot-dqn")
 LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}
 
 
@@ -64,8 +67,8 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
           {"gae": put.one_step_late}),
     Fault("no-termination-mask",
           "a value beyond the end, or above what rewards allow, is what a missing mask makes",
-          {"successor values": put.beyond_the_end, "gae": put.never_ends, "replayed returns": put.goes_on},
-          envs=("cartpole", "acrobot", "herd-sac")),
+          {"successor values": put.beyond_the_end, "gae": put.never_ends, "replayed returns": put.goes_on,
+           "replayed returns of dqn": put.goes_on}, envs=("cartpole", "acrobot", "herd-sac", *DQN)),
     Fault("cut-as-end", seams={"successor values": put.cut_is_end},
           envs=("pendulum", "acrobot")),  # on CartPole only a solved run reaches the limit, which ends hardly any
     Fault("ratio-always-one",
@@ -88,12 +91,16 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
     Fault("reward-times-1000",
           "gradient-always-clipped says that the loss is out of scale and to scale rewards",
           {"collect": put.rewards_scaled, "replayed step": put.scaled_into_replay},
-          {env: {"algo.norm_return": "false"} for env in ALL}, envs=(*ALL, "pendulum-sac")),
+          {env: {"algo.norm_return": "false"} for env in ALL}, envs=(*ALL, "pendulum-sac", *DQN)),
     Fault("temperature-stuck", "it has a loss, and one value",
           {"temperature": put.loss_alone}, envs=("pendulum-sac",)),
     Fault("target-never-copied",
           "critic-expects-nothing says that targets stand still: nothing beyond the next reward is learned",
-          {"slow copies": put.never}, envs=("pendulum-sac",)),
+          {"slow copies": put.never, "slow copy of dqn": put.never}, envs=("pendulum-sac", *DQN)),
+    Fault("actor-never-updated", "episodes of training and of evaluation earn apart though one policy plays both",
+          {"replayed step": put.first_weights_act}, envs=("pendulum-sac", *DQN)),
+    Fault("exploration-stuck", "the share of random actions is not what the settings say",
+          {"exploration": put.as_at_the_start}, envs=DQN),
     Fault("one-huge-observation", "only the scale of the inputs names it",
           {"environment": put.one_huge}),
     Fault("nan-observation", seams={"collect": put.one_nan}),

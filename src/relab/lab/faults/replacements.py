@@ -297,6 +297,27 @@ def never(original: Callable[..., None]) -> Callable[..., None]:
     return lambda *args: None
 
 
+def first_weights_act(step: Callable[..., None]) -> Callable[..., None]:
+    """The worlds are acted in by the network as it was when it first acted; the one that learns is never handed on."""
+    first: dict[str, np.ndarray] = {}
+
+    def stale(gathering: Any, policy: Any, counts: Any) -> None:
+        if not hasattr(policy, "nets"):  # draws evenly, before there is anything to learn from
+            return step(gathering, policy, counts)
+        flat = policy.nets.flat
+        now = flat.copy()
+        flat[:] = first.setdefault("weights", now)
+        step(gathering, policy, counts)
+        flat[:] = now
+
+    return stale
+
+
+def as_at_the_start(exploration: Callable[[Any, float], float]) -> Callable[[Any, float], float]:
+    """Exploration does not get to know how much of the run is over."""
+    return lambda cfg, used: exploration(cfg, 0.0)
+
+
 def loss_alone(adjust: Callable[[Any, float], float]) -> Callable[[Any, float], float]:
     """The temperature has a loss, and no optimiser that heeds it."""
     return lambda s, entropy: float(s.temperature.log[0]) * (entropy - s.temperature.target)

@@ -29,6 +29,9 @@ SEAMS = {
     "replayed returns": "relab.train.algos.sac:targets",  # (replay, rows, cfg): n-step return, discount, last row
     "temperature": "relab.train.algos.sac:adjust_temperature",  # (state, entropy): a step towards the target entropy
     "slow copies": "relab.train.algos.sac:follow_critics",  # (state): the target networks follow the critics
+    "replayed returns of dqn": "relab.train.algos.dqn:targets",  # as those of sac
+    "slow copy of dqn": "relab.train.algos.dqn:copy_target",  # (state): the target network follows
+    "exploration": "relab.train.algos.dqn:exploration",  # (cfg, share of the run): share of random actions
     "first parameters": "relab.train.algos.tracking_ac:first_parameters",  # of a critic and two policies
     "weights": "relab.train.nets.networks:init",  # the weights a run begins with
     "streams": "relab.base.streams:seed_for",  # (seed, name): the seed of a random stream

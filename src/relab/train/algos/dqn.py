@@ -130,9 +130,9 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
-    other = "sac" if spec.action.kind == "continuous" else "ppo"
-    require(one, f"dqn needs one discrete choice per step, but {spec.env} has {spec.action.kind} actions of"
-            f" {spec.action.dim} component(s); try algo={other}")  # fmt: skip
+    other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" else "algo=ppo"
+    require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
+            f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require_vectors("dqn", spec)
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
     return Agent(cfg, spec, generator(seed, "init"))
@@ -145,8 +145,6 @@ def first_time() -> str:
 
 def init(setup: Setup) -> State:
     cfg: DQN = setup.cfg
-    require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
-            f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, 1), np.int64))
     adam, draw = Adam(agent.nets.flat.size, cfg.adam_eps), generator(setup.seed, "minibatch")
@@ -157,13 +155,12 @@ def init(setup: Setup) -> State:
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
     before, seen = s.agent.nets.flat.copy(), []
-    starts = s.gathering.first_update(s.cfg.learning_starts, s.cfg.n_step)
     for _ in range(s.cfg.steps):
         with watch("collect"):
             s.agent.epsilon = exploration(s.cfg, s.counts.agent_steps / s.total)
             s.gathering.step(s.agent, s.counts)
         with watch("update"):
-            for _ in range(due(s.counts, starts, s.cfg.updates_per_step)):
+            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
                 seen.append(update(s))
     return metrics_of(s, seen, before)
 

@@ -5,6 +5,7 @@ The successor of a step is what the agent saw after it: where an episode ended, 
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,23 @@ from relab.train.replay import Fields, Replay
 from relab.train.rollout import Policy
 
 NO_MEMORY = np.zeros((0, 0), np.float32)
+
+
+def check_start(setup: Setup) -> None:
+    """ConfigError where the run ends before learning starts, or learning starts before there is enough to draw from."""
+    cfg, rows = setup.cfg, setup.cfg.envs * setup.env.spec.agents
+    starts, slots = cfg.learning_starts, max(1, math.ceil(cfg.learning_starts / rows))
+    require(starts < setup.total, f"`learning_starts` = {starts:,} must lie before the end of the run, but total_steps"
+            f" is {setup.total:,}: nothing would be learned")  # fmt: skip
+    require(cfg.minibatch <= slots * rows, f"`minibatch` = {cfg.minibatch:,} must not exceed what was gathered when"
+            f" learning starts, but `learning_starts` = {starts:,} makes that {slots * rows:,} rows; start later, or"
+            " draw fewer")  # fmt: skip
+    require(cfg.n_step <= slots, f"`n_step` = {cfg.n_step:,} must not exceed the steps of every world when learning"
+            f" starts, but `learning_starts` = {starts:,} makes that {slots:,} of {rows:,} rows; start later, or sum"
+            " fewer rewards")  # fmt: skip
+    held = cfg.replay // rows
+    require(held > cfg.n_step, f"`replay` must hold n_step + 1 = {cfg.n_step + 1:,} steps of all {rows:,} rows (worlds"
+            f" x agents), but {cfg.replay:,} transitions are {held:,}; keep more, or use fewer worlds")  # fmt: skip
 
 
 def transition_fields(obs_dim: int, action: np.ndarray) -> Fields:
@@ -51,6 +69,7 @@ class Gathering:
 
     @classmethod
     def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray) -> Gathering:
+        check_start(setup)
         spec = setup.env.spec
         worlds = Worlds(setup.env, envs)
         worlds.reset(world_seeds(setup.seed, "env", envs))
@@ -81,10 +100,6 @@ class Gathering:
         self.replay.count += 1
         counts.agent_steps += living
         counts.env_steps += worlds.n
-
-    def first_update(self, starts: int, n_step: int) -> int:
-        """Agent steps before the first update: `starts`, and at least those of which one transition is made."""
-        return max(starts, n_step * self.rng_B.size)
 
     def metrics(self, counts: Counts, steps: int) -> dict[str, float]:
         """Of the last `steps` steps, which are over."""

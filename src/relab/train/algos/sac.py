@@ -135,8 +135,9 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 
 def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
+    other = "algo=dqn, or algo=ppo" if spec.action.kind == "discrete" else "algo=ppo"
     require(spec.action.kind == "continuous", f"sac needs continuous actions, but {spec.env} has {spec.action.kind}"
-            " ones; try algo=dqn, or algo=ppo")  # fmt: skip
+            f" ones; try {other}")  # fmt: skip
     open_ends = int((~Head.of(spec.action).box[0]).sum())
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
@@ -152,8 +153,6 @@ def first_time() -> str:
 
 def init(setup: Setup) -> State:
     cfg: SAC = setup.cfg
-    require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
-            f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, agent.dim), np.float32))
     wanted = -float(agent.dim) if cfg.target_entropy is None else cfg.target_entropy
@@ -166,12 +165,11 @@ def init(setup: Setup) -> State:
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
     before, seen = s.agent.nets.flat.copy(), []
-    starts = s.gathering.first_update(s.cfg.learning_starts, s.cfg.n_step)
     for _ in range(s.cfg.steps):
         with watch("collect"):
             s.gathering.step(behaviour(s), s.counts)
         with watch("update"):
-            for _ in range(due(s.counts, starts, s.cfg.updates_per_step)):
+            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
                 seen.append(update(s))
     return metrics_of(s, seen, before)
 

@@ -26,6 +26,7 @@ from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import next_u64
 
 TERMINATED, TRUNCATED = 2, 3  # end codes
+CHOICES = 1024  # of a component that counts; beyond, each of them would have to be tried
 SEED_BITS = np.uint64(33)  # 31 bits are left: what every seeding scheme takes
 
 
@@ -51,7 +52,10 @@ class State(NamedTuple):
 
 
 def action_spec(space: spaces.Space, env_id: str) -> Action:
-    """The action space in our words; Discrete, MultiDiscrete, MultiBinary and float Box are understood."""
+    """The action space in our words; Discrete, MultiDiscrete, MultiBinary and Box are understood."""
+    if math.prod(space.shape or (1,)) == 0:
+        raise ConfigError(f"gym:{env_id} must have an action, but its action space {space} has no component; give it"
+                          " one, e.g. Discrete(1)")  # fmt: skip
     if isinstance(space, spaces.Discrete):
         return Action("discrete", dim=1, n=(int(space.n),))
     if isinstance(space, spaces.MultiDiscrete):
@@ -62,9 +66,14 @@ def action_spec(space: spaces.Space, env_id: str) -> Action:
     if isinstance(space, spaces.Box) and space.dtype.kind == "f":
         low, high = (tuple(float(x) for x in bound.flat) for bound in (space.low, space.high))
         return Action("continuous", dim=len(low), low=low, high=high)
+    if isinstance(space, spaces.Box) and space.is_bounded():
+        n = tuple(int(high) - int(low) + 1 for low, high in zip(space.low.flat, space.high.flat))
+        if max(n) <= CHOICES:
+            return Action("multi_discrete", dim=len(n), n=n)
     raise ConfigError(
-        f"gym:{env_id} has the action space {space}, but only Discrete, MultiDiscrete, MultiBinary and a Box of"
-        " floats can be used; put a gymnasium.ActionWrapper around it and register the result"
+        f"gym:{env_id} has the action space {space}, but only Discrete, MultiDiscrete, MultiBinary, a Box of floats and"
+        f" a Box of at most {CHOICES:,} integers a component can be used; put a gymnasium.ActionWrapper around it and"
+        " register the result"
     )
 
 
@@ -76,7 +85,10 @@ def to_gym(space: spaces.Space, action: np.ndarray) -> Any:
         return (action.reshape(space.shape) + space.start).astype(space.dtype)
     if isinstance(space, spaces.MultiBinary):
         return action.reshape(space.shape).astype(space.dtype)
-    return np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)  # type: ignore[attr-defined]
+    if isinstance(space, spaces.Box) and space.dtype.kind != "f":
+        return (action.reshape(space.shape) + space.low.astype(np.int64)).astype(space.dtype)
+    inside = np.clip(action.reshape(space.shape).astype(space.dtype), space.low, space.high)  # type: ignore[attr-defined]
+    return np.asarray(inside, space.dtype)  # of a box without an axis, clip makes a number
 
 
 def obs_dim(space: spaces.Space, env_id: str) -> int:
@@ -85,7 +97,11 @@ def obs_dim(space: spaces.Space, env_id: str) -> int:
             f"gym:{env_id} has the observation space {space}, which has no fixed number of floats; put a"
             " gymnasium.ObservationWrapper around it that makes a Box and register the result"
         )
-    return spaces.utils.flatdim(space)
+    dim = spaces.utils.flatdim(space)
+    if dim == 0:
+        raise ConfigError(f"gym:{env_id} must show something, but its observation space {space} has no component; give"
+                          " it one, e.g. a constant")  # fmt: skip
+    return dim
 
 
 def image_shape(space: spaces.Space) -> tuple[int, ...]:
