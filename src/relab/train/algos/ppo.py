@@ -231,14 +231,22 @@ def compile_ahead(s: State) -> Ahead | None:
 
 
 def compile_parts(env_name: str) -> Iterator[str]:
-    """What a run needs after its first evaluation, by learning from a batch of nothing."""
-    env = registry.env_class(env_name)()
-    s = build(Setup(env, PPO(envs=2, steps=4, epochs=1, minibatches=1, hidden=(4,)), 0, 1))
-    s.traj.alive_TB[:] = True
-    update(s)
+    """What a run needs after its first evaluation: the learner, from rows of nothing, then the collector."""
+    env, cfg = registry.env_class(env_name)(), PPO(envs=2, steps=4, hidden=(4,))
+    learn_from_nothing(cfg, make_agent(cfg, env.spec, 0))
     yield LEARNER
-    collect(s)
+    collect(build(Setup(env, cfg, 0, 1)))
     yield COLLECTOR
+
+
+def learn_from_nothing(cfg: PPO, agent: Agent, n: int = 4) -> None:
+    """One step of the learner alone, without the kernels that act and judge: the run compiles those meanwhile."""
+    learner, numbers = make_learner(cfg, agent), [np.zeros(n, np.float32) for _ in range(5)]
+    if isinstance(learner, FastLearner):
+        learner.load(Batch(agent.head.action_buffer(n), *numbers), np.zeros((n, agent.spec.obs_dim), np.float32))
+        coefs = Coefs(cfg.clip, np.inf, cfg.value_coef, cfg.ent_coef, 0.0)
+        adam = mlps.Adam(agent.params.flat.numel(), cfg.adam_eps)
+        learner.epochs(np.arange(n)[None], cut_evenly(n, 1), coefs, pace(cfg, adam, cfg.lr), adam)
 
 
 def build(setup: Setup) -> State:
@@ -380,7 +388,7 @@ def learn(s: State, batch: Batch, lr: float, ent_coef: float) -> dict[str, float
     order_EN = np.array([s.shuffle.permutation(n) for _ in range(cfg.epochs)])
     cuts = cut_evenly(n, min(cfg.minibatches, n))
     if isinstance(s.learner, FastLearner) and s.learner.takes_whole(int(np.diff(cuts).max())):
-        steps = s.learner.epochs(order_EN, cuts, coefs, pace(s, lr), s.adam)
+        steps = s.learner.epochs(order_EN, cuts, coefs, pace(s.cfg, s.adam, lr), s.adam)
     else:
         steps = epochs(s, batch, order_EN, cuts, coefs, lr)
     s.counts.updates += int((~steps.stopped).sum())
@@ -398,10 +406,10 @@ def cut_evenly(n: int, parts: int) -> np.ndarray:
     return np.arange(parts + 1) * (n // parts) + np.minimum(np.arange(parts + 1), n % parts)
 
 
-def pace(s: State, lr: float) -> Pace:
-    cfg, (b1, b2) = s.cfg, s.adam.betas
+def pace(cfg: PPO, adam: Any, lr: float) -> Pace:
+    b1, b2 = adam.betas
     max_kl = np.inf if cfg.target_kl is None else 1.5 * cfg.target_kl
-    return Pace(lr, b1, b2, s.adam.eps, cfg.max_grad_norm, max_kl, cfg.log_std_min, cfg.log_std_max)
+    return Pace(lr, b1, b2, adam.eps, cfg.max_grad_norm, max_kl, cfg.log_std_min, cfg.log_std_max)
 
 
 def epochs(s: State, batch: Batch, order_EN: np.ndarray, cuts: np.ndarray, coefs: Coefs, lr: float) -> Steps:
@@ -432,7 +440,7 @@ def load_batch(s: State, batch: Batch) -> tuple[int, float]:
 
 def take_step(s: State, batch: Batch, rows: np.ndarray, coefs: Coefs, lr: float, steps: Steps, at: int) -> None:
     """One minibatch, into row `at` of the steps."""
-    params, limits = s.agent.params, pace(s, lr)
+    params, limits = s.agent.params, pace(s.cfg, s.adam, lr)
     weight = segment_rows(batch, rows, s.cfg.bptt) if s.agent.memory_dim else len(rows)
     sums, steps.ratio_max[at] = s.learner.gradient(rows, coefs._replace(scale=1.0 / max(weight, 1)))
     steps.sums[at] = sums

@@ -79,7 +79,7 @@ class FastLearner:
         self.room = [np.zeros(chunk * width, np.float32) for _ in range(threads)]
         self.partial = np.zeros((0, params.flat.numel()), np.float32)  # one gradient per block of rows
 
-    def load(self, batch: Batch, obs: np.ndarray, memory: np.ndarray, fresh: np.ndarray) -> None:
+    def load(self, batch: Batch, obs: np.ndarray, *memory: np.ndarray) -> None:
         self.batch, self.obs = batch, obs
 
     def takes_whole(self, minibatch: int) -> bool:
