@@ -2,7 +2,7 @@
 
 Run as `python -m benchmarks.replay_methods` on a quiet machine, after `make bench-peers`. One world, one update a step,
 one thread each; acting, the environment and the replay are part of it, as they are of the peer's. relab on its own
-version of the environment and on Gymnasium's; all lanes in turn, five times.
+version of the environment and on Gymnasium's; all lanes in turn, three times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from relab.train.contract import Setup, Stopwatch
 
 PEER = common.ROOT / ".venv-sb3" / "bin" / "python"
 PEER_SCRIPT = common.ROOT / "benchmarks" / "peers" / "sb3_replay.py"
-ROUNDS, STARTS = 5, 1000
+ROUNDS, STARTS = 3, 1000
 TASKS = {  # algorithm -> (relab's environment, Gymnasium's, units per layer, transitions of a minibatch, steps)
     "dqn": ("cartpole", "gym:CartPole-v1", 64, 64, 6000),
     "sac": ("pendulum", "gym:Pendulum-v1", 256, 256, 3000),

@@ -70,7 +70,9 @@ def test_the_spoiled_setting_is_set_back(tmp_path, name, key, old, new):
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (histories() / "healthy").iterdir()))
 def test_a_healthy_run_calls_for_nothing(tmp_path, name):
-    assert isinstance(proposed(alone(tmp_path, name, "healthy")), Nothing)
+    """Or for more of the same, where it was still getting better when it ended."""
+    proposal = proposed(alone(tmp_path, name, "healthy"))
+    assert isinstance(proposal, Nothing) or list(proposal.diff) == ["total_steps"]
 
 
 def test_what_a_rule_would_change_is_a_setting():

@@ -59,7 +59,7 @@ def test_a_family_is_named_by_what_it_is() -> None:
     assert first.name == lineage.family(settings(seed=9)).name
     assert first.name.startswith("cartpole-v1.ppo.")
     assert set(first.keys) == {k for k in flatten(settings()) if k.startswith("env.")} | {
-        "algo.name", "algo.hidden", "algo.activation", "algo.encoder", "algo.rnn", "algo.rnn_size",
+        "algo.name", "algo.hidden", "algo.activation", "algo.rnn", "algo.rnn_size",
     }  # fmt: skip
     assert lineage.family({"lr": 0.1}) is None, "a foreign config may name no environment"
     assert lineage.family({"env_id": "A v1 <b>"}).name.startswith("A-v1-b.")

@@ -29,6 +29,7 @@ TOGETHER = (
     ("start_from", r"start_parts"),
 )
 ENV = re.compile(r"env\..*|(?:foreign\.)?(?:env|env_id|env_name|environment|task)(?:\..*)?")
+AS_BEFORE = ("algo.encoder", "auto")  # what runs had before there was a choice: their family stays the same
 ARCHITECTURE = re.compile(
     r"(?:.*\.)?(?:algo\.name|hidden(?:_size|_sizes|_dim|_layers)?|d_hidden|layers|n_layers|num_layers|depth|width|net_arch"
     r"|network|architecture|arch|encoder|decoder|activation(?:_fn)?|rnn(?:_size|_type)?|lstm_size|embed(?:ding)?_dim|d_model)"
@@ -95,6 +96,7 @@ class Family:
 def family(config: Mapping[str, Any]) -> Family | None:
     """The family of a config; None where it names no environment."""
     flat = {key: value for key, value in flatten(config).items() if ENV.fullmatch(key) or ARCHITECTURE.fullmatch(key)}
+    flat = {key: value for key, value in flat.items() if (key, value) != AS_BEFORE}
     env = next((flat[key] for key in flat if ENV.fullmatch(key) and isinstance(flat[key], str)), None)
     if env is None:
         return None
