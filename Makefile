@@ -7,8 +7,10 @@ PEER_VENV := .venv-sb3
 PEER_STAMP := $(PEER_VENV)/.installed
 JAX_VENV := .venv-rejax
 JAX_STAMP := $(JAX_VENV)/.installed
+SITE_VENV := .venv-docs
+SITE_STAMP := $(SITE_VENV)/.installed
 DEMO := experiments
-BENCHMARKS := startup record tfevents cartpole_race steady small_batches replay_methods overhead queue two_runs
+BENCHMARKS := startup record tfevents cartpole_race steady small_batches replay_methods overhead callback queue two_runs
 SECONDS ?= 60# of fuzzing for each format
 KILLS ?= 1000# of runs by `make test-kill`
 WORKERS ?= 2# processes for pytest; 0: none beside the main one
@@ -29,7 +31,7 @@ PYTEST := $(ONE_THREAD) $(BYTECODE) $(PY) -m pytest $(if $(filter-out 0,$(WORKER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-all test-kill fuzz check format bench bench-peers docs clean
+.PHONY: help setup demo test test-all test-kill fuzz check format bench bench-peers docs site dist clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -72,8 +74,15 @@ bench-peers: $(PEER_STAMP) $(JAX_STAMP)  ## create .venv-sb3 and .venv-rejax wit
 docs: $(STAMP)  ## write the generated pages (docs/config.md, metrics.md, health.md, modules.md ...) anew
 	$(PY) docs/generate.py
 
+site: $(SITE_STAMP)  ## the pages of docs/ as a site, every link checked, into build/site
+	NO_MKDOCS_2_WARNING=1 $(SITE_VENV)/bin/python -m mkdocs build
+	@echo build/site/index.html
+
+dist: $(STAMP)  ## wheel and source archive, into dist/
+	$(PY) -m build --outdir dist .
+
 clean:  ## remove the venvs and all caches; runs/ stays
-	rm -rf $(VENV) $(PEER_VENV) $(JAX_VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(PEER_VENV) $(JAX_VENV) $(SITE_VENV) build dist .pytest_cache .mypy_cache .ruff_cache
 	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # $(call make_venv,FOLDER): a venv with a working pip; one that was left half-made is completed.
@@ -98,10 +107,15 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(PEER_STAMP): benchmarks/peers/requirements.txt
 	$(call make_venv,$(PEER_VENV))
-	$(PEER_VENV)/bin/python -m pip install --quiet -r $<
+	$(PEER_VENV)/bin/python -m pip install --quiet -c constraints.txt -r $< -e .
 	@touch $@
 
 $(JAX_STAMP): benchmarks/peers/requirements-rejax.txt
 	$(call make_venv,$(JAX_VENV))
 	$(JAX_VENV)/bin/python -m pip install --quiet -r $<
+	@touch $@
+
+$(SITE_STAMP): pyproject.toml constraints.txt docs/constraints.txt
+	$(call make_venv,$(SITE_VENV))
+	$(SITE_VENV)/bin/python -m pip install --quiet -c constraints.txt -c docs/constraints.txt -e '.[docs]'
 	@touch $@

@@ -1,4 +1,4 @@
-"""How long does the torus document's config take, and where does the time go? (There it took 40 min 18 s.)
+"""How long does the config of the original torus report take, and where does the time go? (There it took 40 min 18 s.)
 
 Run as `python -m benchmarks.torus [ITERATIONS]`: 200 iterations of 16 x 200 steps, 2,048 features, four probes at 40
 of them, on two threads. Processor seconds stand beside wall seconds: on a busy machine only they mean something.
@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.common import machine, warn_if_busy, write
 from relab.config import layers
 from relab.config.layers import Layer
-from relab.lab.studies.torus.steps import DOCUMENT
+from relab.lab.studies.torus.steps import ORIGINAL
 from relab.record import history
 from relab.train import session
 
@@ -31,7 +31,7 @@ def cpu() -> float:
 def main(iterations: int = 200, threads: int = 2) -> None:
     warn_if_busy(started := machine())
     settings = {"threads": threads, "total_steps": iterations * 3200}
-    found = layers.resolve([Layer("benchmark", DOCUMENT | settings)])
+    found = layers.resolve([Layer("benchmark", ORIGINAL | settings)])
     with tempfile.TemporaryDirectory() as root:
         begin, before = time.perf_counter(), cpu()
         session.start(found.config, Path(root) / "run", found.provenance, {"command": "benchmark"})

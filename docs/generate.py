@@ -21,7 +21,7 @@ from relab.config.base import field_docs, field_types, property_docs
 from relab.config.coerce import describe
 from relab.config.presets import PRESETS
 from relab.config.probes import Probes
-from relab.config.run import Eval, RunConfig, Save
+from relab.config.run import Eval, Recording, RunConfig, Save
 from relab.config.yaml_io import format_value
 from relab.health import mend
 from relab.health.chain import APART, CHAIN, PLACES
@@ -47,6 +47,7 @@ def config_tables() -> str:
         keys_of(RunConfig, "", "The run"),
         keys_of(Eval, "eval.", "Evaluation"),
         keys_of(Save, "save.", "Checkpoints"),
+        keys_of(Recording, "record.", "Record"),
         keys_of(Probes, "probes.", "Probes"),
         *(keys_of(part, f"probes.{name}.", f"Probes: {name}") for name, part in sections_of(Probes)),
         *(keys_of(registry.algo_config_class(name), "algo.", f"algo={name}") for name in registry.algo_names()),
@@ -218,9 +219,11 @@ ALGORITHMS = ("ppo", "a2c", "dqn", "sac", "td3", "awr", "iql", "dreamer")
 
 
 def how_many(rules: list[Rule]) -> str:
+    """As examine counts them: those about groups and folders are about every run."""
+    any_run = sum(rule.scope != "run" for rule in rules)
     runs = [rule for rule in rules if rule.scope == "run"]
-    each = [(name, sum(not rule.algos or name in rule.algos for rule in runs)) for name in ALGORITHMS]
-    return f"of {len(runs)} about single runs " + ", ".join(f"{n} are for {name}" for name, n in each)
+    each = [(name, any_run + sum(not rule.algos or name in rule.algos for rule in runs)) for name in ALGORITHMS]
+    return f"of {len(rules)} " + ", ".join(f"{n} are for {name}" for name, n in each)
 
 
 # ---- Links to lines

@@ -4,7 +4,8 @@
 
 The numbers are those of the log of OfflineRLPlayGround (ManiSkill3's PickCube-v1, commits d53c0cc and 57ef663): one
 seed a run, success over the episodes that 128 environments finish in 50 steps. Where the log gives no number of
-episodes, 128 is taken, the first episode of each environment; ENOUGH is the largest number it gives anywhere.
+episodes, it is taken as the smallest from 128 on (one for each environment) that can give the quoted rate: 93.2 % is
+123 of 132, and no number of 128. ENOUGH is the largest number that the log gives anywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from relab.stats import holm, wilson
 
 FIRST, ENOUGH = 128, 241
 ALPHA = 0.05
+FLOOR = 1e-12  # the smallest p that is looked for
 
 # conclusion | quoted, in %: better, worse | unselected: better, n, worse, n | what is quoted | k | also differs
 # n is 0 where the log gives none; k is the number of evaluations in the second half, of which a peak is the best.
@@ -62,18 +64,33 @@ def rows() -> Iterator[Row]:
         yield Row(claim, (high, low), b / 100, int(n), w / 100, int(m), what, int(k), confounds)
 
 
+def episodes(rate: float, least: int) -> int:
+    """The smallest number of episodes from `least` on of which some share rounds to the rate, in tenths of a percent.
+
+    >>> episodes(0.932, 128), episodes(0.852, 128)
+    (132, 128)
+    """
+    return next(n for n in range(least, 10 * least) if abs(round(rate * n) / n - rate) <= 0.0005 + 1e-9)
+
+
+def counted(rate: float, n: int, unknown: int) -> tuple[int, int]:
+    """(successes, episodes)"""
+    n = n or episodes(rate, unknown)
+    return round(rate * n), n
+
+
 def difference(row: Row, level: float, unknown: int = FIRST) -> tuple[float, float, float]:
     """better - worse with Newcombe's interval (1998) of two independent rates."""
     (p, low_p, high_p), (q, low_q, high_q) = (
-        wilson(rate * n, n, level)[:3]
-        for rate, n in ((row.better, row.n_better or unknown), (row.worse, row.n_worse or unknown))
+        wilson(*counted(rate, n, unknown), level)[:3]
+        for rate, n in ((row.better, row.n_better), (row.worse, row.n_worse))
     )
     return p - q, p - q - math.hypot(p - low_p, high_q - q), p - q + math.hypot(high_p - p, q - low_q)
 
 
 def p_value(row: Row, unknown: int = FIRST) -> float:
     """The smallest alpha whose interval leaves out 0."""
-    low, high = 1e-12, 1 - 1e-9
+    low, high = FLOOR, 1 - 1e-9
     for _ in range(60):
         middle = math.sqrt(low * high)
         _, a, b = difference(row, 1 - middle, unknown)
@@ -98,7 +115,7 @@ def by_chance(row: Row) -> str:
     """How far the best of the late evaluations lies above their true rate, in points, if that is the final one."""
     if row.what != "peak":
         return "-"
-    n = row.n_better or FIRST
+    n = row.n_better or episodes(row.better, FIRST)
     return f"+{100 * (expected_best_rate(row.better, n, row.k) - row.better):.1f}"
 
 
@@ -111,17 +128,23 @@ def main_table() -> str:
     generous = {row.claim: verdict for row, _, verdict in verdicts(ENOUGH)}
     for row, p, verdict in verdicts():
         d, low, high = (100 * x for x in difference(row, 1 - ALPHA))
-        also = "" if generous[row.claim] == verdict else f" ({generous[row.claim]} if n were {ENOUGH})"
+        also = "" if generous[row.claim] == verdict else f" (**borderline**: {generous[row.claim]} if n were {ENOUGH})"
         quoted = f"{100 * row.quoted[0]:.1f}, {100 * row.quoted[1]:.1f} ({row.what})"
         found = f"{_rate(row.better, row.n_better)}, {_rate(row.worse, row.n_worse)}"
-        cells = (row.claim, quoted, by_chance(row), found, f"{d:+.1f} [{low:+.1f}, {high:+.1f}]", f"{p:.2g}",
+        cells = (row.claim, quoted, by_chance(row), found, f"{d:+.1f} [{low:+.1f}, {high:+.1f}]", _p(p),
                  verdict + also, row.confounds or "-")  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
+def _p(p: float) -> str:
+    floor = FLOOR * len(list(rows()))
+    return f"< {floor:.2g}" if p <= 1.01 * floor else f"{p:.2g}"
+
+
 def _rate(rate: float, n: int) -> str:
-    return f"{100 * rate:.1f} (n {n or f'{FIRST}?'})"
+    hits, all_ = counted(rate, n, FIRST)
+    return f"{100 * rate:.1f} ({hits} of {all_}{'' if n else '?'})"
 
 
 def count() -> str:

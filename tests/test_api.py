@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from pathlib import Path
 import pytest
 
 import relab
+from relab import cli
 from relab.config.base import ConfigError
+from report.made import write_run
 from where import histories
 
 HEALTHY, FAULTY = histories() / "healthy", histories() / "faulty"
@@ -73,12 +76,66 @@ def test_compare_splits_by_a_key_and_corrects_for_the_number_of_comparisons(tmp_
     arm(tmp_path / "runs", "c", [1.5, 2.5, 3.5, 4.5, 5.5], 0.3)
     comparison = relab.compare(tmp_path / "runs", by="algo.lr", smallest_effect=1.0)
     assert [x.verdict for x in comparison.answers] == ["yes", "cannot tell yet"]
-    assert [x.names for x in comparison.answers] == [("algo.lr=0.1", "algo.lr=0.2"), ("algo.lr=0.1", "algo.lr=0.3")]
+    assert [x.names for x in comparison.answers] == [("lr=0.1", "lr=0.2"), ("lr=0.1", "lr=0.3")]
     assert comparison.answers[0].delta == pytest.approx(10.0)
     assert comparison.answers[0].level == pytest.approx(1 - 0.05 / 2, abs=0.02)
-    assert "Yes: algo.lr=0.2 is better" in repr(comparison)
-    with pytest.raises(ConfigError, match=r"do not differ in `algo\.gamma`"):
+    assert "Yes: lr=0.2 is better" in repr(comparison)
+    with pytest.raises(ConfigError, match=r"algo\.gamma must be one key of the runs' settings, but fits none"):
         relab.compare(tmp_path / "runs", by="algo.gamma")
+
+
+def test_by_means_the_same_as_on_the_command_line(tmp_path, capsys):
+    """The end of a key is enough, and an unknown one is told with the nearest."""
+    arm(tmp_path / "runs", "a", [1.0, 2.0, 3.0, 4.0, 5.0], 0.1)
+    arm(tmp_path / "runs", "b", [11.0, 12.0, 13.0, 14.0, 15.0], 0.2)
+    (answer,) = relab.compare(tmp_path / "runs", by="lr").answers
+    assert cli.main(["compare", str(tmp_path / "runs"), "--by", "lr", "--json"]) == 0
+    (task,) = json.loads(capsys.readouterr().out)["tasks"]
+    assert {*answer.names} == {variant["label"] for variant in task["variants"]} == {"lr=0.1", "lr=0.2"}
+    with pytest.raises(ConfigError, match=r"`lrr` must be one key.*nearest key is `algo\.lr`|--by lrr must be one key"):
+        relab.compare(tmp_path / "runs", by="lrr")
+
+
+def test_the_seeds_that_would_tell_are_those_of_the_command_line(tmp_path, capsys):
+    arm(tmp_path, "a", [100.0, 140.0, 60.0], 0.001)
+    arm(tmp_path, "b", [180.0, 230.0, 150.0], 0.01)
+    assert cli.main(["compare", str(tmp_path)]) == 0
+    needed = re.compile(r"; (\d+(?: to \d+)?) seeds a variant should tell")
+    (shown,), (own,) = needed.findall(capsys.readouterr().out), needed.findall(repr(relab.compare(tmp_path)))
+    assert shown == own
+
+
+def test_two_environments_are_refused_as_on_the_command_line(tmp_path):
+    for env, level in (("CartPole-v1", 400.0), ("Pendulum-v1", -300.0)):
+        spec = {"env": env, "horizon": 500 if env == "CartPole-v1" else 200}
+        for seed in range(5):
+            write_run(tmp_path / "runs" / f"{env}-s{seed}", [level, level + seed], seed, meta={"spec": spec},
+                      config={"env": {"name": env}, "algo": {"name": "ppo", "lr": 0.1}})  # fmt: skip
+    with pytest.raises(ConfigError, match=r"may be compared.*the only config on"):
+        relab.compare(tmp_path / "runs")
+    with pytest.raises(ConfigError, match="may be compared"):
+        relab.compare(relab.load(tmp_path / "runs").where(env__name="CartPole-v1"),
+                      relab.load(tmp_path / "runs").where(env__name="Pendulum-v1"))  # fmt: skip
+
+
+def test_a_run_prints_as_a_few_lines(folder):
+    run = relab.load(folder)[0]
+    assert len(repr(run).splitlines()) <= 5
+    assert len(repr(run)) < 600
+    assert f"{run.verdict.final:.4g}"[:4] in repr(run)
+    assert run.name in run._repr_html_()
+    assert len(repr(run.history)) < 300
+
+
+def test_the_module_shows_what_it_has():
+    assert {"load", "examine", "compare"} <= set(dir(relab))
+
+
+def test_where_knows_its_keys(folder):
+    runs = relab.load(folder)
+    assert len(runs.where(lr=runs.table()[0].get("algo.lr", 0.001))) <= len(runs)
+    with pytest.raises(ConfigError, match="no run here has a setting `lrx`"):
+        runs.where(lrx=3)
 
 
 def test_compare_takes_two_sets_of_runs(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from relab.cli import COMMANDS, GROUPS, REST, main
+from where import ROOT
 
 TINY = (
     "total_steps=512 algo.envs=8 algo.steps=16 algo.epochs=1 algo.minibatches=2 eval.every=256 eval.episodes=3"
@@ -219,3 +221,82 @@ def test_diff_lets_no_control_characters_of_a_config_reach_the_terminal(tmp_path
     assert main(["diff", str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]) == 0
     said = capsys.readouterr().out
     assert "algo.activation  tanh -> ?]0;title??[2J" in said
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_help_speaks_to_people(name, capsys):
+    """No types in braces, no nested brackets, no default that says nothing."""
+    out, _ = relab(name, "--help", capsys=capsys)
+    for slip in ("{None}", "[[", "(default: None)", "(default: False)", "(default: )"):
+        assert slip not in out
+
+
+def test_help_of_a_command_is_that_commands_help(capsys):
+    by_word, _ = relab("help", "train", capsys=capsys)
+    assert by_word == relab("train", "--help", capsys=capsys)[0]
+    assert "usage: relab queue add" in relab("help", "queue", "add", capsys=capsys)[0]
+    assert "the nearest is 'train'" in relab("help", "trian", code=64, capsys=capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("word", "first"),
+    [
+        ("kl", "policy/kl (metric"), ("approx_kl", "policy/kl (metric"), ("ep_rew_mean", "return/mean_100 (metric"),
+        ("dqn", "dqn (algorithm)"), ("sac", "sac (algorithm)"), ("ppo", "ppo (algorithm)"),
+        ("dreamer", "dreamer (algorithm)"),
+        *((word, f"{word}: ") for word in ("gae", "td3", "iql", "awr", "a2c", "cql", "off-policy")),
+    ],
+)  # fmt: skip
+def test_words_of_the_field_are_explained(word, first, capsys):
+    assert relab("explain", word, capsys=capsys)[0].startswith(first)
+
+
+def test_a_word_that_is_near_none_gets_no_guess(capsys):
+    _, err = relab("explain", "zzz", code=2, capsys=capsys)
+    assert err == "relab: relab knows no 'zzz'\n"
+
+
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not there")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("relab tr", "train"), ("relab help tr", "train"), ("relab train --dr", "--dry-run"),
+        ("relab train ppo gam", "gamma="), ("relab train ppo env = cartpole-", "cartpole-v1"),
+        ("relab explain policy/clip_s", "policy/clip_share"), ("relab examine --fa", "--fail-on"),
+    ],
+)  # fmt: skip
+def test_the_shell_completes(typed, offered, tmp_path, capsys):
+    (tmp_path / "relab.sh").write_text(relab("completion", "bash", capsys=capsys)[0])
+    words = " ".join(f"'{word}'" for word in typed.split())
+    last = len(typed.split()) - 1
+    script = f"source relab.sh; COMP_WORDS=({words}); COMP_CWORD={last}; _relab; echo ${{COMPREPLY[@]}}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [offered]
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_get_every_command(shell, capsys):
+    script, _ = relab("completion", shell, capsys=capsys)
+    assert all(name in script for name in COMMANDS)
+    assert "env=cartpole" in script or "cartpole" in script
+
+
+def test_one_word_for_saying_what_would_be_done(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text("step,reward\n1,2\n2,3\n")
+    (tmp_path / "question.yaml").write_text((ROOT / "examples" / "demo.yaml").read_text())
+    before = sorted(path.name for path in tmp_path.iterdir())
+    for line in ("train ppo env=cartpole --dry-run", "experiment question.yaml --dry-run", "study fish --dry-run",
+                 "convert log.csv --to csv --out out --dry-run", "capture --dry-run -- false"):  # fmt: skip
+        relab(*line.split(), capsys=capsys)
+        assert sorted(path.name for path in tmp_path.iterdir()) == before, line
+
+
+def test_numbers_that_overflow_are_no_warning_and_no_traceback(tmp_path):
+    (tmp_path / "huge.csv").write_text("step,return,loss\n1,1e308,1e308\n2,-1e308,inf\n3,1e308,-inf\n")
+    (tmp_path / "nan.csv").write_text("step,return,loss\n1,nan,nan\n2,nan,nan\n3,nan,nan\n")
+    for name in ("huge", "nan"):
+        for command in ("report", "examine"):
+            words = [sys.executable, "-m", "relab.cli", command, f"{name}.csv"]
+            done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), (name, command)

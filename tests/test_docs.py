@@ -112,6 +112,15 @@ def test_each_command_has_a_heading_and_each_heading_a_command():
     assert sorted(documented) == sorted(COMMANDS), "the second-level headings of docs/commands.md are the commands"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_command_lines_stand_in_fences(page):
+    """A fence that is missing turns commands into a paragraph."""
+    prose = [token.content.splitlines() for token in parse(read(page)) if token.type == "inline"]
+    is_command = re.compile(rf"relab ({'|'.join(COMMANDS)})( |$)").match
+    lost = [two for lines in prose for two in pairwise(lines) if all(map(is_command, two))]
+    assert lost == []
+
+
 def test_generated_pages_are_fresh(tmp_path):
     """docs/config.md and docs/metrics.md hold every config key and every metric."""
     command = [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"]

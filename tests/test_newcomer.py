@@ -153,7 +153,7 @@ def test_many_runs_are_listed_with_those_that_diverged(tmp_path, monkeypatch, ca
     for seed in range(4):
         curve(f"runs/ppo_s{seed}.jsonl", {199: "1e400"} if seed == 2 else {})
     main(["examine", "runs", "--group", "ppo_s{seed}.jsonl"])
-    line = next(line for line in capsys.readouterr().out.splitlines() if "4 runs:" in line)
+    line = next(line for line in capsys.readouterr().out.splitlines() if "4 seeds:" in line)
     assert "diverged," in line
     assert "1 diverged)" in line or "1 diverged, " in line
 

@@ -13,6 +13,7 @@ import relab
 from relab import cli
 from relab.base.text import number
 from relab.formats.read import find
+from relab.formats.read.tfevents import Writer
 from relab.record.evaluations import Evaluation, evaluations
 from relab.record.history import load
 from small_runs import run
@@ -89,7 +90,7 @@ def test_examine_and_report(folder: Path, last: Evaluation, said: Any) -> None:
     page = json.loads(said("report", folder, "--json"))
     assert number(last.mean) in page["sentence"]
     (table,) = [s["tables"][0] for s in page["sections"] if s["title"] == "Evaluations"]
-    cells = dict(zip(table["head"], [row for row in table["rows"] if row[1] == "det"][-1]))
+    cells = dict(zip(table["head"], [row for row in table["rows"] if row[1] == "deterministic"][-1]))
     assert (cells["n"], cells["mean"]) == (str(last.n), number(last.mean))
 
 
@@ -127,3 +128,47 @@ def test_a_command_reads_each_run_once(
     paths = {"note": [folder], "examine": [folder.parent]}.get(command, both)
     said(command, *paths, *(["--out", tmp_path / "page.html"] if command == "report" else []))
     assert sorted(names) == (["one"] if command == "note" else ["one", "other"])
+
+
+# ---- Logs of other tools: the outcome is the mean of the last tenth of the rows, in every command
+
+VALUES = [round(20 + 4.3 * i + 7 * math.sin(i), 2) for i in range(60)]
+
+
+def sb3_csv(folder: Path, values: list[float]) -> None:
+    rows = [f"{2048 * (i + 1)},{v},{v},0.1" for i, v in enumerate(values)]
+    head = "time/total_timesteps,rollout/ep_rew_mean,rollout/ep_len_mean,train/value_loss"
+    (folder / "progress.csv").write_text("\n".join([head, *rows]) + "\n")
+
+
+def plain_csv(folder: Path, values: list[float]) -> None:
+    rows = [f"{100 * i},{v}" for i, v in enumerate(values)]
+    (folder / "log.csv").write_text("\n".join(["step,return", *rows]) + "\n")
+
+
+def cleanrl(folder: Path, values: list[float]) -> None:
+    with Writer(folder, wall=1.7e9) as writer:
+        for i, value in enumerate(values):
+            writer.scalar("charts/episodic_return", value, 100 * i, wall=1.7e9 + i)
+
+
+@pytest.mark.parametrize("write", [sb3_csv, plain_csv, cleanrl])
+def test_another_tools_run_has_one_outcome(write: Any, tmp_path: Path, said: Any) -> None:
+    for name, shift in (("CartPole-v1__ppo__1", 0.0), ("CartPole-v1__ppo2__1", 3.0)):
+        (tmp_path / "logs" / name).mkdir(parents=True)
+        write(tmp_path / "logs" / name, [v + shift for v in VALUES])
+    one, other = sorted((tmp_path / "logs").iterdir(), key=lambda p: "ppo2" in p.name)
+    end = math.fsum(VALUES[-6:]) / 6  # a tenth of sixty rows
+    (run,) = relab.load(one)
+    assert run.verdict.final == pytest.approx(end, rel=1e-6)
+    (listed,) = json.loads(said("runs", one, "--json"))["runs"]
+    assert listed["outcome"] == pytest.approx(end, rel=1e-6)
+    assert f"{end:.4g} ± " in said("examine", one)
+    assert number(end) in json.loads(said("report", one, "--json"))["sentence"]
+    assert number(end) in said("note", one)
+    (task,) = json.loads(said("compare", one, other, "--json"))["tasks"]
+    values = sorted(value for variant in task["variants"] for value in variant["values"])
+    assert values == pytest.approx([end, end + 3.0], rel=1e-6)
+    assert relab.load(one).table()[0]["final"] == run.verdict.final
+    (answer,) = relab.compare(one, other).answers
+    assert abs(answer.delta) == pytest.approx(3.0, rel=1e-4)

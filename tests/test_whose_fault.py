@@ -210,6 +210,7 @@ MISTAKES: dict[str, tuple[list[str], int]] = {
     "diff": (["one", "nobody"], 2),
     "runs": (["undo", "nobody"], 2),
     "doctor": (["--words"], 64),
+    "completion": (["powershell"], 64),
 }
 
 

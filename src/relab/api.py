@@ -3,7 +3,7 @@
 runs = relab.load("runs/")                          runs of any tool, a table in a notebook
 relab.examine(runs)                                 what went wrong
 runs.curves("eval/return_det").plot()               a matplotlib figure; .save("curves.pdf")
-relab.compare(runs, by="algo.lr")                   which setting is better, and can one tell yet
+relab.compare(runs, by="lr")                        which setting is better, and can one tell yet
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 from relab.base.jsonl import writing
 from relab.base.near import nearest
 from relab.comparison import answer as answers
-from relab.comparison import numbers, pairs
-from relab.comparison.numbers import Measure
-from relab.config.base import require
+from relab.comparison import build, pairs
+from relab.comparison.arms import PATH, by_size
+from relab.comparison.task import Options, Task
+from relab.config.base import ConfigError, require
 from relab.config.views import MISSING, flatten
 from relab.formats.read import find
 from relab.formats.read.find import Loaded
@@ -31,6 +32,7 @@ from relab.formats.read.unread import Unread
 from relab.health import examine as health
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
+from relab.runs.listing import full_key
 from relab.runs.verdict import finals, interval_text
 
 if TYPE_CHECKING:
@@ -93,10 +95,15 @@ class Runs:
 
     def where(self, test: Callable[[Run], bool] | None = None, **settings: Any) -> Runs:
         """Those that pass a test and have these settings: runs.where(seed=0), runs.where(algo__lr=3e-4)."""
-        chosen = {key.replace("__", "."): value for key, value in settings.items()}
+        chosen = {self._key(key.replace("__", ".")): value for key, value in settings.items()}
         kept = [each for each, run in zip(self.loaded, self.runs)
                 if (test is None or test(run)) and all(_setting(run, k) == v for k, v in chosen.items())]  # fmt: skip
         return Runs(kept, [], self.path)
+
+    def _key(self, key: str) -> str:
+        """A setting by its key or the end of it: lr -> algo.lr; an unknown one is an error that names the nearest."""
+        keys = {k for run in self.runs for k in flatten(run.history.config)}
+        return key if key == "seed" else full_key(key, keys) if keys else _no_settings(key, len(self.runs))
 
     def metrics(self) -> list[str]:
         """Every metric that any of the runs has."""
@@ -143,6 +150,10 @@ class Runs:
             total = finals(verdicts)
             rows.append((group.label, str(len(verdicts)), interval_text(total) if total.n else "none", each, states))
         return rows
+
+
+def _no_settings(key: str, runs: int) -> str:
+    raise ConfigError(f"`{key}` is to be a setting, but none of the {runs} runs has any in its record")
 
 
 def _setting(run: Run, key: str) -> Any:
@@ -254,40 +265,44 @@ def compare(
     *,
     by: str | None = None,
     metric: str | None = None,
-    at: str = "final",
+    at: str | None = None,
     smallest_effect: float = 0.0,
-    direction: str = "higher",
+    direction: str | None = None,
     level: float | None = None,
-    last: int = 3,
+    last: int | None = None,
 ) -> Comparison:
     """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
 
-    The first group is the control; every other one is compared with it, at a level corrected for their number.
+    As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
+    (lr). The first group is the control; every other one is compared with it, at a level corrected for their number.
+    Runs that may not be compared, of two environments say, are a ConfigError that tells why.
     """
-    arms = _arms(runs, other, by)
-    require(len(arms) >= 2, f"a comparison needs two groups, but there is {', '.join(arms) or 'none'}")
-    name = metric or next((r.verdict.metric for arm in arms.values() for r in arm if r.verdict.metric), "")
-    measure = Measure(name, at, last, level, direction)
-    step, beyond = numbers.common_step(list(arms.values()), name)
-    outcomes = {label: [numbers.outcome(run, measure, step, beyond) for run in arm] for label, arm in arms.items()}
-    return Comparison(pairs.against_first(outcomes, measure, smallest_effect))
+    sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
+    require(other is None or by is None, "`by` splits one set of runs, but two were given")
+    options = Options(PATH if other is not None else by, metric, at, level, last, smallest_effect, direction)
+    result = build.compare([run for each in sets for run in each], options, None, _origins(sets))
+    lone = by is not None and len(result.apart) == 1 and not result.tasks
+    require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
+    return Comparison([each for task in result.tasks for each in _answers(task, smallest_effect)])
 
 
-def _arms(runs: Runs | PathLike, other: Runs | PathLike | None, by: str | None) -> Mapping[str, list[Run]]:
-    first = runs if isinstance(runs, Runs) else load(runs)
-    if other is not None:
-        second = other if isinstance(other, Runs) else load(other)
-        names = [
-            r.path if r.path and first.path != second.path else label for r, label in ((first, "A"), (second, "B"))
-        ]
-        return {names[0]: list(first), names[1]: list(second)}
-    if by is None:
-        return {group.label: group.runs for group in first.groups}
-    arms: dict[str, list[Run]] = {}
-    for run in first:
-        arms.setdefault(f"{by}={shown(_setting(run, by))}", []).append(run)
-    require(len(arms) > 1, f"the runs do not differ in `{by}`: all have {next(iter(arms), 'none')}")
-    return arms
+def _origins(sets: Sequence[Runs]) -> dict[int, str]:
+    """Which of two sets a run is of: its path, or A and B where the paths are the same."""
+    paths = [each.path for each in sets]
+    names = paths if all(paths) and len(set(paths)) == len(paths) else ["A", "B"]
+    return {id(run): name for each, name in zip(sets, names) for run in each}
+
+
+def _refusal(result: build.Result) -> str:
+    why = "; ".join(f"{label}: {reason}" for label, reason in result.apart[:4])
+    return f"no two configs of these {result.runs} runs may be compared: {why or 'there is one config or none'}"
+
+
+def _answers(task: Task, smallest_effect: float) -> list[answers.Answer]:
+    """Every variant against the first, in the order in which they were found, not of how good they are."""
+    order = sorted(task.arms, key=lambda arm: by_size((arm.label, arm)) if "=" in arm.label else (2, 0.0, arm.label))
+    outcomes = {arm.label: task.outcomes[arm.label] for arm in order}
+    return pairs.against_first(outcomes, task.measure, smallest_effect)
 
 
 # ---- Tables

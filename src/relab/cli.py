@@ -5,37 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 
 from relab.base import terminal
 from relab.base.near import hint
+from relab.commands.table import COMMANDS
 
-# name -> (summary, module:function); imported when called, so that help is instant and reading never loads torch
-COMMANDS: dict[str, tuple[str, str]] = {
-    "train": ("one run: train ppo env=cartpole seed=0", "relab.commands.train:main"),
-    "resume": ("continue an interrupted run under the same name", "relab.commands.resume:main"),
-    "capture": ("run any program and keep its numbers as a run", "relab.commands.capture:main"),
-    "eval": ("judge a checkpoint on fresh episodes", "relab.commands.eval:main"),
-    "video": ("film an episode: the worst, the best, the median", "relab.commands.video:main"),
-    "experiment": ("A against B over seeds, ends in an answer", "relab.commands.experiment:main"),
-    "sweep": ("many configs, seeds inside, cost asked first", "relab.commands.sweep:main"),
-    "queue": ("waiting and running: add, work, pause, cancel, retry", "relab.commands.queue:main"),
-    "examine": ("what went wrong, since when, with the numbers", "relab.commands.examine:main"),
-    "compare": ("which config is better, and can one tell yet", "relab.commands.compare:main"),
-    "explain": ("any rule, metric, environment, config key", "relab.commands.explain:main"),
-    "report": ("one offline HTML and Markdown page about a run or a folder", "relab.commands.report:main"),
-    "convert": ("write runs of any tool in another tool's format", "relab.commands.convert:main"),
-    "note": ("write or renew the entry of a run or an experiment in a log", "relab.commands.note:main"),
-    "gate": ("can a schedule's gates work, what would other bars decide", "relab.commands.gate:main"),
-    "faults": ("plant known faults, count how often the examiner names them", "relab.commands.faults:main"),
-    "probe": ("measure a checkpoint: fixed point, stability, distributions", "relab.commands.probe:main"),
-    "study": ("a studied system: its runs, measured beside known answers", "relab.commands.study:main"),
-    "coverage": ("how often intervals hold and answers err, by simulation", "relab.commands.coverage:main"),
-    "next": ("propose the next run, as a change of settings with its reasons", "relab.commands.next:main"),
-    "diff": ("config keys that differ between two runs, biggest change first", "relab.commands.diff:main"),
-    "runs": ("list, find, name, tag, archive, delete runs; disk use", "relab.commands.runs:main"),
-    "doctor": ("check install, cores, threads, GPU, folders, formats and runs here", "relab.commands.doctor:main"),
-}
 GROUPS = {
     "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain"),
     "Run": ("train", "resume", "experiment", "sweep", "next", "queue"),
@@ -50,6 +26,7 @@ REST = (  # told by `relab help --all`
     "coverage",
     "faults",
     "probe",
+    "completion",
 )
 EXAMPLES = """\
 Examples
@@ -66,6 +43,7 @@ TRAIN = ("torch", "numba", "llvmlite", "gymnasium", "safetensors", "imageio_ffmp
 def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         working_folder_last()
+        quiet_numbers()
     words = list(sys.argv[1:] if argv is None else argv)
     with terminal.streams(as_json="--json" in words):
         return shown(words)
@@ -100,7 +78,17 @@ def working_folder_last() -> None:
     sys.path[:] = [path for path in sys.path if path not in here] + moved[:1]
 
 
+def quiet_numbers() -> None:
+    """What numpy thinks of an overflow in a stranger's log is nothing that its reader could act on; `-W` shows it."""
+    if not sys.warnoptions:
+        warnings.filterwarnings("ignore", category=RuntimeWarning)
+
+
 def dispatch(words: list[str]) -> int:
+    if words[:1] == ["help"] and words[1:2] and words[1] in COMMANDS:  # relab help queue add
+        return call(words[1], [*words[2:], "--help"])
+    if words[:1] == ["help"] and words[1:2] and not words[1].startswith("-"):
+        words = words[1:]  # no command of that name: the nearest is told
     if not words or words[0] in ("-h", "--help", "help"):
         print(help_text(every="--all" in words))
         return 0

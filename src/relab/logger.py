@@ -8,8 +8,10 @@ Copy it next to your program, or import it from relab:
     log.evaluation(2048, returns=[20.0, 31.0], lengths=[20, 31])
     log.close()
 
-Names of relab's glossary (docs/metrics.md) are understood by its rules; any other name is kept as foreign/NAME. The
-folder has the layout of docs/record.md. Each row is flushed: after kill -9 all but the last line is there. Started by
+Names of relab's glossary (docs/metrics.md) are understood by its rules; any other name is kept as foreign/NAME.
+Settings may have the names that programs usually give them (SETTINGS below): learning_rate is written as algo.lr. A
+mapping will do, nested ones too, and so will what argparse returns, or a dataclass. The folder has the layout of
+docs/record.md. Each row is flushed: after kill -9 all but the last line is there. Started by
 `relab capture`, Logger() without a folder writes where capture says.
 """
 
@@ -35,12 +37,13 @@ class Logger:
     def __init__(
         self,
         folder: Optional[str] = None,
-        config: Optional[Mapping[str, Any]] = None,
+        config: Any = None,
         seed: Optional[int] = None,
         env: Optional[str] = None,
         algo: Optional[str] = None,
         axis: str = "env_steps",
         intent: Optional[str] = None,
+        spec: Optional[Mapping[str, Any]] = None,
     ) -> None:
         chosen = folder or os.environ.get(FOLDER_VARIABLE)
         if not chosen:
@@ -50,9 +53,11 @@ class Logger:
         os.makedirs(chosen, exist_ok=True)
         if os.path.exists(os.path.join(chosen, "metrics.jsonl")):
             raise ValueError(f"Logger must write into a new folder, but {chosen} holds a run; choose another name")
-        settings = _masked(_nested(config or {}, seed, env, algo))
+        flat = _plain(config)
+        settings = _masked(_nested(flat, seed, env, algo))
         self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
-        self.meta = _facts(seed, env, intent)
+        self.meta = _facts(settings, intent, spec)
+        self.meta.update(_masked({"places": {k: v for k, v in flat.items() if is_place(k)}}))
         self._beat = 0.0
         self._write_meta()
         self.event("start", None)
@@ -87,13 +92,15 @@ class Logger:
         self._append("events.jsonl", dict(data, kind=kind, step=step, time=_now()))
 
     def close(self, status: str = "finished") -> None:
-        if self.meta["status"] == "running":
-            self.event("finish" if status == "finished" else "error", None)
-            self.meta["status"] = status
-            self._write_meta()
-        for file in self._files.values():
-            file.close()
-        self._files = {}
+        try:
+            if self.meta["status"] == "running":
+                self.event("finish" if status == "finished" else "error", None)
+                self.meta["status"] = status
+                self._write_meta()
+        finally:  # also where the disk is full
+            for file in self._files.values():
+                file.close()
+            self._files = {}
 
     def __enter__(self) -> "Logger":
         return self
@@ -137,9 +144,7 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
 
     class ToRelab(BaseCallback):
         def _on_training_start(self) -> None:
-            algo = type(self.model).__name__.lower()
-            known = dict({"algo": algo, "seed": self.model.seed, "env": _env_id(self.training_env)}, **facts)
-            self.record, self.last = Logger(folder, **known), 0
+            self.record, self.last = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0
             self.every = 1000 if hasattr(self.model, "replay_buffer") else 1  # off-policy: an update each step
 
         def _on_rollout_start(self) -> None:  # the update before it is done, and its numbers are not yet cleared
@@ -162,19 +167,103 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
                 values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
             self.last = self.num_timesteps
             if values:
-                self.record.log(self.last, **{SB3.get(k, k): SIGN.get(k, 1) * float(v) for k, v in values.items()})
+                self.record.log(self.last, **sb3_row(values, type(self.model).__name__.lower()))
 
     return ToRelab()
 
 
+# Traps: entropy_loss is minus the entropy; value_loss has no factor 1/2; fps is a mean since the start.
 SB3 = {
-    "rollout/ep_rew_mean": "return/mean_100", "rollout/ep_len_mean": "return/length", "train/approx_kl": "policy/kl",
-    "train/clip_fraction": "policy/clip_share", "train/entropy_loss": "policy/entropy",
-    "train/value_loss": "value/loss",
-    "train/policy_gradient_loss": "policy/loss", "train/explained_variance": "value/explained_variance",
-    "train/learning_rate": "optim/lr",
-}  # fmt: skip
-SIGN = {"train/entropy_loss": -1}  # Stable-Baselines3 logs minus the entropy
+    "rollout/ep_rew_mean": ("return/mean_100", 1.0),
+    "rollout/ep_len_mean": ("return/length", 1.0),
+    "rollout/success_rate": ("return/success", 1.0),
+    "rollout/exploration_rate": ("policy/exploration", 1.0),
+    "eval/mean_reward": ("eval/return_det", 1.0),
+    "eval/mean_ep_length": ("eval/length_det", 1.0),
+    "eval/success_rate": ("eval/success_det", 1.0),
+    "train/entropy_loss": ("policy/entropy", -1.0),
+    "train/policy_gradient_loss": ("policy/loss", 1.0),
+    "train/policy_loss": ("policy/loss", 1.0),
+    "train/value_loss": ("value/loss", 0.5),
+    "train/explained_variance": ("value/explained_variance", 1.0),
+    "train/approx_kl": ("policy/kl", 1.0),
+    "train/clip_fraction": ("policy/clip_share", 1.0),
+    "train/learning_rate": ("optim/lr", 1.0),
+    "train/actor_loss": ("policy/actor_loss", 1.0),
+    "train/critic_loss": ("value/critic_loss", 1.0),
+    "train/ent_coef": ("optim/temperature", 1.0),
+    "train/ent_coef_loss": ("optim/temperature_loss", 1.0),
+    "train/n_updates": ("data/updates", 1.0),
+    "time/fps": ("time/sps_mean", 1.0),
+    "time/time_elapsed": ("time/elapsed_s", 1.0),
+    "time/iterations": ("data/iteration", 1.0),
+    "time/episodes": ("data/episodes", 1.0),
+}
+SB3_SETTINGS = """
+learning_rate gamma gae_lambda clip_range clip_range_vf ent_coef vf_coef max_grad_norm n_epochs n_steps n_envs
+batch_size target_kl normalize_advantage use_sde buffer_size learning_starts tau gradient_steps target_update_interval
+exploration_fraction exploration_initial_eps exploration_final_eps policy_delay target_policy_noise target_noise_clip
+target_entropy
+"""
+
+
+def sb3_algo(names: Iterable[str]) -> str:
+    """Which algorithm of Stable-Baselines3 logs these names; empty where none of them tells."""
+    marks = (("ppo", "train/clip_fraction"), ("dqn", "rollout/exploration_rate"), ("sac", "train/ent_coef"),
+             ("a2c", "train/policy_loss"), ("td3", "train/actor_loss"))  # fmt: skip
+    logged = set(names)
+    return next((algo for algo, mark in marks if mark in logged), "")
+
+
+def sb3_names(algo: str) -> Dict[str, Any]:
+    """Stable-Baselines3's name -> (relab's, factor); some mean something else in another algorithm."""
+    names: Dict[str, Any] = dict(SB3)
+    if algo == "ppo":
+        names["train/n_updates"] = ("foreign/train/n_updates", 1.0)  # counts passes over the batch, not steps
+    if algo == "dqn":
+        names["train/loss"] = ("value/critic_loss", 1.0)
+    return names
+
+
+def sb3_row(values: Mapping[str, Any], algo: str = "") -> Dict[str, float]:
+    """A row of Stable-Baselines3's logger under relab's names, for Logger.log()."""
+    names = sb3_names(algo)
+    rows = [(names.get(key, (key, 1.0)), value) for key, value in values.items()]
+    return {name: factor * float(value) for (name, factor), value in rows}
+
+
+def sb3_facts(model: Any) -> Dict[str, Any]:
+    """What Logger() wants to know of a Stable-Baselines3 model: algorithm, seed, environment, hyperparameters."""
+    algo = type(model).__name__.lower()
+    values = {name: _now_worth(getattr(model, name, None)) for name in SB3_SETTINGS.split()}
+    values["total_timesteps"] = getattr(model, "_total_timesteps", None)
+    config: Dict[str, Any] = {k: v for k, v in values.items() if isinstance(v, (bool, int, float, str))}
+    rows, batch = (config.get("n_envs") or 0) * (config.get("n_steps") or 0), config.get("batch_size")
+    if "n_epochs" in config and rows and batch:
+        config["n_minibatches"] = -(-rows // batch)
+    if not hasattr(model, "rollout_buffer") and "ent_coef" in config:
+        config["temperature"] = config.pop("ent_coef")  # of SAC: not the weight of a bonus
+    action = action_spec(getattr(model, "action_space", None))
+    spec = {"action": action} if action else None
+    return {"algo": algo, "seed": model.seed, "env": _env_id(model.get_env()), "config": config, "spec": spec}
+
+
+def _now_worth(value: Any) -> Any:
+    """A schedule is a function of the share of training that is left: its value at the start."""
+    try:
+        return float(value(1.0)) if callable(value) else value
+    except Exception:
+        return None
+
+
+def action_spec(space: Any) -> Dict[str, Any]:
+    """The action space as meta.spec has it; empty where it is neither one choice nor a box."""
+    if type(space).__name__ == "Discrete":
+        return {"kind": "discrete", "dim": 1, "n": [int(space.n)], "low": [], "high": []}
+    if type(space).__name__ != "Box":
+        return {}
+    low, high = ([_number(x) for x in end.ravel()[:1000]] for end in (space.low, space.high))
+    return {"kind": "continuous", "dim": len(low), "n": [], "low": low, "high": high}
 
 
 class PufferLogger(Logger):
@@ -212,20 +301,53 @@ def _number(value: Any) -> Any:
     return number if math.isfinite(number) else {math.inf: "Infinity", -math.inf: "-Infinity"}.get(number, "NaN")
 
 
-def _nested(config: Mapping[str, Any], seed: Any, env: Any, algo: Any) -> Dict[str, Any]:
-    settings = json.loads(json.dumps(dict(config), default=str))
-    nested: Dict[str, Any] = {"foreign": settings} if settings else {}
-    nested.update({"algo": {"name": algo}} if algo else {})
-    nested.update({"env": {"name": env}} if env else {})
-    nested.update({"seed": seed} if seed is not None else {})
+def _plain(config: Any) -> Dict[str, Any]:
+    """Settings as dotted keys with plain values: of a mapping, of argparse's namespace or of a dataclass."""
+    if config is None or isinstance(config, Mapping):
+        return _flat(json.loads(json.dumps(dict(config or {}), default=_value)))
+    if not hasattr(config, "__dict__"):
+        raise ValueError("config must be a mapping, a namespace or a dataclass, but is a " + type(config).__name__)
+    return _plain(vars(config))
+
+
+def _value(value: Any) -> Any:
+    """What JSON cannot hold: an object with settings of its own, a number of numpy's or torch's, else its text."""
+    if hasattr(value, "item") and getattr(value, "size", 1) == 1:
+        return value.item()
+    inner = type(value).__name__ == "Namespace" or hasattr(value, "__dataclass_fields__")
+    return dict(vars(value)) if inner and hasattr(value, "__dict__") else str(value)
+
+
+def _flat(nested: Mapping[str, Any], above: str = "") -> Dict[str, Any]:
+    flat: Dict[str, Any] = {}
+    for key, value in nested.items():
+        inner = isinstance(value, dict) and value
+        flat.update(_flat(value, above + key + ".") if inner else {above + key: value})
+    return flat
+
+
+def _nested(flat: Mapping[str, Any], seed: Any, env: Any, algo: Any) -> Dict[str, Any]:
+    """relab's layout: the settings that it knows under its names, the others below `foreign`; what is told wins."""
+    settings = {key: value for key, value in flat.items() if not is_place(key)}
+    names = known_settings(settings)
+    kept = {names[key]: value for key, value in settings.items() if key in names}
+    kept.update({k: v for k, v in (("algo.name", algo), ("env.name", env), ("seed", seed)) if v is not None})
+    if isinstance(kept.get("algo.name"), str):
+        kept["algo.name"] = kept["algo.name"].lower()
+    other = {key: value for key, value in settings.items() if key not in names}
+    nested: Dict[str, Any] = {"foreign": other} if other else {}
+    for key, value in kept.items():
+        group, _, last = key.rpartition(".")
+        (nested.setdefault(group, {}) if group else nested)[last] = value
     return nested
 
 
-def _facts(seed: Any, env: Any, intent: Any) -> Dict[str, Any]:
+def _facts(settings: Mapping[str, Any], intent: Any, spec: Optional[Mapping[str, Any]]) -> Dict[str, Any]:
+    about = dict(spec or {}, env=settings.get("env", {}).get("name"))
     return {
-        "schema": SCHEMA, "status": "running", "command": " ".join(_words(sys.argv)), "seed": seed, "intent": intent,
-        "parent": None, "spec": {"env": env}, "packages": {"python": platform.python_version()}, "started": _now(),
-        "logger": "relab.logger",
+        "schema": SCHEMA, "status": "running", "command": " ".join(_words(sys.argv)), "seed": settings.get("seed"),
+        "intent": intent, "parent": None, "spec": about, "packages": {"python": platform.python_version()},
+        "started": _now(), "logger": "relab.logger",
     }  # fmt: skip
 
 
@@ -238,6 +360,68 @@ def _env_id(envs: Any) -> Any:
 
 def _now() -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".000Z"
+
+
+# ---- Settings: relab's name | what programs call it, as the last part of a dotted key; relab's readers use it too
+
+SETTINGS = """
+algo.lr            | lr learning_rate
+algo.gamma         | gamma discount discount_factor
+algo.lam           | gae_lambda lam lambda_
+algo.clip          | clip clip_range clip_coef clip_param clip_ratio clip_eps ppo_clip_ratio
+algo.ent_coef      | ent_coef entropy_coef entropy_coeff entropy_coefficient exploration_loss_coeff
+algo.value_coef    | vf_coef value_coef vf_loss_coeff value_loss_coef value_loss_coeff
+algo.max_grad_norm | max_grad_norm
+algo.epochs        | n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs num_learning_epochs
+algo.minibatches   | num_minibatches n_minibatches num_mini_batch num_mini_batches num_batches_per_epoch
+algo.envs          | num_envs n_envs num_processes
+algo.steps         | num_steps n_steps rollout_length num_steps_per_env rollout
+algo.target_kl     | target_kl
+algo.norm_adv      | norm_adv normalize_advantage
+algo.name          | algo algorithm algo_name algo.name algorithm.name agent.name algorithm.class_name
+env.name           | env env_id env_name task task_name env.name env.id task.name
+seed               | seed
+total_steps        | total_timesteps total_steps max_timesteps total_env_steps num_env_steps train_for_env_steps
+"""
+# Where a run was written and when: not a setting, and it would put every run into a group of its own.
+PLACES = {"logdir", "log_dir", "output_dir", "out_dir", "save_dir", "save_path", "save_folder", "work_dir", "workdir",
+          "run_dir", "run_name", "run_id", "exp_name", "experiment_name", "timestamp", "datetime", "hostname", "host",
+          "pid", "uuid", "log_path", "checkpoint_path", "job_id", "slurm_job_id", "monitor_dir", "tensorboard_log",
+          "wandb_id", "cwd", "commit", "git_commit", "git_hash", "git_repo_name", "train_dir", "command_line",
+          "user", "checkpoint_dir", "gpu_id"}  # fmt: skip
+PLACES_ALONE = {"name", "id", "date", "time", "path"}  # only as a whole key: `env.name` is a setting
+
+
+def _table(text: str) -> Dict[str, str]:
+    rows = [line.split("|") for line in text.strip().splitlines()]
+    return {word: ours.strip() for ours, words in rows for word in words.split()}
+
+
+KEYS = _table(SETTINGS)
+
+
+def known_settings(keys: Iterable[str]) -> Dict[str, str]:
+    """A program's key -> relab's, where no other key of the same program means the same.
+
+    >>> known_settings(["ppo.learning_rate", "hidden", "actor.gamma", "critic.gamma"])
+    {'ppo.learning_rate': 'algo.lr'}
+    """
+    meant: Dict[str, List[str]] = {}
+    for key in keys:
+        ours = KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
+        if ours:
+            meant.setdefault(ours, []).append(key)
+    return {_shortest(same): ours for ours, same in meant.items() if _shortest(same)}
+
+
+def _shortest(keys: List[str]) -> str:
+    """The key with the fewest parts; none where two are as short (an actor's lr and a critic's)."""
+    ranked = sorted(keys, key=lambda key: key.count("."))
+    return "" if len(ranked) > 1 and ranked[0].count(".") == ranked[1].count(".") else ranked[0]
+
+
+def is_place(key: str) -> bool:
+    return key.lower() in PLACES_ALONE or key.rpartition(".")[2].lower() in PLACES
 
 
 # ---- Secrets: a short version of relab/base/masks.py, for a command line and settings

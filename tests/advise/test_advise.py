@@ -56,7 +56,7 @@ def change(advice: Proposal | Nothing) -> dict[str, tuple]:
         ("update-too-large", "algo.lr", 0.02, 3e-3),
         ("frozen-parameters", "algo.lr", 1e-12, 3e-3),
         ("policy-not-moving", "algo.lr", 1e-6, 3e-3),
-        ("plateau", "algo.lr", 1e-7, 1e-3),
+        ("has-not-learned", "algo.lr", 1e-7, 1e-3),
         ("entropy-collapse", "algo.ent_coef", -1.0, 0.0),
         ("entropy-runaway", "algo.ent_coef", 1.0, 0.0),
         ("gradient-always-clipped", "algo.max_grad_norm", 1e-6, 5.0),
@@ -137,6 +137,8 @@ def test_without_data_the_prediction_is_bounds_from_the_record(folder):
     assert predicted.how.startswith("no data: bounds only")
     assert predicted.high == pytest.approx(500 - view.evals()[-1].mean)
     assert predicted.low == 0, "random is above what it earns now: it may also stay as it is"
+    assert ", from no change, below random " in predicted.how
+    assert render.predicted(predicted).startswith("eval/return_det changes by +0 to +4")
 
 
 def test_the_cost_comes_from_the_runs_own_timing(folder):

@@ -56,6 +56,14 @@ def test_it_says_what_why_and_how_in_a_few_lines(here, capsys):
     assert sorted(here.rglob("*")) == before, "without --write nothing is written"
 
 
+def test_the_command_for_a_plug_in_says_that_its_code_is_trusted(here, capsys):
+    path = here / "runs" / "lr100" / "config.yaml"
+    values = config.read_yaml(path)
+    config.write_yaml(path, values | {"env": values["env"] | {"name": "elsewhere:CartPole"}})
+    assert main(["next", "lr100"]) == 0
+    assert "relab train runs/lr100/next_config.yaml seed=3 --trust\n" in capsys.readouterr().out
+
+
 def test_json_is_the_same_proposal(here, capsys):
     assert main(["next", "lr100", "--json"]) == 0
     body = json.loads(capsys.readouterr().out)

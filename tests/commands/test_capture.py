@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
+import dataclasses
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from relab import cli, logger
+from relab.formats.read import find
 from relab.formats.read.console import Console
 from relab.record import history
 from where import ROOT
@@ -44,7 +48,53 @@ def test_numbers_are_read_from_what_programs_print():
 
 
 @pytest.mark.parametrize(
-    "line", ["epoch 3 of 10", "loss=0.3", "step=12", "time: 12:30:11", "", "|||", "{not json}", "a=b"]
+    ("line", "row"),
+    [
+        ("Step 1000 | reward: 22.3", (1000, "env_steps", {"return/mean": 22.3})),
+        ("Episode 5 | return 12 | length 30", (5, "episodes", {"return/mean": 12.0, "return/length": 30.0})),
+        ("iter 3: loss=0.2, ep_rew_mean=7.5", (3, "iteration", {"loss": 0.2, "return/mean_100": 7.5})),
+        ("Episode 4/100 Reward: 6.0 Avg reward: 4", (4, "episodes", {"return/mean": 6.0, "avg_reward": 4.0})),
+        ("episode: 10/1000, score: 34, e: 0.93", (10, "episodes", {"return/mean": 34.0, "e": 0.93})),
+        ("2024-01-01 12:00:04,123 INFO step 4 loss 0.34 lr 1e-3", (4, "env_steps", {"loss": 0.34, "optim/lr": 1e-3})),
+        ("{'loss': 0.25, 'step': 3, 'kl': tensor(0.5)}", (3, "env_steps", {"loss": 0.25, "policy/kl": 0.5})),
+        ("episode 4 finished with a score of 4", (4, "episodes", {"return/mean": 4.0})),
+        ("[  400/5000] reward=8.00 FPS: 1200it/s", (400, "iteration", {"return/mean": 8.0, "time/sps": 1200.0})),
+        (" 45%|##  | 450/1000 [00:10<00:12, 45.0it/s, loss=0.3]", (450, "iteration", {"loss": 0.3})),
+        (
+            "[INFO] 12:30:11 Update 3/10 | Reward 12.5 | KL 0.01",
+            (3, "updates", {"return/mean": 12.5, "policy/kl": 0.01}),
+        ),
+        ("step 7 reward -13.5 my_number 3", (7, "env_steps", {"return/mean": -13.5, "my_number": 3.0})),
+    ],
+)
+def test_lines_as_programs_print_them(line, row):
+    assert rows(line) == [row]
+
+
+def test_a_line_without_a_step_belongs_to_the_last_step_that_was_named():
+    text = "reward: 1\nLearning iteration 5/1500\n  Mean reward: 12.30\n  saved 3 files\nMean episode length: 33.0\n"
+    assert rows(text) == [(5, "iteration", {"return/mean": 12.3}), (5, "iteration", {"return/length": 33.0})]
+
+
+@pytest.mark.parametrize("line", ["a" * 9_000, "a " * 5_000, "step " * 2_000, "1" * 9_000 + " x"])
+def test_long_lines_are_read_at_once(line):
+    assert rows(line) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "saved model at step 1000 to disk",
+        "Step 1000 saved 3 files",
+        "epoch 3 of 10",
+        "loss=0.3",
+        "step=12",
+        "time: 12:30:11",
+        "",
+        "|||",
+        "{not json}",
+        "a=b",
+    ],
 )
 def test_prose_makes_no_row(line):
     assert rows(line) == []
@@ -67,10 +117,42 @@ def test_what_the_logger_writes_is_a_run(tmp_path):
     assert run.columns["foreign/mine"].values[0] == math.inf
     assert math.isnan(run.columns["policy/kl"].values[0])
     assert run.columns["eval/return_det"].values.tolist() == [2.0]
-    assert run.config == {"foreign": {"lr": 3e-4}, "algo": {"name": "ppo"}, "env": {"name": "CartPole-v1"}, "seed": 3}
+    assert run.config == {"algo": {"lr": 3e-4, "name": "ppo"}, "env": {"name": "CartPole-v1"}, "seed": 3}
     assert run.meta["status"] == "finished"
     with pytest.raises(ValueError, match="must write into a new folder"):
         logger.Logger(str(tmp_path / "a"))
+
+
+@dataclasses.dataclass
+class Args:
+    """As CleanRL's scripts have them."""
+
+    env_id: str = "CartPole-v1"
+    learning_rate: float = 2.5e-4
+    clip_coef: float = 0.2
+    exp_name: str = "try 3"
+    net: dict = dataclasses.field(default_factory=lambda: {"width": 64})
+
+
+@pytest.mark.parametrize("config", [Args(), argparse.Namespace(**vars(Args())), vars(Args())])
+def test_settings_are_kept_under_the_names_that_rules_know(tmp_path, config):
+    logger.Logger(str(tmp_path / "a"), config, seed=1, algo="PPO").close()
+    run = find.load_all(tmp_path).runs[0].history
+    assert run.config["algo"] == {"lr": 2.5e-4, "clip": 0.2, "name": "ppo"}
+    assert (run.config["env"], run.config["foreign"]) == ({"name": "CartPole-v1"}, {"net.width": 64})
+    assert (run.meta["spec"]["env"], run.meta["spec"]["horizon"]) == ("CartPole-v1", 500), "the table of levels is used"
+    assert run.meta["places"] == {"exp_name": "try 3"}
+
+
+def test_a_setting_that_two_parts_have_is_not_guessed(tmp_path):
+    config = {"actor": {"lr": 1e-3}, "critic": {"lr": 1e-4}, "gamma": 0.9, "seed": 1, "env": "a"}
+    logger.Logger(str(tmp_path / "a"), config, seed=2, env="b").close()
+    run = history.load(tmp_path / "a")
+    assert run.config["algo"] == {"gamma": 0.9}
+    assert run.config["foreign"] == {"actor.lr": 1e-3, "critic.lr": 1e-4}
+    assert (run.config["seed"], run.config["env"]["name"]) == (2, "b"), "what the call says wins"
+    with pytest.raises(ValueError, match="must be a mapping"):
+        logger.Logger(str(tmp_path / "b"), 3)
 
 
 def test_a_run_that_breaks_says_so(tmp_path):
@@ -104,6 +186,30 @@ def test_printed_numbers_become_a_run(tmp_path, capfd):
     assert run.columns["return/mean"].values.tolist() == [0.0, 2.0, 4.0]
     assert (run.meta["status"], run.meta["exit_code"], run.meta["seed"]) == ("failed", 3, 5)
     assert "program.py" in run.meta["command"]
+
+
+def test_where_no_number_was_understood_it_is_said_with_what_would_do(tmp_path, capfd):
+    assert capture(tmp_path, "print('hello there')\nprint('token=hf_AAAABBBBCCCCDDDDEEEEFFFF')") == 0
+    told = capfd.readouterr().err
+    assert "0 numbers" in told
+    assert "    hello there\n" in told
+    assert "Step 1000 | reward: 22.3" in told
+    assert "hf_AAAA" not in told
+
+
+def test_a_program_that_prints_nothing_is_said_to(tmp_path, capfd):
+    assert capture(tmp_path, "") == 0
+    assert "0 numbers: the program printed nothing" in capfd.readouterr().err
+
+
+def test_options_of_the_program_are_settings(tmp_path, capfd):
+    (tmp_path / "p.py").write_text("for i in range(3): print(f'Step {i} | reward: {i}')")
+    words = ["--runs", str(tmp_path / "runs"), "--name", "x", "--", sys.executable, str(tmp_path / "p.py")]
+    assert cli.main(["capture", *words, "--learning-rate", "3e-4", "--seed=7", "--width", "64"]) == 0
+    assert "kept 3 numbers (return/mean)" in capfd.readouterr().err
+    run = history.load(tmp_path / "runs" / "x")
+    assert run.config == {"algo": {"lr": 3e-4}, "seed": 7, "foreign": {"width": 64}}
+    assert run.meta["seed"] == 7
 
 
 def test_a_program_with_the_logger_writes_its_own_record(tmp_path, capfd):
@@ -147,15 +253,20 @@ from stable_baselines3 import {algo}
     ("algo", "env", "more", "steps", "metric"),
     [
         ("PPO", "CartPole-v1", "n_steps=256", 1500, "policy/kl"),
-        ("DQN", "CartPole-v1", "buffer_size=99", 2500, "foreign/train/loss"),
+        ("DQN", "CartPole-v1", "buffer_size=99", 2500, "value/critic_loss"),
     ],
 )
 def test_the_callback_keeps_what_stable_baselines3_logs(tmp_path, algo, env, more, steps, metric):
     (tmp_path / "relab_logger.py").write_text(Path(logger.__file__).read_text())  # as a user would: the file alone
     facts = {"here": str(tmp_path), "folder": str(tmp_path / "a")}
     program = TRAIN.format(algo=algo, env=env, more=more, steps=steps, **facts)
-    subprocess.run([str(PEERS), "-c", program], check=True, env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin"})
+    subprocess.run([str(PEERS), "-c", program], check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     run = history.load(tmp_path / "a")
     assert (run.meta["status"], run.meta["seed"], run.meta["spec"]["env"]) == ("finished", 3, env)
     assert len(run.columns[metric].steps) >= 2
+    kept = {"PPO": ("steps", 256), "DQN": ("gamma", 0.99)}[algo]
+    assert run.config["algo"][kept[0]] == kept[1]
+    assert run.config["algo"]["lr"] > 0
+    assert run.config["total_steps"] == steps
+    assert run.meta["spec"]["action"]["n"] == [2]
     assert (run.columns["return/mean_100"].steps[1:] > run.columns["return/mean_100"].steps[:-1]).all()

@@ -244,6 +244,15 @@ def test_delete_undo_purge(relab, runs, monkeypatch):
     assert "no deleted run `sweep-1`" in relab("undo", "sweep-1", code=2)
 
 
+def test_runs_deleted_within_one_millisecond_keep_their_order(runs):
+    for name in reversed(NAMES):  # entries are named by time, then id: one stamp for two would sort them by id
+        set_meta(runs / name, id=f"{NAMES.index(name):012x}")
+        list(moves.delete(runs / name))
+    gone = moves.in_trash([runs / moves.TRASH], [], runs)
+    assert [run.name for run in gone] == list(reversed(NAMES))
+    assert len({run.at for run in gone}) == len(NAMES)
+
+
 def test_undo_does_not_overwrite_a_run_that_took_the_place(relab, runs):
     relab("delete", "sweep-1")
     make(runs / "sweep-1", (99.0,))

@@ -159,3 +159,15 @@ def test_registered_names_are_no_code(name: str) -> None:
 def test_readers_look_up_no_gym_module() -> None:
     assert registry.is_ours("gym:Acrobot-v1", "ppo")
     assert not registry.is_ours("gym:sent:Acrobot-v1", "ppo")
+
+
+@pytest.mark.parametrize("line", ["examine runs/sent", "next runs/sent", "report runs/sent --out page.html"])
+def test_printed_commands_have_the_word_that_they_need(
+    line: str, sent: Path, module: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    send(sent, "env", module)
+    assert cli.main(shlex.split(line)) == 0
+    said = capsys.readouterr().out + "".join(path.read_text() for path in Path().glob("page.html"))
+    said = said.replace("runs/sent", "sent")
+    assert "relab resume sent --trust" in said
+    assert not Path("mark").exists()

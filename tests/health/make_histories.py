@@ -49,7 +49,7 @@ REAL = {
     "clip-share-high": "env=pendulum seed=0 lr=0.01 epochs=30 total_steps=60000",
     "frozen-parameters": f"{SHORT} lr=1e-12 lr_schedule=constant",
     "policy-not-moving": f"{SHORT} lr=1e-6 lr_schedule=constant",
-    "plateau": "env=pendulum seed=0 lr=1e-7 total_steps=60000",
+    "has-not-learned": "env=pendulum seed=0 lr=1e-7 total_steps=60000",
     "entropy-collapse": f"{SHORT} ent_coef=-1",
     "no-policy-signal": f"{SHORT} ent_coef=10",
     "entropy-runaway": "env=pendulum seed=0 ent_coef=1 total_steps=60000",

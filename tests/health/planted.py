@@ -66,6 +66,31 @@ def frozen(copy: Copy) -> None:
     run.config += "foreign:\n  w_init_scale: 0.1\n  feature_dim: 2048\n"
 
 
+def rate_runs_out(copy: Copy) -> None:
+    """A schedule that counts steps as if they were updates: the rate is 0 from the third row on."""
+    copy("cartpole", "").change("optim/lr", lambda i, x: x if i < 2 else 0.0)
+
+
+def cut_short(copy: Copy) -> None:
+    """A wrapper ends every episode after 12 steps; the task itself lasts 500."""
+    run = copy("cartpole", "")
+    run.put(return__length=lambda i: 12.0 if i else 11.0, return__mean=lambda i: 12.0 if i else 11.0)
+    for row in run.rows["evals.jsonl"]:
+        for episode in row["episodes"]:
+            episode |= {"return": 12.0, "length": 12}
+
+
+def success_turned(copy: Copy) -> None:
+    """The success of an episode is that it failed."""
+    run = copy("cartpole", "")
+    run.put(return__success=lambda i: 0.9 - 0.07 * i + 0.01 * (i % 2), return__mean=lambda i: 20.0 + 30 * i + i % 3)
+
+
+def sum_not_reset(copy: Copy) -> None:
+    """The sum of rewards is not set back at an end: ten episodes are counted as one."""
+    copy("cartpole", "").change("return/mean", lambda i, x: 10 * x)
+
+
 def capped(copy: Copy) -> None:
     """A solver that stops at 2000 of 2000 iterations; its flag is written as text."""
     run = copy("cartpole", "")
@@ -166,6 +191,15 @@ def arm(copy: Copy, k: int, name: str, **settings: tuple[str, str]) -> Editable:
         for episode in row["episodes"]:
             episode["return"] = float(f"{episode['return'] * (1 + 0.1 * k):.5g}")
     return run
+
+
+def behind(copy: Copy) -> None:
+    """With the narrower clip the run stays where it was after its first evaluations, far behind the other arm."""
+    arm(copy, 0, "plain")
+    run = arm(copy, 1, "narrow", clip=("clip: 0.2", "clip: 0.1"))
+    for i, row in enumerate(run.rows["evals.jsonl"]):
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = -900.0 + 10 * ((i + k) % 7)
 
 
 def together(copy: Copy) -> None:
@@ -549,11 +583,13 @@ def busy(copy: Copy) -> None:
 
 
 PLANTED: dict[str, Callable[[Copy], None]] = {
+    "learning-rate-zero": rate_runs_out, "episodes-cut-short": cut_short, "success-against-return": success_turned,
+    "return-against-length": sum_not_reset,
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,
     "unknown-config-key": unread, "constant-ratio": ratio, "name-is-not-definition": alias,
     "throughput-misquoted": misquoted, "mixed-step-axes": axes, "label-mismatch": label, "inert-axis": inert,
-    "confounded-arms": together, "incomplete-cells": holes, "sweep-cost": costly, "busy-machine": busy,
-    "coupled-random-streams": coupled, "exploration-never-ends": never_ends,
+    "plateau": behind, "confounded-arms": together, "incomplete-cells": holes, "sweep-cost": costly,
+    "busy-machine": busy, "coupled-random-streams": coupled, "exploration-never-ends": never_ends,
     "advantage-misaligned": wrong_sign, "value-beyond-end": beyond, "ratio-always-one": one, "critic-frozen": unlearned,
     "reward-out-of-scale": rewards, "observation-out-of-scale": inputs, "stale-data": stale,
     "resume-lost-state": forgotten, "evaluation-on-training-seeds": same_seeds, "duplicated-seeds": twice,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import made_up
 import where
 from relab.health import rule as rules
 from relab.health.examine import examine
+from relab.record.run_folder import Record
 from where import histories
 
 ROOT = histories()
@@ -75,7 +78,7 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
         ("frozen-parameters", "frozen-parameters"),
         ("diverged", "diverged"),
         ("std-exceeds-action-range", "entropy-runaway"),
-        ("critic-not-learning", "critic-frozen"),
+        ("critic-not-learning", "setting-out-of-range"),
         ("gradient-always-clipped", "gradient-always-clipped"),
         ("unmentioned-config-change", "unmentioned-config-change"),
         ("non-finite", "non-finite"),
@@ -91,3 +94,16 @@ def test_what_no_rule_decides_is_decided_where_the_page_says():
     places = re.findall(r"\(`([\w/]+\.py)`\)", page)
     assert len(places) >= 5
     assert [name for name in places if not (source / name).exists()] == []
+
+
+def test_the_best_evaluation_may_be_one_of_the_last(tmp_path: Path) -> None:
+    random = {"random": {"return_mean": 5.0, "return_std": 1.0, "n": 100}}
+    folder = made_up.run(tmp_path / "run", 10.0, {"spec": random})
+    record, rng = Record.open(folder), np.random.default_rng(0)
+    for step, level in enumerate([12.0, 11.0, 13.0, 12.0, 90.0], start=3):
+        episodes = [{"seed": i, "return": level + x, "length": 1, "success": None, "end": "done"}
+                    for i, x in enumerate(rng.normal(size=20))]  # fmt: skip
+        record.append_eval({"step": 1024 * step, "mode": "det", "noise": 0.2, "episodes": episodes})
+    record.close()
+    said = [each.message for each in examine(folder).findings if each.slug == "peak-selection"]
+    assert re.search(r"at 7,168\) is far above the last 2 \(5\d\.\d+ on average, itself among them\)", "".join(said))

@@ -249,7 +249,8 @@ def test_a_clip_range_that_shrinks_does_not_make_a_run_diverge():
         played(20.0, **wild, **{"foreign/train/clip_range": np.linspace(0.2, 0, 40)}),
     )
     assert asked("diverged", fixed).severity == "warning"
-    assert asked("clip-share-high", fixed).severity == "info"
+    assert asked("clip-share-high", fixed).severity == "warning"
+    assert asked("clip-share-high", played(420.0, **wild)).severity == "info"
     assert asked("diverged", shrinking) is None
     assert asked("clip-share-high", shrinking) is None
 

@@ -53,6 +53,12 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "algo": "sac", "env": "pendulum", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
         "algo__replay": "300", "algo__minibatch": "16", "algo__n_step": "2", "algo__hidden": "[16]",
     },
+    "dreams": {
+        "algo": "dreamer", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
+        "algo__replay": "300", "algo__batch": "2", "algo__length": "8", "algo__deter": "16", "algo__hidden": "8",
+        "algo__stoch": "4",
+        "algo__units": "8", "algo__imagine": "3", "algo__updates_per_step": "0.05", "algo__bins": "11",
+    },
 }  # fmt: skip
 # Five or so iterations, three or more checkpoints of which the oldest is deleted, two evaluations after the first.
 SHORT = {"total_steps": "640", "eval__every": "256", "save__every": "128", "save__keep": "1", "eval__episodes": "2"}

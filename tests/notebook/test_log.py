@@ -15,8 +15,8 @@ import made_up
 from relab import cli
 from relab.base.jsonl import read_json
 from relab.comparison import answer
-from relab.notebook import digest, families, fence, folder, log, search, sentences
-from relab.notebook.page import Entry, RecordSection
+from relab.notebook import digest, families, fence, finish, folder, log, search, sentences
+from relab.notebook.page import Entry, RecordSection, md
 from relab.notebook.words import LANGUAGES, words
 from relab.record.run_folder import append_event_to
 from where import TESTS
@@ -100,7 +100,7 @@ def test_golden_entries(here: Path, name: str, lang: str, capsys: pytest.Capture
 
 def plain(text: str) -> str:
     """Without the rules that had no data: their number grows with the rules there are."""
-    return re.sub(r"not checked: .*", "not checked: ...", text)
+    return re.sub(r"(not checked: |未检查 ).*", r"\1...", text)
 
 
 def test_an_entry_keeps_its_language_and_a_new_one_takes_the_logs(
@@ -319,3 +319,34 @@ def test_an_experiments_entry_goes_where_and_how_the_log_is(here: Path, capsys: 
     assert "entry:  notes/2026-11-16-lr.md" in out
     assert "**结论。** 否：b 不如 a" in (here / "notes" / "2026-11-16-lr.md").read_text(encoding="utf-8")
     assert read_json(here / "experiments" / "lr", "answer.json")["answers"][0]["verdict"] == "no"
+
+
+def test_a_chinese_entry_speaks_chinese_in_all_that_relab_words_itself():
+    """Headings, verdicts and fixed sentences are translated; a rule's own message is marked as a quotation."""
+    zh, en = words("zh"), words("en")
+    fixed = {
+        "not checked: a, b and 44 more": "未检查 a, b 及另外 44 条",
+        "not checked: a": "未检查 a",
+        "nothing was found, and no return still rises at the end": "没有发现问题，末尾也没有仍在上升的回报",
+        "the answer is no, the control low stays": "结论为否，保留对照 low",
+        "something else": "原文“something else”",
+    }
+    for text, chinese in fixed.items():
+        assert finish.spoken(text, zh) == chinese
+        assert finish.spoken(text, en) == text
+    for name in ("entry-child-zh.md", "entry-lr-zh.md"):
+        headings = [line for line in (GOLDEN / name).read_text("utf-8").splitlines() if line.startswith("### ")]
+        assert not [line for line in headings if re.search("[a-z]", line)]
+
+
+def test_code_keeps_its_marks_and_nothing_else_does():
+    assert md("set `algo.max_grad_norm`, see `relab examine`") == "set `algo.max_grad_norm`, see `relab examine`"
+    assert md("`<b>` `[x](y)`") == r"\`&lt;b&gt;\` \`\[x\](y)\`"
+
+
+def test_a_digest_without_runs_says_so():
+    day = datetime.date(2026, 11, 16)
+    entry = log.Logged("", Path("LOG.md"), 1, "2026-11-16 a thought", "a thought")
+    text = digest.markdown(digest.digest([entry], 7, day), words("en"))
+    assert "no run is in these entries" in text
+    assert "runs: 0" not in text

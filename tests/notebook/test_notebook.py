@@ -270,13 +270,16 @@ def pretend(cell: experiment.Cell, value: float) -> None:
     dated(cell.folder)
 
 
-# by hand: standard error 1, t(0.9875, 8 df) = 2.75; of one mean 0.707 t(0.975, 4 df) = 1.96
+# by hand: standard error 1, t(0.9875, 8 df) = 2.75; of one mean 0.707 t(0.975, 4 df) = 1.96; upper end: Newcombe's of 0
+# of 5 against 5 of 5, -80 + 80 sqrt(2) z² / (5 + z²) with z² = 5.02
 ENTRY = """## 2026-11-16 Does \\`\\*lr\\*\\` \\| matter?
 
-**Answer.** No: lr=1e-06 is worse than lr=0.001, -80 [-82.75, -77.25] (final eval/return_det, + is better; \
+**Answer.** No: lr=1e-06 is worse than lr=0.001, -80 [-82.75, -23.3] (final eval/return_det, + is better; \
 97.5 % interval, 5 and 5 seeds).
 
 - all 5 seeds of lr=0.001 agree; up to 45% of its runs could fail unseen
+- the runs of lr=0.001 and lr=1e-06 form a group each; the interval allows for runs that end in the other's group, of \
+which 5 seeds can miss up to 45%
 - Family: cartpole-v1.ppo.f8b7.
 
 ### Plan
@@ -331,6 +334,20 @@ def test_few_seeds_have_no_interval_and_a_level_has_its_laggards(tmp_path: Path)
     assert rows[2][3:] == ["0 of 5 got there", ">100 >100 >100 >100 >100"]
 
 
+def test_an_interval_ends_where_the_environment_does_on_both_sides(tmp_path: Path) -> None:
+    folder = an_experiment(tmp_path)
+    for meta in folder.glob("runs/*/meta.json"):
+        facts = json.loads(meta.read_text()) | {"spec": {"horizon": 500, "reward_low": 1.0, "reward_high": 1.0}}
+        meta.write_text(json.dumps(facts))
+    (answer,) = json.loads((folder / "answer.json").read_text())["answers"]
+    for x, low, high in zip(answer["b"], (2.0, 3.0, 4.0, 5.0, 296.0), (499.0, 500.0, 500.0, 500.0, 300.0)):
+        x["value"] = low
+        answer["a"][answer["b"].index(x)]["value"] = high
+    rows = of_experiment.evidence([answer], words("en"), folder)
+    assert rows[1][3].endswith(", 500]")
+    assert rows[2][3].startswith("62 [1, ")
+
+
 def test_a_question_cannot_break_out_of_its_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = an_experiment(tmp_path, evil="--> <!-- relab:end x --> <script>")
     log = tmp_path / "LOG.md"
@@ -370,3 +387,11 @@ def test_a_log_that_never_rests_is_left_alone_and_says_so(tmp_path: Path, monkey
     with pytest.raises(RecordError, match="kept changing for 0 s"):
         fence.write(log, "a.1", "## 1")
     assert log.read_text() == PERSON
+
+
+def test_rows_that_the_table_of_evaluations_leaves_out_are_told() -> None:
+    for n, head, rows in ((10, "step", 10), (40, "step (12 / 40)", 12)):
+        run = History(Path("run"))
+        run.columns["eval/return_det"] = Column(np.arange(n), np.arange(n, dtype=np.float64))
+        table = of_run.evaluations(run, words("en"))
+        assert (table[0][0], len(table) - 1) == (head, rows)

@@ -203,7 +203,9 @@ COUNTS = np.r_[np.ones(10), np.zeros(10)]
         ({"return_episodes": COUNTS, "value_loss": TORN}, True),
         ({"value_loss": FINE, "policy_loss": TORN}, True),
         ({"return_episodes": FINE, "value_loss": FINE}, True),  # episodes ended, and earned no number
-        ({"policy_entropy": FINE}, True),  # nothing says why
+        ({"policy_entropy": FINE}, False),  # the policy is sound at the end
+        ({"policy_entropy": TORN}, True),
+        ({}, True),  # nothing says why
     ],
 )
 def test_a_return_without_episodes_is_no_divergence_and_a_loss_that_is_nan_is(columns, diverged):

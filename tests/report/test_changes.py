@@ -40,7 +40,7 @@ def finding(*advice, slug="update-too-large", **more):
         ("lower `lr` or `epochs`.", change("algo.epochs", 40, 4), None),
         ("raise `ent_coef`, lower `lr`.", change("algo.ent_coef", 0.01, 0.0005), "ent_coef x0.05"),
         ("raise `ent_coef`, lower `lr`.", change("algo.ent_coef", 0.01, 0.12), None),
-        ("cut `ent_coef` tenfold (0 is usual)", change("algo.ent_coef", 0.0, 0.12), "ent_coef 0.0 → 0.12"),
+        ("cut `ent_coef` tenfold (0 is usual)", change("algo.ent_coef", 0.0, 0.12), "ent_coef 0 → 0.12"),
         ("lower `lr` tenfold, or set `target_kl`", change("algo.target_kl", 0.02, None), "target_kl 0.02 → null"),
         ("lower `lr` tenfold, or set `target_kl`", change("algo.target_kl", None, 0.02), None),  # it is set
         ("check `lr`, and optim/grad_norm.", change("algo.lr", 0.001, 0.02), None),  # no direction: no claim
@@ -127,7 +127,7 @@ def variants(tmp_path, **others):
 
 def test_a_variant_is_held_against_the_best_one(tmp_path):
     said = sections.build(tmp_path, variants(tmp_path))["sentence"]
-    assert said.endswith(" bad (lr=0.1): likely lr x100 against good (lr=0.001) (update-too-large in 1 of 2 runs).")
+    assert said.endswith(" bad: likely lr x100 against good (update-too-large in 1 of 2 runs).")
     assert said.count("likely") == 1
 
 

@@ -42,7 +42,7 @@ def test_an_axis_that_one_run_lacks_is_not_offered(tmp_path):
 
 
 def test_the_band_stands_at_the_mean_time(tmp_path):
-    for seed in range(3):
+    for seed in range(5):
         write_run(tmp_path / f"s{seed}", UP, seed=seed)
     band = of(tmp_path).groups[0].band
     assert band.time == [0.0, 2.0, 4.0, 6.0, 8.0]

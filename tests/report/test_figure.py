@@ -17,14 +17,14 @@ UP = (10.0, 60.0, math.nan, 300.0)
 @pytest.fixture
 def groups(tmp_path):
     for name, lr in (("low", 0.001), ("hi$gh", 0.1)):
-        for seed in range(3):
+        for seed in range(5):
             write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     return grouping.load(tmp_path)
 
 
 def test_svg(groups):
     drawn = [e.get("class") for e in ET.fromstring(figure.svg(groups, x="time")).iter()]
-    assert (drawn.count("seed"), drawn.count("mean"), drawn.count("nan")) == (6, 2, 6)
+    assert (drawn.count("seed"), drawn.count("mean"), drawn.count("nan")) == (10, 2, 10)
 
 
 @pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
@@ -36,11 +36,11 @@ def test_matplotlib_saves(groups, tmp_path, kind):
 
 def test_matplotlib_shows_the_same(groups):
     (axes,) = figure.figure(groups, "eval/return_det", log_y=True).axes
-    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == ("agent steps", "eval/return_det", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_yscale()) == ("steps", "evaluated return", "log")
     labels = axes.get_legend_handles_labels()[1]
-    assert labels == [f"{name}: mean, 95% interval (t), n = 3 seeds" for name in ("hi$gh (lr=0.1)", "low (lr=0.001)")]
+    assert labels == [f"{name}: mean, 95% interval, n = 5 seeds" for name in ("hi$gh", "low")]
     thin = [line for line in axes.lines if line.get_linewidth() == 0.8]
-    assert [line.get_color() for line in thin] == ["#0072B2"] * 3 + ["#D55E00"] * 3
+    assert [line.get_color() for line in thin] == ["#0072B2"] * 5 + ["#D55E00"] * 5
     assert [text.get_text() for text in axes.texts] == ["random 20"]
 
 

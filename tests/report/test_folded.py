@@ -43,7 +43,7 @@ def scale(folder, **config):
 
 def test_scales_that_are_off_are_named_with_both_numbers(tmp_path):
     checks = scales.section_of(scale(tmp_path / "run", target_kl=0.02))
-    assert checks.lines == ["10 of 11 off"]
+    assert checks.lines == ["10 of 11 off: no finding, but where to look first when there is one"]
     rows = {row[0]: row[1:] for row in checks.tables[0].rows}
     assert rows["entropy at the start"] == ["0.3", "near ln n = 0.6931: a new policy prefers nothing", "off"]
     assert rows["entropy at the end"] == ["0.3 (43% of ln n)", "0 to ln n = 0.6931", "ok"]
@@ -85,14 +85,14 @@ def test_health_tells_what_fired_and_what_did_not(tmp_path):
     gone = [{"slug": "d", "run": "run", "missing": "policy/kl"}]
     data = sections.build(folder, [fired, shared], gone, muted={"e": "known"}, limits=[f"1 seed of {key}"])
     health = part(data, "Health")
-    assert health.lines == ["1 finding", "1 seed of run"]
+    assert health.lines == ["FAIL: 1 finding", "1 seed of run"]
     assert [(t.caption, t.rows[0][:2]) for t in health.tables] == [
         ("", ["error", "a"]), ("Also in the reference", ["info", "c"]), ("Muted", ["e", "known"]),
-        ("Not checked", ["d", "run"]),
+        ("Not checked", ["policy/kl", "d"]),
     ]  # fmt: skip
     assert health.tables[0].rows[0][4:6] == ["2,000", "b"]
     assert part(sections.build(folder), "Health").lines == ["not examined"]
-    assert part(sections.build(folder, []), "Health").lines == ["no finding"]
+    assert part(sections.build(folder, []), "Health").lines == ["PASS: no finding"]
 
 
 # ---- Probes, stages, time
@@ -186,3 +186,29 @@ def test_a_run_without_a_clock(tmp_path):
     assert math.isnan(course.elapsed(grouping.load(folder)[0].runs[0].history))
     assert data["budget"][0].done == "4k of 10k steps, time not recorded"
     assert part(data, "Throughput") is None
+
+
+def test_health_begins_with_pass_or_fail():
+    from relab.report.parts import Examined
+    from relab.report.tables import passed
+
+    warning = {"severity": "warning", "slug": "x"}
+    assert passed(Examined(True, [warning, {"severity": "info", "slug": "y"}], [])) == "FAIL: 2 findings"
+    assert passed(Examined(True, [], [], [{"slug": "a"}, {"slug": "a"}])) == "PASS: no finding (1 rule not checked)"
+    remark = Examined(True, [{"severity": "info", "slug": "y"}], [])
+    assert passed(remark) == "PASS: 1 finding, none of them a warning or an error"
+    assert passed(Examined(False, [], [])) == "not examined"
+
+
+def test_time_of_probes_is_theirs():
+    """Not that of starting and compiling."""
+    from relab.report import course
+
+    names = ["time/elapsed_s", "time/update_s", "time/probes_s", "time/collect_s", "time/sps", "time/load"]
+    assert course.parts_of_time(dict.fromkeys(names)) == ["collect", "update", "probes"]
+
+
+def test_run_info_begins_with_the_key_settings(tmp_path):
+    folder = write_run(tmp_path / "run", UP, config={"algo": {"name": "ppo", "lr": 0.001, "gamma": 0.9, "name2": 1}})
+    rows = dict(part(sections.build(folder), "Run info").tables[0].rows)
+    assert rows["key settings"] == "total_steps=10000, lr=0.001, gamma=0.9"

@@ -8,9 +8,10 @@ import os
 import numpy as np
 import pytest
 
+import relab
 from relab.commands import report
 from relab.formats.read.source import put
-from relab.record.history import History
+from relab.record.history import Column, History
 from relab.report import render, sections
 from relab.report.parts import Examined
 from relab.runs import grouping, verdict
@@ -52,7 +53,7 @@ def test_seeds_by_name_are_one_group(tmp_path):
         csv(tmp_path / f"ant_seed{seed}" / "progress.csv", seed=seed)
     data = sections.build(tmp_path)
     assert [o.seeds for o in data["outcome"]] == [3]
-    assert data["curve"].groups[0].band.label.endswith("n = 3 seeds")
+    assert data["curve"].groups[0].band is None, "no interval under five seeds"
     assert [each.seed for each in data["outcome"][0].each] == ["0", "1", "2"]
 
 
@@ -96,7 +97,9 @@ def history(tmp_path, axis="episodes", **columns):
     ],
 )
 def test_a_return_by_its_name(tmp_path, names, metric, kind):
-    judged = verdict.verdict_of(history(tmp_path, **{name: [float(i) for i in range(50)] for name in names}))
+    judged = verdict.verdict_of(
+        history(tmp_path, **{name: [float(i + 3 * (i % 2)) for i in range(50)] for name in names})
+    )
     assert (judged.metric, judged.kind) == (metric, kind)
 
 
@@ -104,10 +107,10 @@ def test_a_long_curve_is_judged_by_its_ends_not_by_single_rows(tmp_path):
     draw = np.random.default_rng(1)
     noisy = [i + 60 * draw.normal() for i in range(400)]
     judged = verdict.verdict_of(history(tmp_path, score=noisy))
-    assert (judged.kind, len(judged.points), judged.points[-1].n) == ("learned", verdict.BINS, 20)
+    assert (judged.kind, len(judged.points), judged.points[-1].n) == ("learned", 10, 40)
     assert verdict.verdict_of(history(tmp_path, score=[*noisy, math.nan])).kind == "broken"
     flat = [60 * draw.normal() for _ in range(400)]
-    assert verdict.verdict_of(history(tmp_path, score=flat)).kind == "not"
+    assert verdict.verdict_of(history(tmp_path, score=flat)).kind in ("flat", "unclear")
 
 
 def test_other_axes_keep_their_name(tmp_path):
@@ -120,5 +123,38 @@ def test_other_axes_keep_their_name(tmp_path):
 
 
 def test_an_unjudged_run_says_so(tmp_path):
-    sentence = verdict.sentence(verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1])))
-    assert sentence == "Not judged, no return was logged: foreign/loss 3 → 0.1"
+    judged = verdict.verdict_of(history(tmp_path, loss=[3.0, 0.1]))
+    assert (judged.metric, verdict.sentence(judged)) == ("foreign/loss", "Not judged, no return was logged")
+    assert math.isnan(judged.final)
+
+
+def test_a_clock_is_nobodys_outcome(tmp_path):
+    ticks = [50.0 * i for i in range(1, 41)]
+    run = history(tmp_path, t=ticks, L=[3.0 - 0.1 * (i % 7) for i in range(40)])
+    judged = verdict.verdict_of(run)
+    assert (judged.metric, judged.kind, judged.points) == ("foreign/L", "unjudged", [])
+    group = grouping.grouped([grouping.make_run(run, "odd", now=2e9)])
+    data = sections.page(tmp_path, group, Examined(False, [], []), None, False)
+    assert data["sentence"] == "Not judged, no return was logged."
+    assert all(math.isnan(value) for outcome in data["outcome"] for value in outcome.values)
+
+
+def test_a_table_of_runs_has_no_outcome_where_none_was_judged(tmp_path):
+    rows = "\n".join(f"{50 * i},{3 - 0.1 * (i % 7)}" for i in range(1, 41))
+    (tmp_path / "log.csv").write_text(f"t,L\n{rows}\n", encoding="utf-8")
+    shown = repr(relab.load(tmp_path))
+    assert "| none |" in shown
+    assert "1925" not in shown  # the mean of the last tenth of t
+
+
+def test_markdown_says_of_each_config_what_its_number_is(tmp_path):
+    runs = []
+    for name, metric in (("a", "return/mean_100"), ("b", "eval/return_det")):
+        one = History(tmp_path / name, config={"env": {"name": "CartPole-v1"}, "algo": {"name": name}}, source="sb3")
+        one.columns[metric] = Column(np.arange(0, 6000, 1000), np.array([10.0, 20.0, 31.0, 40.0, 52.0, 60.0]))
+        runs.append(grouping.make_run(one, name, now=2e9))
+    data = sections.page(tmp_path, grouping.grouped(runs), Examined(False, [], []), None, False)
+    table = render.markdown(data).split("## Outcome")[1].split("\n\n")[1].splitlines()
+    assert table[0].startswith("| config | outcome | how sure |")
+    assert "(training return, last 100 episodes)" in table[2]
+    assert "(evaluated return)" in table[3]

@@ -39,3 +39,14 @@ def test_metrics_that_are_not_there_are_named(tmp_path: Path) -> None:
         growing.film(two_curves(), tmp_path / "x.gif", ["policy/kl"])
     with pytest.raises(ConfigError, match="no metric to draw"):
         growing.film(History(Path("empty")), tmp_path / "x.gif")
+
+
+def test_the_penalty_is_drawn_below_what_the_run_is_judged_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growing, "FRAMES", 2)
+    run = two_curves()
+    columns = run.columns | {"stage/density_coef": Column(np.arange(1, 8) * 8000, np.linspace(0, 0.3, 7))}
+    plan = {"gates": {"penalty": {"sets": {"density_coef": [0, 0.1]}}}}
+    staged = History(run.folder, columns=columns, config={"schedule": plan})
+    assert growing.film(staged, tmp_path / "x.gif")["metrics"][-1] == "stage/density_coef"
+    foreign = run.columns | {"foreign/schedule/density_penalty_coef": columns["stage/density_coef"]}
+    assert growing.chosen(History(run.folder, columns=foreign))[-1] == "foreign/schedule/density_penalty_coef"

@@ -61,13 +61,13 @@ def test_first_screen_has_all_parts(tmp_path):
     _, page, html, md = page_of(write_run(tmp_path / "run", UP), [finding])
     assert page.open == []
     first = html.split("<details>")[0]
-    for text in ("Learned: 10 → 400 (random 20); lead finding: high-kl.", "kl is high",
+    for text in ("PPO on made-v1", "Learned: 10 → 400 (random 20).", "Lead finding: high-kl.", "kl is high",
                  "policy/kl = 0.4 at 1,000 (max)", "lr: 0.1 → 0.01",
                  "Config keys that were set", "finished; 4k of 10k steps in 8.0s", "no commit recorded",
                  "relab train ppo seed=0", 'class="spark"'):  # fmt: skip
         assert text in first
     for text in (
-        "**Learned: 10 → 400 (random 20); lead finding: high-kl.**",
+        "**Learned: 10 → 400 (random 20).** Lead finding: high-kl.",
         "**high-kl** (warning): kl is high.",
         "```\nrelab train ppo seed=0\n```",
     ):
@@ -86,7 +86,7 @@ def test_axes_are_chosen_without_a_script(tmp_path):
     evals = (0.5, 3.0, 60.0, 400.0, *UP, *UP)
     _, page, html, _ = page_of(write_run(tmp_path / "run", evals, meta={"spec": {}}))
     assert page.of("label", "for") == page.of("input", "id") == ["x0", "x1", "x2", "logy"]
-    assert re.findall(r"<label[^>]*>([^<]*)<", html) == ["agent steps", "wall time", "agent steps, log", "log y"]
+    assert re.findall(r"<label[^>]*>([^<]*)<", html) == ["steps", "wall time", "steps, log", "log y"]
     shown = [c for c in page.of("div", "class") if re.match(r"x\d ", c)]
     assert sorted(shown) == sorted(
         f"x{i} {y} {w}" for i in range(3) for y in ("lin", "log") for w in ("wide", "narrow")
@@ -182,21 +182,21 @@ def test_a_fence_cannot_be_closed_from_inside():
 def test_odd_runs_render(tmp_path, evals):
     _, page, _, md = page_of(write_run(tmp_path / "run", evals, status="running"))
     assert page.open == []
-    assert md.startswith("# run\n")
+    assert md.startswith("# PPO on made-v1: run\n")
 
 
 def test_several_groups_render(tmp_path):
     for name, lr in (("low", 0.001), ("high", 0.1)):
-        for seed in range(3):
+        for seed in range(5):
             write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     _, page, html, md = page_of(tmp_path)
     assert page.open == []
     first, folded = html.split("<details>", 1)
     axes = 2  # steps, wall time
-    assert first.count('class="band"') == 2 * 2 * axes, "two groups, in the wide and in the narrow figure"
+    assert first.count('class="band"') == 2 * 2 * axes + 2 * 2, "two groups, wide and narrow, and two small curves"
     assert folded.count('class="band"') == 2 * 2, "return/mean and policy/entropy"
-    assert re.findall(r"Run (\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(3)]
-    assert "| high (lr=0.1) | 400 | all 3 seeds equal: no interval | 3 seeds × 10 episodes |" in md
+    assert re.findall(r"Run (\w+-s\d)</summary>", html) == [f"{n}-s{s}" for n in ("high", "low") for s in range(5)]
+    assert "| high | 400 | all 5 seeds equal: no interval | 5 seeds × 10 episodes |" in md
 
 
 # ---- The command

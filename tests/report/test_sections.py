@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import pytest
 import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
-from relab.report import course, sections
+from relab.report import course, curves, render, sections, tables, words
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
+from relab.runs import grouping, verdict
 from report.made import write_run
 from where import fixtures, histories
 
@@ -29,7 +31,8 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
             "Learned, then lost it after 2,000 steps (best 400): 10 → 25 (random 20).",
         ),
         ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
-        ((10.0, 22.0, 18.0, 21.0), 30.0, "Did not learn: 10 → 21 (random 20)."),
+        ((10.0, 22.0, 18.0, 21.0), 3.0, "Did not learn: 10 → 21 (random 20)."),
+        ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
         ((10.0,), 2.0, "Too short to tell: 10 (random 20)."),
         ((), 2.0, "No result yet: no evaluation was made and no episode has ended."),
@@ -85,8 +88,11 @@ def training_only(folder, values):
     ("values", "sentence"),
     [
         ((2, 5), "Too short to tell: training return 2 → 5."),
-        ((2, 9, 1, 8, 2, 9, 3, 5), "Did not learn: training return 2 → 5."),
-        ((2, 12, 21, 33, 41, 52, 60), "Learned: training return 2 → 60."),
+        (
+            (2, 9, 1, 8, 2, 9, 3, 5),
+            "No gain since the first value (what random earns is not known): training return 4 → 5.",
+        ),
+        ((2, 12, 21, 33, 41, 52, 60), "Learned: training return 7 → 60."),
     ],
 )
 def test_without_episodes_the_curve_gives_the_noise(tmp_path, values, sentence):
@@ -109,18 +115,18 @@ def test_broken_files_are_reported_not_raised(tmp_path):
 def test_one_seed_has_no_interval(tmp_path):
     (outcome,) = sections.build(write_run(tmp_path / "run", UP))["outcome"]
     assert (outcome.value, outcome.seeds, outcome.episodes) == ("400", 1, "10")
-    assert outcome.sure.startswith("1 seed: no interval over seeds; over its episodes ± 0.6667")
+    assert outcome.sure.startswith("1 seed: no interval; over its episodes ± 0.6667")
 
 
 def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
-    for seed, last in enumerate((390.0, 400.0, 410.0)):
+    for seed, last in enumerate((380.0, 390.0, 400.0, 410.0, 420.0)):
         write_run(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
     data = sections.build(tmp_path)
     (outcome,) = data["outcome"]
-    assert outcome.value == "400 [375.2, 424.8]"  # 400 ± 4.303 * 10 / sqrt(3)
-    assert data["sentence"] == "Learned on 3 of 3 seeds: 10 → 400 [375.2, 424.8] (mean of seeds, random 20)."
+    assert outcome.value == "400 [380.4, 419.6]"  # 400 ± 2.776 * 15.81 / sqrt(5)
+    assert data["first"].sentence == "Learned on 5 of 5 seeds: 10 → 400 (mean of seeds, random 20)."
     (group,) = data["curve"].groups
-    assert (len(group.lines), group.band.label) == (3, "mean, 95% interval (t), n = 3 seeds")
+    assert (len(group.lines), group.band.label) == (5, "mean, 95% interval, n = 5 seeds")
     assert (group.band.x, group.band.mean[-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
 
 
@@ -138,7 +144,7 @@ def test_groups_are_named_by_what_differs(tmp_path):
         for seed in range(2):
             write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     data = sections.build(tmp_path)
-    assert [o.label for o in data["outcome"]] == ["high (lr=0.1)", "low (lr=0.001)"]
+    assert [o.label for o in data["outcome"]] == ["high", "low"]
     assert data["config"].rows == [["algo.lr", "0.1", "0.001"]]
 
 
@@ -178,8 +184,8 @@ def test_findings_of_one_rule_are_shown_once(tmp_path):
 def test_metrics_have_a_slope_with_its_error(tmp_path):
     data = sections.build(write_run(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
     core = next(s for s in data["sections"] if s.title == "Core metrics")
-    row = next(row for row in core.tables[0].rows if row[0] == "return/mean")
-    assert row[:5] == ["return/mean", "105", "10", "105", "82.5"]
+    row = next(row for row in core.tables[0].rows if row[0].endswith("(return/mean)"))
+    assert row[:5] == ["training return (return/mean)", "105", "10", "105", "82.5"]
     assert row[5].startswith("5 ± ")
     assert row[6:] == ["10", ""]
 
@@ -187,7 +193,7 @@ def test_metrics_have_a_slope_with_its_error(tmp_path):
 def test_nan_is_counted_and_not_averaged(tmp_path):
     data = sections.build(write_run(tmp_path / "run", (1.0, math.nan, 3.0)))
     core = next(s for s in data["sections"] if s.title == "Core metrics")
-    assert core.tables[0].rows[0][:5] == ["return/mean", "3", "1", "3", "2"]
+    assert core.tables[0].rows[0][:5] == ["training return (return/mean)", "3", "1", "3", "2"]
     assert core.tables[0].rows[0][-1] == "1"
 
 
@@ -284,3 +290,90 @@ def test_nothing_of_the_machine_is_in_the_data(tmp_path):
     assert "t0psecret" not in full, "secrets are masked when a run is read, for oneself too"
     assert "sha256 abababab" in shared
     assert "'host'" not in shared
+
+
+# ---- The first screen
+
+
+def cartpoles(tmp_path, lasts, **more):
+    spec = {
+        "env": "cartpole-v1",
+        "reward_low": 1.0,
+        "reward_high": 1.0,
+        "horizon": 500,
+        "random": {"return_mean": 20.0},
+    }
+    for seed, last in enumerate(lasts):
+        config = {"algo": {"name": "ppo", "lr": 0.001}, "env": {"name": "cartpole-v1"}}
+        write_run(tmp_path / f"s{seed}", (10.0, 200.0, last), seed=seed, config=config, meta={"spec": spec}, **more)
+    return sections.build(tmp_path)
+
+
+def test_no_interval_and_no_band_leaves_what_is_possible(tmp_path):
+    data = cartpoles(tmp_path, (500.0, 500.0, 500.0, 500.0, 400.0), spread=0.0)
+    assert data["outcome"][0].value.endswith(", 500]")
+    (band,) = [group.band for group in data["curve"].groups]
+    assert max(band.high) <= 500
+    assert min(band.low) >= 1
+    kl = curves.possible("policy/kl", grouping.load(tmp_path)[0].runs)
+    assert kl[0] == 0.0
+    assert curves.band([curves.Line("", i, [0.0], [0.001 * i * i]) for i in range(5)], kl).low == [0.0]
+
+
+def test_an_evaluation_of_500_has_no_interval_above_it(tmp_path):
+    data = cartpoles(tmp_path, (495.0,), spread=5.0)
+    rows = next(part for part in data["sections"] if part.title == "Evaluations").tables[0].rows
+    assert rows[-1][4] == "[491.2, 498.8]"
+    data = cartpoles(tmp_path / "b", (499.0,), spread=1.0)
+    rows = next(part for part in data["sections"] if part.title == "Evaluations").tables[0].rows
+    assert rows[-1][4].startswith("[498.2, ")
+    assert float(rows[-1][4].strip("[]").split(", ")[1]) <= 500
+
+
+def test_returns_outside_of_what_the_environment_says_are_not_cut(tmp_path):
+    data = cartpoles(tmp_path, (900.0, 950.0, 1000.0, 1100.0, 1200.0))  # rewards were scaled
+    assert max(data["curve"].groups[0].band.high) > 1000
+
+
+def test_two_seeds_are_shown_as_two_seeds(tmp_path):
+    data = cartpoles(tmp_path, (100.0, 480.0))
+    (outcome,) = data["outcome"]
+    assert outcome.value == "290"
+    assert outcome.sure == "mean of 2 seeds, from 100 to 480; no interval under 5 seeds"
+    assert data["curve"].groups[0].band is None
+
+
+def test_the_first_words_are_algorithm_and_environment(tmp_path):
+    first = cartpoles(tmp_path, (500.0,) * 5)["first"]
+    assert (first.task, first.sentence.split(":")[0]) == ("PPO on CartPole-v1", "Learned on 5 of 5 seeds")
+
+
+def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
+    for env in ("CartPole-v1", "Pendulum-v1"):
+        for seed in range(2):
+            config = {"algo": {"name": "ppo"}, "env": {"name": env}}
+            write_run(tmp_path / f"{env}-s{seed}", UP, seed=seed, config=config)
+    data = sections.build(tmp_path)
+    assert [(panel.env, len(panel.curve.lines)) for panel in data["panels"]] == [("CartPole-v1", 2), ("Pendulum-v1", 2)]
+    page = render.html(data)
+    assert page.count("<h3>") == 2
+    assert "CartPole-v1: last evaluated return" in page
+
+
+def test_what_is_missing_is_told_once_for_all_rules_and_runs():
+    gone = [{"slug": slug, "run": run, "missing": "policy/kl"} for slug in ("a", "b") for run in ("x", "y")]
+    gone += [{"slug": "c", "run": "x", "missing": "value/loss"}]
+    assert tables.not_checked(gone) == [["policy/kl", "a, b", "all"], ["value/loss", "c", "x"]]
+
+
+def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
+    text = "Yes: b is better than a, by +5 [+1, +9] (final eval/return_det, + is better; 95 % interval, 5 and 5 seeds)."
+    write_run(tmp_path / "runs" / "a", UP)
+    (tmp_path / "answer.json").write_text(json.dumps({"question": "Is b better?", "answers": [{"text": text}]}))
+    first = sections.build(tmp_path)["first"]
+    assert (first.question, first.sentence) == ("Is b better?", "Yes: b is better than a, by +5 [+1, +9].")
+    assert first.detail == "final eval/return_det, + is better; 95 % interval, 5 and 5 seeds"
+
+
+def test_every_verdict_has_words():
+    assert set(words.VERDICTS) == set(verdict._COUNTED)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import orjson
 import pytest
 
+from relab.base import processes
+from relab.base import processes
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.config.base import ConfigError
@@ -117,6 +121,24 @@ def test_the_last_deterministic_evaluation_counts(tmp_path):
         2048,
     )
     assert (summary.env, summary.algo, summary.seed, summary.status, summary.problem) == ("cartpole-v1", "ppo", 0, "finished", "")
+
+
+def test_steps_are_those_of_training_and_not_of_the_last_evaluation(tmp_path):
+    folder = make(tmp_path / "run", (10.0, 20.0))
+    (folder / "metrics.jsonl").write_text('{"step": 3840, "axis": "agent_steps", "return/mean": 1.0}\n')
+    summary = glance.own(os.fsencode(folder))
+    assert (summary.outcome, summary.steps) == (15, 3840)
+
+
+def test_a_run_whose_process_is_gone_does_not_run(tmp_path):
+    folder = make(tmp_path / "run", (10.0, 20.0))
+    with subprocess.Popen([sys.executable, "-c", "from relab.base import processes; print(processes.myself())"],
+                          stdout=subprocess.PIPE, text=True) as child:  # fmt: skip
+        owner = child.communicate()[0].strip()
+    meta = json.loads((folder / "meta.json").read_text())
+    for owned, status in ((owner, "stale"), (processes.myself(), "running")):
+        (folder / "meta.json").write_text(json.dumps(meta | {"status": "running", "owner": owned}))
+        assert glance.own(os.fsencode(folder)).status == status
 
 
 def test_a_cut_row_and_a_long_one_hide_nothing(tmp_path):
@@ -348,8 +370,9 @@ def test_a_comparison_that_makes_no_sense_is_an_error_with_the_remedy(three):
 def test_groups_by_a_setting(three):
     groups_of_lr = groups(refreshed(three), Query(), ["lr"])
     shown = [(g.values, g.runs, g.n, g.mean, g.low, g.high, g.best) for g in groups_of_lr]
-    assert shown == [({"algo.lr": 1e-4}, 1, 1, 15.0, 15.0, 15.0, "slow"),
-                     ({"algo.lr": 1e-3}, 2, 2, -175.0, -500.0, 150.0, "fast")]  # fmt: skip
+    alone = [(g.values["algo.lr"], g.values["env"], g.n, g.mean) for g in groups_of_lr]
+    assert alone == [(1e-3, "cartpole-v1", 1, 150.0), (1e-4, "cartpole-v1", 1, 15.0), (1e-3, "pendulum-v1", 1, -500.0)]
+    assert [row[1:3] for row in shown] == [(1, 1)] * 3, "no mean over two environments"
 
 
 def test_sorting_by_a_column_or_a_setting(three):

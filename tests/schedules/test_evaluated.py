@@ -185,7 +185,7 @@ def test_a_recorded_run_has_the_same_section():
     assert any("12 episodes x 96 agents; the settings say 24 episodes" in line for line in section.lines)
     assert any("164 of 8,064 (2.03%)" in line and "chi2 = 6.05, df 6, p = 0.42" in line for line in section.lines)
     kinds = [figure.kind for figure in section.figures]
-    assert kinds == ["timeline", "dots", "dots", "polar"]  # single deaths are not in the file
+    assert kinds == ["timeline", "dots", "dots", "polar", *["columns"] * 3]  # single deaths are not in the file
     assert all("<svg" in drawings.draw(figure) for figure in section.figures)
     (by_stage,) = [table for table in section.tables if table.caption.startswith("By stage")]
     assert ["type", "ne", "1"] in [row[:3] for row in by_stage.rows]

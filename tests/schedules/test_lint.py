@@ -234,3 +234,27 @@ def test_stages_that_add_up_to_more_than_the_run():
     (cut,) = lint(Schedule(plans=[parse_curriculum("15:9,20:10")], total=18))
     assert cut.message == "curriculum adds up to 19 iterations, the run has 18"
     assert lint(Schedule(plans=[parse_curriculum("15:9,20:10")], total=19)) == []
+
+
+# ---- Units
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("step_one_count <= 0.02", "as a share of 1,152 it would be 23"),
+        ("step_one_share <= 18", "so that it always holds: the bar reads like a count; as a count out of 1,152 it"
+         " would be 0.01562"),
+        ("early_death_100 < 10", "always holds"),
+        ("min_final >= 50", "never holds"),
+    ],
+)  # fmt: skip
+def test_a_count_read_as_a_share_is_found(text, said):
+    by_slug = {each.slug: each for each in lint(Schedule([Gate("g", (on(text),), ())]), 1152)}
+    assert said in by_slug["count-read-as-share"].message
+
+
+@pytest.mark.parametrize("text", ["step_one_count <= 18", "step_one_share <= 0.02", "step_one_count <= 0", "p10 >= 70",
+                                  "early_death_100 <= 0.1", "min_final >= 1"])  # fmt: skip
+def test_bars_in_their_own_unit_are_left_alone(text):
+    assert "count-read-as-share" not in {each.slug for each in lint(Schedule([Gate("g", (on(text),), ())]), 1152)}

@@ -39,8 +39,9 @@ def test_two_cells_give_the_interval_of_two_samples():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=7), rng.normal(1, 2, size=7)
     (effect,) = axes.effects(axes.cells_of(grid([0, 1]), [a, b]))
-    expected = means.difference(a, b)
-    assert (effect.widest.mid, effect.widest.low, effect.widest.high) == pytest.approx(expected[:3], rel=1e-9)
+    low, high = means.widened(means.two_samples(a, b), 0.95)
+    expected = (b.mean() - a.mean(), low, high)
+    assert (effect.widest.mid, effect.widest.low, effect.widest.high) == pytest.approx(expected, rel=1e-9)
 
 
 def test_one_run_a_cell_takes_the_noise_from_what_the_model_leaves_over():

@@ -12,7 +12,7 @@ from scipy import stats as reference
 from relab import stats
 from relab.base import jsonl
 from relab.commands import coverage
-from relab.stats import means, rates, simulate
+from relab.stats import means, rates, simulate, simulate_power
 from where import ROOT
 
 DEGREES = (1, 2, 3, 4, 9, 19, 29.5, 99, 1000, 1e5, 1e7)
@@ -154,8 +154,11 @@ def test_unequal_numbers_borrow_the_larger_spread():
     assert stats.difference(a, b).high > 0 > means.widened(plain, 0.95)[1]
 
 
-def test_constant_arms_have_an_interval_of_no_width():
-    assert stats.difference(np.full(5, 2.0), np.full(5, 3.0))[:3] == (1.0, 1.0, 1.0)
+def test_constant_arms_that_differ_are_no_certainty():
+    """Newcombe's interval of 5 of 5 against 0 of 5, by hand: 1 - sqrt(2) (1 - 5 / (5 + z²))."""
+    mid, low, high, *_ = stats.difference(np.full(5, 2.0), np.full(5, 3.0))
+    assert (mid, high) == (1.0, 1.0)
+    assert low == pytest.approx(1 - math.sqrt(2) * (1 - 5 / (5 + reference.norm.ppf(0.975) ** 2)))
 
 
 @pytest.mark.parametrize("bad", [[1.0], [], [1.0, math.nan], [1.0, math.inf]])
@@ -412,28 +415,32 @@ def test_look_number_counts_different_sizes():
 
 @pytest.fixture(scope="module")
 def cells() -> list[simulate.Cell]:
-    return simulate.table(reps=4000, seed=1)
+    return simulate.table(reps=1000, seed=1)
 
 
+@pytest.mark.slow
 def test_the_answers_intervals_cover(cells):
     """Each cell of the table at 93 % less three standard errors; the pairs that no interval can hold are listed."""
     kinds = {"mean", "mean, n and 4n", "time", "paired", "P(B > A)", "success rate"}
     checked = [c for c in cells if c.kind in kinds and c.method != "plain Welch" and (c.a, c.b) not in simulate.UNSEEN]
-    assert len(checked) == 3 * (9 + 5 + 5 + 2 + 3 + 8)
+    assert len(checked) == 4 * (10 + 5 + 5 + 2 + 3 + 8)
     assert [cell for cell in checked if cell.value < simulate.LEAST_COVER - 3 * cell.error] == []
 
 
+@pytest.mark.slow
 def test_looking_again_keeps_the_error_and_naive_looking_does_not(cells):
-    spent = [c for c in cells if c.kind == "looks" and c.method == "spent"]
-    naive = [c for c in cells if c.kind == "looks" and c.method != "spent" and c.n == 4 and c.a == "normal"]
+    spent = [c for c in cells if c.kind == "looks" and c.method != "5 % at each look"]
+    naive = [c for c in cells if c.kind == "looks" and c.method == "5 % at each look" and c.n == 4 and c.a == "normal"]
+    assert {c.method for c in spent} == {"halves", "declared 5, 8, 15", "declared one by one to 15"}
     assert [cell for cell in spent if cell.value > 0.05 + 3 * cell.error] == []
     assert naive[0].value > 0.08
 
 
+@pytest.mark.slow
 def test_several_variants_keep_the_error_and_uncorrected_ones_do_not(cells):
     shared = [c for c in cells if c.kind == "family" and c.method == "5 % shared"]
-    naive = [c for c in cells if c.kind == "family" and c.method != "5 % shared" and c.b == "4 alike" and c.n == 20]
-    assert len(shared) == 3 * 2 * 3
+    naive = [c for c in cells if c.kind == "family" and c.method != "5 % shared" and c.b == "4 alike" and c.n == 15]
+    assert len(shared) == 3 * 2 * 4
     assert [cell for cell in shared if cell.value > 0.05 + 3 * cell.error] == []
     assert min(cell.value for cell in naive) > 0.08
 
@@ -443,12 +450,14 @@ def test_the_table_depends_on_its_seed_alone():
     assert simulate.rate_cells(200, 3, (5,)) != simulate.rate_cells(200, 4, (5,))
 
 
+@pytest.mark.slow
 def test_the_documented_table_is_the_commands(capsys):
     """Rows of docs/statistics.md by a fresh simulation: same rows, numbers within the errors of both."""
-    assert coverage.main(["--reps", "1000", "--seed", "2"]) == 0
+    assert coverage.main(["--reps", "600", "--seed", "2"]) == 0
     fresh, stored = rows_of(capsys.readouterr().out), rows_of((ROOT / "docs" / "statistics.md").read_text("utf-8"))
     assert list(fresh) == list(stored)
-    far = {key: (fresh[key], stored[key]) for key in fresh if np.max(np.abs(fresh[key] - stored[key])) > 0.065}
+    same = [key for key in fresh if "share of" not in key[3]]  # a share of a small power is mostly noise
+    far = {key: (fresh[key], stored[key]) for key in same if np.max(np.abs(fresh[key] - stored[key])) > 0.1}
     assert far == {}
 
 
@@ -456,11 +465,23 @@ def rows_of(text):
     """{(of, A, B, method): numbers} of the tables that the command prints."""
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
     lines = [cells for cells in rows if len(cells) > 6 and " ± " in cells[4]]
-    return {tuple(cells[:4]): np.array([float(cell.split(" ±")[0]) for cell in cells[4:]]) for cells in lines}
+    return {
+        tuple(cells[:4]): np.array([float(cell.split(" ±")[0]) for cell in cells[4:] if " ±" in cell])
+        for cells in lines
+    }
 
 
-def test_coverage_as_json(capsys):
+def test_coverage_as_json(capsys, monkeypatch):
+    monkeypatch.setattr(simulate, "table", lambda reps, seed: simulate.rate_cells(reps, seed, (5,)))
+    monkeypatch.setattr(simulate_power, "CASES", simulate_power.CASES[:1])
     assert coverage.main(["--reps", "100", "--json"]) == 0
     document = jsonl.decode(capsys.readouterr().out.encode())
     assert document["reps"] == 100
-    assert {"kind", "method", "a", "b", "n", "value", "reps", "error"} == set(document["cells"][0])
+    assert {"kind", "method", "a", "b", "n", "value", "reps", "mark", "error"} == set(document["cells"][0])
+
+
+def test_what_a_race_saves_as_json(capsys):
+    assert coverage.main(["--race", "--reps", "100", "--json"]) == 0
+    rows = jsonl.decode(capsys.readouterr().out.encode())["races"]
+    assert len(rows) == 12
+    assert set(rows[0]) == {"case", "arms", "saved", "lost"}

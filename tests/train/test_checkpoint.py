@@ -216,6 +216,16 @@ def test_a_damaged_file_is_an_error_with_its_folder(root, file, damage):
     assert checkpoint.load(root, "40")[0]["step"] == 40
 
 
+@pytest.mark.parametrize("file", ["state.safetensors", "weights.safetensors"])
+def test_one_changed_bit_is_an_error_with_its_file(root, file):
+    path = root / "step-000000000050" / file
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 64  # of a number, which stays one
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=rf"step-000000000050 cannot be read \(its {file}: .*was changed"):
+        checkpoint.load(root, "latest")
+
+
 @pytest.mark.parametrize("body", [b"[]", b"3", b"null", b'{"schema": 1}', b'{"schema": 1, "plain": 3, "progress": {}}'])
 def test_json_of_another_kind_is_an_error_with_its_folder(root, body):
     (root / "step-000000000050" / "state.json").write_bytes(body)

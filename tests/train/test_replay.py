@@ -10,7 +10,7 @@ import pytest
 
 from relab.config.base import ConfigError
 from relab.train import replay as stored
-from relab.train.replay import Data, Replay, Rows
+from relab.train.replay import Data, DataError, Replay, Rows
 
 FIELDS: Any = {"obs": ((2,), np.float32), "reward": ((), np.float32), "terminated": ((), bool),
                "truncated": ((), bool), "alive": ((), bool), "next_obs": ((2,), np.float32)}  # fmt: skip
@@ -137,7 +137,47 @@ def test_lost_rows_are_told(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("*.rows")
     path.write_bytes(path.read_bytes()[:50])
     again, _ = store(tmp_path)
-    with pytest.raises(ValueError, match="ends before slot 5"):
+    with pytest.raises(DataError, match=r"data/replay/00000000.rows has 50 of \d+ bytes"):
         again.restore(lengths)
     with pytest.raises(ValueError, match=r"its data are \['other'\], but this algorithm keeps \['replay'\]"):
         again.restore({"other": 3})
+
+
+@pytest.mark.parametrize("slots", [3, 5, 12, 23])
+def test_one_changed_bit_is_told_with_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slots: int) -> None:
+    monkeypatch.setattr(stored, "SEGMENT_BYTES", 200)
+    data, replay = store(tmp_path)
+    for _ in range(slots):  # each checkpoint adds to the sums of the last segment
+        filled(replay, 1)
+        lengths, sums = data.lengths(), data.sums()
+    store(tmp_path)[0].restore(lengths, sums)
+    path = max(tmp_path.rglob("*.rows"))
+    content = bytearray(path.read_bytes())
+    content[3] ^= 64
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=f"data/replay/{path.name} was changed after the run wrote it"):
+        store(tmp_path)[0].restore(lengths, sums)
+
+
+def test_sums_go_on_after_a_resume(tmp_path: Path) -> None:
+    data, replay = store(tmp_path)
+    filled(replay, 4)
+    lengths, sums = data.lengths(), data.sums()
+    again, other = store(tmp_path)
+    again.restore(lengths, sums)
+    filled(other, 3)
+    filled(replay, 3)
+    assert (again.lengths(), again.sums()) == (data.lengths(), data.sums())
+
+
+@pytest.mark.parametrize("what", ["missing", "a folder"])
+def test_a_file_that_is_none_is_told_with_its_name(tmp_path: Path, what: str) -> None:
+    data, replay = store(tmp_path)
+    filled(replay, 5)
+    lengths = data.lengths()
+    (path,) = tmp_path.rglob("*.rows")
+    path.unlink()
+    if what == "a folder":
+        path.mkdir()
+    with pytest.raises(DataError, match=r"data/replay/00000000.rows cannot be read: (No such file|Is a directory)"):
+        store(tmp_path)[0].restore(lengths)

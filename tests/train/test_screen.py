@@ -15,7 +15,8 @@ def test_bar(share, full):
     assert screen.bar(share) == "█" * full + "░" * (20 - full)
 
 
-STATUS = {"step": 12_345, "total_steps": 100_000, "sps": 51_234.0, "return": 123.456, "eta_s": 75.0}
+STATUS = {"step": 12_345, "total_steps": 100_000, "sps": 51_234.0, "return": 123.456, "eta_s": 75.0,
+          "earned": "return/mean_100"}  # fmt: skip
 EVALUATION = {
     "step": 20_000,
     "n": 20,
@@ -33,7 +34,9 @@ END = {
 
 
 def test_lines():
-    assert screen.status_line(STATUS) == "12.3k/100k steps  51.2k/s  return 123.5  ETA 1m15s"
+    assert screen.status_line(STATUS) == "12.3k/100k steps  51.2k/s  return 123.5 (last 100 episodes)  ETA 1m15s"
+    of_row = STATUS | {"earned": "return/mean"}
+    assert "return 123.5 (episodes of the last row)  " in screen.status_line(of_row)
     assert screen.status_line(STATUS | {"return": None, "eta_s": None}) == "12.3k/100k steps  51.2k/s"
     assert screen.evaluation_line(EVALUATION) == (
         "  eval at 20k: return det 500 ± 0, sampled 481.2 ± 3.125 (mean ± SE, 20 episodes each)  best so far"
@@ -106,3 +109,30 @@ def test_the_choice_of_a_screen(monkeypatch):
     assert isinstance(screen.choose(as_json=False), screen.Live)
     monkeypatch.setattr("sys.stdout.isatty", lambda: False, raising=False)
     assert isinstance(screen.choose(as_json=False), screen.Plain)
+
+
+def test_an_error_of_adding_floats_is_none():
+    assert screen.earned(-6.0, 4.075e-16) == "-6 ± 0"
+    assert screen.earned(-6.0, 4.075e-6) == "-6 ± 4.075e-06"
+
+
+def test_speed_is_steps_over_seconds_not_a_mean_of_speeds():
+    """Rows before learning took a millisecond, rows with learning a second: each counts by its seconds."""
+    pace = screen.Pace()
+    pace.add(64, 40.0, learning=False)  # compiled
+    assert pace.sps is None
+    for _ in range(15):
+        pace.add(64, 0.001, learning=False)
+    assert pace.sps == pytest.approx(64_000)
+    pace.add(64, 40.0, learning=True)  # compiled
+    assert pace.sps is None, "what was before learning says nothing about it"
+    for seconds in (1.0, 0.5, 2.5, 0.0):
+        pace.add(64, seconds, learning=True)
+    assert pace.sps == pytest.approx(4 * 64 / 4.0)
+
+
+def test_speed_forgets_the_first_half():
+    pace = screen.Pace()
+    for seconds in [1.0] * 101 + [4.0] * 60:
+        pace.add(100, seconds, learning=True)
+    assert pace.sps == pytest.approx(25.0, rel=0.1)  # 100 s at 100/s, then 240 s at 25/s

@@ -254,3 +254,75 @@ def test_the_report_tells_how_it_went(fish: Path):
     assert timeline.bands[0].stages == [(0, 3, "1:6"), (3, 6, "2:9"), (6, 10, "3:12")]
     assert len(timeline.decisions["penalty"]) == 5
     assert f"relab video {fish.name} --multi" in found.tables[-1].rows[0][-1]
+
+
+# ---- Probe and full evaluations, their seeds, films
+
+
+@pytest.fixture(scope="module")
+def probed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with three worlds while it trains, six at its end, and a film of the worst."""
+    folder = tmp_path_factory.mktemp("probed")
+    multi = {**SCHOOL["multi_eval"], "episodes": 6, "probe_episodes": 3, "seed_base": 911, "films": 1}
+    run(folder / "run", **FISH, schedule=school(folder, total=4, curriculum="6:4", multi_eval=multi))
+    return folder / "run"
+
+
+def test_probe_and_full_evaluations_are_kept_apart(probed: Path):
+    kinds = [(row["probe"], row["iteration"], row["n"]) for row in rows(probed, "probes")]
+    assert kinds == [("multi_eval", 2, 3), ("multi_eval", 4, 3), ("multi_eval_full", 4, 6)]
+    columns = history.load(probed).columns
+    assert columns["multi/episodes"].values.tolist() == [3, 3]
+    assert columns["multi/full_episodes"].values.tolist() == [6]
+    probe, full = ({e["seed"] for e in row["episodes"]} for row in rows(probed, "probes")[1:])
+    assert not probe & full, "the full one has worlds of its own"
+    said = section(load(probed)[0].runs[0])
+    assert any(line.startswith("full evaluation after iteration 4, 6 episodes: avg_final") for line in said.lines)
+
+
+def test_the_full_evaluation_can_be_skipped(tmp_path: Path):
+    multi = {**SCHOOL["multi_eval"], "probe_episodes": 2, "skip_final_eval": True}
+    run(tmp_path / "run", **FISH, schedule=school(tmp_path, total=2, curriculum="6:2", multi_eval=multi))
+    assert [row["probe"] for row in rows(tmp_path / "run", "probes")] == ["multi_eval"]
+
+
+def test_one_seed_base_gives_runs_of_other_seeds_the_same_worlds(probed: Path, tmp_path: Path):
+    base = {**SCHOOL["multi_eval"], "probe_episodes": 3}
+    for name, more in (("same", {"seed_base": 911}), ("own", {})):
+        plan = school(tmp_path, total=2, curriculum="6:2", multi_eval=base | more)
+        run(tmp_path / name, **{**FISH, "seed": "77"}, schedule=plan)
+    starts = [[(e["seed"], e["heading"]) for e in rows(folder, "probes")[0]["episodes"]]
+              for folder in (probed, tmp_path / "same", tmp_path / "own")]  # fmt: skip
+    assert starts[0] == starts[1]
+    assert starts[0] != starts[2]
+
+
+def test_films_of_the_worst_are_written_by_themselves(probed: Path):
+    assert sorted(p.name for p in (probed / "media").iterdir()) == ["multi-0002-rank1.mp4", "multi-0004-rank1.mp4"]
+    assert all(p.stat().st_size > 500 for p in (probed / "media").iterdir())
+    assert [event for event in rows(probed, "events") if event["kind"] == "warning"] == []
+
+
+def test_a_film_that_cannot_be_written_does_not_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("IMAGEIO_FFMPEG_EXE", "/bin/false")
+    multi = {**SCHOOL["multi_eval"], "films": 1}
+    run(tmp_path / "run", **FISH, schedule=school(tmp_path, total=2, curriculum="6:2", multi_eval=multi))
+    warnings = [e["message"] for e in rows(tmp_path / "run", "events") if e["kind"] == "warning"]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("the films of iteration 2 were not written")
+
+
+def test_the_concentration_of_first_deaths_is_logged(fish: Path):
+    columns = history.load(fish).columns
+    for row in rows(fish, "probes"):
+        hit = [e["step_one"] for e in row["episodes"]]
+        assert ("step_one_top_share" in row["values"]) == bool(sum(hit))
+    known = columns["multi/step_one_top_share"].values
+    assert ((known > 0) & (known <= 1)).all()
+    assert (columns["multi/step_one_sector_share"].values <= known.max()).all()
+
+
+def test_training_tells_when_schools_lose_their_first_fish(fish: Path):
+    values = history.load(fish).columns["env/first_death_p10"].values
+    assert len(values) > 0
+    assert ((values >= 1) & (values <= 500)).all()

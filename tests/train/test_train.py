@@ -18,6 +18,8 @@ from relab.base.jsonl import RecordError, read_jsonl
 from relab.record import glossary, history
 from relab.record.run_folder import read_meta
 from relab.train import checkpoint, rollout, session
+from relab.train.algos import ppo
+from relab.train.evaluation import Evaluator
 from relab.train.kernels import jit
 from relab.train.screen import Silent
 from small_runs import SMALL, Interrupt, fingerprint, resolve, run
@@ -296,6 +298,64 @@ def test_a_second_signal_ends_the_run_at_once_and_it_can_be_resumed(tmp_path: Pa
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
 
 
+class InEvaluation:
+    """An evaluator that is sent a signal while it plays at a step."""
+
+    def __init__(self, at: int, monkeypatch: pytest.MonkeyPatch):
+        self.at, self.steps = at, 0
+        monkeypatch.setattr(Evaluator, "play", self.play(Evaluator.play))
+
+    def play(self, real: Callable[..., Any]) -> Callable[..., Any]:
+        def played(evaluator: Evaluator, agent: Any, step: int, p: Any, before_step: Any) -> Any:
+            def one_more(*facts: Any) -> None:
+                self.steps += 1
+                if self.steps == 3:
+                    signal.raise_signal(signal.SIGTERM)
+                before_step(*facts)
+
+            return real(evaluator, agent, step, p, one_more if step == self.at else before_step)
+
+        return played
+
+
+@pytest.mark.parametrize("at", [0, 512, 2048])
+def test_a_signal_ends_an_evaluation_and_it_is_made_up_for(
+    at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes = {"probes__every": "1", "probes__value_vs_rerun__starts": "4", "probes__value_vs_rerun__reruns": "2"}
+    run(tmp_path / "whole", **probes)
+    with monkeypatch.context() as patch:
+        cut = InEvaluation(at, patch)
+        ended = run(tmp_path / "run", **probes)
+    assert (ended.status, ended.step, cut.steps) == ("interrupted", at, 3)
+    assert checkpoint.last(tmp_path / "run" / "checkpoints") == f"step-{at:012d}", "no step of training is lost"
+    assert session.resume(tmp_path / "run").status == "finished"
+    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+
+
+def test_weights_that_are_no_numbers_end_the_run_whatever_it_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plug-in may log no norm, and act without an error: what it keeps is looked at."""
+    real = ppo.iterate
+
+    def broken(state: Any, watch: Any) -> dict[str, float]:
+        row = real(state, watch)
+        if state.counts.iteration == 3:
+            state.agent.params.flat.detach()[-2:] = math.nan  # of the critic
+        return {name: x for name, x in row.items() if name != "optim/param_norm"}
+
+    monkeypatch.setattr(ppo, "iterate", broken)
+    ended = run(tmp_path / "run")
+    assert ended.status == "failed"
+    assert "parameters are not finite" in ended.why
+    assert read_meta(tmp_path / "run")["status"] == "failed"
+    root = tmp_path / "run" / "checkpoints"
+    kept = [checkpoint.load(root, path.name)[0]["params"] for path in root.glob("step-*")]
+    assert kept
+    assert all(np.isfinite(array).all() for params in kept for array in params.values())
+
+
 def test_a_signal_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
     class Late(Interrupt):
         def evaluation(self, row: Mapping[str, Any]) -> None:
@@ -338,9 +398,9 @@ def test_a_horizon_that_nobody_lives_to_see(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(baseline, "CAP", 50)
     monkeypatch.setattr(baseline, "EPISODES", 4)
-    found = baseline.measure(Pendulum(envs.Pendulum(horizon=10**9)))
+    found = baseline.measure(Pendulum(envs.Pendulum(horizon=10**9)))["baseline"]
     assert found == {"return_mean": None, "return_std": None, "length_mean": 50.0, "n": 4, "cut": 4, "cap": 50}
-    assert "cut" not in baseline.measure(Pendulum(envs.Pendulum(horizon=200)))
+    assert "cut" not in baseline.measure(Pendulum(envs.Pendulum(horizon=200)))["baseline"]
 
 
 @pytest.mark.parametrize(
@@ -355,3 +415,37 @@ def test_settings_that_cannot_work_leave_no_run_behind(words: tuple[str, ...], t
     assert cli.main(["train", *words, "--runs", str(tmp_path / "runs"), "--name", "a"]) == 64
     assert "needs" in (said := capsys.readouterr().err) or "must lie before the end" in said
     assert not (tmp_path / "runs" / "a").exists()
+
+
+# ---- What cannot be
+
+
+def test_a_metric_that_nobody_declared_is_the_algorithms_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = ppo.iterate
+    monkeypatch.setattr(ppo, "iterate", lambda state, watch: real(state, watch) | {"my/number": 1.0})
+    words = ["train", *(f"{key}={value}" for key, value in SMALL.items())]
+    assert cli.main([*words, "--runs", str(tmp_path), "--name", "x"]) == 64
+    assert "ppo logs what nobody could look up: the metric `my/number`" in capsys.readouterr().err
+
+
+def test_actions_that_it_cannot_serve_are_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(session, "random_baseline", lambda *_: pytest.fail("measured first"))
+    assert cli.main(["train", "dqn", "env=pendulum", "--runs", str(tmp_path)]) == 64
+    assert "dqn needs one discrete choice per step" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_that_is_complete_says_how_to_train_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(tmp_path / "a")
+    assert cli.main(["resume", str(tmp_path / "a")]) == 0
+    line = capsys.readouterr().out.splitlines()[-1].strip()
+    assert line == f"to train on: relab train --parent {tmp_path / 'a'} start_from={tmp_path / 'a'} total_steps=STEPS"
+    assert cli.main(["resume", str(tmp_path / "a"), "total_steps=4096"]) == 64
+    assert "schedules follow `total_steps`" in capsys.readouterr().err
+    words = line.removeprefix("to train on: relab ").replace("STEPS", "2560").split()
+    assert cli.main([*words, "--runs", str(tmp_path), "--name", "b", "--quiet"]) == 0
+    assert read_meta(tmp_path / "b")["started_from"]["step"] == 2048

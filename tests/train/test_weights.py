@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,8 @@ def test_weights_that_are_no_numbers_are_refused(here: Path) -> None:
     file = next(iter(sorted(Path("runs/a/checkpoints").glob("step-*"), reverse=True))) / "weights.safetensors"
     arrays = load_file(file)
     save_file(arrays | {"actor/0/bias": np.full_like(arrays["actor/0/bias"], np.nan)}, file)
+    state = json.loads((file.parent / "state.json").read_text())
+    (file.parent / "state.json").write_text(json.dumps(state | {"sums": {}}))  # as relab once wrote it
     with pytest.raises(ConfigError, match=r"not finite \(actor/0/bias\).*earlier checkpoint, e\.g\. a@best"):
         run(Path("runs/b"), start_from="runs/a")
 
@@ -170,6 +173,25 @@ def test_a_run_without_a_checkpoint_takes_them_again(here: Path) -> None:
     shutil.rmtree("runs/c/checkpoints")
     session.resume(Path("runs/c"))
     assert fingerprint(Path("runs/c")) == fingerprint(Path("runs/b"))
+
+
+def test_it_takes_those_that_its_record_names_though_the_other_run_went_on(here: Path) -> None:
+    first = "step-000000000512"
+    latest = Path("runs/a/checkpoints/latest.json")
+    now = latest.read_text()
+    checkpoint.point(latest.parent, "latest", first, 512)
+    run(Path("runs/b"), start_from="runs/a")
+    run(Path("runs/c"), Interrupt(1), start_from="runs/a")
+    shutil.rmtree("runs/c/checkpoints")
+    latest.write_text(now)  # the other run has gone on
+    session.resume(Path("runs/c"))
+    assert fingerprint(Path("runs/c")) == fingerprint(Path("runs/b"))
+    shutil.rmtree("runs/c/checkpoints")
+    shutil.rmtree(f"runs/a/checkpoints/{first}")
+    meta = json.loads(Path("runs/c/meta.json").read_text())
+    Path("runs/c/meta.json").write_text(json.dumps(meta | {"status": "interrupted"}))
+    with pytest.raises(ConfigError, match="no checkpoint 'step-000000000512'"):
+        session.resume(Path("runs/c"))
 
 
 # ---- Records that somebody sent

@@ -61,7 +61,7 @@ def compare(a: np.ndarray, b: np.ndarray) -> tuple[float, float | None, float | 
     delta = float(b.mean() - a.mean())
     if min(len(a), len(b)) < 2:
         return delta, None, None, "no interval under two seeds a side"
-    interval = stats.difference(a, b)
+    interval = stats.size_of_difference(a, b)
     if interval.low == interval.high:
         return delta, None, None, "no interval: the seeds agree exactly"
     rough = "" if min(len(a), len(b)) >= ENOUGH else f", rough under {ENOUGH} seeds"
@@ -74,6 +74,8 @@ def bounds(view: View, metric: str, now: float) -> Predicted:
     names = [f"{word} {number(x)}" for word, x in zip(("random", "the ceiling"), ends) if x is not None]
     if not names:
         return Predicted(metric, None, None, None, "no data: no run here has the value, and the record has no bounds")
+    if ends[0] is not None and ends[0] > now:
+        names[0] = f"no change, below {names[0]},"  # what is worse than random may well stay so
     low = None if ends[0] is None else min(0.0, ends[0] - now)
     high = None if ends[1] is None else max(0.0, ends[1] - now)
     return Predicted(metric, None, low, high, f"no data: bounds only, from {' to '.join(names)}; now {number(now)}")
@@ -165,10 +167,25 @@ def cost(view: View, changes: Mapping[str, Any]) -> Cost:
         return Cost(None, None, "the record does not say how many steps it was to take")
     per_step = {name: seconds(view, f"time/{name}_s") for name in ("collect", "update", "log", "eval", "save")}
     if per_step["collect"] is None and per_step["update"] is None:
-        return Cost(steps, None, "the record has no timing")
+        whole = of_the_clock(view)
+        known = whole is not None and not new.keys() & {"algo.epochs", "eval.episodes"}  # whose share it cannot tell
+        if whole is not None and known:
+            return Cost(steps, steps * whole, "at the parent's own speed")
+        return Cost(steps, None, "the record has no timing" if whole is None else "the record times no part of a step")
     per_step["update"] = (per_step["update"] or 0.0) * ratio(view, new, "algo.epochs")
     per_step["eval"] = (per_step["eval"] or 0.0) * ratio(view, new, "eval.episodes")
     return Cost(steps, STARTUP_S + steps * sum(x or 0.0 for x in per_step.values()), "at the parent's own speed")
+
+
+def of_the_clock(view: View) -> float | None:
+    """Seconds per step of a record that has the time since its start alone, as other tools write it."""
+    column = view.history.columns.get("time/elapsed_s")
+    if column is None or not len(column.values) or column.steps[-1] <= 0:
+        return None
+    clock = column.values
+    more = np.diff(clock)
+    total = float(clock[0] + np.where(more < 0, clock[1:], more).sum())  # it starts again where a run was resumed
+    return total / float(column.steps[-1]) if math.isfinite(total) and total > 0 else None
 
 
 def seconds(view: View, name: str) -> float | None:

@@ -173,7 +173,9 @@ class Search:
             self.passed_over.append(f"{diff_text(diff)} in {view.name} ({source}): {error}")
             return None
         folder = str(view.history.folder)
-        command = f"relab train {Path(folder) / FILE} seed={seeds[0]}" if here else foreign.words(view, diff)
+        command = (
+            f"relab train {Path(folder) / FILE} seed={seeds[0]}{view.trust}" if here else foreign.words(view, diff)
+        )
         name = view.history.folder.resolve().name if here else view.name
         why = f"{why}. {new_values(diff)} is {suggestion.why}."
         expected, price = predict(view, whole, self.others(view)), cost(view, suggestion.changes)
@@ -201,10 +203,9 @@ class Search:
         waiting = [name for name, state in states.items() if state in ("running", "interrupted", "stale")]
         if waiting:
             first, state = waiting[0], states[waiting[0]]
-            ours = next(view for view in self.views if view.name == first).history.source == "relab"
-            then = (
-                f"`relab resume {first}` first" if ours and state != "running" else "what it would end at is not known"
-            )
+            view = next(view for view in self.views if view.name == first)
+            ours = view.history.source == "relab" and state != "running"
+            then = f"`relab resume {first}{view.trust}` first" if ours else "what it would end at is not known"
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.remedy())  # fmt: skip
         if solved_:
@@ -225,7 +226,7 @@ class Search:
         level = number(min(e.mean for e in ends if e is not None))
         seeds = len({group_key(v.history, v.name) for v in views}) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
-        more = f"`relab train seed={_other_seed(views[0])} --parent {views[0].name}`"
+        more = f"`relab train seed={_other_seed(views[0])} --parent {views[0].name}{views[0].trust}`"
         one = f"; one seed says little about the config, another run of it more: {more}" if seeds == 1 else ""
         return f"{who} ended as high as asked or possible ({level}){self.told_errors(views) or one}"
 

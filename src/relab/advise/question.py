@@ -107,7 +107,9 @@ def adopt(declared: Question, row: Mapping[str, Any], root: Path, report: Report
         return Nothing(f"{row.get('text')} But {winner} cannot be the next base: {error}")
     checks["repeat"] = f"{winner} has run on seeds {_range(declared.seeds)}; {fresh[0]} is new"
     why = f"answer: {row.get('text')} {new_values(diff)} is {winner}."
-    command = f"relab train {root / FILE} seed={fresh[0]}" if here else filled(declared, winner, root, fresh[0])
+    command = (
+        f"relab train {root / FILE} seed={fresh[0]}{parent.trust}" if here else filled(declared, winner, root, fresh[0])
+    )
     name, price = cell.relative_to(root).as_posix(), cost(parent, changes)
     return Proposal(name, diff, why, checks, answered(row), price, "answer", None, fresh, str(root), command, here)
 

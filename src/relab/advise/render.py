@@ -44,15 +44,15 @@ def wrapped(head: str, body: str, most: int = 3) -> list[str]:
 
 
 def predicted(x: Predicted) -> str:
-    """eval/return_det +410 [+380, +440] (...), or the bounds, or why there is none."""
+    """eval/return_det changes by +410 [+380, +440] (...), or the bounds, or why there is none."""
     ends = [None if e is None else f"{'+' if e >= 0 else ''}{number(e)}" for e in (x.delta, x.low, x.high)]
     delta, low, high = ends
     if x.metric is None or not any(ends):
         return f"{x.metric or 'nothing'}: {x.how}"
     if delta is None:
-        return f"{x.metric} {low or '?'} to {high or '?'} ({x.how})"
+        return f"{x.metric} changes by {low or '?'} to {high or '?'} ({x.how})"
     span = f" [{low}, {high}]" if low and high else ""
-    return f"{x.metric} {delta}{span} ({x.how})"
+    return f"{x.metric} changes by {delta}{span} ({x.how})"
 
 
 def spent(proposal: Proposal) -> str:

@@ -276,7 +276,7 @@ def _noise(a: np.ndarray, b: np.ndarray) -> tuple[float, tuple[float, float] | N
     """delta, how far it may be off below and above, and from what; a lone run gets the other side's spread."""
     delta = float(b.mean() - a.mean())
     if min(len(a), len(b)) >= 2:
-        interval = stats.difference(a, b)
+        interval = stats.size_of_difference(a, b)
         return delta, (delta - interval.low, interval.high - delta), f"{LEVEL:.0%} interval over seeds"
     many = a if len(a) > len(b) else b
     if len(many) < 2:

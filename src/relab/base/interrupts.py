@@ -15,8 +15,8 @@ STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") 
 NO_RUN = "interrupted before there was a run: nothing can be resumed, call `relab train` again"
 
 
-def go_on(folder: Path) -> str:
-    return f"interrupted\nnext: relab resume {folder}"
+def go_on(folder: Path, trust: str = "") -> str:
+    return f"interrupted\nnext: relab resume {folder}{trust}"
 
 
 @contextlib.contextmanager

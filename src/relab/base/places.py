@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
+GROWING_S = 30.0  # a log that says nothing of its end is taken for growing this long: copies are new files as well
 
 
 def printable(text: str) -> str:
@@ -26,7 +27,7 @@ def run_state(status: str, own: bool, quiet_s: Callable[[], float]) -> str:
     """
     if status != "running" and (status or own):
         return status or "unknown"
-    alive = quiet_s() <= STALE_S
+    alive = quiet_s() <= (STALE_S if status == "running" else GROWING_S)
     return "running" if alive else "stale" if status == "running" else "ended"
 
 

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from relab.base.errors import NotFoundError
 from relab.commands.hinting import Hinting
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
-from relab.config.base import require
+from relab.config.base import ConfigError, require
 from relab.record import names
 
 if TYPE_CHECKING:
@@ -28,6 +27,7 @@ EXAMPLES = """
   relab compare logs_sb3/ logs_cleanrl/ runs/      any formats in one call; --why tells what may be compared
   relab compare runs/ --at first_step_reaching --level 475
   relab compare runs/ --markdown                   or --latex: the table for the paper
+  relab compare runs/ --figure pdf                 the pictures for the paper
   relab report runs/                               the same as a page, with curves and findings
 """
 USUAL = ("runs",)  # where runs are looked for if no path is named
@@ -68,6 +68,10 @@ class Compare:
     """print the table as LaTeX (booktabs)"""
     markdown: bool = False
     """print the table as Markdown"""
+    figure: Literal["pdf", "svg", "png"] | None = None
+    """write intervals, performance profile and probability of improvement as figures for a paper"""
+    out: Path = Path()
+    """folder of the figures; default: the current one"""
     json: bool = False
     """print as JSON"""
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
@@ -95,7 +99,7 @@ def check_usual(paths: Sequence[str]) -> None:
     usual = Path(USUAL[0])
     if tuple(paths) == USUAL and not (usual.is_dir() and any(usual.iterdir())):
         state = "is empty" if usual.is_dir() else "does not exist"
-        raise NotFoundError(f"`relab compare` needs runs of two configs or more, but no path is named and the folder"
+        raise ConfigError(f"`relab compare` needs runs of two configs or more, but no path is named and the folder"
                             f" {usual} {state}; e.g. relab compare logs/a logs/b")  # fmt: skip
 
 
@@ -103,6 +107,8 @@ def output(args: Compare, paths: Sequence[Path]) -> str:
     from relab.comparison import render, tables
 
     comparison = result(args, paths)
+    if args.figure:
+        return render.text(comparison, args.verbose) + "\n" + figures(args, comparison)
     if args.json:
         from relab.base.jsonl import encode
 
@@ -112,6 +118,16 @@ def output(args: Compare, paths: Sequence[Path]) -> str:
     if args.latex or args.markdown:
         return tables.latex(comparison) if args.latex else tables.markdown(comparison)
     return render.text(comparison, args.verbose) + "\n"
+
+
+def figures(args: Compare, comparison: Result) -> str:
+    """Write them, and say where they are."""
+    from relab.report import paper, pictures
+
+    drawn = pictures.pictures(comparison)
+    require(bool(drawn), "there is nothing to draw: no two configs that may be compared")
+    assert args.figure is not None
+    return "".join(f"  {path}\n" for path in paper.save(drawn, args.out, "compare", args.figure))
 
 
 def result(args: Compare, paths: Sequence[Path]) -> Result:
@@ -132,4 +148,6 @@ def load(paths: Sequence[Path], known: Hinting) -> Together:
     from relab.runs import together
 
     with Progress("reading run") as tell:
-        return together.below(paths, lambda path: known.load(path, tell))
+        read = together.below(paths, lambda path: known.load(path, tell, whole=False))
+    known.check_mapping([run.history for run in read.runs])
+    return read

@@ -23,6 +23,7 @@ EXAMPLES = """
   relab convert logs/ --to relab --out runs_of_sb3           every run below logs/ as a relab run folder
   relab convert runs/ --to tensorboard --out tb              then: tensorboard --logdir tb
   relab convert wandb/ --to csv --out tables --names original
+  relab convert logs/ --to csv --out tables --dry-run        which runs that would be
   relab convert runs/ --to mlflow --out store                then: MLFLOW_TRACKING_URI=file:store/mlruns
 """
 BROKEN = 2  # exit code: some runs could not be read
@@ -40,6 +41,8 @@ class Convert:
     """folder to write into: new, empty, or an earlier conversion of the same"""
     names: Literal["relab", "original"] = "relab"
     """names of metrics and settings: relab's, or the tool's own with its signs and scales"""
+    dry_run: bool = False
+    """only list the runs that would be written"""
     json: bool = False
     """print what was written as JSON"""
     runs: Path = Path("runs")
@@ -59,6 +62,13 @@ def main(words: Sequence[str]) -> int:
         return 0
     if args.hints.group:
         args.hints.check_group(path, [source.name for source in find(path)])
+    if args.dry_run:
+        from relab.formats.read.find import load_all
+
+        runs = load_all(path, args.hints.of(path)).runs
+        print(clean("\n".join(f"{run.name} ({run.source.format})" for run in runs)))
+        print(f"{len(runs)} run{'s' * (len(runs) != 1)} would be written to {args.out} as {args.to}; nothing was")
+        return 0
     with Progress("converting run") as tell:
         done = convert(path, args.to, args.out, args.names, args.hints.of(path), tell)
     for gone in done.broken:

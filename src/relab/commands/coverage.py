@@ -15,6 +15,7 @@ EXAMPLES = """
   relab coverage
   relab coverage --reps 100000 --seed 1
   relab coverage --json
+  relab coverage --race
 """
 
 
@@ -22,10 +23,12 @@ EXAMPLES = """
 class Coverage:
     """Simulate the intervals behind an answer on outcomes of known shape: coverage, A/A error, power."""
 
-    reps: int = 20_000
+    reps: int = 10_000
     """experiments simulated for each cell"""
     seed: int = 0
     """of the simulation"""
+    race: bool = False
+    """what racing in a sweep saves instead, and how often it drops the best (docs/sweep.md)"""
     json: bool = False
     """print every cell as JSON"""
 
@@ -33,10 +36,12 @@ class Coverage:
 def main(words: Sequence[str]) -> int:
     args = parse(Coverage, "coverage", words, EXAMPLES)
     from relab.config.base import require
-    from relab.stats import simulate
+    from relab.stats import simulate, simulate_power
 
     require(args.reps >= 100, f"`--reps` must be at least 100, but is {args.reps}")
-    cells = simulate.table(args.reps, args.seed)
+    if args.race:
+        return print_races(args)
+    cells = [*simulate.table(args.reps, args.seed), *simulate_power.table(args.reps, args.seed)]
     if args.json:
         from relab.base.jsonl import encode
 
@@ -47,32 +52,55 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
+def print_races(args: Coverage) -> int:
+    from relab.base.jsonl import encode
+    from relab.stats import racing
+
+    rows = racing.savings(args.reps, args.seed)
+    if args.json:
+        print(encode({"reps": args.reps, "seed": args.seed, "races": [row._asdict() for row in rows]}).decode(), end="")
+        return 0
+    print("| arms | how many | runs saved | best dropped |\n| --- | --- | --- | --- |")
+    for row in rows:
+        print(f"| {row.case} | {row.arms} | {100 * row.saved:.1f} % | {100 * row.lost:.2f} % |")
+    return 0
+
+
 def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     """The tables, as they stand in docs/statistics.md."""
     from relab.stats.simulate import EPISODES, LEAST_COVER, LEVEL, LOOKS
+    from relab.stats.simulate_power import KINDS
 
     head = (
         f"{reps:,} simulated experiments a cell, seed {seed}; ± is one standard error. Intervals of {LEVEL:.0%};"
         f" `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed."
     )
     again = (
-        f"Chance that any look so far calls a winner (either way) between identical arms, at {LOOKS} seeds a variant;"
-        f" `*` marks cells above {1 - LEVEL:.0%}. `spent` is what relab does."
+        "Chance that any look so far calls a winner (either way) between identical arms;"
+        f" `*` marks cells above {1 - LEVEL:.0%}. `halves` is what relab does where no looks are declared, here at"
+        f" {LOOKS} seeds a variant."
     )
     family = (
         "Chance that any variant is called better or worse than the control when all are alike; `*` marks cells above"
         f" {1 - LEVEL:.0%}. `5 % shared` is what relab does."
     )
-    power = "Chance that the interval lies above 0 when B is better by so many standard deviations."
+    power = (
+        "At {}: `A/A error` is the answer's where nothing differs, `coverage` how often its interval holds the true"
+        " difference, `answer` its power, `before` that of the widened Welch interval of earlier versions, the others"
+        " those of a test that might stand in its place (`*`: not valid there, it errs too often). `share of the best`"
+        " is the answer's power over that of the best valid test."
+    )
 
     def too_often(cell: Cell) -> bool:
         return cell.value > 1 - LEVEL + 3 * cell.error
 
-    groups = {"cover": head, "looks": again, "family": family, "power": power}
+    groups = {"cover": head, "looks": again, "family": family}
+    groups |= {kind: power.format(f"{100 * alpha:g} %") for kind, alpha in KINDS.items()}
     parts: dict[str, list[Cell]] = {name: [] for name in groups}
     for cell in cells:
         parts[cell.kind if cell.kind in parts else "cover"].append(cell)
-    marks = {"cover": lambda cell: cell.value < LEAST_COVER, "looks": too_often, "family": too_often}
+    marks = dict.fromkeys(KINDS, lambda cell: cell.mark)
+    marks |= {"cover": lambda cell: cell.value < LEAST_COVER, "looks": too_often, "family": too_often}
     return "\n\n".join(
         f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
         for name, text in groups.items()
@@ -87,5 +115,5 @@ def grid(cells: list[Cell], label: str, marked: Callable[[Cell], bool] | None) -
         text = f"{cell.value:.3f} ± {cell.error:.3f}{'*' if marked and marked(cell) else ''}"
         rows.setdefault((cell.kind, cell.a, cell.b, cell.method), {})[cell.n] = text
     head = ["of", "A", "B", "method", *(f"{label}{n}" for n in columns)]
-    body = [[*key, *(row[n] for n in columns)] for key, row in rows.items()]
+    body = [[*key, *(row.get(n, "") for n in columns)] for key, row in rows.items()]
     return "\n".join("| " + " | ".join(line) + " |" for line in [head, ["---"] * len(head), *body])

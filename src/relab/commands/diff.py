@@ -52,7 +52,7 @@ def main(words: Sequence[str]) -> int:
     width = max((len(c.key) for c in changes), default=0)
     for c in changes:
         values = f"{masks.beside(c.key, c.a)!s} -> {masks.beside(c.key, c.b)!s}"
-        print(printable(f"{c.key:{width}}  {values}{ratio(c.a, c.b)}"))
+        print(printable(f"{c.key:{width}}  {values}{'' if c.key == 'seed' else ratio(c.a, c.b)}"))
     return 0
 
 
@@ -80,5 +80,10 @@ def shown(value: Any) -> Any:
 
 
 def ratio(a: Any, b: Any) -> str:
-    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b))
-    return f"  (x{b / a:.4g})" if numbers and a and b else ""
+    """How many times as large, of two numbers above 0; -1 and the like are words.
+
+    >>> ratio(0.1, 0.2), ratio(500, -1), ratio(True, 1)
+    ('  (x2)', '', '')
+    """
+    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and x > 0 for x in (a, b))
+    return f"  (x{b / a:.4g})" if numbers else ""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
   relab examine runs/
   relab examine brave-otter --against calm-lynx
+  relab examine logs/ppo logs/sac run.csv         several at once
   relab examine runs/ --new                       what changed since the last look
   relab examine runs/ --watch --fail-on error     look again while they train; ends at the first error
   relab examine progress.csv                      another tool's log (docs/importers.md)
@@ -41,8 +42,8 @@ UNREADABLE = 2  # exit code: there are runs, but none that can be read
 class Examine:
     """What went wrong in a run or a folder of runs: findings with their numbers, most important first."""
 
-    path: tyro.conf.Positional[str] = "runs"
-    """run (folder, name, part of it, id), folder of runs, or a file of another tool"""
+    paths: tyro.conf.Positional[tuple[str, ...]] = ("runs",)
+    """runs (folder, name, part of it, id), folders of runs, or files of other tools"""
     against: str | None = None
     """run to hold the findings against; else the parent, else the best comparable run"""
     new: bool = False
@@ -74,10 +75,11 @@ def main(words: Sequence[str]) -> int:
     require(args.notes is None or args.notes.is_file(), f"`--notes` must be a file, but there is none at {args.notes}")
     muted = muted_slugs(args.ignore, args.because)
     against = None if args.against is None else folder(args.against, args.runs)
+    paths = [folder(word, args.runs) for word in args.paths]
     if args.known.show_mapping:
-        print(args.known.shown(folder(args.path, args.runs)))
+        print("\n".join(args.known.shown(path) for path in paths))
         return 0
-    look = partial(one_look, folder(args.path, args.runs), against, muted, args.known)
+    look = partial(one_look, paths, against, muted, args.known)
     if args.watch:
         return watch(args, look)
     report, changed = look()
@@ -85,16 +87,18 @@ def main(words: Sequence[str]) -> int:
     return code(args, report)
 
 
-def one_look(path: Path, against: Path | None, muted: dict[str, str], known: Hinting) -> tuple[Report, News]:
-    """Examine, compare with the last look, and remember this one."""
+def one_look(paths: Sequence[Path], against: Path | None, muted: dict[str, str], known: Hinting) -> tuple[Report, News]:
+    """Examine, compare with the last look, and remember this one; several paths together are a look of their own."""
     from relab.health import memory
     from relab.health.examine import examine_loaded  # the parser has said no before anything is read
     from relab.record.run_folder import now
+    from relab.runs.together import loaded_below
 
+    path = paths[0] if len(paths) == 1 else Path(", ".join(map(str, paths)))
     with Progress("reading run") as tell:
-        loaded = known.load(path, tell)
+        loaded = loaded_below(paths, lambda each: known.load(each, tell))
         tell.word = "examining run"
-        report = examine_loaded(loaded, path, against, muted, tell=tell, hints=known.of(path))
+        report = examine_loaded(loaded, path, against, muted, tell=tell, hints=known.of(paths[0]))
     changed = memory.news(report, memory.recall(path))
     memory.remember(path, memory.snapshot(report, now()))
     return report, changed
@@ -108,7 +112,7 @@ def output(args: Examine, report: Report, changed: News) -> str:
 
     text = render.news(report, changed) if args.new else render.text(report, args.verbose)
     if not args.new:
-        text = guess(report, folder(args.path, args.runs), args.known) + text
+        text = guess(report, folder(args.paths[0], args.runs), args.known) + text
     if args.notes:
         from relab.notebook.check import notes  # only whoever asks waits for it
 
@@ -121,7 +125,7 @@ def as_json(args: Examine, report: Report, changed: News) -> str:
     from relab.base.jsonl import encode
     from relab.notebook.check import notes
 
-    extra = {"proposal": propose(report, folder(args.path, args.runs)).to_dict()}
+    extra = {"proposal": propose(report, folder(args.paths[0], args.runs)).to_dict()}
     extra |= {"new": changed.to_json()} if args.new or args.watch else {}
     extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
     return encode(masks.masked(report.to_json() | extra)).decode()

@@ -31,6 +31,7 @@ EXAMPLES = """
   relab experiment question.yaml --yes --json
   relab experiment question.yaml --log LOG.md    the entry goes into this log
   relab experiment question.yaml --queue         adds its runs to the queue; `relab queue work` runs them
+  relab experiment question.yaml --replicate     the same on as many fresh seeds: first, second and pooled answer
 """
 INTERRUPTED = 130
 
@@ -52,8 +53,12 @@ class ExperimentArgs:
     """runs at a time; default: one per core"""
     yes: bool = False
     """start without asking, the command of the file too"""
+    dry_run: bool = False
+    """only say what would be run; nothing is run or written"""
     queue: bool = False
     """add the runs that are missing to the queue ($RELAB_QUEUE, else `queue` here) and end; ask again for the answer"""
+    replicate: bool = False
+    """ask the same on as many fresh seeds too, in the folder NAME-replicate; both answers and the pooled one"""
     only: str | None = None
     """make this run alone (VARIANT-sSEED), without an answer"""
     log: Path | None = None
@@ -69,34 +74,106 @@ def main(words: Sequence[str]) -> int:
     plan = experiment.load(args.file)
     keep_going()
     folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
+    if args.dry_run:
+        print(outline(plan, folder))
+        return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
-    cells = experiment.prepare(plan, folder)
-    settled = all(map(experiment.settled, cells))
+    require(not (args.replicate and args.only), "`--only` makes one run of one question; leave --replicate out")
+    parts = [part(plan, folder)]
+    if args.replicate:
+        parts.append(part(experiment.fresh(plan), experiment.folder_of(folder)))
+    settled = all(experiment.settled(cell) for each in parts for cell in each.cells)
     if not settled and not consent([plan.command, plan.resume_command], args.yes, args.json):
         return 0
     if args.queue:
-        return enqueue(args, folder, cells)
+        return max(enqueue(args, each.folder, each.cells) for each in parts)
     if args.only is not None:
-        return run_one(args, plan, folder, cells)
+        return run_one(args, plan, folder, parts[0].cells)
     log = None if args.no_log else args.log or Path(plan.log or args.root / experiment.LOG)
-    again = experiment.tried_before(plan, folder, args.root, log)
     try:
-        if not (args.json or agreed(args, plan, cells, folder, again)):
-            return 0
+        return replicated(args, parts, log) if args.replicate else asked_once(args, parts[0], log)
     except experiment.Interrupted:
-        return interrupted(cells)
+        return interrupted([cell for each in parts for cell in each.cells])
+
+
+@dataclass(frozen=True)
+class Part:
+    """A question with its seeds, its folder and its runs."""
+
+    plan: experiment.Experiment
+    folder: Path
+    cells: list[experiment.Cell]
+
+
+def part(plan: experiment.Experiment, folder: Path) -> Part:
+    return Part(plan, folder, experiment.prepare(plan, folder))
+
+
+def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int:
+    again = experiment.tried_before(one.plan, one.folder, args.root, log)
+    result = look_by_look(args, one, again)
+    if result is None:
+        return 0
+    done, answers = result
+    written = ended(one.folder, log)
+    if args.json:
+        print_json(one.plan, answers, done, one.folder, written, again)
+    else:
+        print("\n".join(lines(answers, failures(one.cells, done), one.folder, written)))
+    return 1 if done.failed else 0
+
+
+def replicated(args: ExperimentArgs, parts: list[Part], log: Path | None) -> int:
+    """What is missing of the question, then the same on fresh seeds; three answers side by side."""
+    results = [result for each in parts if (result := look_by_look(args, each, [])) is not None]
+    if len(results) < len(parts):
+        return 0
+    failed = [text for each, (done, _) in zip(parts, results, strict=True) for text in failures(each.cells, done)]
+    replications = experiment.replicate(parts[0].plan, parts[0].folder, *(answers for _, answers in results))
+    written = [ended(each.folder, log) for each in parts]
+    if args.json:
+        print_replications(parts, replications, failed, written)
+    else:
+        print("\n".join(replicated_lines(parts, replications, failed, written)))
+    return 1 if failed else 0
+
+
+def look_by_look(args: ExperimentArgs, one: Part, again: list[experiment.Repeat]) -> tuple[Result, list[Any]] | None:
+    """Runs up to each declared look until every comparison is decided; None where somebody said no to the cost."""
+    agreement = False
+    rounds = experiment.rounds(one.plan, one.cells)
+    for look, cells in enumerate(rounds, 1):
+        missing = not all(map(experiment.settled, cells))
+        if (missing or len(rounds) == 1) and not agreement:
+            agreement = args.json or agreed(args, one, again)
+            if not agreement:
+                return None
+        done = carry_out(args, Part(one.plan, one.folder, cells))
+        answers = experiment.conclude(one.plan, one.folder, cells)
+        if done.failed or experiment.decided(answers) or look == len(rounds):
+            break
+        if not args.json:
+            print(f"  look {look} of {len(rounds)}, at {one.plan.looks[look - 1]} seeds: cannot tell yet", flush=True)
+    return done, answers
+
+
+def carry_out(args: ExperimentArgs, one: Part) -> Result:
     progress = Progress()
-    done = experiment.run(plan, folder, cells, args.workers, None if args.json else progress)
+    done = experiment.run(one.plan, one.folder, one.cells, args.workers, None if args.json else progress)
     progress.close()
     if done.interrupted:
-        return interrupted(cells)
-    answers = experiment.conclude(plan, folder, cells)
-    written = ended(folder, log)
-    if args.json:
-        print_json(plan, answers, done, folder, written, again)
-    else:
-        print("\n".join(lines(answers, failures(cells, done), folder, written)))
-    return 1 if done.failed else 0
+        raise experiment.Interrupted
+    return done
+
+
+def outline(plan: experiment.Experiment, folder: Path) -> str:
+    """What --dry-run says: the question, the runs, where they go."""
+    many = len(plan.variants) * len(plan.seeds)
+    size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds = {many} runs, compared by {by(plan)}"
+    program = [f"  each by: {shlex.join(plan.command)}"] if plan.command else []
+    lines = [plan.question, f"  {size}", f"  variants: {', '.join(plan.variants)}", *program, f"  into {folder}"]
+    end = "  nothing was run or written; without --dry-run the cost is told and asked for"
+    return "\n".join(map(printable, [*lines, end]))
 
 
 def interrupted(cells: list[experiment.Cell]) -> int:
@@ -142,18 +219,13 @@ def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) ->
 # ---- Before
 
 
-def agreed(
-    args: ExperimentArgs,
-    plan: experiment.Experiment,
-    cells: list[experiment.Cell],
-    folder: Path,
-    again: list[experiment.Repeat],
-) -> bool:
+def agreed(args: ExperimentArgs, one: Part, again: list[experiment.Repeat]) -> bool:
     """Say what was tried before and what it costs; ask unless --yes."""
+    plan, cells, folder = one.plan, one.cells, one.folder
     size = f"{len(plan.variants)} variants x {len(plan.seeds)} seeds"
     print(f"{plan.question}\n  {size}, compared by {by(plan)}", flush=True)
-    for one in again:
-        for line in tried.lines(one.change, one.hits, one.settings):
+    for repeat in again:
+        for line in tried.lines(repeat.change, repeat.hits, repeat.settings):
             print(printable(f"  {line}"), flush=True)
     if plan.command and not any(map(experiment.finished, cells)):
         print(f"  first run, for the forecast (it counts): {cells[0].folder.name}", flush=True)
@@ -249,6 +321,36 @@ def lines(answers: list[Any], failed: list[str], folder: Path, written: Written)
     rows += [f"report: {written.pages[-1]}"] if written.pages else []
     rows += [f"entry:  {written.log}"] if written.log else []
     return [*rows, "try next:", *(f"  {line}" for line in next_commands(folder, answers))]
+
+
+def replicated_lines(
+    parts: Sequence[Part], replications: Sequence[experiment.Replication], failed: list[str], written: Sequence[Written]
+) -> list[str]:
+    """Every seed's number of both, then three answers a comparison, side by side."""
+    rows = []
+    for each in replications:
+        for which, x in (("first", each.first), ("second", each.second)):
+            rows += [f"  {which:8} {name:20} {'  '.join(map(one, arm)) or 'no finished run'}"
+                     for name, arm in zip(x.names, (x.a, x.b))]  # fmt: skip
+        for name, x in (("first", each.first), ("second", each.second), ("pooled", each.pooled)):
+            rows.append(f"{name + ':':8} {x.text}")
+        rows += [each.text, *(f"  {note}" for note in each.pooled.notes)]
+    rows += [f"  {text}" for text in [*failed, *(problem for w in written for problem in w.problems)]]
+    rows += [f"report: {w.pages[-1]}" for w in written if w.pages]
+    return [*rows, *([f"entry:  {written[-1].log}"] if written[-1].log else [])]
+
+
+def print_replications(
+    parts: Sequence[Part], replications: Sequence[experiment.Replication], failed: list[str], written: Sequence[Written]
+) -> None:
+    from relab.base.jsonl import encode
+
+    row = {"question": parts[0].plan.question, "replications": [each.to_dict() for each in replications],
+           "failed": failed, "experiments": [str(each.folder) for each in parts],
+           "report": [str(page) for w in written for page in w.pages],
+           "log": str(written[-1].log) if written[-1].log else None,
+           "problems": [problem for w in written for problem in w.problems]}  # fmt: skip
+    print(encode(row).decode(), end="")
 
 
 def next_commands(folder: Path, answers: list[Any]) -> list[str]:

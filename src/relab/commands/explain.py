@@ -23,12 +23,14 @@ EXAMPLES = """
   relab explain policy/kl
   relab explain ent_coef
   relab explain CartPole-v1
+  relab explain gae
 """
+ORDER = "return eval policy value optim data model".split()  # groups of metrics that end alike: the usual first
 
 
 @dataclass(frozen=True)
 class Explain:
-    """What a word means: a rule (slug or id), metric, event, axis, environment, algorithm or config key."""
+    """What a word means: a rule, metric, event, axis, environment, algorithm, config key or word of the field."""
 
     word: tyro.conf.Positional[str]
     """the word"""
@@ -36,13 +38,34 @@ class Explain:
 
 def main(words: Sequence[str]) -> int:
     args = parse(Explain, "explain", words, EXAMPLES)
-    known = all_words()
-    texts = [text() for name, text in known if name == args.word.lower()]
+    known, word = all_words(), args.word.lower()
+    texts = [text() for name, text in known if name == word]
+    alike = [] if texts else same_end(word, [name for name, _ in known])
+    texts = texts or [text() for each in alike for name, text in known if name == each]
     if not texts:
-        close = hint(args.word.lower(), sorted({name for name, _ in known}), "; the nearest word is {!r}")
+        close = hint(word, sorted({name for name, _ in known}), "; the nearest word is {!r}")
         raise NotFoundError(f"relab knows no {args.word!r}{close}")
     print("\n\n".join(dict.fromkeys(texts)))
     return 0
+
+
+def same_end(word: str, known: Sequence[str]) -> list[str]:
+    """Metrics that end in the word, or as another tool's name for them does: `kl` and `approx_kl` are policy/kl.
+
+    >>> same_end("kl", ["policy/kl", "model/kl", "lr"]), same_end("approx_kl", ["policy/kl", "lr"])
+    (['policy/kl', 'model/kl'], ['policy/kl'])
+    """
+    from relab.formats.read import common
+
+    meant = common.meaning(word)
+    ends = [name for name in dict.fromkeys(known) if name.rpartition("/")[2] == word]
+    first = [meant] if meant is not None and meant in known else []
+    return list(dict.fromkeys([*first, *sorted(ends, key=_place)]))
+
+
+def _place(name: str) -> int:
+    group = name.split("/")[0]
+    return ORDER.index(group) if group in ORDER else len(ORDER)
 
 
 Words = list[tuple[str, Callable[[], str]]]
@@ -50,7 +73,14 @@ Words = list[tuple[str, Callable[[], str]]]
 
 def all_words() -> Words:
     """(word, what explains it), lower case; one word may have several meanings."""
-    return rule_words() + glossary_words() + env_words() + level_words() + key_words()
+    return rule_words() + glossary_words() + env_words() + level_words() + key_words() + field_words()
+
+
+def field_words() -> Words:
+    """Words that anybody uses, and that name nothing of relab's."""
+    from relab.record.field_words import texts
+
+    return [(word, partial(str, f"{word}: {text}")) for word, text in texts().items()]
 
 
 def rule_words() -> Words:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     from relab.formats.read.find import LoadedRuns, Tell
     from relab.formats.read.hints import Hints
     from relab.health.examine import Report
+    from relab.record.history import History
 
 
 MANY = 3  # groups that the guess names
@@ -27,8 +30,8 @@ class Hinting:
     """what the log cannot know: horizon=200,action.low=-2,action.high=2, or a YAML file"""
     command: str | None = None
     """command line of the runs, or a file that holds it, where the log has none"""
-    mapping: Path | None = None
-    """YAML file of their metric names: relab's name, or {name, factor}"""
+    mapping: str | None = None
+    """what their names mean: frames=step,score=return/mean, or a YAML file (relab's name, or {name, factor})"""
     show_mapping: bool = False
     """print what relab calls the metrics and settings of these runs, and end"""
 
@@ -44,16 +47,23 @@ class Hinting:
             Pattern.parse(self.group) if self.group else None,
             read_spec(self.spec) if self.spec is not None else {},
             hints.command_text(self.command) if self.command is not None else "",
-            hints.mapping_file(self.mapping) if self.mapping is not None else {},
+            hints.mapping_of(self.mapping) if self.mapping is not None else {},
         )
         return hints.of_folder(path, options)
 
-    def load(self, path: Path, tell: Tell | None = None) -> LoadedRuns:
-        """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time."""
+    def load(self, path: Path, tell: Tell | None = None, whole: bool = True) -> LoadedRuns:
+        """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time.
+
+        Where the path is not the whole of what is read, the names of `--mapping` may be those of another one.
+        """
         from relab.formats.read import find
 
         loaded = find.load_all(path, self.of(path), tell)
-        self.check(path, loaded)
+        self.check_group(path, [run.name for run in loaded.runs])
+        if whole:
+            self.check_mapping([run.history for run in loaded.runs])
+        if strange := unexplained(loaded):
+            print(_clean(f"relab: {strange}"), file=sys.stderr)
         return loaded
 
     def shown(self, path: Path) -> str:
@@ -74,17 +84,36 @@ class Hinting:
                     f" which are called {some}")  # fmt: skip
             hints.remember_group(path, self.group)
 
-    def check(self, path: Path, loaded: LoadedRuns) -> None:
-        """A pattern that no run fits, or names that none has, are slips; a pattern that fits is kept."""
+    def check_mapping(self, runs: Sequence[History]) -> None:
+        """Names that no run has are a slip."""
         from relab.config.base import require
-        from relab.formats.read import hints
+        from relab.formats.read import common, hints
 
-        self.check_group(path, [run.name for run in loaded.runs])
         if self.mapping is not None:
-            theirs = dict.fromkeys(name for run in loaded.runs for name in run.history.mapping)
-            some = set(theirs) & set(hints.mapping_file(self.mapping))
-            require(bool(some), f"none of the runs has a metric that {self.mapping} names;"
-                    f" theirs are {', '.join([*theirs][:5]) or 'none'}")  # fmt: skip
+            theirs = dict.fromkeys(name for run in runs for name in run.mapping)
+            names = hints.mapping_of(self.mapping)
+            wanted = {name for name, (ours, _) in names.items() if not common.is_steps(ours)}
+            require(not wanted or bool(wanted & set(theirs)), "none of the runs has a metric that"
+                    f" {self.mapping} names; theirs are {', '.join([*theirs][:5]) or 'none'}")  # fmt: skip
+
+
+def unexplained(loaded: LoadedRuns) -> str:
+    """The first run of which relab knows no metric at all, with the --mapping that would explain its columns."""
+    from relab.formats.read.strange_names import advice
+
+    strange = [run for run in loaded.runs if _is_strange(run.history)]
+    if not strange:
+        return ""
+    history = strange[0].history
+    columns = {name: history.columns[ours].values.tolist() for name, ours in history.mapping.items()}
+    more = f" ({len(strange) - 1} more runs are like it)" if len(strange) > 1 else ""
+    return f"{strange[0].name}{more}: {advice(columns)}"
+
+
+def _is_strange(history: History) -> bool:
+    from relab.formats.read.source import FOREIGN
+
+    return bool(history.mapping) and all(ours.startswith(FOREIGN) for ours in history.mapping.values())
 
 
 def guess(report: Report, path: Path, hinting: Hinting) -> str:

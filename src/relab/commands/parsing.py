@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+import inspect
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from relab.base import terminal
+from relab.commands.word_order import in_order
 from relab.config.base import require
 from relab.record import names
 
 T = TypeVar("T")
+_listing: ContextVar[list[str] | None] = ContextVar("listing", default=None)  # options, where only these are wanted
+SILENT = ("None", "False", "", "''")  # defaults that say nothing: not set, off, none
 
 
 class Answered(SystemExit):
@@ -35,10 +41,80 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
     """The dataclass filled from `words`; prints help or what is wrong and raises Answered."""
     import tyro
 
-    config: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
-    text = f"{(args.__doc__ or '').strip()}\n\nExamples:\n{examples.rstrip()}"
+    if (listing := _listing.get()) is not None:
+        listing += _options(args)
+        raise Answered(0)
+    plainly(args)
+    config: tuple[Any, ...] = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes, tyro.conf.DisallowNone)
+    text = f"{inspect.cleandoc(args.__doc__ or '')}\n\nExamples:\n{examples.strip(chr(10)).rstrip()}"
     try:
         with terminal.as_is():  # its colours
-            return tyro.cli(args, prog=f"relab {name}", description=text, args=list(words), config=config)
+            return tyro.cli(args, prog=f"relab {name}", description=text, args=in_order(args, words), config=config)
     except SystemExit as stop:
         raise Answered(stop.code) from None
+
+
+def options_of(command: Callable[[Sequence[str]], int]) -> list[str]:
+    """The options that a command reads, without calling it."""
+    options: list[str] = []
+    token = _listing.set(options)
+    try:
+        command([])
+    except Answered:
+        pass
+    finally:
+        _listing.reset(token)
+    return options
+
+
+def _options(args: Any) -> list[str]:
+    import tyro
+
+    hints, options = get_type_hints(args, include_extras=True), list[str]()
+    for item in dataclasses.fields(args):
+        kind = hints[item.name]
+        if dataclasses.is_dataclass(kind):
+            options += _options(kind)
+        elif tyro.conf.Positional not in get_args(kind)[1:]:
+            options.append("--" + item.name.replace("_", "-"))
+    return options
+
+
+def renamed(words: Sequence[str], before: str, now: str) -> list[str]:
+    """An option's earlier name still works."""
+    return [now if word == before else word for word in words]
+
+
+def plainly(cls: Any) -> None:
+    """Let --help say what a person would: no `{None}|STR`, no `[[STR [STR ...]]]`, no default that means nothing."""
+    import tyro
+
+    if cls.__dict__.get("_plain_help"):
+        return
+    hints = get_type_hints(cls, include_extras=True)
+    for item in dataclasses.fields(cls):
+        kind = hints[item.name]
+        if dataclasses.is_dataclass(kind):
+            plainly(kind)
+            continue
+        place = _place(item, kind)
+        shown = tyro.conf.arg(help_behavior_hint=_default, metavar=place or None)
+        cls.__annotations__[item.name] = Annotated[kind, shown]
+    cls._plain_help = True
+
+
+def _default(label: str) -> str:
+    return "" if label in SILENT else f"(default: {label})"
+
+
+def _place(item: dataclasses.Field[Any], kind: Any) -> str:
+    """How a word without an option's name is shown: PATH, [PATH ...] for `paths`; empty for what tyro shows well."""
+    import tyro
+
+    bare, *markers = get_args(kind) if get_origin(kind) is Annotated else (kind,)
+    if tyro.conf.Positional not in markers:
+        return ""
+    many = get_origin(bare) in (tuple, list)
+    name = item.name.upper().removesuffix("S" if many else "") + " ..." * many
+    needed = item.default is dataclasses.MISSING and item.default_factory is dataclasses.MISSING
+    return name if needed else f"[{name}]"

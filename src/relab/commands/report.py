@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
@@ -22,6 +23,7 @@ EXAMPLES = """
   relab report brave-otter --against calm-lynx   with that run's curve in grey
   relab report logs/progress.csv                 another tool's logs: progress-report.* in the current folder
   relab report brave-otter --out /tmp/otter.html
+  relab report runs/ --figure pdf                also the curves and comparisons as figures for a paper
   relab report brave-otter --full                with host, paths and patch: for oneself
 """
 
@@ -46,6 +48,8 @@ class Report:
     """show the page in the browser"""
     full: bool = False
     """keep host, user, paths and the patch: not for sharing; secrets stay masked"""
+    figure: Literal["pdf", "svg", "png"] | None = None
+    """write the curves and the pictures of comparisons as figures for a paper, beside the page"""
     json: bool = False
     """print what the report says as JSON; writes nothing"""
     known: Hinting = field(default_factory=Hinting)
@@ -75,12 +79,17 @@ def main(words: Sequence[str]) -> int:
 
         print(encode(plain(data)).decode(), end="")
         return 0
-    pages = render.write(data, *content.place(args.out, folders))
+    place, stem = content.place(args.out, folders)
+    pages = render.write(data, place, stem)
+    if args.figure:
+        from relab.report import paper
+
+        pages += paper.save(render.figures(data), place, stem, args.figure)
     print("\n".join([printable(data["sentence"]), *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
     if args.open:
         import webbrowser
 
-        webbrowser.open(pages[-1].resolve().as_uri())
+        webbrowser.open(pages[1].resolve().as_uri())
     return 0
 
 

@@ -11,6 +11,7 @@ import tyro
 from relab.base.interrupts import go_on, stops_say
 from relab.base.places import printable
 from relab.commands.parsing import parse
+from relab.config.base import require
 from relab.record import names
 from relab.train import screen
 
@@ -26,6 +27,8 @@ class Resume:
 
     run: tyro.conf.Positional[str]
     """name, part of a name, id or folder of the run"""
+    settings: tyro.conf.Positional[tuple[str, ...]] = ()
+    """none: with other settings it would be another run, which `relab train --parent` makes"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
     trust: bool = False
@@ -36,14 +39,22 @@ class Resume:
     """print nothing while training"""
 
 
+def further(folder: Path) -> str:
+    """How a run with other settings begins with the weights of this one."""
+    return printable(f"relab train --parent {folder} start_from={folder} total_steps=STEPS")
+
+
 def main(words: Sequence[str]) -> int:
     args = parse(Resume, "resume", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
-    with stops_say(lambda: go_on(folder)):
+    require(not args.settings, f"a run goes on as it was begun, but got {', '.join(args.settings)}: schedules follow"
+            f" `total_steps`, so that another one makes another run; begin it with the weights of this one:"
+            f" {further(folder)}")  # fmt: skip
+    with stops_say(lambda: go_on(folder, " --trust" * args.trust)):
         from relab.commands.train import exit_code
         from relab.train import session
 
         outcome = session.resume(folder, screen.choose(args.json, args.quiet), args.trust)
-    if outcome.why.startswith("nothing to do") and not args.json:
-        print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)")
+    if outcome.why == session.COMPLETE and not args.json:
+        print(f"{printable(folder.name)}: {outcome.why} ({outcome.step:,} steps)\n  to train on: {further(folder)}")
     return exit_code(outcome, args.quiet)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from relab.base.terminal import keep_going
-from relab.commands.parsing import parse
+from relab.commands.parsing import parse, renamed
 
 if TYPE_CHECKING:
     from relab.lab.studies import Step
@@ -20,7 +20,7 @@ EXAMPLES = """
   relab study                      which studies there are
   relab study NAME                 says what it will cost, then asks
   relab study NAME --yes           runs what is missing, writes the page of results
-  relab study NAME --full --plan   what the whole of it would cost
+  relab study NAME --full --dry-run   what the whole of it would cost
 """
 INTERRUPTED = 130
 
@@ -36,7 +36,7 @@ class Study:
     """which; without it, the studies are listed"""
     full: bool = False
     """everything, not only what is quick; says its cost first"""
-    plan: bool = False
+    dry_run: bool = False
     """only say what it would do and cost"""
     yes: bool = False
     """start without asking"""
@@ -49,7 +49,7 @@ class Study:
 
 
 def main(words: Sequence[str]) -> int:
-    args = parse(Study, "study", words, EXAMPLES)
+    args = parse(Study, "study", renamed(words, "--plan", "--dry-run"), EXAMPLES)
     from relab.lab import studies
 
     if args.name is None:
@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     study = studies.module(args.name)
     steps = study.plan(args.full)
     root = args.root / args.name
-    if args.plan:
+    if args.dry_run:
         show(args.json, planned(root, steps), "\n".join(plan_lines(root, steps)))
         return 0
     return carry_out(args, study, steps, root)

@@ -17,7 +17,7 @@ from relab.advise.tried import Tried
 from relab.base.interrupts import NO_RUN, stops_say
 from relab.base.jsonl import RecordError
 from relab.base.places import printable
-from relab.commands.parsing import parse, vacant
+from relab.commands.parsing import parse, renamed, vacant
 from relab.config import layers as config
 from relab.config import lineage
 from relab.config.layers import Layer
@@ -66,17 +66,17 @@ class Train:
     """print progress as JSON lines"""
     quiet: bool = False
     """print nothing while training"""
-    print_config: bool = False
+    dry_run: bool = False
     """print the resolved config with the source of each value, and do not train"""
 
 
 def main(words: Sequence[str]) -> int:
-    args = parse(Train, "train", words, EXAMPLES)
+    args = parse(Train, "train", renamed(words, "--print-config", "--dry-run"), EXAMPLES)
     origin = origin_of(args.words, args.parent, args.runs, args.trust)
     stack = layers(args.words, origin, args.trust)
     resolved = config.resolve(stack)
     check_files(resolved.config, stack)
-    if args.print_config:
+    if args.dry_run:
         print_config(resolved)
         return 0
     again = tried_before(origin, resolved, args.root)
@@ -101,6 +101,7 @@ def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Endi
     try:
         session.check_device(resolved.config.device)
         env = session.make_env(resolved.config)  # before there is a folder: what cannot run leaves nothing behind
+        session.check_agent(resolved.config, env)
         session.companions_of(resolved.config, env)
         inherited = session.inherited_by(resolved.config, env, args.runs)
     finally:

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.comparison import remarks, wording
+from relab.comparison.wording import NO, OPEN, YES, sentence
 from relab.record.evaluations import evaluations
 from relab.record.history import History, flaw, measured
 
@@ -17,14 +19,17 @@ AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
 PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
 Ends = tuple[float, float, float]  # delta, low, high
 DIRECTIONS = {"higher": 1, "lower": -1}
-YES, NO, OPEN = "yes", "no", "cannot tell yet"
-LEAST = 5  # seeds a variant: below, no interval has been shown to hold
+LEAST = stats.LEAST  # seeds a variant: below, no interval has been shown to hold
 METHODS = {
-    "mean": "difference of means, Welch's t widened by Hall's skewness correction",
-    "paired": "mean of differences within seeds, t widened by Hall's skewness correction",
-    "time": "difference of Kaplan-Meier mean steps up to the horizon, Welch's t widened by Hall's skewness correction",
-    "rate": "difference of success rates, Newcombe's interval with episodes clustered by seed",
+    "mean": "difference of means: Barnard's exact test of rates where outcomes are solve or fail, else a permutation"
+    " test of Welch's t, with Hall's skewness correction",
+    "paired": wording.PAIRED,
+    "time": "difference of Kaplan-Meier mean steps up to the horizon, then as for means",
+    "rate": "difference of success rates: the test of `mean` on the seeds' rates decides, Newcombe's interval with"
+    " episodes clustered by seed says how far",
 }
+FULL = 0.01  # of the way between the bounds: this close to the highest value is at it
+Looks = int | Sequence[int] | None  # how many, or at how many seeds each; None: open
 DIVERGED = "diverged: "  # how the note of such a run begins
 
 
@@ -40,6 +45,7 @@ class Outcome:
     note: str = ""
     part: str = ""  # which config, where a variant pools several: the same seed of another config is another sample
     stopped: bool = False  # before its end, on a finding: `value` is as it stood then
+    grid: float = 0.0  # first_step_reaching: steps since the evaluation before; it may have got there at any of them
 
     @property
     def diverged(self) -> bool:
@@ -69,7 +75,7 @@ class Answer:
     names: tuple[str, str]
     n: tuple[int, int]
     look: int
-    looks: int | None
+    looks: int | list[int] | None  # declared: how many, or at how many seeds each
     seeds_needed: tuple[int, int] | None
     a: list[Outcome]
     b: list[Outcome]
@@ -77,6 +83,15 @@ class Answer:
     comparisons: int = 1  # declared together, for which the level was raised
     m: int | None = None  # of mean_last_m
     reach: float | None = None  # of first_step_reaching
+    spending: str = ""  # how the error is shared among the looks
+    shows: str = ""  # of a yes: "above 0" or "smallest effect"; of a no: "below 0" or "smallest effect"
+    reason: str = ""  # why there is no answer although there are seeds enough: a key of wording.REASONS
+    overstates: float | None = None  # of a yes: by which factor it would on average, were the truth `overstates_at`
+    overstates_at: float | None = None
+    readings: dict[str, list[float]] = field(default_factory=dict)  # delta, low, high without diverged runs, and with
+    top: float | None = None  # the highest outcome there can be, where that is known
+    bottom: float | None = None  # the lowest, likewise
+    grid: float = 0.0  # steps between evaluations, of first_step_reaching
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON (non-finite numbers as jsonl.encode writes them)."""
@@ -148,7 +163,8 @@ def _reaching(steps: np.ndarray, values: np.ndarray, base: Outcome, reach: float
         raise ValueError("first_step_reaching needs the level to reach: give `reach`")
     there = np.flatnonzero(np.isfinite(values) & (sign * values >= sign * reach))  # inf reaches nothing, nor does NaN
     if len(there):
-        return replace(base, value=float(steps[there[0]]))
+        first = int(there[0])
+        return replace(base, value=float(steps[first]), grid=float(steps[first] - steps[first - 1]) if first else 0.0)
     return replace(base, value=float(steps[-1]), reached=False, note=f"never at {reach:g}")
 
 
@@ -176,45 +192,119 @@ def answer(
     names: tuple[str, str] = ("A", "B"),
     paired: bool = False,
     looked_at: Sequence[Sequence[int]] = (),
-    looks: int | None = None,
+    looks: Looks = None,
     alpha: float = 0.05,
     comparisons: int = 1,
     m: int | None = None,
     reach: float | None = None,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Answer:
     """Is B better than A by at least the smallest effect that matters?
 
     yes: low > 0 and delta >= smallest_effect; no: high < smallest_effect; else cannot tell yet, and always so under
     five seeds a variant. `looked_at` holds the seeds (a, b) of earlier answers to this question: looking again
-    spends a share of alpha each time (stats.look_alpha), so that adding seeds until it says yes does not help.
+    spends a share of alpha each time (stats.looks), so that adding seeds until it says yes does not help.
     `comparisons` is how many answers were declared together: each gets its share of alpha, so that the chance of any
-    error among them stays below it. `m` and `reach` say how the outcomes were taken, for the sentence.
+    error among them stays below it. `m` and `reach` say how the outcomes were taken, for the sentence. `bounds` are the
+    lowest and highest outcome there can be, where that is known.
     """
     _check(at, direction)
     _check_effect(smallest_effect, paired, at, comparisons)
     alpha /= comparisons
     notes: list[str] = []
-    arms = [_unique(arm, name, notes) for arm, name in zip((a, b), names, strict=True)]
-    arms = _partners(arms, notes) if paired else arms
+    arms = [remarks.unique(arm, name, notes) for arm, name in zip((a, b), names, strict=True)]
+    arms = remarks.partners(arms, notes) if paired else arms
     good = _finite(arms, paired)
     n = (len(good[0]), len(good[1]))
-    look = stats.look_number([sizes for sizes in looked_at if min(sizes) >= LEAST], n)
-    spent = looks is not None and look > looks
-    task = _Task(at, direction, paired, 1 - stats.look_alpha(look, None if spent else looks, alpha))
-    delta, low, high = task.interval(*good)
-    verdict = OPEN if spent else task.verdict(arms, (delta, low, high), smallest_effect, notes)
-    needed = None if spent or verdict != OPEN else _needed(task, good, smallest_effect, delta, (look, looks, alpha))
-    if spent:
-        notes.append(f"the {looks} declared looks are used up: the interval is no longer a basis for an answer")
-    notes += [*_missing(arms, names), *_constant(good, names, at)]
+    taken = [sizes for sizes in looked_at if min(sizes) >= LEAST]
+    share = look_share(taken, n, looks, alpha)
+    task = _Task(at, direction, paired, 1 - share.alpha, bounds)
+    ends = task.interval(*good)
+    reason = "spent" if share.spent else task.untold(good)
+    verdict = OPEN if reason else task.verdict(arms, ends, smallest_effect, notes)
+    needed = None if reason or verdict != OPEN else _needed(task, good, smallest_effect, ends[0], share.next)
+    notes += [*remarks.missing(arms, names), *remarks.constant(good, names, at)]
+    notes += [] if paired else remarks.apart(good, names, at)
     reply = Answer(
-        verdict, "", delta, low, high, smallest_effect, task.level, METHODS[task.kind], at,
-        "success" if at == "success_rate" else metric, direction, names, n, look, looks, needed,
+        verdict, "", *ends, smallest_effect, task.level, METHODS[task.kind], at,
+        "success" if at == "success_rate" else metric, direction, names, n, share.look,
+        looks if looks is None or isinstance(looks, int) else list(looks), needed,
         list(arms[0]), list(arms[1]), notes, comparisons, m if at == "mean_last_m" else None,
-        reach if at == "first_step_reaching" else None,
+        reach if at == "first_step_reaching" else None, stats.spending(looks), _shows(verdict, ends, smallest_effect),
+        reason, readings=task.readings(arms, ends), grid=_grid(good),
+        top=bounds[1] if math.isfinite(bounds[1]) else None, bottom=bounds[0] if math.isfinite(bounds[0]) else None,
     )  # fmt: skip
+    _add_readings(reply)
+    _add_overstatement(reply)
     reply.text = sentence(reply)
     return reply
+
+
+# ---- Looks
+
+
+@dataclass(frozen=True)
+class LookShare:
+    """Which look this is, the error it may spend, and what the next one may; `spent`: nothing is left for this one."""
+
+    look: int
+    alpha: float
+    next: float | None
+    spent: bool = False
+
+
+def look_share(before: Sequence[Sequence[int]], n: tuple[int, int], looks: Looks, alpha: float) -> LookShare:
+    """By the numbers of seeds at earlier looks; where sizes were declared, the smaller arm says how far one is."""
+    look = stats.look_number(before, n)
+    if looks is None or isinstance(looks, int):
+        spent = looks is not None and look > looks
+        open_end = None if spent else looks
+        further = look + (min(n) >= LEAST)
+        later = None if looks is not None and further > looks else stats.look_alpha(further, looks, alpha)
+        return LookShare(look, stats.look_alpha(look, open_end, alpha), later, spent)
+    now, last = min(n), max(looks)
+    sizes = tuple(sorted({min(each) for each in before if min(each) < now} | {max(now, 1)}))
+    if now > last:
+        return LookShare(look, stats.look_alpha(1, None, alpha), None, spent=True)
+    later = stats.sized_alpha((*sizes, last), last, alpha) if now < last else None
+    return LookShare(look, stats.sized_alpha(sizes, last, alpha), later)
+
+
+def _shows(verdict: str, ends: Ends, smallest: float) -> str:
+    """What the interval shows: on which side of 0 it lies, or of the smallest effect."""
+    _, low, high = ends
+    if verdict == YES:
+        return "smallest effect" if low >= smallest > 0 else "above 0"
+    return ("below 0" if high < 0 else "smallest effect") if verdict == NO else ""
+
+
+def _grid(good: list[list[Outcome]]) -> float:
+    steps = [x.grid for arm in good for x in arm if x.grid > 0]
+    return float(np.mean(steps)) if steps else 0.0
+
+
+def _add_readings(x: Answer) -> None:
+    if worst := x.readings.get("as the worst"):
+        d, low, high = worst
+        without = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}]"
+        x.notes.append(
+            f"diverged runs are read both ways: {without} without them, {d:+.4g} [{low:+.4g}, {high:+.4g}] with each as"
+            " the worst there can be or was"
+        )
+
+
+def _add_overstatement(x: Answer) -> None:
+    """Who says yes only where it is clear says it of lucky numbers more often: by how much, were half of it true."""
+    if x.verdict != YES or not x.delta > x.low:
+        return
+    error = (x.delta - x.low) / stats.t_quantile((1 + x.level) / 2, sum(x.n) - 2)
+    factor = stats.overstatement(x.delta / 2, error, max(x.delta - x.low, x.smallest_effect))
+    x.overstates, x.overstates_at = factor, x.delta / 2
+    if factor >= 1.1:
+        x.notes.append(
+            f"at so many seeds a yes tends to overstate: were half of it true ({x.delta / 2:.4g}), a yes would show"
+            f" {factor:.2g} times as much on average; `--replicate` shows what is left of it"
+        )
 
 
 def _check_effect(smallest: float, paired: bool, at: str, comparisons: int) -> None:
@@ -248,6 +338,7 @@ class _Task:
     direction: str
     paired: bool
     level: float
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def kind(self) -> str:
@@ -275,32 +366,74 @@ class _Task:
         if min(len(x), len(y)) < LEAST:
             return self.sign * float(y.mean() - x.mean()), math.nan, math.nan
         mid, low, high, *_ = self._unsigned(x, y, a, b)
-        return (mid, low, high) if self.sign > 0 else (-mid, -high, -low)
+        if self.kind != "time":  # no difference is larger than the range of what is possible
+            most = self.bounds[1] - self.bounds[0]
+            low, high = max(low, min(-most, mid)), min(high, max(most, mid))
+        return (mid, low, high) if self.sign > 0 else (0.0 - mid, 0.0 - high, 0.0 - low)  # never -0
+
+    def untold(self, good: list[list[Outcome]]) -> str:
+        """Why these numbers cannot tell the arms apart, whatever their interval; empty where they may."""
+        if min(map(len, good)) < LEAST:
+            return ""
+        x, y = (np.array([run.value for run in arm]) for arm in good)
+        if self.kind == "time" and not any(run.reached for arm in good for run in arm):
+            return "unreached"
+        if self.kind == "time" and 0 < _grid(good) >= abs(x.mean() - y.mean()):
+            return "grid"
+        if self.kind != "time" and min(x.mean(), y.mean()) >= self._full():
+            return "ceiling"
+        return "ties" if self.kind != "rate" and np.ptp(np.concatenate([x, y])) == 0 else ""
+
+    def _full(self) -> float:
+        low, high = self.bounds
+        if self.sign < 0 or not math.isfinite(high):
+            return math.inf
+        return high - FULL * (high - low if math.isfinite(low) else abs(high))
+
+    def readings(self, arms: list[list[Outcome]], ends: Ends) -> dict[str, list[float]]:
+        """Both ways to count runs that diverged: left out, and as the worst there can be (or was)."""
+        everyone = [x for arm in arms for x in arm if math.isfinite(x.value)]
+        if not everyone or not any(x.diverged for arm in arms for x in arm) or self.paired:
+            return {}
+        worst = self._worst(everyone)
+        filled = [[worst if x.diverged else x for x in arm if x.diverged or math.isfinite(x.value)] for arm in arms]
+        return {"left out": list(ends), "as the worst": list(self.interval(*filled))}
+
+    def _worst(self, everyone: list[Outcome]) -> Outcome:
+        """What a diverged run is worth: the worst there can be, where that is not known the worst seen."""
+        worst = self._fill(everyone, -1)
+        bound = self.bounds[0 if self.sign > 0 else 1]
+        return replace(worst, value=bound) if self.kind != "time" and math.isfinite(bound) else worst
 
     def _unsigned(self, x: np.ndarray, y: np.ndarray, a: Sequence[Outcome], b: Sequence[Outcome]) -> stats.Interval:
         if self.kind == "rate":
             m, k = (np.array([run.episodes for run in arm], np.float64) for arm in (a, b))
-            return stats.rate_difference(np.round(x * m), m, np.round(y * k), k, self.level)
+            reach = stats.rate_difference(np.round(x * m), m, np.round(y * k), k, self.level)
+            return _decided(reach, stats.difference(x, y, self.level))
         if self.kind == "paired":
             return stats.paired_difference(x, y, self.level)
         return stats.difference(x, y, self.level)
 
     def verdict(self, arms: list[list[Outcome]], ends: Ends, smallest: float, notes: list[str]) -> str:
-        """What the interval says; a yes or no must also hold if the runs without a number had gone against it."""
+        """What the interval says; a yes or no must also hold with diverged runs as the worst, and if other runs without
+        a number had gone against it."""
         verdict = _verdict(*ends, smallest)
         everyone = [x for arm in arms for x in arm if math.isfinite(x.value)]
         if verdict == OPEN or len(everyone) == len(arms[0]) + len(arms[1]):
             return verdict
         adverse = (1, -1) if verdict == YES else (-1, 1)  # a good A and a bad B speak against a yes
         filled = [
-            [x if math.isfinite(x.value) else self._fill(everyone, side) for x in arm]
+            [
+                x if math.isfinite(x.value) else self._worst(everyone) if x.diverged else self._fill(everyone, side)
+                for x in arm
+            ]
             for arm, side in zip(arms, adverse, strict=True)
         ]
         if _verdict(*self.interval(filled[0], filled[1]), smallest) == verdict:
             return verdict
-        notes.append(
-            f"it would be {verdict} without the runs that have no number, but not if those had gone against it"
-        )
+        worst = any(x.diverged for arm in arms for x in arm)
+        but = "with diverged ones as the worst" if worst else "if those had gone against it"
+        notes.append(f"it would be {verdict} without the runs that have no number, but not {but}")
         return OPEN
 
     def _fill(self, everyone: list[Outcome], side: int) -> Outcome:
@@ -312,114 +445,26 @@ class _Task:
         return best if side > 0 else replace(worst, reached=worst.reached and self.kind != "time")
 
 
+def _decided(reach: stats.Interval, test: stats.Interval) -> stats.Interval:
+    """An interval whose side of 0 another says; where only that one leaves out 0, its own end is taken."""
+    low = (reach.low if reach.low > 0 else test.low) if test.low > 0 and reach.mid > 0 else min(reach.low, 0.0)
+    high = (reach.high if reach.high < 0 else test.high) if test.high < 0 and reach.mid < 0 else max(reach.high, 0.0)
+    return reach._replace(low=min(low, reach.mid), high=max(high, reach.mid))
+
+
 def _needed(
-    task: _Task, good: list[list[Outcome]], smallest: float, delta: float, plan: tuple[int, int | None, float]
+    task: _Task, good: list[list[Outcome]], smallest: float, delta: float, alpha: float | None
 ) -> tuple[int, int] | None:
     """Seeds a variant for a power of 0.8 at the next look: to tell the smallest effect from none, or, where the runs
     there are would do for that, to tell the delta seen from the bound that it is close to."""
-    (look, looks, alpha), (x, y) = plan, task.numbers(*good)
+    x, y = task.numbers(*good)
     n = max(len(x), len(y))
-    look += min(len(x), len(y)) >= LEAST
-    if min(len(x), len(y)) < 2 or (looks is not None and look > looks):
+    if min(len(x), len(y)) < 2 or alpha is None:
         return None
     if task.kind == "paired":
         x = y = (y - x) / math.sqrt(2)  # n pairs tell as much as n + n seeds of this spread
     for effect in (smallest or abs(delta), delta if delta >= smallest else smallest - delta):
-        low, high = stats.seeds_range(effect, x, y, stats.look_alpha(look, looks, alpha)) if effect > 0 else (0, 0)
+        low, high = stats.seeds_range(effect, x, y, alpha) if effect > 0 else (0, 0)
         if high > n:
             return max(low, n + 1), high
     return None
-
-
-# ---- What must be said
-
-
-def _unique(arm: Sequence[Outcome], name: str, notes: list[str]) -> list[Outcome]:
-    """A seed twice is not two samples: the last run of it counts, as in the report."""
-    counted = {(x.part, x.seed): i for i, x in enumerate(arm) if x.seed is not None}
-    kept = []
-    for i, x in enumerate(arm):
-        if x.seed is not None and counted[x.part, x.seed] != i:
-            notes.append(f"{name}: seed {x.seed} is there more than once; {x.run or 'an earlier run'} is left out")
-        else:
-            kept.append(x)
-    return kept
-
-
-def _partners(arms: list[list[Outcome]], notes: list[str]) -> list[list[Outcome]]:
-    """Both arms in the order of their common seeds."""
-    by_seed = [{x.seed: x for x in arm if x.seed is not None} for arm in arms]
-    both = sorted(set(by_seed[0]) & set(by_seed[1]))
-    alone = sum(len(arm) for arm in arms) - 2 * len(both)
-    if alone:
-        notes.append(f"{alone} runs without a partner of the same seed are left out")
-    return [[arm[seed] for seed in both] for arm in by_seed]
-
-
-def _missing(arms: list[list[Outcome]], names: tuple[str, str]) -> list[str]:
-    notes = []
-    for arm, name in zip(arms, names, strict=True):
-        for x in arm:
-            who = f"{name}: {'seed ' + str(x.seed) if x.seed is not None else x.run or 'a run'}"
-            if not math.isfinite(x.value):
-                notes.append(f"{who} has no number ({x.note or 'not finite'}) and is left out of delta")
-        notes += _shared_notes([x for x in arm if x.note and math.isfinite(x.value)], name)
-    return notes
-
-
-def _shared_notes(arm: list[Outcome], name: str) -> list[str]:
-    """What is to be said of several seeds is said once."""
-    notes = []
-    for note in dict.fromkeys(x.note for x in arm):
-        who = [str(x.seed) if x.seed is not None else x.run or "?" for x in arm if x.note == note]
-        notes.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
-    return notes
-
-
-def _constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
-    """Seeds that all agree hide what fewer than one in n does; an interval of a mean cannot know of it."""
-    if at == "success_rate":
-        return []  # its interval allows for it
-    notes = []
-    for arm, name in zip(good, names, strict=True):
-        values = np.array([x.value for x in arm])
-        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()) and all(x.reached for x in arm):
-            unseen = 1 - 0.05 ** (1 / len(values))
-            notes.append(f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could fail unseen")
-    return notes
-
-
-def sentence(x: Answer) -> str:
-    """The answer in one sentence, with the numbers it rests on."""
-    a, b = x.names
-    more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
-    if min(x.n) < LEAST:
-        return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
-    numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
-    if x.verdict == YES:
-        matters = f"; {x.smallest_effect:.4g} is what matters" if x.smallest_effect else ""
-        return f"Yes: {b} is better than {a}, by {numbers}{matters}."
-    if x.verdict == OPEN:
-        by = f" by {x.smallest_effect:.4g}" if x.smallest_effect else ""
-        return f"Cannot tell yet whether {b} is better than {a}{by}: {numbers}{more}."
-    how = "worse" if x.high < 0 else f"not better than {a} by the {x.smallest_effect:.4g} that matters"
-    return f"No: {b} is {how}{' than ' + a if x.high < 0 else ''}, {numbers}."
-
-
-def span(ends: Sequence[int]) -> str:
-    return f"{ends[0]} to {ends[1]}" if ends[0] != ends[1] else str(ends[0])
-
-
-def _sure(x: Answer) -> str:
-    many = f", corrected for {x.comparisons} comparisons" if x.comparisons > 1 else ""
-    seeds = f"{x.n[0]} pairs" if x.method == METHODS["paired"] else f"{x.n[0]} and {x.n[1]} seeds"
-    return f"{100 * x.level:.4g} % interval, {seeds}{many}"
-
-
-def _what(x: Answer) -> str:
-    if x.at == "first_step_reaching":
-        there = f"reaches {x.reach:g}" if x.reach is not None else "gets there"
-        return f"steps saved until {x.metric} {there}, + is better"
-    last = f"mean of the last {x.m} {x.metric}" if x.m is not None else f"mean of the last {x.metric}"
-    name = {"final": f"final {x.metric}", "mean_last_m": last, "success_rate": "success rate"}
-    return f"{name[x.at]}, + is better"

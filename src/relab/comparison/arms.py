@@ -9,13 +9,10 @@ from typing import Any
 from relab.base.near import hint as near_hint
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
-from relab.record.state import seedless
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
 
 PATH = "path"  # --by path: the paths on the command line against each other
-HOUSEKEEPING = ("seed", "total_steps", "eval.", "save.", "device", "threads", "env.")
-MOST_KEYS = 3  # in a label
 
 
 @dataclass
@@ -47,17 +44,17 @@ class Arm:
 def arms_of(groups: Sequence[Group], by: str | None = None, origins: Mapping[int, str] | None = None) -> list[Arm]:
     """A variant for each config; with `by` for each value of that key, whatever else differs."""
     if by is None:
-        return [_arm(label, [group]) for label, group in zip(names(groups), groups)]
+        return [_arm(group.label, [group]) for group in groups]
     parts: dict[str, dict[str, Group]] = {}
     key = PATH if by == PATH else full_key(by, groups)
     for group in groups:
         for run in group.runs:
             label = _value(run, key, origins or {})
             parts.setdefault(label, {}).setdefault(group.key, Group(group.key, [], group.label)).runs.append(run)
-    return [_arm(label, list(by_config.values()), key) for label, by_config in sorted(parts.items(), key=_by_size)]
+    return [_arm(label, list(by_config.values()), key) for label, by_config in sorted(parts.items(), key=by_size)]
 
 
-def _by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
+def by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
     """lr=0.001 before lr=0.01, which words would not say."""
     value = item[0].rpartition("=")[2]
     try:
@@ -69,7 +66,7 @@ def _by_size(item: tuple[str, Any]) -> tuple[Any, ...]:
 def _value(run: Run, key: str, origins: Mapping[int, str]) -> str:
     if key == PATH:
         return origins.get(id(run), "here")
-    return f"{key}={shown(flatten(run.history.config).get(key, MISSING))}"
+    return f"{key.rpartition('.')[2]}={shown(flatten(run.history.config).get(key, MISSING))}"
 
 
 def full_key(by: str, groups: Sequence[Group]) -> str:
@@ -94,48 +91,3 @@ def _arm(label: str, groups: list[Group], by: str = "") -> Arm:
         keys = [k for k in grouping.differing(groups) if k != by]
         notes.append(f"{label} pools {len(groups)} configs that differ in {', '.join(keys[:3]) or 'nothing known'}")
     return Arm(label, groups, runs, notes)
-
-
-# ---- Names
-
-
-def names(groups: Sequence[Group]) -> list[str]:
-    """What the runs are called without their seed, where that tells the groups apart; else by what differs."""
-    for whole in (False, True):
-        stems = [_stem(group, whole) for group in groups]
-        if all(stems) and len(set(stems)) == len(stems):
-            return stems
-    by_settings = _by_settings(groups)
-    mixed = [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, by_settings)]
-    return [f"{name} ({i + 1})" if mixed.count(name) > 1 else name for i, name in enumerate(mixed)]
-
-
-def _stem(group: Group, whole: bool) -> str:
-    names = [run.name if whole else run.name.rpartition("/")[2] for run in group.runs]
-    stems = {seedless(name).strip("/") for name in names}
-    return stems.pop() if len(stems) == 1 else ""
-
-
-def _by_settings(groups: Sequence[Group]) -> list[str]:
-    keys = differing([flatten(group.config) for group in groups])[:MOST_KEYS]
-    labels = [", ".join(_said(k, flatten(g.config).get(k, MISSING)) for k in keys) for g in groups]
-    if not keys or len(set(labels)) < len(labels):
-        return [f"{_algo(group)} {group.key[:6]}" if group.config else seedless(group.runs[0].name) for group in groups]
-    return labels
-
-
-def _said(key: str, value: Any) -> str:
-    last = key.rpartition(".")[2]
-    return shown(value) if last == "name" else f"{last}={shown(value)}"
-
-
-def _algo(group: Group) -> str:
-    return str(flatten(group.config).get("algo.name") or seedless(group.runs[0].name))
-
-
-def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Keys that are not the same in all: those that all have come first, then names, housekeeping last."""
-    keys = dict.fromkeys(k for config in configs for k in config if k != "seed")
-    unlike = [k for k in keys if len({repr(config.get(k, MISSING)) for config in configs}) > 1]
-    return sorted(unlike, key=lambda k: (k.startswith(HOUSEKEEPING), not k.endswith("name"),
-                                        any(k not in config for config in configs)))  # fmt: skip

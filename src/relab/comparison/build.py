@@ -11,7 +11,7 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.comparison import key, leading, numbers, pairs, profile
-from relab.comparison.arms import Arm, arms_of, names
+from relab.comparison.arms import Arm, arms_of
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
@@ -42,8 +42,6 @@ def compare(
 ) -> Result:
     """Groups -> tasks -> variants; every number that the page shows."""
     groups = grouping.grouped(runs)
-    for group, label in zip(groups, names(groups)):
-        group.label = label
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)

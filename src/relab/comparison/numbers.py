@@ -15,12 +15,13 @@ from relab import stats
 from relab.comparison import answer as answers
 from relab.config.views import flatten
 from relab.record.evaluations import evaluations
-from relab.record.history import Column, History, measured
+from relab.record.history import Column, History, end_rows, measured
 from relab.runs.grouping import Run
-from relab.stats import means
 
 ALIKE = 0.05  # lengths that differ by less than this share are the same length
 LEAST = answers.LEAST
+STUNTED, FEW_ARMS = 0.5, 0.25  # of the usual length; of the arms
+ANY = (-math.inf, math.inf)
 NEAR = 2.0  # standard errors of a difference: an evaluation this close to the peak could have been it
 
 
@@ -49,21 +50,25 @@ def stopped_at_level(run: Run, metric: str) -> bool:
 def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool]:
     """(the step at which all arms are compared, whether some went on beyond it).
 
-    An arm is as long as its shortest finished run. Where none says that it finished, it is as long as half of its
-    runs: one that crashed early must not cut all others short.
+    An arm is as long as half of its runs are: one that crashed or was ended early must not cut the others short. Nor
+    must one arm among many: where fewer than a quarter of the arms are less than half as long as is usual, these are
+    left out of the choice, and their runs have no number at the common step.
     """
-    typical = [length for arm in arms if math.isfinite(length := arm_length(arm, metric))]
+    typical = sorted(length for arm in arms if math.isfinite(length := arm_length(arm, metric)))
     if not typical:  # every run stopped at its level: each is compared where it stopped
         return max((float(c.steps[-1]) for arm in arms for r in arm if (c := column_of(r, metric))), default=0.0), False
-    shortest, longest = min(typical), max(typical)
+    usual = typical[len(typical) // 2]
+    whole = [length for length in typical if length >= STUNTED * usual]
+    counted = whole if len(typical) - len(whole) < FEW_ARMS * len(typical) else typical
+    shortest, longest = min(counted), max(counted)
     return (shortest, True) if shortest < (1 - ALIKE) * longest else (longest, False)
 
 
 def arm_length(arm: Sequence[Run], metric: str) -> float:
     """NaN where no run says: all stopped at their level, or none has the metric."""
     ends = [(run.state == "finished", e) for run in arm if math.isfinite(e := last_step(run, metric))]
-    finished, everyone = [e for done, e in ends if done], sorted(e for _, e in ends)
-    return min(finished) if finished else everyone[(len(everyone) - 1) // 2] if everyone else math.nan
+    some = sorted(e for done, e in ends if done) or sorted(e for _, e in ends)
+    return some[(len(some) - 1) // 2] if some else math.nan
 
 
 def cut(history: History, metric: str, step: float) -> History:
@@ -87,6 +92,8 @@ class Measure(NamedTuple):
     last: int
     level: float | None
     direction: str
+    tenth: bool = False  # each run by the last tenth of its own rows, as everywhere; `last` is how many that is usually
+    bounds: tuple[float, float] = ANY  # the lowest and highest number that a run can have, where that is known
 
     @property
     def sign(self) -> int:
@@ -97,6 +104,8 @@ class Measure(NamedTuple):
     def words(self) -> str:
         if self.at == "first_step_reaching":
             return f"steps until {self.metric} reaches {self.level:g}"
+        if self.tenth:
+            return f"mean of the last tenth of {self.metric}"
         names = {"final": f"final {self.metric}", "success_rate": "success rate of the last evaluation"}
         return names.get(self.at, f"mean of the last {self.last} {self.metric}")
 
@@ -105,9 +114,8 @@ def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> answers.Ou
     """One number of a run at the common step; none for one that ended well before it."""
     seed = run.seed if type(run.seed) is int else None
     history = cut(run.history, measure.metric, step) if beyond and measure.at != "first_step_reaching" else run.history
-    taken = answers.outcome(
-        history, measure.at, measure.metric, m=measure.last, reach=measure.level, direction=measure.direction
-    )
+    m = _own_tenth(history, measure.metric) if measure.tenth else measure.last
+    taken = answers.outcome(history, measure.at, measure.metric, m=m, reach=measure.level, direction=measure.direction)
     taken = replace(taken, seed=seed if taken.seed is None else taken.seed, run=run.name)
     end = last_step(run, measure.metric)
     if measure.at != "first_step_reaching" and end < (1 - ALIKE) * step:
@@ -115,27 +123,26 @@ def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> answers.Ou
     return taken
 
 
+def _own_tenth(history: History, metric: str) -> int:
+    """The rows that are the run's outcome, as runs.course has it."""
+    return end_rows(len(measured(history, metric).values)) if metric in history.columns else 1
+
+
 def finite(outcomes: Sequence[answers.Outcome]) -> np.ndarray:
     return np.array([x.value for x in outcomes if math.isfinite(x.value)])
 
 
-def interval(outcomes: Sequence[answers.Outcome], measure: Measure, ceiling: float = math.inf) -> stats.Interval:
-    """A variant's mean with 95 %; no ends under five seeds, none above a known ceiling."""
-    good = [x for x in outcomes if math.isfinite(x.value)]
-    values = finite(outcomes)
-    mid = float(values.mean()) if len(values) else math.nan
-    if len(values) < LEAST or measure.at == "first_step_reaching":
-        return stats.Interval(mid, math.nan, math.nan, len(values), 0.95)
-    if measure.at == "success_rate":
+def interval(outcomes: Sequence[answers.Outcome], measure: Measure) -> stats.SeedMean:
+    """A variant's mean with 95 %; no ends under five seeds, none beyond what is possible."""
+    mean = stats.mean_over_seeds([x.value for x in outcomes], measure.bounds)
+    if measure.at == "first_step_reaching":
+        return mean._replace(low=math.nan, high=math.nan)
+    if measure.at == "success_rate" and mean.known:
+        good = [x for x in outcomes if math.isfinite(x.value)]
         trials = np.array([x.episodes for x in good], np.float64)
-        return stats.clustered_rate(np.round(values * trials), trials)
-    low, high = means.widened(means.one_sample(values), 0.95)
-    return stats.Interval(mid, float(low), capped(float(high), mid, ceiling), len(values), 0.95)
-
-
-def capped(high: float, mid: float, ceiling: float) -> float:
-    """The upper end of an interval, cut at the highest value there can be; never under what was measured."""
-    return min(high, max(ceiling, mid))
+        rate = stats.clustered_rate(np.round(finite(outcomes) * trials), trials)
+        return mean._replace(low=rate.low, high=rate.high)
+    return mean
 
 
 def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], measure: Measure) -> stats.Interval | None:
@@ -199,15 +206,16 @@ class Peak(NamedTuple):
     k: int
 
 
-def peak(run: Run, metric: str, m: int, sign: int) -> Peak | None:
-    """None for curves that are no evaluations: the best of 10,000 training rows means nothing."""
-    points = [p for p in run.verdict.points if math.isfinite(p.mean)]
+def peak(run: Run, metric: str, m: int, sign: int, step: float = math.inf) -> Peak | None:
+    """Up to a step; None for curves that are no evaluations: the best of 10,000 training rows means nothing."""
+    points = [p for p in run.verdict.points if math.isfinite(p.mean) and p.step <= step]
     if run.verdict.metric != metric or not metric.startswith("eval/") or len(points) < 2:
         return None
     values, errors = sign * np.array([p.mean for p in points]), np.array([p.se for p in points])
     best = int(values.argmax())
     ends = sign * float(values[best]), points[-1].mean, float(np.mean(sign * values[-m:]))
     near = values[best] - values <= NEAR * np.hypot(errors, errors[best])
+    near[best] = True
     if not np.isfinite(errors[near]).all():
         return Peak(*ends, math.nan, 0)
     k = int(near.sum())

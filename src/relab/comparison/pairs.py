@@ -14,6 +14,7 @@ import numpy as np
 from relab import stats
 from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
+from relab.comparison import wording
 from relab.comparison.numbers import LEAST, Measure, finite, improvement
 from relab.config.base import require
 
@@ -64,6 +65,7 @@ class Protocol:
     reach: float | None
     paired: bool
     looks: dict[str, Any]  # variant -> seeds at its earlier looks
+    declared: int | list[int] | None = None  # looks: how many, or at how many seeds each
 
 
 @dataclass
@@ -100,7 +102,7 @@ def of_experiment(path: Path) -> Plan | None:
             first = rows[0]
             how = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
             paired = first.get("method") == answers.METHODS["paired"]
-            protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {})
+            protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {}, declared=first.get("looks"))
             names = [(str(x["names"][0]), str(x["names"][1])) for x in rows]
             return Plan(names, f"experiment {folder.name}", protocol)
     return None
@@ -110,6 +112,8 @@ def match(name: str, labels: Sequence[str]) -> str | None:
     """The variant that is meant: its label, or a part of it that no other has; None where there is none such."""
     exact = [label for label in labels if label.lower() == name.lower()]
     fitting = exact or [label for label in labels if name.lower() in label.lower()]
+    if not fitting and "=" in name and "." in name.partition("=")[0]:  # algo.lr=0.1 is called lr=0.1
+        return match(name.partition("=")[0].rpartition(".")[2] + "=" + name.partition("=")[2], labels)
     return fitting[0] if len(fitting) == 1 else None
 
 
@@ -119,7 +123,7 @@ def match(name: str, labels: Sequence[str]) -> str | None:
 def ask(outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, **how: Any) -> answers.Answer:
     a, b = (outcomes[name] for name in names)
     return answers.answer(a, b, smallest, measure.direction, measure.at, metric=measure.metric, names=names,
-                          m=measure.last, reach=measure.level, **how)  # fmt: skip
+                          m=measure.last, reach=measure.level, bounds=measure.bounds, **how)  # fmt: skip
 
 
 def p_value(outcomes: Outcomes, names: tuple[str, str], measure: Measure) -> float:
@@ -171,7 +175,8 @@ def repeat(items: Sequence[Item], plan: Plan, protocol: Protocol) -> list[Pair]:
     repeated = []
     for outcomes, names, measure, variant in items:
         answer = ask(outcomes, names, measure, smallest, comparisons=len(plan.pairs),
-                     looked_at=protocol.looks.get(variant, ()), paired=protocol.paired)  # fmt: skip
+                     looked_at=protocol.looks.get(variant, ()), paired=protocol.paired,
+                     looks=protocol.declared)  # fmt: skip
         repeated.append(_pair(outcomes, names, answer, measure, smallest, plan.source))
     return repeated
 
@@ -185,7 +190,20 @@ def explore(outcomes: Outcomes, control: str, measure: Measure, smallest: float)
 def against_first(outcomes: Outcomes, measure: Measure, smallest: float) -> list[answers.Answer]:
     """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives."""
     control, *others = outcomes
-    return [ask(outcomes, (control, other), measure, smallest, alpha=ALPHA / len(others)) for other in others]
+    alpha, couples = ALPHA / len(others), [(control, other) for other in others]
+    return [_with_seeds(outcomes, names, measure, smallest, alpha) for names in couples]
+
+
+def _with_seeds(
+    outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, alpha: float
+) -> answers.Answer:
+    """An answer that counts the seeds that would tell as `relab compare` does: for a look that nobody declared."""
+    answer = ask(outcomes, names, measure, smallest, alpha=alpha)
+    a, b = (outcomes[name] for name in names)
+    if answer.seeds_needed:
+        answer.seeds_needed = needed(a, b, measure, smallest, answer, alpha)
+        answer.text = wording.sentence(answer)
+    return answer
 
 
 def _pair(
@@ -203,12 +221,13 @@ def needed(
     measure: Measure,
     smallest: float,
     answer: answers.Answer,
+    alpha: float = ALPHA,
 ) -> tuple[int, int] | None:
     """Seeds a variant at which the smallest effect (or else the delta seen) is told from none with a power of 0.8."""
     x, y, effect = finite(a), finite(b), smallest or abs(answer.delta)
     clear = answer.low > 0 or answer.high < 0
     if clear or min(len(x), len(y)) < 2 or not effect > 0 or measure.at == "success_rate":
         return None
-    low, high = stats.seeds_range(effect, x, y, least=LEAST)
+    low, high = stats.seeds_range(effect, x, y, alpha, least=LEAST)
     most = max(len(x), len(y))
     return (max(low, most + 1), high) if high > most else None

@@ -110,4 +110,9 @@ def _share(tasks: Sequence[np.ndarray], drawn: list[np.ndarray] | None, tau: flo
         return Share(tau, at, math.nan, math.nan)
     again = np.mean([(rows >= tau - 1e-9).mean(1) for rows in drawn], axis=0)
     low, high = np.quantile(again, [0.025, 0.975])
+    if all((task >= tau - 1e-9).all() or not (task >= tau - 1e-9).any() for task in tasks):
+        # All runs of a task agree, so draws from them know nothing of the ones that would not: a rate of that many runs
+        # that all agree has an interval of its own width (Wilson).
+        rate = stats.wilson(at * sum(map(len, tasks)), sum(map(len, tasks)))
+        low, high = min(low, rate.low), max(high, rate.high)
     return Share(tau, at, float(low), float(high))

@@ -14,6 +14,7 @@ from relab.comparison.pairs import Pair
 from relab.comparison.profile import Share
 from relab.comparison.task import Task
 from relab.comparison.variant import Mean, Threshold, Variant
+from relab.comparison.wording import span
 
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
@@ -76,7 +77,9 @@ def _nothing(result: Result) -> str:
 
 
 def short(label: str, width: int = LABEL) -> str:
-    return label if len(label) <= width else label[: width - 1] + "…"
+    """Cut in the middle: labels of variants begin alike and differ at their end."""
+    head = (width - 1) // 3
+    return label if len(label) <= width else label[:head] + "…" + label[head + 1 - width :]
 
 
 # ---- A task
@@ -194,7 +197,7 @@ def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
 def _explored(pair: Pair) -> str:
     """A comparison that nobody declared: numbers, and no verdict."""
     x = pair.answer
-    seeds = f"; {pair.needed[0]} to {pair.needed[1]} seeds a variant should tell" if pair.needed else ""
+    seeds = f"; {span(pair.needed)} seeds a variant should tell" if pair.needed else ""
     if min(x.n) < LEAST:
         return (f"exploratory: {short(pair.b)} against {short(pair.a)}: {_signed(x.delta)}, too few seeds to tell"
                 f" ({x.n[1]} and {x.n[0]}; no verdict under {LEAST}){seeds}")  # fmt: skip
@@ -218,8 +221,11 @@ def _times(task: Task) -> list[str]:
     timed = [(each.label, each.threshold) for each in task.variants if each.threshold]
     if not timed or task.level is None or task.measure.at == "first_step_reaching":
         return []
-    said = [f"{short(label)} {median(x)} ({x.reached} of {x.n})" for label, x in timed[:4]]
-    return [f"median steps to {task.level[0]:g} ({task.level[1]}): {', '.join(said)}"]
+    sources = {x.source for _, x in timed}
+    own = {source: f", {source}" if len(sources) > 1 else "" for source in sources}
+    said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed[:4]]
+    how = f"; {timed[0][1].source}" if len(sources) == 1 else ""
+    return [f"median steps to {task.level[0]:g} ({task.level[1]}{how}): {', '.join(said)}"]
 
 
 def _areas(task: Task) -> list[str]:

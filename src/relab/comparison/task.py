@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.text import number
 from relab.comparison import answer as answers
-from relab.comparison import key, numbers, pairs, phases, profile
-from relab.comparison.arms import Arm, differing
+from relab.comparison import arrival, key, numbers, pairs, phases, profile
+from relab.comparison.arms import Arm
 from relab.comparison.numbers import Measure
 from relab.comparison.variant import Area, Mean, Noise, Threshold, Variant
 from relab.config.base import require
@@ -20,8 +21,10 @@ from relab.config.views import MISSING, flatten
 from relab.formats.read.source import FOREIGN
 from relab.health.view import View
 from relab.record import glossary, levels
+from relab.record.bounds import bounds_of
 from relab.record.history import History, end_rows
 from relab.runs.grouping import Group, Run
+from relab.runs.naming import differing
 from relab.runs.verdict import RETURNS, is_return
 
 FULL = 0.01  # of the way from random to the ceiling: this close to it is at it
@@ -80,7 +83,10 @@ def metric_of(groups: Sequence[Group], requested: str | None) -> str:
     runs = [run for group in groups for run in group.runs]
     if requested:
         return next((name for run in runs if (name := find_column(run, requested))), requested)
-    sampled = {run.verdict.metric for run in runs} == {"eval/return_sampled"}
+    judged = {run.verdict.metric for run in runs}
+    if len(judged) == 1 and is_return(only := next(iter(judged))):  # what every other command judges them by
+        return only
+    sampled = judged == {"eval/return_sampled"}
     first = sorted(RETURNS, key=lambda name: name != "eval/return_sampled") if sampled else RETURNS
     have = {name: sum(any(numbers.column_of(r, name) for r in g.runs) for g in groups) for name in first}
     half = [name for name in first if have[name] >= max(2, len(groups) / 2)]
@@ -98,6 +104,7 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     step, beyond = numbers.common_step([arm.runs for arm in arms], metric)
     level = level_of(arms, metric, options.level)
     measure = measure_of(arms, metric, options, level)
+    measure = measure._replace(bounds=bounds_at(runs[0].history, measure.at, measure.metric))
     outcomes = {arm.label: [numbers.outcome(run, measure, step, beyond) for run in arm.runs] for arm in arms}
     for arm in arms:
         outcomes[arm.label] = [replace(x, part=part) for x, part in zip(outcomes[arm.label], arm.parts, strict=True)]
@@ -134,7 +141,8 @@ def measure_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[
     require(last >= 1, f"--last must be at least 1, but is {last}")
     if at == "first_step_reaching":
         require(level is not None, "--at first_step_reaching needs the level to reach: give --level")
-    return Measure(metric, at, last, level[0] if level else None, direction)
+    tenth = training and options.at is None and options.last is None
+    return Measure(metric, at, last, level[0] if level else None, direction, tenth)
 
 
 def _tenth(arms: Sequence[Arm], metric: str) -> int:
@@ -172,6 +180,13 @@ def _most_way(arms: Sequence[Arm], metric: str) -> tuple[float, str] | None:
     return float(f"{base + MOST_WAY * (max(ends) - base):.3g}"), "90 % of the way to the best mean"
 
 
+def bounds_at(history: History, at: str, metric: str) -> tuple[float, float]:
+    """The lowest and highest number that a run can have."""
+    if at == "first_step_reaching":
+        return numbers.ANY
+    return bounds_of(history, "success" if at == "success_rate" else metric)
+
+
 def ceiling_of(history: History, at: str, metric: str) -> float:
     """The highest value there can be: 1 of a rate, the best reward at each step of a return; none is known of steps."""
     if at == "first_step_reaching":
@@ -200,7 +215,7 @@ def _measure(task: Task) -> None:
 
 def _variant(task: Task, arm: Arm, span: tuple[float, float]) -> Variant:
     outcomes = task.outcomes[arm.label]
-    mean = numbers.interval(outcomes, task.measure, task.ceiling)
+    mean = numbers.interval(outcomes, task.measure)
     better = numbers.improvement(task.outcomes[task.reference], outcomes, task.measure)
     return Variant(
         arm.label,
@@ -240,18 +255,21 @@ def _threshold(task: Task, arm: Arm) -> Threshold | None:
     """How soon the level was reached, runs that never did being censored where they ended."""
     if task.level is None:
         return None
-    timed = task.measure._replace(at="first_step_reaching", level=task.level[0])
-    outcomes = [x for run in arm.runs if math.isfinite((x := numbers.outcome(run, timed, task.step, False)).value)]
-    if not outcomes:
+    arrivals = [x for run in arm.runs if (x := arrival.of(run, task.measure, task.level[0])) is not None]
+    if not arrivals:
         return None
-    times, reached = np.array([x.value for x in outcomes]), np.array([x.reached for x in outcomes])
-    median = stats.median_time(times, reached)
-    return Threshold(task.level[0], int(reached.sum()), len(outcomes), median, float(times.max()))
+    times, reached = np.array([x.step for x in arrivals]), np.array([x.reached for x in arrivals])
+    sources = " and ".join(dict.fromkeys(x.source for x in arrivals))
+    return Threshold(task.level[0], int(reached.sum()), len(arrivals), stats.median_time(times, reached),
+                     float(times.max()), sources)  # fmt: skip
 
 
 def _peak(task: Task, arm: Arm) -> numbers.Peak | None:
-    peaks = [p for run in arm.runs if (p := numbers.peak(run, task.measure.metric, 5, answers.DIRECTIONS[
-        task.measure.direction])) is not None]  # fmt: skip
+    sign, until = answers.DIRECTIONS[task.measure.direction], task.step if task.beyond else math.inf
+    whole = [
+        run for run, x in zip(arm.runs, task.outcomes[arm.label]) if math.isfinite(x.value)
+    ]  # none that was killed
+    peaks = [p for run in whole if (p := numbers.peak(run, task.measure.metric, 5, sign, until)) is not None]
     if not peaks:
         return None
     peak, final, last, bias = (float(np.mean([p[i] for p in peaks])) for i in range(4))
@@ -273,7 +291,7 @@ def _noise(task: Task, arm: Arm) -> Noise | None:
 def _notes(task: Task) -> list[str]:
     unknown = key.env_of(task.arms[0].runs[0]) is None
     notes = ["no run says which environment it is: compare them only if it is one"] * unknown
-    notes += [*_cut_short(task), *(note for arm in task.arms for note in arm.notes)]
+    notes += [*_not_evaluated(task), *_cut_short(task), *(note for arm in task.arms for note in arm.notes)]
     for arm in task.arms:
         gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
         lost = [x for x in gone if x.diverged]
@@ -305,12 +323,26 @@ def _missing_seeds(task: Task) -> list[str]:
     return [f"seeds that others have and these lack: {', '.join(said)}"] if said else []
 
 
+def _not_evaluated(task: Task) -> list[str]:
+    """Why returns of training are compared although some variants were evaluated, and what these came to."""
+    if task.measure.metric.startswith("eval/") or not is_return(task.measure.metric):
+        return []
+    ends = {arm.label: [r.verdict.final for r in arm.runs if r.verdict.metric.startswith("eval/return")]
+            for arm in task.arms}  # fmt: skip
+    lacking = [arm.label for arm in task.arms if len(ends[arm.label]) < len(arm.runs)]
+    said = [f"{label} {number(float(np.mean(values)))}" for label, values in ends.items() if values]
+    if not said or not lacking:
+        return []
+    return [f"compared by returns of training, because runs of {', '.join(lacking[:3])} were not evaluated;"
+            f" evaluations ended at: {', '.join(said[:3])}"]  # fmt: skip
+
+
 def _cut_short(task: Task) -> list[str]:
     """Whose end the common step is."""
     if not task.beyond or task.measure.at == "first_step_reaching":
         return []
     ends = {arm.label: numbers.arm_length(arm.runs, task.measure.metric) for arm in task.arms}
-    length = {label: end for label, end in ends.items() if math.isfinite(end)}
+    length = {label: end for label, end in ends.items() if math.isfinite(end) and end >= task.step}
     who = min(length, key=lambda label: length[label])
     return [f"unequal lengths: {who} ends at step {length[who]:,.0f}, others go on to {max(length.values()):,.0f};"
             " all are compared at the common step"]  # fmt: skip

@@ -40,6 +40,7 @@ class Threshold:
     n: int
     median: float
     until: float
+    source: str  # what tells that the level was reached
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class DQN:
     tau: float = 1.0  # share that is copied; 1 is a whole copy
     epsilon: float = 1.0  # share of random actions at the start
     epsilon_final: float = 0.05  # share of random actions in the end
-    epsilon_until: float = 0.2  # share of total_steps at which it has fallen to that
+    epsilon_until: float = 0.2  # share of total_steps at which the share of random actions has fallen to epsilon_final
     max_grad_norm: float = 10.0  # the gradient's norm is clipped to this
     hidden: tuple[int, ...] = (128, 128)  # units per hidden layer
     activation: Literal["relu", "tanh"] = "relu"  # nonlinearity of the hidden layers

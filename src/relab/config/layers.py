@@ -175,7 +175,9 @@ def find_key(word: str, leaves: Mapping[str, Leaf]) -> str:
     section = [key for key in leaves if key.startswith(word + ".")]
     require(not section, f"`{word}` is a section and takes no value itself; set one of {', '.join(section)}")
     near = nearest_key(word, leaves)
-    raise ConfigError(f"unknown key `{word}`{f'; the nearest known one is `{near}`' if near else ''}")
+    owners = registry.algos_with(word.removeprefix("algo."))
+    whose = f"; it is a setting of {' and '.join(owners)}" if owners else ""
+    raise ConfigError(f"unknown key `{word}`{whose}{f'; the nearest known one is `{near}`' if near else ''}")
 
 
 def nearest_key(word: str, leaves: Mapping[str, Leaf]) -> str:

@@ -21,6 +21,7 @@ from relab.config.base import ConfigError
 # name -> (config class, module that keeps train/contract.py)
 ALGOS: dict[str, tuple[str, str]] = {
     "dqn": ("relab.config.dqn:DQN", "relab.train.algos.dqn"),
+    "dreamer": ("relab.config.dreamer:Dreamer", "relab.train.algos.dreamer"),
     "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
     "sac": ("relab.config.sac:SAC", "relab.train.algos.sac"),
     "tracking_ac": ("relab.config.tracking_ac:TrackingAC", "relab.train.algos.tracking_ac"),
@@ -68,6 +69,17 @@ def is_ours(env: object, algo: object) -> bool:
     return envs and isinstance(algo, str) and algo in ALGOS
 
 
+def trust_word(env: object, algo: object) -> str:
+    """What a command that runs a record's code needs besides: " --trust", or nothing where the names are registered.
+
+    >>> trust_word("cartpole-v1", "climber:Config"), trust_word("gym:Acrobot-v1", "ppo")
+    (' --trust', '')
+    """
+    names = {"env": env, "algo": algo}
+    code = [named_code(kind, name) for kind, name in names.items() if isinstance(name, str)]
+    return " --trust" if any(code) else ""
+
+
 def named_code(kind: str, name: str) -> str:
     """The module that a name by itself has imported; empty for names that relab or an installed package registers.
 
@@ -105,6 +117,11 @@ def algo_config_class(name: str) -> type:
         return load(ALGOS[name][0])
     plugin = _plugin("algo", name)
     return plugin if isinstance(plugin, type) else _config_class(plugin, "Config", name)
+
+
+def algos_with(key: str) -> list[str]:
+    """The algorithms of relab's own that have a setting of that name."""
+    return [name for name, (cls, _) in sorted(ALGOS.items()) if key in getattr(load(cls), "__dataclass_fields__", {})]
 
 
 def algo_module(name: str) -> Any:
@@ -164,12 +181,16 @@ def _plugin(kind: str, name: str) -> Any:
         ) from error
 
 
+def look_here(module: str) -> None:
+    """The user named a module that may lie next to him; installed ones still come first."""
+    top, here = module.partition(".")[0], os.getcwd()
+    if top and here not in sys.path and (os.path.isdir(top) or os.path.isfile(f"{top}.py")):
+        sys.path.append(here)
+
+
 def _import_user(target: str) -> Any:
     module, _, attr = target.partition(":")
-    top = module.partition(".")[0]
-    here = os.getcwd()
-    if here not in sys.path and (os.path.isdir(top) or os.path.isfile(f"{top}.py")):
-        sys.path.append(here)  # the user named a module next to him; installed ones still come first
+    look_here(module)
     imported = importlib.import_module(module)
     return getattr(imported, attr) if attr else imported
 
@@ -179,6 +200,10 @@ def _config_class(owner: Any, attr: str, name: str) -> type:
 
     cls = getattr(owner, attr, None)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        if any(base.__module__.startswith("gymnasium.") for base in getattr(owner, "__mro__", ())):
+            module = name.partition(":")[0]
+            raise ConfigError(f"`env={name}` is an environment of Gymnasium, which is named by its id: register it in"
+                              f" {module} (gymnasium.register), and give env=gym:{module}:ID")  # fmt: skip
         raise ConfigError(f"the plug-in {name} must have a dataclass `{attr}` (its settings), but has {cls!r}")
     if "name" not in (f.name for f in dataclasses.fields(cls)):
         raise ConfigError(f"`{attr}` of the plug-in {name} must have the field `name: str`, but has none")

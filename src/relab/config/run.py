@@ -44,6 +44,13 @@ class Save:
         require_range("save.keep", self.keep, 0)
 
 
+@dataclass(frozen=True)
+class Recording:
+    """What a run writes besides its record; nothing of it changes a result."""
+
+    tensorboard: bool = False  # an event file in RUN/tensorboard, written while it trains
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
     """One run: one config, one seed, trained once."""
@@ -54,11 +61,12 @@ class RunConfig:
     total_steps: int = 1_000_000  # agent steps to train for
     eval: Eval = field(default_factory=Eval)  # when and how the policy is evaluated
     save: Save = field(default_factory=Save)  # when checkpoints are written
+    record: Recording | None = None  # what is written besides the record; null: nothing, until one of its keys is set
     probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
     schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
     start_from: str | None = None  # RUN, RUN@best or RUN@STEP: whose weights it begins with, by folder or by name
-    # below --runs (see above); null: fresh weights
+    # below --runs (docs/config.md, "Starting from another run"); null: fresh weights
     start_parts: tuple[str, ...] | None = None  # of those weights, e.g. actor; null: all that fit
     device: str = "cpu"  # cpu, cuda, cuda:N or mps
     threads: int = 1  # threads of torch and of the environments; results of the environments do not depend on it

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from relab.base.documents import Settings
 from relab.config.base import property_docs
 
+BESIDE = ("record",)  # changes what is written beside a run's record, never the run: no part of the hash
 # Settings that came later: while null they are no part of the hash, so that older runs keep theirs.
 LATER = ("probes", "start_from", "start_parts")
 
@@ -50,7 +51,7 @@ def derived(config: Any, prefix: str = "") -> Settings:
 
 def config_hash(config: Any, without: Sequence[str] = ("seed",)) -> str:
     """12 hex digits of the canonical JSON of a config; runs that differ in `without` only (the seed) share it."""
-    gone = tuple(without)
+    gone = (*without, *BESIDE)
     flat = {k: v for k, v in flatten(config).items() if not any(k == w or k.startswith(w + ".") for w in gone)}
     flat = {k: v for k, v in flat.items() if v is not None or k not in LATER}
     text = json.dumps(_canonical(flat), sort_keys=True, separators=(",", ":"), ensure_ascii=True)

@@ -11,7 +11,7 @@ from relab.health.view import View
 
 
 class Applied(NamedTuple):
-    """Rules about single runs: all there are, those for this algorithm and kind of action, those with their data."""
+    """All rules there are, those for this algorithm and kind of action, those with their data."""
 
     known: int
     apply: int
@@ -24,8 +24,9 @@ class Applied(NamedTuple):
 
 
 def applied(rules: Iterable[Rule], view: View, not_checked: Iterable[NotChecked]) -> Applied:
-    """Counts for one run, out of what the engine could not ask."""
-    about_runs = [rule for rule in rules if rule.scope == "run"]
-    mine = {rule.slug for rule in about_runs if applies(rule, view)}
-    gone = {each.slug for each in not_checked if each.run == view.name}
-    return Applied(len(about_runs), len(mine), len(mine - gone), view.algo)
+    """Counts for one run, out of what the engine could not ask; rules about groups and folders are about it too."""
+    every = list(rules)
+    alone = {rule.slug for rule in every if rule.scope == "run"}
+    mine = {rule.slug for rule in every if rule.slug not in alone or applies(rule, view)}
+    gone = {each.slug for each in not_checked if each.run == view.name or each.slug not in alone}
+    return Applied(len(every), len(mine), len(mine - gone), view.algo)

@@ -20,6 +20,7 @@ from relab.health.mute import read_mutes
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import View, ViewGroup, clear
 from relab.record.state import group_key, state_of
+from relab.runs import naming
 
 SCHEMA = 2  # 1 named rules by an id besides the slug, and kept what could not be read in `not_checked`
 CLEARLY = 3.0  # standard errors
@@ -71,6 +72,10 @@ class Report:
             "not_read": [gone._asdict() for gone in self.not_read],
             "remarks": [remark.to_json() for remark in self.remarks], "proposal": None,
         }  # fmt: skip
+
+    def called(self, key: str | None) -> str:
+        """A group by its label; "all" is all of them."""
+        return next((group.label for group in self.groups if group.name == key and group.label), str(key))
 
     @property
     def main(self) -> list[Finding]:
@@ -212,3 +217,6 @@ def _group(views: list[View], report: Report) -> None:
         groups.setdefault(key, ViewGroup(key)).views.append(view)
         report.runs.append(Examined(view, key))
     report.groups = list(groups.values())
+    names = [naming.nameable([(view.history, view.name) for view in group.views]) for group in report.groups]
+    for group, label in zip(report.groups, naming.labels(names) if names else []):
+        group.label = label

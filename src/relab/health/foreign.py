@@ -87,6 +87,14 @@ def action_dim(view: View) -> int:
     return dim
 
 
+def least_dim(view: View) -> int:
+    """Dimensions of an action, one where nothing tells: for conclusions that more of them only make stronger."""
+    try:
+        return action_dim(view)
+    except Missing:
+        return 1
+
+
 def std_in_half_ranges(view: View, rows: int = 3) -> Curve:
     """The policy's standard deviation over half the action range: as logged, else out of the entropy of a Gaussian."""
     for name in ("policy/std_max", "policy/std_mean"):
@@ -154,11 +162,8 @@ def rose(view: View) -> bool:
 
 
 def learned(view: View) -> bool:
-    """Whether the return is clear of random; where that is not known, whether it rose; False where nothing tells."""
-    last = view.standing()
-    if last is not None and view.spec.get("random"):
-        return view.well_above_random(last)
-    return last is not None and rose(view)
+    """Whether the run ends with something it learned, by the verdict that every command gives."""
+    return view.verdict.learned
 
 
 def judged(view: View) -> str:

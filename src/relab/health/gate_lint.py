@@ -19,9 +19,9 @@ from relab.schedules.schedule import Schedule
 
 LOG_SLUGS = ("gate-never-advances", "gate-contradiction", "redundant-threshold", "bar-under-floor", "alert-unreachable",
              "schedule-overrun", "implied-sample-size")  # fmt: skip
-ORDER = ("gate-contradiction", "bar-under-floor", "redundant-threshold", "alert-unreachable", "schedule-overrun",
-         "freeze-without-effect", "sample-size-unclear", "implied-sample-size", "gate-never-advances",
-         "sample-size")  # fmt: skip
+ORDER = ("gate-contradiction", "count-read-as-share", "bar-under-floor", "redundant-threshold", "alert-unreachable",
+         "schedule-overrun", "freeze-without-effect", "sample-size-unclear", "implied-sample-size",
+         "gate-never-advances", "sample-size")  # fmt: skip
 
 
 def linted(schedule: Schedule, view: View | None = None) -> list[Lint]:

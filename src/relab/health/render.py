@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import shutil
+import sys
 from collections import Counter
 from typing import Any
 
@@ -22,6 +23,8 @@ from relab.record import glossary
 from relab.record.state import seed_of
 
 FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
+ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
+LISTED = 50  # groups with a warning that are listed, one line each
 
 
 def text(report: Report, verbose: bool = False) -> str:
@@ -82,13 +85,13 @@ def news(report: Report, changed: News) -> str:
     """What is different since the last look; one line where nothing is."""
     if changed.since is None:
         return text(report) + "\n(the first look at this folder: all of it is new)"
-    lines = [short(f"{report.path}: {changes(changed)} since {local_time(changed.since)}")]
-    lines += [short(f"  new run: {name}") for name in changed.runs[:GROUPS]]
+    lines = [f"{report.path}: {changes(changed)} since {local_time(changed.since)}"]
+    lines += [f"  new run: {name}" for name in changed.runs[:GROUPS]]
     lines += [f"  and {len(changed.runs) - GROUPS} more new runs"] * (len(changed.runs) > GROUPS)
-    lines += [short(f"  {name}: {a} -> {b}{ended(report, name)}") for name, a, b in changed.states[:GROUPS]]
-    lines += [short(line) for each in lead(changed.findings) for line in finding(each, report.main)]
-    lines += [short(f"  no longer: {slug} in {run}") for run, slug in changed.gone[:GROUPS]]
-    return "\n".join(clean(line) for line in lines)
+    lines += [f"  {name}: {a} -> {b}{ended(report, name)}" for name, a, b in changed.states[:GROUPS]]
+    lines += [line for each in lead(changed.findings) for line in finding(each, report.main, report)]
+    lines += [f"  no longer: {slug} in {run}" for run, slug in changed.gone[:GROUPS]]
+    return "\n".join(clean(part) for line in lines for part in fitted(line))
 
 
 def changes(changed: News) -> str:
@@ -110,8 +113,17 @@ def local_time(utc: str) -> str:
         return utc
 
 
-def short(line: str, width: int = WIDTH) -> str:
-    return line if len(line) <= width else line[: width - 3] + "..."
+def fitted(line: str) -> list[str]:
+    """A line as wide as the terminal is, the rest below it; into a pipe or a file it goes whole. Nothing is cut."""
+    if not sys.stdout.isatty():
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return wrap(line.lstrip(), max(shutil.get_terminal_size().columns, NARROW), indent)
+
+
+def short(text: str, width: int) -> str:
+    """A stranger's sentence that could be of any length."""
+    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def figure(value: float, digits: int = 3) -> str:
@@ -134,19 +146,52 @@ def head(report: Report) -> str:
 
 
 def groups(report: Report, verbose: bool) -> list[str]:
-    """A line per group; runs that are alike but for the seed stand together."""
-    shown = report.groups if verbose else report.groups[:GROUPS]
-    more = len(report.groups) - len(shown)
-    lines = [f"  {group_line(*pair)}" for pair in zip(shown, apart(report.groups))]
-    rest = [f"  and {more} more {'group' if more == 1 else 'groups'} (-v shows all)"] if more else []
-    return [line if verbose else short(line) for line in lines] + rest
+    """A line per group, the worst first: what it is, every seed's outcome; its first finding if there are others."""
+    ranked = sorted(report.groups, key=lambda group: _rank(report, group)) if len(report.groups) > 1 else report.groups
+    sick = sum(_first(report, group) is not None for group in ranked)
+    shown = ranked if verbose else ranked[: max(GROUPS, min(sick, LISTED))]
+    more = len(ranked) - len(shown)
+    lines = [f"  {group_line(group)}{_named(report, group)}" for group in shown]
+    sound = f", {more - max(sick - len(shown), 0)} of them without a warning" if sick > len(shown) else ""
+    rest = [f"  and {more} more {'group' if more == 1 else 'groups'}{sound} (-v shows all)"] if more else []
+    return [line for each in lines for line in fitted(each)] + rest
 
 
-def group_line(group: ViewGroup, apart: str) -> str:
-    """What was run, what sets it apart from the other groups, and every seed's outcome."""
+def _of(report: Report, group: ViewGroup) -> list[Finding]:
+    names = {view.name for view in group.views}
+    return [f for f in report.main if f.run in names or (f.run is None and f.group == group.name)]
+
+
+def _first(report: Report, group: ViewGroup) -> Finding | None:
+    """The most important finding of a group, if it is more than a remark."""
+    return next((f for f in _of(report, group) if loudness(f, report.main) > 0), None)
+
+
+def _rank(report: Report, group: ViewGroup) -> tuple[int, int]:
+    first = _first(report, group)
+    return (0, 0) if first is None else (-loudness(first, report.main), report.main.index(first))
+
+
+def _named(report: Report, group: ViewGroup) -> str:
+    """What the group has, where others stand beside it: its first finding, in how many of its runs, how many more."""
+    first = _first(report, group)
+    if first is None or len(report.groups) == 1:
+        return ""
+    runs = {f.run for f in _of(report, group) if f.slug == first.slug and f.run is not None}
+    where = f" in {len(runs)} of {len(group.views)}" if len(group.views) > 1 and runs else ""
+    slugs = {f.slug for f in _of(report, group) if (f.severity or "info") != "info"} - {first.slug}
+    loud = SEVERITIES[loudness(first, report.main)]  # a remark that explains a warning is as loud
+    return f" - {loud}: {first.slug}{where}{f', {len(slugs)} more' if slugs else ''}"
+
+
+def group_line(group: ViewGroup) -> str:
+    """What was run, what it is called, and every seed's outcome."""
     first = group.views[0]
-    head = f"{first.name}: {kind(first)}" if len(group.views) == 1 else kind(first)
-    return f"{head}{f', {apart}' if apart else ''}, {outcomes(group)}"
+    if len(group.views) == 1:
+        known = group.label in (first.name, kind(first)) or group.label in first.name
+        return f"{first.name}: {kind(first)}{'' if known else f', {group.label}'}, {outcomes(group)}"
+    called = "" if group.label.lower() == kind(first).lower() else f"{group.label}: "
+    return f"{called}{kind(first)}, {outcomes(group)}"
 
 
 def outcomes(group: ViewGroup) -> str:
@@ -166,29 +211,12 @@ def outcomes(group: ViewGroup) -> str:
     notes += [f"{sum(lost)} diverged"] * any(lost)
     results = "no return logged" if not any(ends) and not any(lost) else f"{values}{more}"
     beside = f" ({', '.join(notes)})" if notes else ""
-    return f"{len(ends)} runs: {results}{beside}"
+    return f"{len(ends)} {seeds_or_runs(group)}: {results}{beside}"
 
 
-def apart(groups: list[ViewGroup]) -> list[str]:
-    """What tells groups of one task apart: the settings that differ; else the hash, or what their names share."""
-    task = [(g.views[0].config.get("algo.name"), g.views[0].spec.get("env"), g.views[0].history.source) for g in groups]
-    marks = []
-    for group, mine in zip(groups, task):
-        others = [g.views[0].config for g, other in zip(groups, task) if other == mine]
-        keys = dict.fromkeys(k for flat in others for k in flat if k != "seed")
-        odd = [k for k in keys if len({repr(flat.get(k)) for flat in others}) > 1]
-        settings = ", ".join(f"{k.rpartition('.')[2]} {setting(k, group, others)}" for k in odd[:3])
-        marks.append(settings if len(others) > 1 and 0 < len(odd) <= 3 else group.title if len(others) > 1 else "")
-    return marks
-
-
-def setting(key: str, group: ViewGroup, others: list[dict[str, Any]]) -> str:
-    """A group's value of a setting: of six digits where these tell the groups apart as well."""
-    values = [flat.get(key) for flat in others]
-    short = [f"{value:.6g}" if isinstance(value, float) else repr(value) for value in values]
-    mine = group.views[0].config.get(key)
-    same = len(set(short)) == len({repr(value) for value in values})
-    return f"{mine:.6g}" if isinstance(mine, float) and same else str(mine)
+def seeds_or_runs(group: ViewGroup) -> str:
+    names = [seed_name(view) for view in group.views]
+    return "seeds" if len(set(names)) == len(names) else "runs"
 
 
 def kind(view: View) -> str:
@@ -213,7 +241,8 @@ def outcome(view: View) -> str:
     last = view.standing()
     if last is None:
         return f"{few(view, name)}{where}{state}" if finite(view, name) else f"no return logged{state}"
-    error = f" ± {figure(last.se, 2)}" if last.se > (-1 if view.has_evals(view.by) else 0) else ""
+    shown = 0.0 if last.se < ROUNDING * abs(last.mean) else last.se
+    error = f" ± {figure(shown, 2)}" if shown > (-1 if view.has_evals(view.by) else 0) else ""
     return f"{figure(last.mean, 4)}{error}{where}{state}"
 
 
@@ -229,13 +258,14 @@ def few(view: View, name: str) -> str:
 
 def findings(report: Report, verbose: bool) -> list[str]:
     shown = [f for f in report.findings if not f.footer] if verbose else lead(report.main)
-    whole = [line for each in shown for line in finding(each, [] if verbose else report.main)]
-    lines = whole if verbose else [short(line) for line in whole]
+    whole = [line for each in shown for line in finding(each, [] if verbose else report.main, report)]
+    lines = [part for line in whole for part in fitted(line)]
     more = [f for f in report.main if f not in shown]
     if more:
         names = Counter(f.slug for f in more)
         slugs = ", ".join(f"{slug}{f' x{n}' if n > 1 else ''}" for slug, n in names.most_common(6))
-        lines.append(short(f"  {len(more)} more (-v): {slugs}"))
+        kinds = f" and {len(names) - 6} other kinds" if len(names) > 6 else ""
+        lines.append(f"  {len(more)} more (-v): {slugs}{kinds}")
     return lines
 
 
@@ -253,9 +283,9 @@ def loudness(finding: Finding, others: list[Finding]) -> int:
     return max(SEVERITIES.index(f.severity or "info") for f in (finding, *mine))
 
 
-def finding(finding: Finding, others: list[Finding]) -> list[str]:
+def finding(finding: Finding, others: list[Finding], report: Report) -> list[str]:
     """Four lines: what and where, the numbers, what it means, what to try. `others` may hold the same of other runs."""
-    where = finding.run or f"group {finding.group}"
+    where = finding.run or f"group {report.called(finding.group)}"
     more = len({f.run or f.group for f in others if f.slug == finding.slug} - {finding.run or finding.group})
     also = f" (and {more} more {'run' if more == 1 else 'runs'})" if more else ""
     since = "" if not finding.onset else f", since step {finding.onset:,}"

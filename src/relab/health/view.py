@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from relab.base.numbers import HUGE
+from relab.config import registry
 from relab.config.views import flatten
 from relab.health.curve import Curve
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations
-from relab.record.glossary import RETURNS
-from relab.record.history import Column, History, end_rows, flaw, measured
+from relab.record.history import Column, History
+from relab.runs.course import Course, course_of, course_on, is_return
+from relab.runs.verdict import Verdict, verdict_of
 
-BLOCKS = 10  # into which training returns are cut where there are no evaluations
 # Names that tools give to variants of one algorithm; the rules are about the family.
 FAMILIES = {
     "ppo": "ppo ppo2 maskableppo recurrentppo appo ippo mappo puffer pufferlib",
@@ -59,6 +60,12 @@ class View:
         """Dotted key -> value."""
         return {key: _fitting(value) for key, value in flatten(self.history.config).items()}
 
+    @property
+    def trust(self) -> str:
+        """What a command that runs the code of this run needs besides: " --trust" for a plug-in's."""
+        ours = self.history.source == "relab"
+        return registry.trust_word(self.config.get("env.name"), self.config.get("algo.name")) if ours else ""
+
     @cached_property
     def algo(self) -> str | None:
         """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
@@ -89,7 +96,7 @@ class View:
     def kind(self) -> str | None:
         """discrete or continuous; what no spec says, a range or a negative entropy tells."""
         kind = self.action.get("kind")
-        if kind is None and (self.action.get("low") or self._negative_entropy):
+        if kind is None and (self.action.get("low") or self._negative_entropy or self._named_continuous):
             return "continuous"
         return "discrete" if kind == "multi_discrete" else kind
 
@@ -97,6 +104,11 @@ class View:
     def _negative_entropy(self) -> bool:
         column = self.history.columns.get("policy/entropy")
         return column is not None and len(column.values) > 0 and bool(np.nanmin(column.values) < -1e-6)
+
+    @property
+    def _named_continuous(self) -> bool:
+        """Single-file scripts are called after it: ppo_continuous_action."""
+        return "continuous" in str(self.config.get("algo.name", "")).lower()
 
     @property
     def has_choice(self) -> bool:
@@ -181,53 +193,54 @@ class View:
     def has_evals(self, mode: str) -> bool:
         return bool(self._evals.get(mode))
 
+    @cached_property
+    def _course(self) -> Course:
+        """What the run is judged by, in every command."""
+        return course_of(self.history)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.history)
+
     def course(self, at_least: int = 5) -> list[Estimate]:
-        """How the return went: the evaluations, else the training returns in ten blocks."""
-        if self.has_evals(self.by):
-            return self.evals(at_least=at_least)
-        name = next((n for n in RETURNS if self.has(n) and len(self.history.columns[n].steps) >= 2 * at_least), None)
-        if name is None:
+        """How the return went: the evaluations, else the training returns in ten blocks; Missing with fewer points."""
+        good = [e for e in self._course.points if math.isfinite(e.mean)]
+        if not is_return(self._course.metric) or len(good) < at_least:
             raise Missing(f"{at_least} evaluations, or returns in training")
-        curve = self.curve(name, 2 * at_least)
-        return [_block(curve, rows) for rows in np.array_split(np.arange(len(curve)), min(BLOCKS, len(curve) // 2))]
+        return good
+
+    def course_by_steps(self, at_least: int = 5) -> list[Estimate]:
+        """The same in equal parts of the steps: where episodes became longer, few of them fill the end of a run."""
+        if self.has_evals(self.by) or not self.earned or self._course.evaluated:
+            return self.course(at_least)
+        good = [e for e in course_on(self.history, self.earned, by_steps=True).points if math.isfinite(e.mean)]
+        if len(good) < at_least:
+            raise Missing(f"{at_least} tenths of the steps with returns")
+        return good
 
     def evidence(self, course: list[Estimate]) -> Evidence:
         """The course in numbers."""
         if self.has_evals(self.by):
             return shown(course, self.by)
-        name = next(n for n in RETURNS if self.has(n))
-        return Evidence(name, [e.step for e in course], [e.mean for e in course], f"means of {course[-1].n} rows each")
+        steps, values = [e.step for e in course], [e.mean for e in course]
+        error = 0.0 if math.isnan(course[-1].se) else course[-1].se
+        return Evidence(self.earned, steps, values, f"means of up to {course[-1].n} rows each, last ± {error:.3g}")
 
     @property
     def earned(self) -> str:
-        """The column that says what the run earned: the best evidence with four rows, else the best; "" without."""
-        there = [name for name in RETURNS if self.has(name)]
-        return next((name for name in there if len(self.history.columns[name].steps) >= 4), (*there, "")[0])
+        """The column that says what the run earned; "" without."""
+        return self._course.metric if is_return(self._course.metric) else ""
 
     @property
     def diverged(self) -> str:
-        """Why what the run is judged by is not finite, as `relab compare` has it; empty where it is."""
-        if self.has_evals(self.by):
-            return "" if math.isfinite(self.evals()[-1].mean) else "its last evaluation is not finite"
-        if self.earned not in self.history.columns:
-            return ""
-        values = measured(self.history, self.earned).values
-        return flaw(values, 1 if self.earned.startswith("eval/") else end_rows(len(values)))
+        """Why what the run is judged by is not finite, as every command has it; empty where it is."""
+        return self._course.flaw if self.earned else ""
 
     def standing(self) -> Estimate | None:
-        """How good the run is at its end: its last evaluation, else its last training returns; none if it diverged."""
-        if self.diverged:
-            return None
-        if self.has_evals(self.by):
-            return self.evals()[-1]
-        try:
-            end = self.curve(self.earned, 4).tail(0.1)
-        except Missing:
-            return None
-        late = self.curve(end.name).values
-        with np.errstate(all="ignore"):  # values near the largest number there is
-            spread = float(np.diff(late[-max(4, len(late) // 4) :]).std()) / math.sqrt(2)
-        return Estimate(int(end.steps[-1]), float(end.values.mean()), spread / math.sqrt(len(end)), len(end))
+        """How good the run is at its end, the run's one outcome; none if it diverged, or is too short to tell."""
+        end = self._course.outcome if self.earned else None
+        short = end is not None and math.isnan(end.se) and not self.has_evals(self.by)
+        return None if short else end
 
     def random(self) -> tuple[float, float]:
         """What a random policy earns: mean and its standard error."""
@@ -326,13 +339,6 @@ def _fitting(value: Any) -> Any:
     return [_fitting(item) for item in value] if isinstance(value, list) else value
 
 
-def _block(curve: Curve, rows: np.ndarray) -> Estimate:
-    values = curve.values[rows]
-    with np.errstate(all="ignore"):
-        noise = float(np.diff(curve.values).std()) / math.sqrt(2)  # of a row; a trend within the block is no noise
-    return Estimate(int(curve.steps[rows[-1]]), float(values.mean()), noise / math.sqrt(len(rows)), len(rows))
-
-
 def clear(difference: float, a: Estimate, b: Estimate) -> float:
     """A difference of two means in standard errors; infinite where neither has noise."""
     error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
@@ -357,10 +363,6 @@ def episodes(row: dict[str, Any]) -> list[dict[str, Any]]:
 class ViewGroup:
     """Views of runs that share everything but the seed."""
 
-    name: str
+    name: str  # the key that its runs share
     views: list[View] = field(default_factory=list)
-
-    @property
-    def title(self) -> str:
-        """How the group is told apart: by its config's hash, else by what the runs' names share."""
-        return self.name if self.name.startswith("named ") else f"config {self.name}"
+    label: str = ""  # what people call it, the same in every command

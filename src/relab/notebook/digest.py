@@ -109,7 +109,8 @@ def markdown(summary: Digest, w: Words) -> str:
     if not summary.entries:
         return w.say("digest.nothing", first=summary.first, last=summary.last)
     counts = {"yes": summary.count(YES), "no": summary.count(NO), "open": summary.count(OPEN)}
-    head = [w.say("digest.runs", runs=summary.runs, hours=number(summary.hours)),
+    many = w.say("digest.runs", runs=summary.runs, hours=number(summary.hours)) if summary.runs else ""
+    head = [many or w.say("digest.no_runs"),
             w.say("digest.asked", n=len(summary.answers), **counts)]  # fmt: skip
     parts = [f"# {w.say('digest.title', first=summary.first, last=summary.last, n=len(summary.entries))}",
              "\n".join(f"- {line}" for line in head)]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,27 @@ from typing import Any
 from relab.advise.proposal import BY_HAND, NOTHING
 from relab.notebook.page import FINDINGS
 from relab.notebook.words import Words
+
+# Sentences that other parts of relab always word alike, as they are read out of English; the rest is quoted.
+FIXED = {
+    "not_checked": r"not checked: (?P<rules>.+?)",
+    "not_checked_more": r"not checked: (?P<rules>.+) and (?P<n>[\d,]+) more",
+    "not_examined": "health was not examined",
+    "nothing_rises": "nothing was found, and no return still rises at the end",
+    "control_stays": r"the answer is no, the control (?P<name>.+) stays",
+    "none_read": r"no run below (?P<where>.+) could be read",
+    "not_proposed": r"what the findings call for cannot be proposed: (?P<why>.+)",
+    "no_setting": r"no setting is known to mend what was found \((?P<slugs>.+)\): `relab examine` says what to look at",
+}
+
+
+def spoken(text: str, w: Words) -> str:
+    """A sentence of relab's in the entry's language, where it is one of the fixed ones; else marked as a quotation."""
+    matches = [(key, match) for key, pattern in FIXED.items() if (match := re.fullmatch(pattern, text))]
+    if not matches:
+        return w.say("fixed.quote", text=text)
+    key, match = matches[-1]
+    return w.say(f"fixed.{key}", **match.groupdict())
 
 
 def finding_lines(data: dict[str, Any], w: Words) -> list[str]:
@@ -22,7 +44,8 @@ def finding_lines(data: dict[str, Any], w: Words) -> list[str]:
     ]  # fmt: skip
     if not lines:
         limits = [text for text in data["not_known"] if text.startswith("not checked")]
-        return [w.say("findings.limits", limits="; ".join(limits)) if limits else w.say("findings.none")]
+        said = w.list([spoken(text, w) for text in limits])
+        return [w.say("findings.limits", limits=said) if limits else w.say("findings.none")]
     more = data.get("more_findings") or 0
     return lines + ([w.say("findings.more", n=more)] if more > 0 else [])
 
@@ -33,7 +56,7 @@ def next_step(folder: Path, proposal: str, w: Words) -> str:
     for key, begin in (("nothing", NOTHING), ("by_hand", BY_HAND)):
         if first.startswith(begin):
             why = first.removeprefix(begin).partition(": No: ")[0]  # the answer itself stands above
-            return w.say(f"next.{key}", why=why.removesuffix("."))
+            return w.say(f"next.{key}", why=spoken(why.removesuffix("."), w))
     if not first:
         return ""
     return w.say("next.why", change=first, where=shlex.quote(str(folder)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from relab.advise import tried
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
 from relab.comparison.answer import LEAST
+from relab.comparison.task import bounds_at
 from relab.config import layers, lineage
 from relab.config.views import MISSING, flatten
 from relab.notebook import sentences
@@ -24,6 +25,7 @@ from relab.notebook.page import Entry, RecordSection, Table, anchored, called, j
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record import history
+from relab.record.bounds import Bounds
 from relab.report.course import elapsed
 from relab.report.share import Cleaner
 from relab.runs.grouping import shown
@@ -89,15 +91,26 @@ def evidence(answers: list[dict[str, Any]], w: Words, folder: Path | None = None
     arms = [(first["names"][0], first["a"]), *((x["names"][1], x["b"]) for x in answers)]
     head = [*(w.say(f"evidence.{key}") for key in ("variant", "seeds", "episodes")), w.say("evidence.mean", what=what),
             w.say("evidence.every")]  # fmt: skip
-    return [head, *([name, *_row(arm, first, w, folder)] for name, arm in arms)]
+    bounds = _bounds(first, folder)
+    return [head, *([name, *_row(arm, first, w, folder, bounds)] for name, arm in arms)]
 
 
-def _row(arm: list[dict[str, Any]], first: Mapping[str, Any], w: Words, folder: Path | None) -> list[str]:
+def _bounds(first: Mapping[str, Any], folder: Path | None) -> Bounds:
+    """What a run's number can be, as the first run that can be read knows it: the interval of compare and report."""
+    run = next(_histories(folder), None) if folder is not None else None
+    top = first.get("top")
+    known = -math.inf, math.inf if top is None else top
+    return known if run is None else bounds_at(run, first["at"], run.mapping.get(first["metric"], first["metric"]))
+
+
+def _row(
+    arm: list[dict[str, Any]], first: Mapping[str, Any], w: Words, folder: Path | None, bounds: Bounds
+) -> list[str]:
     episodes = sorted({x["episodes"] for x in arm if x["episodes"]})
     ends = dict.fromkeys(map(str, episodes[:1] + episodes[-1:]))
     size = w.say("answer.span", low=episodes[0], high=episodes[-1]) if len(ends) > 1 else "".join(ends)
     each = [anchored(_one(x), _ref(x, first, folder)) for x in arm]
-    return [str(len(arm)), size or "-", _mean(arm, first["at"], w), joined(each) if each else "-"]
+    return [str(len(arm)), size or "-", _mean(arm, first["at"], w, bounds), joined(each) if each else "-"]
 
 
 def _one(x: dict[str, Any]) -> str:
@@ -112,7 +125,7 @@ def _ref(x: Mapping[str, Any], first: Mapping[str, Any], folder: Path | None) ->
     return Ref(f"{folder.resolve().name}/runs/{x['run']}", str(first["metric"]), str(first["at"]), more)
 
 
-def _mean(arm: list[dict[str, Any]], at: str, w: Words) -> str:
+def _mean(arm: list[dict[str, Any]], at: str, w: Words, bounds: Bounds) -> str:
     good = [x for x in arm if math.isfinite(x["value"])]
     if not all(x["reached"] for x in good):
         return w.say("evidence.reached", n=sum(x["reached"] for x in good), of=len(good))
@@ -121,10 +134,10 @@ def _mean(arm: list[dict[str, Any]], at: str, w: Words) -> str:
         return w.say("evidence.few", mean=number(float(values.mean())), least=LEAST) if len(good) else "-"
     if at == "success_rate":
         n = np.array([float(x["episodes"]) for x in good])
-        interval = stats.clustered_rate(np.round(values * n), n)
-    else:
-        interval = stats.mean_interval(values)
-    return f"{number(interval.mid)} [{number(interval.low)}, {number(interval.high)}]"
+        rate = stats.clustered_rate(np.round(values * n), n)
+        return f"{number(rate.mid)} [{number(rate.low)}, {number(rate.high)}]"
+    mean = stats.mean_over_seeds(values, bounds)
+    return f"{number(mean.mid)} [{number(mean.low)}, {number(mean.high)}]"
 
 
 def differences(settings: Mapping[str, Mapping[str, Any]], w: Words) -> Table:
@@ -161,7 +174,7 @@ def facts(
     control = next(iter(settings.values()))
     family = lineage.family(control)
     opened = [_opened(control, settings[name], name) for name in list(settings)[1:]]
-    runs = _histories(folder)
+    runs = [*_histories(folder)]
     seconds = [s for run in runs if math.isfinite(s := elapsed(run))]
     return {
         "schema": 1, "kind": "experiment", "date": date, "name": folder.resolve().name,
@@ -190,11 +203,9 @@ def _answer(x: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], com
             "of": tried.subject(control, command)}  # fmt: skip
 
 
-def _histories(folder: Path) -> list[history.History]:
-    runs = []
+def _histories(folder: Path) -> Iterator[history.History]:
     for meta in sorted(folder.glob("runs/*/meta.json")):
         try:
-            runs.append(history.load(meta.parent))
+            yield history.load(meta.parent)
         except (RecordError, OSError):
             continue
-    return runs

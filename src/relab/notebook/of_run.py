@@ -27,7 +27,7 @@ from relab.runs import grouping
 from relab.runs.grouping import Group
 from relab.runs.verdict import finals
 
-EVALUATIONS = 8  # rows of their table
+EVALUATIONS = 12  # rows of their table
 EVENTS = 8
 TELEMETRY = ("policy/entropy", "policy/kl", "policy/clip_share", "value/explained_variance", "value/loss",
              "optim/grad_norm")  # fmt: skip
@@ -179,7 +179,8 @@ def sure(group: Group, w: Words) -> str:
     """How sure the number is: an interval over seeds, or why there is none."""
     interval = finals([run.verdict for run in group.distinct])
     if interval.n >= 2:
-        return w.say("evidence.equal" if interval.low == interval.high else "evidence.many", n=interval.n)
+        kind = "equal" if interval.least == interval.most else "many" if interval.known else "several"
+        return w.say(f"evidence.{kind}", n=interval.n)
     last = next((run.verdict.points[-1] for run in group.distinct if run.verdict.points), None)
     if not interval.n or last is None:
         return w.say("evidence.none")
@@ -203,7 +204,10 @@ def evaluations(run: History, w: Words) -> Table:
     n = min(EVALUATIONS, len(steps))
     some = sorted({steps[round(i * (len(steps) - 1) / max(n - 1, 1))] for i in range(n)})
     by_step = {name: dict(zip(run.columns[name].steps.tolist(), run.columns[name].values.tolist())) for name in names}
-    head = [w.say("evaluations.step"), *(w.say(f"evaluations.{name.rpartition('_')[2]}") for name in names)]
+    share = (
+        f" ({len(some)} / {len(steps)})" if len(some) < len(steps) else ""
+    )  # rows left out are told, in any language
+    head = [w.say("evaluations.step") + share, *(w.say(f"evaluations.{name.rpartition('_')[2]}") for name in names)]
     rows = [[f"{step:,}", *(number(by_step[n][step]) if step in by_step[n] else "-" for n in names)] for step in some]
     return [head, *rows]
 

@@ -109,12 +109,18 @@ def bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {md(line)}" for line in lines)
 
 
+# A word of code, escaped: between two marks these characters are safe.
+CODE = re.compile(r"\\`((?=\w)(?:[\w ./=:,@+-]|\\[._+=-])+(?<=\w))\\`")
+UNESCAPED = re.compile(r"\\(?=[._+=-])")
+
+
 def md(text: Any) -> str:
-    """Escaped, but for what is harmless and would be hard to read: a lone dash, >8,192, an interval that is no link."""
+    """Escaped, but for what is harmless and would be hard to read: a lone dash, >8,192, `code`, an interval."""
     if isinstance(text, Raw):
         return text
     safe = "-" if text == "-" else escaped(str(text).replace(" -> ", " → "))
     safe = re.sub(r"&gt;(?=\d)", ">", safe)
+    safe = CODE.sub(lambda match: f"`{re.sub(UNESCAPED, '', match[1])}`", safe)
     safe = safe.replace("{{", "{&#123;")  # no wish of a stranger's name
     return re.sub(r"\\\[([-+\d., %naif]+)\\\](?![(\[:])", r"[\1]", safe)
 

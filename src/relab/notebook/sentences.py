@@ -33,8 +33,14 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
     names = {"a": a, "b": b, "numbers": numbers(w, x)}
     smallest = f"{x['smallest_effect']:.4g}"
     if x["verdict"] == YES:
-        matters = w.say("answer.matters", smallest=smallest) if x["smallest_effect"] else ""
-        return w.say("answer.yes", matters=matters, **names)
+        key = "answer.matters" if x.get("shows") == "smallest effect" else "answer.unsure"
+        return w.say("answer.yes", matters=w.say(key, smallest=smallest) if x["smallest_effect"] else "", **names)
+    if x.get("reason"):
+        level = f"{x['reach']:g}" if x.get("reach") is not None else w.say("answer.level")
+        why = w.say(
+            f"answer.{x['reason']}", a=a, b=b, level=level, grid=f"{x['grid']:.4g}", top=f"{x['bounds'][1]:.4g}"
+        )
+        return w.say("answer.untold", why=why, **names)
     if x["verdict"] == OPEN:
         by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
         return w.say("answer.open", by=by, more=more, **names)

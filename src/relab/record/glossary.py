@@ -44,7 +44,7 @@ return/mean_100    | return   | -inf | inf | +1 | mean return of the last 100 fi
 return/length      | steps    | 0    | inf | 0  | mean length of the episodes that ended in this iteration
 return/episodes    | episodes | 0    | inf | 0  | episodes that ended in this iteration
 return/success     | share    | 0    | 1   | +1 | share of them that succeeded; missing where the env declares no success
-return/timeout     | share    | 0    | 1   | 0  | share of them that were cut by the time limit
+return/timeout     | share    | 0    | 1   | 0  | share of them that were cut by the time limit, or by the environment itself
 eval/return_det    | return   | -inf | inf | +1 | mean return of the first n evaluation episodes, deterministic actions
 eval/return_sampled| return   | -inf | inf | +1 | mean return of the first n evaluation episodes, sampled actions
 eval/std_det       | return   | 0    | inf | 0  | standard deviation over those episodes, deterministic actions
@@ -130,6 +130,9 @@ model/prior_entropy  | nats   | -inf | inf | 0  | world models: entropy of the p
 model/post_entropy   | nats   | -inf | inf | 0  | world models: entropy of the inferred latent state
 model/imag_reward    | reward | -inf | inf | 0  | world models: mean reward per imagined step
 model/imag_return    | return | -inf | inf | 0  | world models: mean return (value target) of imagined states
+value/replay_loss    | nats   | 0    | inf | -1 | world models: loss of the critic on real rewards, before its weight
+value/return_scale   | return | 0    | inf | 0  | world models: what advantages are divided by, the 5th to 95th percentile of returns or more
+value/clamped        | share  | 0    | 1   | -1 | two-hot heads: share of the targets that lie beyond the support and are learned as its end
 model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
 optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
 optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum
@@ -176,6 +179,8 @@ multi/avg_final    | share    | 0    | 1   | +1 | multi-evaluation of a schedule
 multi/min_final    | share    | 0    | 1   | +1 | the lowest of its episodes' shares
 multi/step_one_count | agents | 0    | inf | -1 | agents that died in their first step
 multi/step_one_share | share  | 0    | 1   | -1 | the same over all agents
+multi/step_one_top_share | share | 0   | 1   | 0  | of the deaths in step one, the share of the bin of like starts (30 degrees of heading, 0.4 of speed) that has the most; large by chance where deaths are few
+multi/step_one_sector_share | share | 0 | 1  | 0  | of the deaths in step one, the share whose danger headed into `multi_eval.sector` (NE: 22.5 to 67.5 degrees) at `multi_eval.fast` or faster
 multi/episodes     | episodes | 0    | inf | 0  | worlds it played, each once
 multi/agents       | agents   | 0    | inf | 0  | agents in them together
 multi/return       | return   | -inf | inf | +1 | mean return, over episodes, of their agents' means
@@ -192,6 +197,8 @@ FAMILIES = {
     "multi/death_p": "multi-evaluation: this percentile of the steps at which agents died; who lived to the end counts"
     " with the horizon",
     "multi/first_death_p": "multi-evaluation: this percentile, over episodes, of the step of the first death",
+    "multi/full_": "full evaluation of a schedule, once at the end of a run (`multi_eval.probe_episodes` is set): the"
+    " same numbers as multi/*, over all `multi_eval.episodes`",
     "schedule/": "where a schedule stands: NAME_stage (from 1), NAME_left (share of a queue's starts that is left, also"
     " by type), NAME_starts (used so far), NAME_streak (checks in a row that an alert's condition holds)",
     "stage/": "what a schedule set in the environment for this iteration, by the environment's key",

@@ -22,6 +22,8 @@ from relab.record.evaluations import evaluation
 COLUMN_FILES = ("metrics.jsonl", "timing.jsonl")
 MAX_COLUMNS = 20_000  # metrics of a file
 LOSS = re.compile("loss", re.IGNORECASE)
+LEARNER = re.compile("loss|^policy/|^value/|^optim/", re.IGNORECASE)  # numbers that are NaN when the networks are
+EARNED = re.compile(r"(?i)(?:^|[^a-z])(?:return|returns|reward|rewards|rew|score|episodic_return)(?![a-z])")
 END = 0.1  # share of the rows of a training curve that a run is judged by
 
 
@@ -32,7 +34,7 @@ class Column(NamedTuple):
     values: np.ndarray  # float64[n]
 
 
-@dataclass
+@dataclass(repr=False)
 class History:
     """A run: metrics and timing as columns, the rest as rows."""
 
@@ -51,6 +53,10 @@ class History:
     factors: dict[str, float] = field(default_factory=dict)  # column -> what the tool's number was multiplied with
     keys: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's config key -> relab's
 
+    def __repr__(self) -> str:
+        rows = f"{len(self.columns)} metrics, {len(self.evals)} evaluations, {len(self.events)} events"
+        return f"History({str(self.folder)!r}, {self.source}: {rows})"
+
     def column(self, name: str) -> Column:
         """A metric's column; KeyError with the nearest name where the run has none."""
         if name not in self.columns:
@@ -64,8 +70,14 @@ def _no_column(name: str, history: History) -> str:
 
 
 def end_rows(rows: int) -> int:
-    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five."""
-    return max(5, int(rows * END))
+    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five.
+
+    Of a short curve five would be too much of it: there an eighth is the end.
+
+    >>> [end_rows(n) for n in (1, 3, 16, 20, 49, 200)]
+    [1, 1, 2, 2, 5, 20]
+    """
+    return max(1, min(5, rows // 8), int(rows * END))
 
 
 def flaw(values: np.ndarray, last: int) -> str:
@@ -80,25 +92,35 @@ def flaw(values: np.ndarray, last: int) -> str:
 def measured(history: History, metric: str) -> Column:
     """A metric in the rows that measured it: many loggers write NaN as the return where no episode ended.
 
-    Only a training return has such rows, and only while the losses are finite: where these are NaN the run diverged.
+    Only a training return has such rows, and only while what is learned is finite: where that is NaN the run diverged.
     """
     column = history.columns[metric]
     gaps = np.isnan(column.values)
-    if not gaps.any() or not metric.startswith("return/") or _losses_diverged(history):
+    if not gaps.any() or not _may_have_gaps(metric) or _learner_diverged(history):
         return column
-    keep = ~(gaps & _without_episodes(history, column.steps))
+    keep = ~(gaps & _without_episodes(history, column))
     return column if keep.all() else Column(column.steps[keep], column.values[keep])
 
 
-def _without_episodes(history: History, steps: np.ndarray) -> np.ndarray:
-    """The steps at which no episode ended: by their count, else all of a run whose losses show that it went on."""
+def _may_have_gaps(metric: str) -> bool:
+    return metric.startswith("return/") or bool(EARNED.search(metric) and not metric.startswith("eval/"))
+
+
+def _without_episodes(history: History, column: Column) -> np.ndarray:
+    """The rows in which no episode ended: by their count, else all gaps of a run that shows that it went on.
+
+    It does where what it learns is logged and finite, or where numbers follow upon gaps: such a log writes NaN between.
+    """
     counts = history.columns.get("return/episodes")
-    if counts is None:
-        return np.full(len(steps), any(LOSS.search(name) for name in history.columns))
-    return ~np.isin(steps, counts.steps[counts.values > 0])
+    if counts is not None:
+        return ~np.isin(column.steps, counts.steps[counts.values > 0])
+    finite = np.flatnonzero(np.isfinite(column.values))
+    between = bool(len(finite)) and not np.isfinite(column.values[: finite[-1]]).all()
+    learner = [c.values for name, c in history.columns.items() if LEARNER.search(name) and len(c.values)]
+    return np.full(len(column.steps), between or any(not flaw(values, end_rows(len(values))) for values in learner))
 
 
-def _losses_diverged(history: History) -> bool:
+def _learner_diverged(history: History) -> bool:
     losses = (column.values for name, column in history.columns.items() if LOSS.search(name))
     return any(flaw(values, end_rows(len(values))) for values in losses)
 

@@ -154,6 +154,21 @@ def facts(env: str) -> Document:
     return {key: value for key, value in spec.items() if value is not None}
 
 
+def solved(env: str) -> float | None:
+    """The level that Gymnasium calls solved; relab's cartpole-v1 is CartPole-v1.
+
+    >>> solved("CartPole-v1"), solved("gym:cartpole-v1"), solved("Pendulum-v1")
+    (475.0, 475.0, None)
+    """
+    row = _by_lower_case().get(env.removeprefix("gym:").removeprefix("relab/").lower())
+    return row.solved if row is not None else None
+
+
+@cache
+def _by_lower_case() -> dict[str, Measured]:
+    return {env.lower(): row for env, row in measured().items()}
+
+
 def describe(env: str) -> list[str]:
     """The tables' lines about an environment, for people."""
     row, lines = measured().get(env), []

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,9 +65,17 @@ EPISODE_KEYS = {"seed", "return", "length", "success", "end"}
 HEARTBEAT_S = 10.0
 
 
-def now() -> str:
-    """UTC, to the millisecond."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def now(timespec: str = "milliseconds") -> str:
+    """UTC, to the millisecond or as finely as asked."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+class Mirror(Protocol):
+    """Who hears of every row that a record appends, by the file's name; closed with it."""
+
+    def __call__(self, name: str, row: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Record:
@@ -77,6 +85,7 @@ class Record:
         self.folder, self.meta = folder, meta
         self._known: set[str] = set()  # metric names that were looked up already
         self._fds = {name: open_append(folder, name) for name in FILES}
+        self.mirror: Mirror | None = None
         self._beat = time.monotonic()
         self._linked = {name for name, fd in self._fds.items() if os.fstat(fd).st_nlink}  # some mounts always say 0
         self._lock()
@@ -184,6 +193,8 @@ class Record:
 
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         write_row(self._fds[name], encode(row), self.folder / name)
+        if self.mirror is not None:
+            self.mirror(name, row)
 
     # -- Resume
 
@@ -260,6 +271,8 @@ class Record:
             self._write_meta({}, sync=False)
 
     def close(self) -> None:
+        if self.mirror is not None:
+            self.mirror.close()
         for fd in self._fds.values():
             os.close(fd)
         self._fds = {}

@@ -30,6 +30,12 @@ class Channel:
     name: str
     unit: str = ""
     reducer: Reducer = "sum"
+    quantile: float | None = None  # logged: this quantile over the episodes where it is above 0; None: the mean of all
+
+    @property
+    def metric(self) -> str:
+        """What it is logged as, after `env/`."""
+        return self.name if self.quantile is None else f"{self.name}_p{100 * self.quantile:g}"
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,16 @@ import datetime
 import os
 import re
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from relab.base import processes
 from relab.base.places import run_state
 from relab.config.views import config_hash
 from relab.record.history import History
 
+AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
 
@@ -22,15 +26,40 @@ def state_of(run: History, now: float | None = None) -> str:
 
 
 def _last_sign(run: History) -> float:
-    """Seconds of the last heartbeat; of the newest file where there is none."""
+    """Seconds of the last heartbeat; of the newest file where there is none. 0: its process is gone, as far as seen."""
+    if processes.is_alive(str(run.meta.get("owner"))) is False:
+        return 0.0
     try:
         beat = str(run.meta["heartbeat"]).replace("Z", "+00:00")
         return datetime.datetime.fromisoformat(beat).timestamp()
     except (KeyError, ValueError, OverflowError):
         pass
+    return growing([e.path for e in _files(run.folder)]) if run.source != "relab" else _newest(run.folder)
+
+
+def growing(paths: Iterable[str | bytes | os.PathLike[Any]]) -> float:
+    """When another tool's log last grew; 0 where its files were all written at once, as a copy is."""
+    times = []
+    for path in paths:
+        try:
+            times.append(os.stat(path, follow_symlinks=False).st_mtime)
+        except OSError:  # gone, or not for us to look at
+            continue
+    copied = len(times) > 1 and max(times) - min(times) <= AT_ONCE_S
+    return 0.0 if copied else max(times, default=0.0)
+
+
+def _files(folder: Path) -> list[os.DirEntry[str]]:
     try:
-        return max((e.stat(follow_symlinks=False).st_mtime for e in os.scandir(run.folder)), default=0.0)
-    except OSError:  # gone, or not for us to look at
+        return [entry for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _newest(folder: Path) -> float:
+    try:
+        return max((e.stat(follow_symlinks=False).st_mtime for e in os.scandir(folder)), default=0.0)
+    except OSError:
         return 0.0
 
 

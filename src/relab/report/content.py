@@ -43,7 +43,7 @@ def content(
     groups = grouping.grouped(runs.runs)
     if len(groups) > 1:
         compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
-        facts["more"] = comparison_page.sections(compared)
+        facts["more"] = comparison_page.sections(compared, groups)
     return facts | {"groups": groups}
 
 

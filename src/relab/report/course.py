@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +41,7 @@ def throughput(run: Run) -> Section | None:
     columns, seconds = run.history.columns, elapsed(run.history)
     if not math.isfinite(seconds) or seconds <= 0:
         return _logged_speed(run)
-    parts = {
-        n: float(np.nansum(columns[f"time/{n}_s"].values))
-        for n in ("collect", "update", "eval", "schedule", "save", "log")
-        if f"time/{n}_s" in columns
-    }
+    parts = {n: float(np.nansum(columns[f"time/{n}_s"].values)) for n in parts_of_time(columns)}
     steps, training = int(columns["time/elapsed_s"].steps[-1]), parts.get("collect", 0) + parts.get("update", 0)
     lines = [f"end to end (evaluations, checkpoints and logging included): {count(steps / seconds)} steps/s"
              f" ({steps:,} steps in {duration(seconds)})"]  # fmt: skip
@@ -53,6 +51,13 @@ def throughput(run: Run) -> Section | None:
     rows = [[name, duration(s), f"{s / seconds:.0%}"] for name, s in parts.items()]
     rows += [["other (start, compiling)", duration(rest), f"{rest / seconds:.0%}"]] if rest > 0 else []
     return section("Throughput", lines + shared_machine(run), [table(["part", "time", "share"], rows)])
+
+
+def parts_of_time(columns: Mapping[str, Any]) -> list[str]:
+    """All that a row's seconds were spent on, those of companions (probes, schedule) included; training first."""
+    names = [n.removeprefix("time/").removesuffix("_s") for n in columns if re.fullmatch(r"time/\w+_s", n)]
+    first = [n for n in ("collect", "update", "eval") if n in names]
+    return first + [n for n in names if n not in (*first, "elapsed")]
 
 
 def shared_machine(run: Run) -> list[str]:
@@ -80,7 +85,8 @@ def _logged_speed(run: Run) -> Section | None:
 def stages(run: Run) -> Section | None:
     """Metrics between the moves of a curriculum: a mean over stages would mix different tasks."""
     moves = [e for e in run.history.events if e.get("kind") == "stage" and isinstance(e.get("step"), int)]
-    names = [name for name in STAGED if name in run.history.columns]
+    axis = moves[0].get("axis", "agent_steps") if moves else ""
+    names = [name for name in STAGED if name in run.history.columns and run.history.axes.get(name, axis) == axis]
     if not moves or not names:
         return None
     steps = [int(e["step"]) for e in moves]

@@ -15,16 +15,17 @@ import numpy as np
 
 from relab.health.view import View
 from relab.record import glossary
+from relab.record.bounds import ANY, Bounds, bounds_of
 from relab.record.history import History
 from relab.report.parts import LEFT_OUT
 from relab.runs.grouping import Group, Run
 from relab.runs.verdict import is_return
-from relab.stats import mean_interval
+from relab.stats import LEAST, mean_over_seeds
 
-BAND_SEEDS = 3  # a band over fewer says nothing
 LOG_SPAN = 100.0  # two decades
 LINEAR_UNITS = ("return", "share", "reward", "flag")  # differences matter there, not ratios
 MOST_POINTS = 400  # per line; a screen has no more columns
+SLACK = 1e-6
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,15 @@ class Curve:
         return [line for group in self.groups for line in group.lines]
 
 
+@dataclass(frozen=True)
+class Panel:
+    """The figure of one environment among several, and the places of its groups on the page."""
+
+    env: str
+    places: list[int]
+    curve: Curve
+
+
 def curve(
     groups: list[Group],
     metric: str = "",
@@ -112,7 +122,8 @@ def curve(
     runs = [run for group in groups for run in group.runs]
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
     beside = replace(line(reference, metric), called=called) if reference is not None else None
-    bundles, heights = [_bundle(group, metric) for group in groups], levels(runs) if is_return(metric) else []
+    limits = possible(metric, runs)
+    bundles, heights = [_bundle(group, metric, limits) for group in groups], levels(runs) if is_return(metric) else []
     unit = entry.unit if entry else ""
     return Curve(
         metric,
@@ -128,10 +139,10 @@ def curve(
     )
 
 
-def _bundle(group: Group, metric: str) -> Bundle:
+def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:
     lines = [line(run, metric) for run in group.runs]
     counted = [line(run, metric) for run in group.distinct]
-    return Bundle(group.label, [one for one in lines if one.x], band([one for one in counted if one.x]))
+    return Bundle(group.label, [one for one in lines if one.x], band([one for one in counted if one.x], limits))
 
 
 def line(run: Run, metric: str) -> Line:
@@ -229,17 +240,24 @@ def _step(finding: dict[str, Any]) -> float | None:
     return step if isinstance(step, (int, float)) else None
 
 
-def band(lines: list[Line]) -> Band | None:
-    """Mean and 95 % interval at the steps that all seeds share; none under three seeds."""
+def possible(metric: str, runs: Sequence[Run]) -> Bounds:
+    """What a metric can be in any of these runs; a return under another tool's name is a return."""
+    ours = "eval/return_det" if is_return(metric) and not glossary.known(metric) else metric
+    ends = [bounds_of(run.history, ours) for run in runs]
+    return min((low for low, _ in ends), default=-math.inf), max((high for _, high in ends), default=math.inf)
+
+
+def band(lines: list[Line], limits: Bounds = ANY) -> Band | None:
+    """Mean and 95 % interval at the steps that all seeds share, within what is possible; none under five seeds."""
     seeds = [dict(zip(one.x, one.y)) for one in lines]
-    if len(seeds) < BAND_SEEDS:
+    if len(seeds) < LEAST:  # the seeds' own lines are the range
         return None
     rows = [at for at in sorted(set.intersection(*(set(s) for s in seeds)))
             if all(math.isfinite(s[at]) for s in seeds)]  # fmt: skip
-    ends = [mean_interval(np.array([s[at] for s in seeds])) for at in rows]
+    ends = [mean_over_seeds([s[at] for s in seeds], limits) for at in rows]
     if not ends:
         return None
-    label = f"mean, {ends[0].level:.0%} interval (t), n = {len(seeds)} seeds"
+    label = f"mean, {ends[0].level:.0%} interval, n = {len(seeds)} seeds"
     low, high = [e.low for e in ends], [e.high for e in ends]
     return Band(rows, [e.mid for e in ends], low, high, label, **_band_axes(lines, rows))
 

@@ -81,7 +81,16 @@ class Dots:
     up: str
 
 
-Drawing = Timeline | Polar | Bars | Dots
+@dataclass(frozen=True)
+class Columns:
+    """A bar for each name, with its value above it."""
+
+    kind: str = field(default="columns", init=False)
+    values: dict[str, float]
+    up: str
+
+
+Drawing = Timeline | Polar | Bars | Dots | Columns
 
 
 def draw(drawing: Drawing) -> str:
@@ -94,6 +103,8 @@ def draw(drawing: Drawing) -> str:
             return bars(drawing)
         case Dots():
             return dots(drawing)
+        case Columns():
+            return columns(drawing)
 
 
 def text(x: float, y: float, what: Any, anchor: str = "start", size: int = 11) -> str:
@@ -204,6 +215,21 @@ def bars(data: Bars) -> str:
     parts = [frame(x, y, data.across, data.up)]
     for low, high, n in zip(edges, edges[1:], counts):
         parts.append(rect(x(low), y(n), x(high) - x(low) - 1, y(0) - y(n), COLOURS[0], 0.8) if n else "")
+    return _svg(width, height, data.up, "".join(parts))
+
+
+def columns(data: Columns) -> str:
+    """A bar for each name, from 0."""
+    width, height, top = 380, 220, max([*data.values.values(), 1e-9]) * 1.15
+    x, y = Scale(0, len(data.values) or 1, LEFT, width - RIGHT), Scale(0, top, height - 44, 22)
+    parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="{GREY}"/>']
+    parts += [text(x.start - 6, y(t) + 4, number(t), "end") for t in ticks(y.low, y.high, 4)]
+    parts.append(text(x.start, y.end - 8, data.up))
+    for k, (name, value) in enumerate(data.values.items()):
+        left, right = x(k + 0.2), x(k + 0.8)
+        parts.append(rect(left, y(value), right - left, y(0) - y(value), COLOURS[k % len(COLOURS)], 0.8))
+        parts.append(text((left + right) / 2, y(value) - 4, number(value), "middle", 10))
+        parts.append(text((left + right) / 2, y.start + 15, name[: int((right - left) / 5)], "middle", 10))
     return _svg(width, height, data.up, "".join(parts))
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from relab.base.text import number
 from relab.config.base import ConfigError
-from relab.report import curves
+from relab.report import curves, words
 from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
 from relab.report.svg import curve as draw_svg
 from relab.runs.grouping import Group, Run
@@ -54,9 +54,13 @@ def figure(
     reference: Run | None = None,
 ) -> Figure:
     """The same in matplotlib, outside of pyplot's state, for savefig as PNG, PDF or SVG."""
+    return curve_figure(curves.curve(groups, metric, findings, reference), x, log_x=log_x, log_y=log_y)
+
+
+def curve_figure(data: curves.Curve, x: str = "steps", *, log_x: bool = False, log_y: bool | None = None) -> Figure:
+    """One curve of a page in matplotlib."""
     from matplotlib.figure import Figure
 
-    data = curves.curve(groups, metric, findings, reference)
     drawing = Figure(figsize=(7.6, 3.9), layout="constrained")
     axes = drawing.add_subplot()
     axis = _axis(data, x)
@@ -131,8 +135,8 @@ def _clock(data: curves.Curve, x: str) -> str:
 
 def _label(axes: Axes, data: curves.Curve, x: str) -> None:
     clock = f" ({_clock(data, x)})" if x == "time" else ""
-    axes.set_xlabel(ACROSS.get(x, str(data.axis).replace("_", " ")) + clock, parse_math=False)
-    axes.set_ylabel(data.metric, parse_math=False)
+    axes.set_xlabel(ACROSS.get(x, words.axis(str(data.axis))) + clock, parse_math=False)
+    axes.set_ylabel(words.metric(data.metric), parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
     if axes.get_legend_handles_labels()[0]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CHOICES = (("multi/avg_final", "multi/early_death_100", "return/mean_100"), ("eval/return_det", "return/mean_100"))
 MARKS = {"stage": "#b0b4be", "gate": "#ca8a54"}  # events that are drawn, and their colours
+MOST_SET = 2  # settings that are drawn below what the run is judged by
 FRAMES, HOLD, FPS = 60, 12, 12  # pictures while it grows, pictures of the end
 
 
@@ -35,9 +36,20 @@ def film(run: History, path: Path, metrics: Sequence[str] = ()) -> dict[str, Any
 
 
 def chosen(run: History) -> list[str]:
-    """The first choice of which the run has something."""
+    """The first choice of which the run has something, and what its gates or phases set: the penalty."""
     present = ([name for name in names if name in run.columns] for names in CHOICES)
-    return next((names for names in present if names), [])
+    return [*next((names for names in present if names), []), *penalties(run)]
+
+
+def penalties(run: History) -> list[str]:
+    """What a schedule set by its gates and phases, e.g. stage/density_coef; of a foreign log the like column."""
+    plan = run.config.get("schedule")
+    plan = plan if isinstance(plan, dict) else {}
+    gates = plan["gates"].values() if isinstance(plan.get("gates"), dict) else ()
+    keys = [key for gate in gates if isinstance(gate, dict) for key in gate.get("sets") or {}]
+    names = dict.fromkeys(f"stage/{key}" for key in (*keys, *(plan.get("phases") or {})))
+    theirs = [name for name in run.columns if name.startswith("foreign/schedule/") and "penalty" in name]
+    return [name for name in (*names, *theirs) if name in run.columns][:MOST_SET]
 
 
 def grown(empty: np.ndarray, full: np.ndarray, edges: tuple[int, int]) -> Iterator[np.ndarray]:

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.enclosed import listed
+from relab.config import registry
+from relab.config.views import flatten
 from relab.report.parts import Section, section, table
 from relab.runs.grouping import Group, Run
 
@@ -46,11 +48,15 @@ def _for_run(run: Run) -> list[list[str]]:
         return [[f"relab examine {name} -v", "every finding, and what to log for the rules that could not run"]]
     if run.state == "running":
         return [[f"relab examine {name} --watch", "look again while it trains"]]
-    rows = [[f"relab resume {name}", f"go on: it is {run.state}"]] if run.state in _UNDONE and saved else []
+    flat = flatten(run.history.config)
+    trust = registry.trust_word(flat.get("env.name"), flat.get("algo.name"))
+    rows = [[f"relab resume {name}{trust}", f"go on: it is {run.state}"]] if run.state in _UNDONE and saved else []
     if saved and run.verdict.points:
-        rows.append([f"relab eval {name} --checkpoint best --episodes 100", "the best checkpoint on fresh seeds"])
+        rows.append(
+            [f"relab eval {name} --checkpoint best --episodes 100{trust}", "the best checkpoint on fresh seeds"]
+        )
         if isinstance(spec := run.history.meta.get("spec"), dict) and spec.get("renders"):
-            rows.append([f"relab video {name} --episode worst", "watch what goes wrong"])
+            rows.append([f"relab video {name} --episode worst{trust}", "watch what goes wrong"])
     return rows
 
 

@@ -10,6 +10,7 @@ import math
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.base.jsonl import write_together
-from relab.report import drawings, svg, svg_sweep
+from relab.report import drawings, svg, svg_pictures, svg_sweep, words
 from relab.report.curves import Curve
-from relab.report.parts import Outcome
+from relab.report.parts import ConfigChanges, Outcome
+from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
 
 NAMES = ("report.md", "report.html")
-SIZES = {"wide": (760, 300), "narrow": (380, 270)}
+SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (480, 290)}
+CALM = 1  # findings up to which the right column has room for the other cards
+THUMBS = 4  # small figures below the curve, where those cards leave room
 
 
 class Raw(str):
@@ -34,13 +38,24 @@ class Raw(str):
 def html(data: dict[str, Any]) -> str:
     """One file, no script, nothing loaded from elsewhere."""
     looks = views(data["curve"])
+    thumbs = thumbnails(data)
     drawn = {
         "looks": looks,
         "log_y": data["curve"].log_y,
         "legend": svg.legend(data["curve"]),
         "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
-        "dots": outcome_dots(data["outcome"]),
+        "panels": [
+            {
+                "env": panel.env,
+                "legend": svg.legend(panel.curve),
+                "svg": Markup(svg.curve(panel.curve, *SIZES["panel"])),
+            }
+            for panel in data["panels"]
+        ],
+        "cards": outcome_cards(data),
         "maps": sweep_figures(data["sweep"]),
+        "thumbs": thumbs,
+        "calm": len(data["findings"]) <= CALM and bool(thumbs),
     }
     return _environment("html").get_template("report.html").render(data, **drawn)
 
@@ -50,15 +65,15 @@ def sweep_figures(sweep: SweepPage | None) -> list[Markup]:
     if not sweep:
         return []
     drawn = [
-        svg_sweep.heat(sweep.heat) if sweep.heat else "",
-        svg_sweep.effects(sweep.effects, sweep.metric),
+        svg_sweep.heat(replace(sweep.heat, metric=words.metric(sweep.metric))) if sweep.heat else "",
+        svg_sweep.effects(sweep.effects, words.metric(sweep.metric)),
     ]
     return [Markup(text) for text in drawn if text]
 
 
 def views(curve: Curve) -> list[tuple[str, svg.View]]:
     """The x axes a reader can choose from, the usual one first; log steps where there is something to spread out."""
-    names = {"steps": str(curve.axis).replace("_", " "), "updates": "updates", "time": "wall time"}
+    names = {"steps": words.axis(str(curve.axis)), "updates": "updates", "time": "wall time"}
     plain = [(names[x], svg.View(x)) for x in curve.xs]
     steps = [x for line in curve.lines for x in line.x if x > 0]
     spread = bool(steps) and max(steps) >= 10 * min(steps)
@@ -73,8 +88,31 @@ def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
         view = look._replace(log_y=log)
         scale = "" if len(kinds) == 1 else "log" if log else "lin"
         drawn += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
-                 for width, size in SIZES.items()]  # fmt: skip
+                 for width in ("wide", "narrow") for size in [SIZES[width]]]  # fmt: skip
     return drawn
+
+
+def thumbnails(data: dict[str, Any]) -> list[Curve]:
+    """What else moved while it learned: the first of the folded curves."""
+    curves = [figure for part in data["sections"] if part.title == "Curves" for figure in part.figures]
+    return curves[:THUMBS] if not data["panels"] else []
+
+
+def outcome_cards(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """One card, or one for each environment; within a card dots of one metric are on one scale.
+
+    A sweep has none: its table tells of each trial, and of the winner the seeds that chose it apart from fresh ones.
+    """
+    outcomes = data["outcome"]
+    if data["sweep"]:
+        return []
+    parts = [(p.env, p.places, p.curve.metric) for p in data["panels"]]
+    cards = []
+    for env, places, metric in parts or [("", [*range(len(outcomes))], data["curve"].metric)]:
+        title = f"{env + ': ' if env else 'Outcome: '}last {words.metric(metric) if metric else 'value'}"
+        strips = outcome_dots([outcomes[i] for i in places])
+        cards.append({"title": title, "places": places, "metric": metric, "strips": strips})
+    return cards
 
 
 def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
@@ -83,16 +121,22 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     values = [v for o in same for v in o.values if math.isfinite(v)]
     if len(values) < 2:
         return [Markup("")] * len(outcomes)
-    span = max(values) - min(values) or abs(max(values)) or 1.0
-    ends = [min(max(e, min(values) - span / 3), max(values) + span / 3) for o in same for e in o.ends
-            if math.isfinite(e)]  # fmt: skip
+    ends = [e for o in same for e in o.ends if math.isfinite(e)]
+    span = max(values + ends) - min(values + ends) or abs(max(values)) or 1.0
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
     return [Markup(svg.dots(o.values, low, high, o.ends, svg.colour(i)) if o in same else "")
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
-def small(figure: Curve | drawings.Drawing) -> Markup:
-    """A figure of a section: a curve, or a drawing of another kind."""
+def rows_of(config: ConfigChanges) -> list[list[str]]:
+    """As much of the table as a card has room for."""
+    return [row[:5] for row in config.rows[:4]]
+
+
+def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
+    """A figure of a section: a curve, a picture of a comparison, or a drawing of another kind."""
+    if isinstance(figure, Picture):
+        return Markup(svg_pictures.draw(figure))
     if not isinstance(figure, Curve):
         return Markup(drawings.draw(figure))
     return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
@@ -101,6 +145,12 @@ def small(figure: Curve | drawings.Drawing) -> Markup:
 def markdown(data: dict[str, Any]) -> str:
     text = _environment("md").get_template("report.md").render(data, legend=svg.legend(data["curve"]))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
+
+
+def figures(data: dict[str, Any]) -> list[Curve | Picture]:
+    """What a paper may want of the page: the learning curves, and the pictures of its comparisons."""
+    curves = [panel.curve for panel in data["panels"]] or [data["curve"]]
+    return [*curves, *(each for part in data["sections"] for each in part.figures if isinstance(each, Picture))]
 
 
 def write(data: dict[str, Any], folder: str | os.PathLike[str], stem: str = "report") -> list[Path]:
@@ -122,6 +172,8 @@ def _environment(kind: str) -> Environment:
         "tries": tries,
         "fence": fence,
         "small": small,
+        "word": words.metric,
+        "rows_of": rows_of,
     }
     environment.globals |= helpers
     return environment
@@ -132,8 +184,12 @@ def _environment(kind: str) -> Environment:
 
 def spark(finding: dict[str, Any]) -> Markup:
     first = next(iter(_evidence(finding)), {})
-    values = first.get("values")
-    return Markup(svg.sparkline(values)) if isinstance(values, list) else Markup("")
+    values, steps = first.get("values"), first.get("steps")
+    return (
+        Markup(svg.sparkline(values, steps if isinstance(steps, list) else []))
+        if isinstance(values, list)
+        else Markup("")
+    )
 
 
 def evidence(finding: dict[str, Any]) -> str:

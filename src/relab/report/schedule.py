@@ -15,7 +15,7 @@ import numpy as np
 
 from relab.base.text import number
 from relab.record.history import History
-from relab.report.drawings import Bars, Dots, Drawing, Evaluation, Plan, Polar, Timeline
+from relab.report.drawings import Bars, Columns, Dots, Drawing, Evaluation, Plan, Polar, Timeline
 from relab.report.parts import Section, Table, section, table
 from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
@@ -32,7 +32,7 @@ def schedule(run: Run) -> Section | None:
     decisions = decisions_of(history)
     if not rows and not decisions:
         return None
-    lines = [*_size(history, rows), *_changes(rows), *_gate_lines(decisions), *_alert_lines(history)]
+    lines = [*_size(history, rows), *_full(history), *_changes(rows), *_gate_lines(decisions), *_alert_lines(history)]
     tables = [t for t in (_evaluations(rows, decisions), _by_stage(rows), _sectors(rows), _clusters(rows),
                           _worst(run, rows)) if t]  # fmt: skip
     return section("Schedule", lines, tables, figures=figures(history, rows, decisions))
@@ -68,6 +68,14 @@ def _size(history: History, rows: Rows) -> list[str]:
     other = f"; the settings say {said} episodes" if said and said != n else ""
     shared = "intervals are over episodes, whose agents share one danger"
     return [f"{len(rows)} multi-evaluations of {n} episodes{each}{other}; {shared}"]
+
+
+def _full(history: History) -> list[str]:
+    """The full evaluation at the end, apart from those that gates looked at."""
+    rows = [row for row in history.probes if row.get("probe") == evaluated.FULL and isinstance(row.get("values"), dict)]
+    return [f"full evaluation after iteration {row.get('iteration')}, {row.get('n')} episodes: avg_final"
+            f" {_ranged(row, 'avg_final')}, min_final {_shown(row['values'].get('min_final'))}, deaths in step one"
+            f" {_counted(row['values'])}" for row in rows[-1:]]  # fmt: skip
 
 
 def _claimed(history: History) -> int | None:
@@ -152,14 +160,18 @@ def _by_stage(rows: Rows) -> Table | None:
     for (kind, name), members in groups.items():
         sums = change.pooled(members)
         early = next((n for n in sums if n.startswith("early_death_")), "")
+        top = evaluated.concentration(_starts(members)).get("step_one_top_share")
         cells.append([kind, name, str(len(members)), _shown(sums["avg_final"]), _shown(sums["min_final"]),
-                      _shown(sums.get(early)), _shown(sums["death_p10"]), _counted(sums)])  # fmt: skip
-    head = ["by", "name", "evaluations", "avg_final", "min_final", "early death", "death_p10", "step one"]
+                      _shown(sums.get(early)), _shown(sums["death_p10"]), _counted(sums), _shown(top)])  # fmt: skip
+    head = ["by", "name", "evaluations", "avg_final", "min_final", "early death", "death_p10", "step one",
+            "largest bin's share"]  # fmt: skip
     return table(head, cells, "By stage and type of what was trained (means over evaluations; counts added)")
 
 
 def _starts(rows: Rows) -> list[dict[str, Any]]:
-    return [{**each, "iteration": row["iteration"]} for row in rows for each in row.get("episodes") or []]
+    """Every episode, with the iteration, stage and type of what was trained when it was played."""
+    return [{**each, **{key: row.get(key) for key in ("iteration", "stage", "type")}}
+            for row in rows for each in row.get("episodes") or []]  # fmt: skip
 
 
 def _sectors(rows: Rows) -> Table | None:
@@ -174,15 +186,25 @@ def _sectors(rows: Rows) -> Table | None:
 
 
 def _clusters(rows: Rows) -> Table | None:
-    clusters = [cell for cell in evaluated.clusters(_starts(rows)) if cell.deaths]
+    starts = _starts(rows)
+    clusters = [cell for cell in evaluated.clusters(starts) if cell.deaths]
     if not clusters:
         return None
     lines = [[f"{c.first:g} to {c.last:g}", f"{c.slow:g} to {c.fast:g}", c.sector, str(c.starts), str(c.deaths),
-              f"{c.share:.1%}"] for c in clusters[:MOST]]  # fmt: skip
+              f"{c.share:.1%}", *(_deaths_by(starts, c, key) for key in ("stage", "type"))]
+             for c in clusters[:MOST]]  # fmt: skip
     more = f", the first {MOST} of {len(clusters)}" if len(clusters) > MOST else ""
-    return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths"], lines,
+    return table(["heading", "speed", "direction", "starts", "deaths", "of all deaths", "by stage", "by type"], lines,
                  f"Deaths in step one by heading and speed{more}; the largest of many bins of few deaths is large by"
                  " chance")  # fmt: skip
+
+
+def _deaths_by(starts: list[dict[str, Any]], cell: evaluated.Bin, key: str) -> str:
+    """The deaths of a bin by what was trained: `ne 3, main 5`."""
+    mine, counts = [s for s in starts if cell.holds(s)], Counter[str]()
+    for each in mine:
+        counts[str(each.get(key) or "-")] += each.get("step_one") or 0
+    return ", ".join(f"{name} {n}" for name, n in counts.most_common() if n)
 
 
 def _worst(run: Run, rows: Rows) -> Table | None:
@@ -194,9 +216,10 @@ def _worst(run: Run, rows: Rows) -> Table | None:
     else:
         hit = sorted((e for e in starts if e.get("step_one")), key=lambda e: -e["step_one"])[:MOST]
         chosen = [(e, f"{e['step_one']} died in step one", 1) for e in hit]
-    lines = [[str(e["iteration"]), str(e["seed"]), said, _shown(first), _shown(e.get("heading")),
-              _shown(e.get("speed")), _replay(run, rows, e)] for e, said, first in chosen]  # fmt: skip
-    head = ["iteration", "seed", "outcome", "first death", "heading", "speed", "play it again"]
+    lines = [[str(e["iteration"]), str(e.get("stage") or "-"), str(e.get("type") or "-"), str(e["seed"]), said,
+              _shown(first), _shown(e.get("heading")), _shown(e.get("speed")), _replay(run, rows, e)]
+             for e, said, first in chosen]  # fmt: skip
+    head = ["iteration", "stage", "type", "seed", "outcome", "first death", "heading", "speed", "play it again"]
     return table(head, lines, "Worst episodes") if lines else None
 
 
@@ -216,8 +239,31 @@ def figures(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, s
     drawn += [_against(rows, name) for name in _moved(rows)]
     cells = evaluated.by_sector(_starts(rows))
     drawn += [Polar(cells)] if any(c.starts for c in cells) else []
+    drawn += by_type(rows)
     deaths = [(step, n) for row in rows for step, n in row.get("deaths") or []]
     return drawn + ([_histogram(deaths, rows)] if deaths else [])
+
+
+def by_type(rows: Rows) -> list[Drawing]:
+    """Bars for each type of stage, where there are two or more: survival, early deaths, deaths in step one."""
+    groups: dict[str, Rows] = {}
+    for row in rows:
+        if row.get("type"):
+            groups.setdefault(str(row["type"]), []).append(row)
+    if len(groups) < 2:
+        return []
+    pooled = {f"{name} ({len(members)})": change.pooled(members) for name, members in groups.items()}
+    early = [n for n in next(iter(pooled.values())) if n.startswith("early_death_")]
+    shares = {"avg_final": "avg_final", **{n: n for n in early[:1]}, "step_one_share": "died in step one"}
+    return [Columns({name: value for name, sums in pooled.items() if (value := _share(sums, key)) is not None},
+                    f"{up}, by type (evaluations)") for key, up in shares.items()]  # fmt: skip
+
+
+def _share(sums: Mapping[str, Any], key: str) -> float | None:
+    if key == "step_one_share" and sums.get("agents"):
+        return float(sums["step_one_count"] / sums["agents"]) if sums.get("step_one_count") is not None else None
+    value = sums.get(key)
+    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
 
 
 def timeline(history: History, rows: Rows, decisions: Mapping[str, Mapping[int, str]]) -> Timeline:
@@ -240,7 +286,7 @@ def bands(history: History, end: int) -> list[Plan]:
     for event in history.events:
         at = event.get("iteration", event.get("step"))
         if event.get("kind") == "stage" and isinstance(at, int):
-            starts_of.setdefault(str(event.get("schedule", "stage")), {})[at] = str(event.get("stage"))
+            starts_of.setdefault(str(event.get("schedule", "stage")), {})[at] = stage_label(event)
     plans = []
     for name, moves in starts_of.items():
         starts = sorted(moves)
@@ -248,6 +294,16 @@ def bands(history: History, end: int) -> list[Plan]:
         stages = [(a - 1, max(b, a), moves[a]) for a, b in zip(starts, ends)]
         plans.append(Plan(name.removesuffix("_label"), stages))
     return plans
+
+
+def stage_label(event: Mapping[str, Any]) -> str:
+    """A stage by its type first, where it has one: the source's name may speak of another.
+
+    >>> stage_label({"stage": "stage2:seeds_ne", "type": "main"}), stage_label({"stage": "1:ne", "type": "ne"})
+    ('main: stage2:seeds_ne', '1:ne')
+    """
+    stage, kind = str(event.get("stage")), event.get("type")
+    return stage if not kind or stage.partition(":")[2] == kind else f"{kind}: {stage}"
 
 
 def _moved(rows: Rows) -> list[str]:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from relab.base.text import count, number
+from relab.report import words
 from relab.report.curves import Band, Bundle, Curve, Level, Line, Onset, thinned
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -24,6 +25,9 @@ GREY = "#8a8f98"
 CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
 GAP = 3.5  # times the usual distance of two points: rows are missing
+
+
+HUGE = 1e300  # a value beyond it is no place on a page: its distance to another may be no number
 
 
 class Scale(NamedTuple):
@@ -43,7 +47,7 @@ class Scale(NamedTuple):
         return math.log10(value) if self.log else value
 
     def shows(self, value: float) -> bool:
-        return math.isfinite(value) and (value > 0 or not self.log)
+        return abs(value) < HUGE and (value > 0 or not self.log)  # False for NaN
 
 
 class View(NamedTuple):
@@ -70,7 +74,7 @@ def colour(place: int) -> str:
 def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) -> str:
     """The learning curve of curves.curve as one <svg>."""
     lines = data.lines
-    if not any(math.isfinite(y) for line in lines for y in line.y):
+    if not any(abs(y) < HUGE for line in lines for y in line.y):
         return _empty(width, "no finite value to draw" if any(line.x for line in lines) else "nothing to draw yet")
     x, y = _scales(data, view, width, height)
     parts = [_axes(x, y, data, view), *_reference(data, x, y, view)]
@@ -106,22 +110,29 @@ def _legend_text(group: Bundle, several: bool) -> str:
     return f"{group.label}: {what}" if several else what
 
 
-def sparkline(values: Sequence[float], width: int = 90, height: int = 22) -> str:
-    """A few numbers as a small line; non-finite ones break it."""
-    good = [v for v in values if _finite(v)]
+def sparkline(values: Sequence[float], steps: Sequence[float] = (), width: int = 150, height: int = 52) -> str:
+    """A few numbers as a small line with its axes: lowest and highest value, first and last step; NaN breaks it."""
+    good = [float(v) for v in values if _finite(v)]
     if len(good) < 2:
         return ""
-    x, y = Scale(0, len(values) - 1, 2, width - 2), _padded(good, height - 3, 3)
-    points = [(x(i), y(float(v)) if _finite(v) else math.nan) for i, v in enumerate(values)]
-    path = "".join(_path(piece) for piece in _pieces(points))
-    dot = (
-        f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2" fill="currentColor"/>'
-        if _finite(values[-1])
-        else ""
+    at = list(steps) if len(steps) == len(values) and all(map(_finite, steps)) else list(range(len(values)))
+    low, high = number(min(good)), number(max(good))
+    left, foot = 7 + 5.4 * max(len(low), len(high)), height - (13 if steps else 3)
+    x, y = Scale(min(at), max(at) if max(at) > min(at) else min(at) + 1, left, width - 4), _padded(good, foot - 2, 5)
+    points = [(x(a), y(float(v)) if _finite(v) else math.nan) for a, v in zip(at, values)]
+    parts = [f'<path d="M{left - 3:.1f} 3V{foot}H{width}" fill="none" stroke="currentColor" opacity=".4"/>']
+    parts.append(
+        f'<path d="{"".join(_path(p) for p in _pieces(points))}" fill="none" stroke="currentColor" stroke-width="1.3"/>'
     )
-    body = f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.3"/>{dot}'
+    dot = f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2"/>' if _finite(values[-1]) else ""
+    names = [(left - 5, 9.0, "end", high), (left - 5, float(foot), "end", low if low != high else "")]
+    if steps:
+        names += [(left - 3, height - 2.0, "start", count(at[0])), (width, height - 2.0, "end", count(at[-1]))]
+    texts = [f'<text x="{a:.1f}" y="{b:.1f}" text-anchor="{anchor}">{escape(t)}</text>' for a, b, anchor, t in names]
     size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return f'<svg class="spark" {size} aria-hidden="true">{body}</svg>'
+    label = escape(f"from {number(good[0])} to {number(good[-1])}")
+    return (f'<svg class="spark" {size} role="img" aria-label="{label}" font-family="system-ui, sans-serif"'
+            f' font-size="9" fill="currentColor">{"".join([*parts, dot, *texts])}</svg>')  # fmt: skip
 
 
 def dots(values: Sequence[float], low: float, high: float, ends: Sequence[float], tone: str) -> str:
@@ -164,7 +175,7 @@ def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Sc
 
 
 def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
-    ys = [y for line in lines for y in line.y if math.isfinite(y)]
+    ys = [y for line in lines for y in line.y if abs(y) < HUGE]
     bands = [b for g in data.groups if (b := g.band)]
     span = max(ys) - min(ys) or 1.0  # a band of few seeds may be far wider than the lines; it is cut there
     if log:
@@ -228,16 +239,19 @@ def _clock(seconds: float) -> tuple[float, str]:
 
 
 def _across(data: Curve, view: View) -> str:
-    return ACROSS.get(view.x) or str(data.axis).replace("_", " ")
+    return ACROSS.get(view.x) or words.axis(str(data.axis))
 
 
 def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
     """What the axes count, with the unit where the metric's name does not say it."""
-    unit = f" ({data.unit})" if data.unit not in ("", "-") and data.unit not in data.metric else ""
-    unit = unit if len(data.metric + unit) * 7 < y.start - y.end else ""  # a small figure has no room for it
+    name = words.metric(data.metric)
+    log = ", log" if y.log else ""
+    name = name if len(name + log) * 6.5 < y.start - y.end else name.partition(",")[0]
+    unit = f" ({data.unit})" if data.unit not in ("", "-", *name.split()) else ""
+    unit = unit if len(name + unit + log) * 7 < y.start - y.end else ""  # a small figure has no room for it
     clock = f" ({_clock(x.high)[1]})" if view.x == "time" else ""
     notes = f"{clock}{', log' if x.log else ''}"
-    across, up = escape(_across(data, view) + notes), escape(f"{data.metric}{unit}{', log' if y.log else ''}")
+    across, up = escape(_across(data, view) + notes), escape(f"{name}{unit}{', log' if y.log else ''}")
     centre, middle = (x.start + x.end) / 2, (y.start + y.end) / 2
     turn = f'transform="rotate(-90 13 {middle:.0f})"'
     return (f'<text x="{centre:.0f}" y="{y.start + 34}" text-anchor="middle">{across}</text>'
@@ -245,27 +259,36 @@ def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
 
 
 def _tick(value: float) -> str:
+    if 0 < abs(value) < 0.001:
+        return f"{value:.0e}".replace("e-0", "e-")  # 0.0001 would stand over the axis' name
     return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
 def _levels(levels: list[Level], x: Scale, y: Scale) -> list[str]:
-    """Dashed lines with their names; one that would cover the last name stands at the other end."""
-    parts, used = [], -99.0
-    for level in sorted(levels, key=lambda each: each.value):
-        at = y(level.value) if y.shows(level.value) else math.nan
-        if not y.end - 1 <= at <= y.start + 1:
-            continue
-        left = abs(at - used) < 13
-        used = at
-        parts.append(_level(level, at, x.start + 4 if left else x.end, "start" if left else "end", x))
-    return parts
+    """Dashed lines with their names at the right end; those too close for two names share one."""
+    inside = [(y(each.value), each) for each in sorted(levels, key=lambda each: each.value) if y.shows(each.value)]
+    inside = [(at, each) for at, each in inside if y.end - 1 <= at <= y.start + 1]
+    parts = [f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
+             for at, _ in inside]  # fmt: skip
+    return parts + [_level_name(some, x) for some in _close(inside)]
 
 
-def _level(level: Level, at: float, place: float, anchor: str, x: Scale) -> str:
-    text = escape(f"{level.label} {number(level.value)}")
-    return (f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
-            f'<text class="over" x="{place}" y="{at - 4 if at > 24 else at + 13:.1f}" text-anchor="{anchor}">'
-            f"{text}</text>")  # fmt: skip
+def _close(levels: list[tuple[float, Level]]) -> list[list[tuple[float, Level]]]:
+    """Neighbours that stand less than a line of text apart, together."""
+    groups: list[list[tuple[float, Level]]] = []
+    for at, level in levels:
+        if groups and abs(groups[-1][-1][0] - at) < 13:
+            groups[-1].append((at, level))
+        else:
+            groups.append([(at, level)])
+    return groups
+
+
+def _level_name(some: list[tuple[float, Level]], x: Scale) -> str:
+    lowest, highest = some[0][0], some[-1][0]  # on the page, where y goes down
+    text = escape(", ".join(f"{level.label} {number(level.value)}" for _, level in some))
+    at = highest - 4 if highest > 24 else lowest + 13
+    return f'<text class="over" x="{x.end}" y="{at:.1f}" text-anchor="end">{text}</text>'
 
 
 def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
 from relab.report.parts import Table, table
+from relab.runs.grouping import Group
 
 FILE = "sweep.json"
 MOST_ROWS = 200
@@ -56,6 +57,7 @@ class SweepPage:
     tables: list[Table]
     heat: Heat | None
     effects: list[Effect]
+    fresh: list[str] = field(default_factory=list)  # runs of the winner that had no part in choosing it
 
 
 def build(path: Path) -> SweepPage | None:
@@ -79,7 +81,14 @@ def page(body: dict[str, Any]) -> SweepPage:
         [t for t in tables if t.rows],
         heat(body),
         [drawn(e) for e in body["effects"]],
+        [str(v["run"]) for v in ((body["winner"] or {}).get("fresh") or {}).get("values", [])],
     )
+
+
+def unselected(group: Group, swept: SweepPage | None) -> Group:
+    """The winner by its fresh seeds alone: those that chose it flatter it, and are not pooled with them."""
+    fresh = [run for run in group.runs if swept and run.history.folder.name in swept.fresh]
+    return replace(group, runs=fresh, label=f"{group.label}, fresh seeds") if fresh else group
 
 
 # ---- Tables

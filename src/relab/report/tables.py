@@ -10,24 +10,28 @@ from typing import Any
 import numpy as np
 
 from relab.base.text import number
+from relab.config.views import flatten
 from relab.record import evaluations
 from relab.record.history import Column, History
-from relab.report import course, scales
-from relab.report.curves import curve
+from relab.report import course, scales, sure, words
+from relab.report.curves import curve, possible
 from relab.report.parts import Examined, Section, local_time, section, table
+from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
 from relab.schedules.evaluated import PROBE
-from relab.stats import mean_interval, slope
+from relab.stats import slope
 
 CORE = (
     "return/mean", "eval/return_det", "eval/return_sampled", "eval/success_det", "policy/entropy", "policy/kl",
     "policy/clip_share", "policy/std_mean", "value/explained_variance", "value/loss", "value/td_loss", "value/w_norm",
     "value/teacher_error", "policy/rho2_mean", "policy/tracking_gap", "optim/grad_norm", "optim/lr",
 )  # fmt: skip
-SAMPLES = (
-    "return/mean", "policy/entropy", "policy/kl", "value/explained_variance", "value/td_loss", "value/teacher_error",
-    "policy/tracking_gap", "policy/rho2_mean", "value/w_norm", "optim/grad_norm",
+KEY_SETTINGS = (
+    "total_steps", "outer_iters", "algo.envs", "algo.steps", "algo.trajectories", "algo.horizon", "algo.epochs",
+    "algo.minibatches", "algo.minibatch", "algo.lr", "algo.gamma", "algo.lam", "algo.clip", "algo.ent_coef",
+    "algo.n_step", "algo.tau", "algo.alpha_w", "algo.alpha_pi", "algo.beta", "algo.sigma_mu", "algo.sigma_pi",
+    "algo.theta_mu_offset_scale", "env.p_mix",
 )  # fmt: skip
 INFO = (
     "name", "id", "intent", "parent", "seed", "status", "why", "created", "heartbeat", "config_hash", "commit",
@@ -38,7 +42,7 @@ HEALTH_HEAD = ["severity", "rule", "where", "finding", "since step", "explained 
 METRIC_HEAD = [
     "metric", "last", "min", "max", "mean of last k", "slope of last k per 1,000 steps", "k", "not finite",
 ]  # fmt: skip
-HEAD_TAIL = 8
+NAMED = 3  # runs that a cell names; more are counted
 SMALL = 8  # small figures on a page
 DETAILED = 24  # runs with sections of their own; more would bury the page
 
@@ -79,14 +83,46 @@ def health(examined: Examined) -> Section:
     if examined.muted:
         rows = [[slug, str(why)] for slug, why in examined.muted.items()]
         tables.append(table(["rule", "because"], rows, "Muted"))
-    gone = [[str(g.get(k) or "") for k in ("slug", "run", "missing")] for g in examined.not_checked]
-    if gone:
-        tables.append(table(["rule", "run", "missing"], gone, "Not checked"))
+    if examined.not_checked:
+        tables.append(
+            table(["missing", "rules that need it", "runs"], not_checked(examined.not_checked), "Not checked")
+        )
     for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
         cells = [[str(row[name]) for name in head] for row in getattr(examined, key)]
         tables += [table(head, cells, title)] if cells else []
-    first = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if examined.done else "not examined"
-    return section("Health", [first if fired or not examined.done else "no finding", *examined.limits], tables)
+    return section("Health", [passed(examined), *examined.limits], tables)
+
+
+def passed(examined: Examined) -> str:
+    """PASS or FAIL in a line; what was not checked is said beside a PASS, which it limits."""
+    if not examined.done:
+        return "not examined"
+    fired = examined.fired
+    count = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if fired else "no finding"
+    bad = [f for f in fired if f["severity"] in ("error", "warning")]
+    gone = len({g.get("slug") for g in examined.not_checked})
+    count += ", none of them a warning or an error" if fired and not bad else ""
+    unchecked = f" ({gone} rule{'s' * (gone != 1)} not checked)" if gone else ""
+    return f"FAIL: {count}" if bad else f"PASS: {count}{unchecked}"
+
+
+def not_checked(gone: list[dict[str, Any]]) -> list[list[str]]:
+    """A row for each thing that is missing, the one that most rules wait for first."""
+    rules: dict[str, dict[str, None]] = {}
+    runs: dict[str, dict[str, None]] = {}
+    for each in gone:
+        missing = str(each.get("missing") or "not known")
+        rules.setdefault(missing, {})[str(each.get("slug") or "")] = None
+        runs.setdefault(missing, {})[str(each.get("run") or "")] = None
+    most = len({run for some in runs.values() for run in some})
+    return [
+        [missing, ", ".join(slugs), "all" if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
+        for missing, slugs in sorted(rules.items(), key=lambda item: -len(item[1]))
+    ]
+
+
+def _named(runs: list[str]) -> str:
+    return ", ".join(runs[:NAMED]) + (f" and {len(runs) - NAMED} more" if len(runs) > NAMED else "")
 
 
 def _finding_row(f: dict[str, Any]) -> list[str]:
@@ -115,7 +151,7 @@ def _short(value: Any) -> str:
 
 
 def overview(groups: list[Group]) -> Section:
-    rows = [[g.label, r.name, shown(r.seed), r.state, r.verdict.kind, number(r.verdict.final),
+    rows = [[g.label, r.name, shown(r.seed), r.state, words.verdict(r.verdict), number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
 
@@ -138,8 +174,17 @@ def info(run: Run, full: bool) -> Section:
         for key in (*(["host"] if full else []), "system", "cpu", "cores", "memory_mb", "python")
     ]
     rows += [(key, packages.get(key)) for key in ("relab", "torch", "numpy", "numba", "gymnasium")]
+    rows.insert(0, ("key settings", key_settings(run.history.config)))
     rows += [("uncommitted changes", _patch_hash(meta)), ("untracked files", _untracked(meta))]
     return section("Run info", [], [table(["", ""], [[k, str(v)] for k, v in rows if v not in (None, "", [])])])
+
+
+def key_settings(config: Mapping[str, Any]) -> str:
+    """The settings that a reader asks for first, in one line, as far as the run has them."""
+    flat = flatten(config)
+    named = {key.rpartition(".")[2]: next((flat[k] for k in (key, f"foreign.{key.rpartition('.')[2]}", f"foreign.{key}")
+                                           if flat.get(k) is not None), None) for key in KEY_SETTINGS}  # fmt: skip
+    return ", ".join(f"{name}={shown(value)}" for name, value in named.items() if value is not None)
 
 
 def _foreign(run: Run) -> bool:
@@ -187,7 +232,7 @@ def metric_row(name: str, column: Column) -> list[str]:
     last = tail[np.isfinite(tail)]
     ends = [number(float(f(good))) if len(good) else "none" for f in (np.min, np.max)]
     bad = len(values) - len(good)
-    return [name, number(float(values[-1])), *ends, number(float(last.mean())) if len(last) else "none",
+    return [words.both(name), number(float(values[-1])), *ends, number(float(last.mean())) if len(last) else "none",
             slope_text(column.steps[-k:], tail), str(k), str(bad) if bad else ""]  # fmt: skip
 
 
@@ -203,28 +248,14 @@ def slope_text(steps: np.ndarray, values: np.ndarray) -> str:
     return f"{fit.slope:.3g} ± {half:.2g}" + ("" if abs(fit.slope) > half else " (flat)")
 
 
-def samples(run: Run) -> Section | None:
-    columns = {name: run.history.columns[name] for name in SAMPLES if name in run.history.columns}
-    if not columns:  # a foreign run that names nothing as relab does
-        columns = dict(list(run.history.columns.items())[:8])
-    steps = sorted({int(s) for c in columns.values() for s in c.steps})
-    cells = {name: dict(zip(c.steps.tolist(), c.values.tolist())) for name, c in columns.items()}
-    rows = [[f"{s:,}", *(number(cells[n][s]) if s in cells[n] else "-" for n in columns)] for s in steps]
-    head = ["step", *columns]
-    if not rows:
-        return None
-    if len(rows) <= 2 * HEAD_TAIL:
-        return section("Samples", [], [table(head, rows)])
-    return section("Samples", [], [table(head, rows[:HEAD_TAIL], "Head"), table(head, rows[-HEAD_TAIL:], "Tail")])
-
-
 def evaluated(run: Run) -> Section | None:
-    rows = []
+    rows, modes = [], {"det": "deterministic"}
     for row in run.history.evals:
         for level in evaluations.evaluations([row], str(row.get("mode"))):
             played = list(evaluations.episodes(row))
-            rows.append([_count(level.step), level.mode, *_eval_cells(evaluations.samples(played)), _ends(played)])
-    head = ["step", "mode", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
+            cells = _eval_cells(evaluations.samples(played), possible(f"eval/return_{level.mode}", [run]))
+            rows.append([_count(level.step), modes.get(level.mode, level.mode), *cells, _ends(played)])
+    head = ["step", "actions", "n", "mean", "95 % interval over episodes", "min", "max", "how they ended"]
     return section("Evaluations", [], [table(head, rows)]) if rows else None
 
 
@@ -232,12 +263,10 @@ def _count(step: Any) -> str:
     return f"{step:,}" if isinstance(step, int) else shown(step)
 
 
-def _eval_cells(sample: list[float]) -> list[str]:
-    returns = np.array(sample)
-    with np.errstate(invalid="ignore"):
-        mean = mean_interval(returns)
+def _eval_cells(sample: list[float], limits: tuple[float, float]) -> list[str]:
+    mean = sure.over_episodes(sample, limits)
     ends = f"[{number(mean.low)}, {number(mean.high)}]" if math.isfinite(mean.low) else "none"
-    return [str(mean.n), number(mean.mid), ends, number(float(returns.min())), number(float(returns.max()))]
+    return [str(mean.n), number(mean.mid), ends, number(min(sample)), number(max(sample))]
 
 
 def _ends(played: Sequence[Mapping[str, Any]]) -> str:
@@ -249,7 +278,8 @@ def probes(run: Run) -> Section | None:
     """A table per probe, a row per number it gives."""
     numbers: dict[str, dict[str, list[tuple[int, float]]]] = {}
     for row in run.history.probes:
-        step = row.get("step") if row.get("probe") != PROBE else None  # those have a section of their own
+        multi = str(row.get("probe")).startswith(PROBE)
+        step = None if multi else row.get("step")  # those have a section of their own
         for key, value in row.items():
             if isinstance(step, int) and key != "step" and type(value) in (int, float, bool):  # a flag as 0 and 1
                 numbers.setdefault(str(row.get("probe")), {}).setdefault(key, []).append((step, float(value)))

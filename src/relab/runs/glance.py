@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from relab.base.documents import Document, Settings
-from relab.base import faults, masks
+from relab.base import faults, masks, processes
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
 from relab.record.evaluations import evaluations
@@ -26,6 +26,7 @@ from relab.runs.labels import Labels
 
 if TYPE_CHECKING:
     from relab.record.history import History
+    from relab.runs.course import Course
     from relab.formats.read.hints import Hints
     from relab.formats.read.source import Source
 
@@ -86,6 +87,8 @@ def own(folder: bytes, meta: Any = None) -> Glance:
     summary.sign, summary.created = utc(meta.get("heartbeat")), utc(meta.get("created"))
     if not summary.sign:
         summary.sign = _newest(folder)
+    if summary.status == "running" and processes.is_alive(str(meta.get("owner"))) is False:
+        summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
     _add_outcome(summary, folder)
     return summary
@@ -111,13 +114,28 @@ def _add_outcome(summary: Glance, folder: bytes) -> None:
     by = summary.settings.get("eval.by", "det")  # of one step, the one that decides counts
     for row in sorted(same, key=lambda row: row.get("mode") != by):
         for last in evaluations([row], str(row.get("mode"))):
-            summary.steps, summary.metric = _step(step), last.metric
+            trained = [_step(row.get("step")) or 0 for row in _last_rows(folder + b"/metrics.jsonl", 1)]
+            summary.steps, summary.metric = max(_step(step) or 0, *trained, 0), last.metric
             summary.outcome, summary.error, summary.episodes = last.mean, last.se if last.n > 1 else None, last.n
             return
     for row in _last_rows(folder + b"/metrics.jsonl", 1):
         summary.steps = _step(row.get("step"))
-        summary.metric = next((name for name in RETURNS if row.get(name) is not None), "")
-        summary.outcome = _float(row[summary.metric]) if summary.metric else None
+        if any(row.get(name) is not None for name in RETURNS):
+            _add_course(summary, folder)
+
+
+def _add_course(summary: Glance, folder: bytes) -> None:
+    """The outcome of a run without evaluations: the whole curve is read, for its last row alone is no outcome."""
+    from relab.base.jsonl import RecordError
+    from relab.record.history import load
+    from relab.runs.course import course_of
+
+    try:
+        course = course_of(load(os.fsdecode(folder)))
+    except (RecordError, OSError) as error:  # the other runs are still listed
+        summary.problem = summary.problem or faults.reason(error)
+        return
+    _add_end(summary, course)
 
 
 def _last_rows(path: bytes, most: int) -> Iterator[Document]:
@@ -238,13 +256,16 @@ def _parsed(text: str) -> Settings:
 def foreign(source: Source, hints: Hints | None = None) -> Glance:
     """A run that an importer reads; one that cannot be read says why."""
     from relab.formats.read import find
+    from relab.record.state import growing
 
     files = source.files or tuple(p for p in source.folder.iterdir() if p.is_file())
     summary = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
     summary.size = sum(_size(file) for file in files)
     summary.sign = summary.created = max((_mtime(file) for file in files), default=0.0)
+    grew = growing(files)
     try:
         _add_history(summary, find.read(source, hints), source.name)
+        summary.status = summary.status or ("" if grew else "ended")
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
         summary.problem = faults.reason(error)
     return summary
@@ -252,8 +273,8 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
 
 def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
-    from relab.record.history import measured
     from relab.record.state import seed_of
+    from relab.runs.course import course_of, is_return
 
     meta, flat = run.meta, flatten(run.config)
     summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
@@ -263,11 +284,20 @@ def _add_history(summary: Glance, run: History, name: str) -> None:
     env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
     summary.env, summary.algo = _text(env), _text(flat.get("algo.name"))
     summary.settings = {key: value for key, value in flat.items() if key != "seed"}
-    summary.metric = next((name for name in RETURNS if name in run.columns), "")
-    if summary.metric and len(run.columns[summary.metric].values):
-        values = measured(run, summary.metric).values
-        summary.steps = int(run.columns[summary.metric].steps[-1])
-        summary.outcome = float(values[-1]) if len(values) else None
+    course = course_of(run)
+    if is_return(course.metric):
+        summary.steps = int(run.columns[course.metric].steps[-1]) if course.metric in run.columns else None
+        _add_end(summary, course)
+
+
+def _add_end(summary: Glance, course: Course) -> None:
+    """The run's one outcome; NaN where it diverged."""
+    summary.metric = course.metric
+    last = course.points[-1] if course.points else None
+    if last is not None:
+        summary.outcome = float("nan") if course.flaw else last.mean
+        summary.error = last.se if last.se == last.se and not course.flaw else None
+        summary.episodes = last.n if course.evaluated and last.n else None
 
 
 # ---- Small things
@@ -346,13 +376,6 @@ def _number(value: Any) -> int | float | str | None:
 
 def _step(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 2**63 else None
-
-
-def _float(value: Any) -> float:
-    try:
-        return float(value)  # "NaN" and "Infinity" are how a record writes them
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")
 
 
 def _list(value: Any) -> list[Document]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Settings
-from relab.config.views import MISSING, flatten
-from relab.record.state import group_key, seed_of, seedless, state_of
+from relab.config.views import flatten
+from relab.record.state import group_key, seed_of, state_of
 from relab.record.history import History
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.base.jsonl import RecordError
-from relab.runs.verdict import Verdict, verdict_of
+from relab.base.text import number
+from relab.runs import naming
+from relab.runs.naming import shown as shown
+from relab.runs.verdict import Verdict, sentence, verdict_of
 
 
-@dataclass
+@dataclass(repr=False)
 class Run:
     """A run as the report needs it."""
 
@@ -29,8 +34,29 @@ class Run:
     verdict: Verdict
     files: tuple[Path, ...] = ()  # what a foreign run was read from; its folder may hold anything besides
 
+    def __repr__(self) -> str:
+        """A few lines for people: what it is, what became of it, what it logged."""
+        return "\n".join([self._head, *(f"  {line}" for line in self._lines)])
 
-@dataclass
+    def _repr_html_(self) -> str:
+        """Everything in it came from logs: escaped."""
+        return f"<p><b>{escape(self._head)}</b></p>" + "".join(f"<p>{escape(line)}</p>" for line in self._lines)
+
+    @property
+    def _head(self) -> str:
+        what = naming.algo_on_env(naming.nameable([(self.history, self.name)]))
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return f"{self.name}: {'' if what == self.name else what}{seed} ({self.history.source}, {self.state})"
+
+    @property
+    def _lines(self) -> list[str]:
+        last = self.verdict.points[-1] if self.verdict.points else None
+        error = f" ± {number(last.se)}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
+        outcome = [f"{self.verdict.metric} {number(last.mean)}{error} at step {last.step:,}"] if last is not None else []
+        return [sentence(self.verdict), *outcome, f"{len(self.history.columns)} metrics in .history.columns"]
+
+
+@dataclass(repr=False)
 class Group:
     """Runs that differ in the seed alone."""
 
@@ -38,9 +64,18 @@ class Group:
     runs: list[Run] = field(default_factory=list)
     label: str = ""
 
+    def __repr__(self) -> str:
+        return f"{self.title}: {', '.join(run.name for run in self.runs)}"
+
     @property
     def config(self) -> Settings:
         return self.runs[0].history.config
+
+    @property
+    def title(self) -> str:
+        """lr=0.001 · 5 seeds."""
+        n = len(self.distinct)
+        return f"{self.label} · {n} seeds" if n > 1 else self.label
 
     @property
     def distinct(self) -> list[Run]:
@@ -84,54 +119,11 @@ def make_run(run: History, name: str, now: float | None = None) -> Run:
     return Run(run, name, seed_of(run, name), state_of(run, now), verdict_of(run))
 
 
-# ---- Names of groups
-
-
-def labels(groups: list[Group]) -> list[str]:
-    """What tells the groups apart: ent_coef=0.3; the run's name where one group is all there is."""
-    if len(groups) == 1:
-        return [groups[0].runs[0].name if len(groups[0].runs) == 1 else _env_algo(groups[0])]
-    if not any(group.config for group in groups):
-        return [seedless(group.runs[0].name) for group in groups]
-    keys = differing(groups)
-    for some in ([k for k in keys if k.endswith("name")], keys[:3]):
-        texts = [_values(group, some) for group in groups]
-        if len(set(texts)) == len(texts):
-            break
-    else:
-        texts = [f"{_env_algo(g)} {g.key[:6]}" if g.config else seedless(g.runs[0].name) for g in groups]
-    stems = [_stem(g) for g in groups]
-    stems_differ = all(stems) and len(set(stems)) == len(stems)
-    return [stem if stem == text else f"{stem} ({text})" for stem, text in zip(stems, texts)] if stems_differ else texts
-
-
-def _values(group: Group, keys: list[str]) -> str:
-    flat = flatten(group.config)
-    words = [(k.rpartition(".")[2], shown(flat.get(k, MISSING))) for k in keys]
-    return ", ".join(value if key == "name" else f"{key}={value}" for key, value in words)
-
-
-def _stem(group: Group) -> str:
-    """bonus, where the runs are called bonus-s0, bonus-s1: an experiment names its variants so."""
-    names = [run.name.rpartition("/")[2] for run in group.runs]
-    stems = {seedless(name) for name in names}
-    shared = len(stems) == 1 and len(names) > 1 and names[0].startswith(next(iter(stems)))  # the seed stands at the end
-    return stems.pop() if shared else ""
-
-
-def differing(groups: list[Group]) -> list[str]:
+def differing(groups: Sequence[Group]) -> list[str]:
     """Config keys that are not the same in all groups; the seed is none of them."""
-    flats = [flatten(g.config) for g in groups]
-    keys = dict.fromkeys(k for flat in flats for k in flat if k != "seed")
-    differing_keys = [k for k in keys if len({repr(flat.get(k, MISSING)) for flat in flats}) > 1]
-    return sorted(differing_keys, key=lambda k: not k.endswith("name"))  # another environment says more than its settings
+    return naming.differing([flatten(g.config) for g in groups])
 
 
-def shown(value: Any) -> str:
-    return "(none)" if value is MISSING else "null" if value is None else str(value)
-
-
-def _env_algo(group: Group) -> str:
-    flat = flatten(group.config)
-    names = [str(flat[key]) for key in ("algo.name", "env.name") if flat.get(key)]
-    return " on ".join(names) or seedless(group.runs[0].name)
+def labels(groups: Sequence[Group]) -> list[str]:
+    """The names of groups that stand beside each other: the same in every command."""
+    return naming.labels([naming.nameable([(run.history, run.name) for run in group.runs]) for group in groups])

@@ -298,6 +298,9 @@ def _finished(index: Index, rows: Iterable[Sequence[Any]]) -> list[ListedRun]:
 def groups(index: Index, query: Query, keys: Sequence[str]) -> list[ListedGroup]:
     """Runs that share the values of some settings: how many, how many finished, their last outcomes."""
     where, values = _where(index, query)
+    if "env" not in keys and not {"env.name"} & set(keys):
+        (envs,) = index.db.execute(f"SELECT COUNT(DISTINCT env) FROM runs WHERE {where}", values).fetchone()
+        keys = [*keys, "env"] if envs > 1 else keys  # a mean over two environments says nothing of either
     every = dict(index.settings())
     setting_keys = set().union(*every.values())
     columns = [FIELDS.get(key, "config") for key in keys]

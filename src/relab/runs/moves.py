@@ -120,7 +120,8 @@ def delete(folder: Path) -> Steps:
     archived = folder.parent.name == ARCHIVE
     home = folder.parent.parent if archived else folder.parent
     with locked(home) if archived else contextlib.nullcontext(), held(folder):  # held() locks the folder's parent
-        meta, stamp = glance.read_meta(os.fsencode(folder)), now()
+        meta = glance.read_meta(os.fsencode(folder))
+        stamp = now("microseconds")  # two runs deleted within one millisecond keep their order
         id_ = meta.get("id") if isinstance(meta, dict) else None
         entry = _new_entry(home / TRASH, f"{re.sub(r'[^0-9]', '', stamp)}-{str(id_)[:12] if _is_id(id_) else 'noid'}")
         yield "the entry is there"

@@ -1,186 +1,178 @@
 """Did it learn, and did it keep what it learned? One sentence per run and per group, relative to the noise.
 
-A run's evaluations are means of n episodes, each with its standard error. It learned when it ends above where it began
-and above the random policy by more than Z standard errors; it lost it when the best evaluation was that good, and half
-of the gain over the start is gone. Z is 3, not 2, because the best of many evaluations is high by chance as well.
+Every command reads this verdict. The run's course (course.py) is held against what is known of the task (yardstick.py):
+- at the top, or at the level that is called solved, it learned; where it was there from the first value on, "top";
+- else it learned when it ends above the random policy, by more than Z standard errors and by a gain that matters, and
+  above where it began; it lost it when the best part was that good, and half of the gain over the start is gone;
+- it did not learn when even its upper end (SURE standard errors) is no gain over random that matters;
+- what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
+Z is 3, not 2, because the best of many points is high by chance as well.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from relab.record import glossary
-from relab.record.evaluations import Estimate, evaluations
-from relab.record.history import History, end_rows, flaw, measured
-from relab.stats import Interval, mean_interval
+from relab.record.evaluations import Estimate
+from relab.record.history import History
+from relab.runs.course import RETURNS as RETURNS
+from relab.runs.course import Course, course_of, course_on
+from relab.runs.course import is_return as is_return
+from relab.runs.yardstick import Yardstick, yardstick_of
+from relab.stats import SeedMean, mean_over_seeds
 from relab.base.text import number
 
 Z = 3.0
-FEW = 5  # points on a curve from which its own noise can be told
-RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
-RETURN_NAME = re.compile(
-    r"(?i)(?:^|[^a-z])(?:return|returns|reward|rewards|rew|score|episodic_return)(?![a-z])(?!.*(?:std|min|max|loss|scale))"
-)
-BINS = 20
+SURE = 2.0  # standard errors: the upper end of what a level may be
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
+SHARES = ("eval/success_det", "eval/success_sampled", "return/success", "env/survived")  # 1 is all there is
+POOR = ("flat", "not", "worse", "unclear")
+STILL = ("flat", "unclear")  # no gain, but no loss either
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """kind: learned, part, lost, not, worse, broken, short, unjudged or none; `points` are what it was judged by."""
+    """kind: learned, top, part, lost, flat, not, worse, unclear, broken, short, unjudged or none.
+
+    `points` are what it was judged by, and the last of them is the outcome: none where it was not judged.
+    """
 
     kind: str
     metric: str = ""
     points: list[Estimate] = field(default_factory=list)
     random: Estimate | None = None
     best: Estimate | None = None
-    solved: int | None = None  # step at which eval.stop_at was reached
-    level: float | None = None  # eval.stop_at
+    solved: int | None = None  # step at which the level was reached
+    level: float | None = None  # eval.stop_at, or what Gymnasium calls solved
+    stages: int = 0  # times that the task changed on the way
+    share: tuple[str, float, float] | None = None  # a rate that rose where the return says nothing: name, from, to
+    yardstick: Yardstick = field(default_factory=Yardstick)
+    flaw: str = ""
+    early: bool = False  # the returns of training rose, and evaluations began only when they had
 
     @property
     def final(self) -> float:
+        """The run's outcome."""
         return self.points[-1].mean if self.points else math.nan
+
+    @property
+    def learned(self) -> bool:
+        """Whether it ends with something that it learned."""
+        return self.kind in ("learned", "part", "top") or (self.kind == "flat" and self.random is not None)
 
 
 def verdict_of(run: History) -> Verdict:
     """Look at a run's evaluations, or its training returns where it has none."""
-    metric, points = curve_points(run)
-    points = _ended(run, metric, points)
-    if not points:
+    course = course_of(run)
+    if not course.points:
         return Verdict("none")
-    if not is_return(metric):  # a loss that falls is no policy that learned
-        return Verdict("unjudged", metric, points)
-    random, good = random_level(run), [p for p in points if math.isfinite(p.mean)]
-    if not good or not math.isfinite(points[-1].mean):
-        return Verdict("broken", metric, points, random)
-    best, (solved, level) = max(good, key=lambda p: p.mean), first_solved(run, metric, points)
-    return Verdict(_kind(points, good, best, random), metric, points, random, best, solved, level)
+    if not is_return(course.metric):  # a loss that falls is no policy that learned
+        return Verdict("unjudged", course.metric, flaw=course.flaw)
+    yard, good = yardstick_of(run, course.metric), [p for p in course.points if math.isfinite(p.mean)]
+    if not good or course.flaw:
+        return Verdict("broken", course.metric, course.points, yard.random, yardstick=yard, flaw=course.flaw)
+    yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
+    best, (solved, level) = max(good, key=lambda p: p.mean), _first_solved(run, course, yard)
+    kind, stages = _kind(good, best, yard, level), _stages(run)
+    early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
+    kind = "learned" if early else kind
+    share = _share_that_rose(run) if kind in POOR else None
+    if kind in POOR and (share or (stages > 1 and not course.evaluated)):
+        kind = "learned" if share else "unclear"  # returns of two stages are not about one task
+    return Verdict(kind, course.metric, course.points, yard.random, best, solved, level, stages, share, yard, early=early)
 
 
-def _ended(run: History, metric: str, points: list[Estimate]) -> list[Estimate]:
-    """The points as they are; without a number at the end where the last rows of training are not all finite."""
-    if not points or metric not in run.columns or metric.startswith("eval/"):
-        return points
-    values = measured(run, metric).values
-    if not flaw(values, end_rows(len(values))):
-        return points
-    last = points[-1]
-    return points if not math.isfinite(last.mean) else [*points[:-1], replace(last, mean=math.nan)]
-
-
-def _kind(points: list[Estimate], good: list[Estimate], best: Estimate, random: Estimate | None) -> str:
-    first, last = good[0], points[-1]
-    base = max([first, *([random] if random else [])], key=lambda p: p.mean)
-    if len(points) < 2 or not math.isfinite(last.se):
+def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | None) -> str:
+    first, last = good[0], good[-1]
+    if len(good) < 2 or not math.isfinite(last.se):
         return "short"
-    if above(last, base):
+    tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
+    if tops[-1]:
+        return "top" if all(tops) else "learned"
+    base = max([first, *([yard.random] if yard.random else [])], key=lambda p: p.mean)
+    floor = yard.random.mean + yard.matters if yard.random else -math.inf
+    if above(last, base) and last.mean > floor:
         kept = (last.mean - base.mean) / (best.mean - base.mean)
         return "learned" if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "lost"
-    if above(best, base) and above(best, last):
+    if above(best, base) and above(best, last) and best.mean > floor:
         return "lost"
-    if random and above(random, last) and above(first, last):
+    return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor)
+
+
+def _against_random(good: list[Estimate], random: Estimate, floor: float) -> str:
+    """A run that did not rise clearly above its start: better than random, worse, as good, or nobody can tell.
+
+    That it is as good as random is told by its whole second half, for one evaluation alone is seldom sure enough.
+    """
+    last, late = good[-1], pooled(good[len(good) // 2 :])
+    if above(random, last):
         return "worse"
-    return "flat" if random and first.step > 0 and above(last, random) else "not"  # what came before was not logged
+    if above(last, random) and last.mean > floor:
+        return "flat"
+    return "not" if late.mean + SURE * _error(late, random) <= floor else "unclear"
+
+
+def pooled(points: list[Estimate]) -> Estimate:
+    """Several points as one: their mean."""
+    errors = [p.se for p in points if math.isfinite(p.se)]
+    error = math.hypot(*errors) / len(errors) if errors else math.nan
+    return Estimate(points[-1].step, math.fsum(p.mean for p in points) / len(points), error, sum(p.n for p in points))
+
+
+def _against_start(first: Estimate, last: Estimate) -> str:
+    """Where nobody knows what a random policy earns."""
+    gain, error = last.mean - first.mean, _error(first, last)
+    return "not" if above(first, last) else "unclear" if gain > error else "flat"
 
 
 def above(a: Estimate, b: Estimate) -> bool:
     """Whether a is higher than b by more than Z standard errors of the difference."""
-    return a.mean - b.mean > Z * math.hypot(a.se, b.se)
+    return a.mean - b.mean > Z * _error(a, b)
 
 
-# ---- What it is judged by
+def _error(a: Estimate, b: Estimate) -> float:
+    """Of the difference; what is not known is taken as none."""
+    return math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
 
 
-def curve_points(run: History) -> tuple[str, list[Estimate]]:
-    """Deterministic evaluations, else sampled ones, else the mean return of training episodes."""
-    for mode in (str(_get(run.config, "eval", "by") or "det"), "det", "sampled"):
-        points: list[Estimate] = [*evaluations(run.evals, mode)]
-        if points:
-            return f"eval/return_{mode}", with_noise(sorted(points, key=lambda p: p.step))
-    if "return/mean" in run.columns:
-        return _training_points(run)
-    return _column_points(run)
-
-
-def _training_points(run: History) -> tuple[str, list[Estimate]]:
-    column = measured(run, "return/mean")
-    spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
-    std = dict(zip(spread.steps.tolist(), spread.values.tolist())) if spread else {}
-    n = dict(zip(counts.steps.tolist(), counts.values.tolist())) if counts else {}
-    points = []
-    for step, value in zip(column.steps.tolist(), column.values.tolist()):
-        size = int(count) if math.isfinite(count := n.get(step, 0)) else 0
-        points.append(Estimate(step, value, std[step] / math.sqrt(size) if step in std and size > 1 else math.nan, size))
-    counted = all(math.isfinite(p.se) for p in points)
-    return "return/mean", with_noise(points if counted else binned(points))
-
-
-def _column_points(run: History) -> tuple[str, list[Estimate]]:
-    """Foreign runs: a return under relab's name, else one that is called so, else whatever comes first."""
-    called = [name for name in run.columns if is_return(name)]
-    ours = [name for name in glossary.RETURNS if name in run.columns]
-    rest = [name for name in run.columns if not name.startswith(("time/", "data/", "return/"))]
-    names = [*ours, *sorted(called, key=lambda name: not name.startswith("foreign/")), *rest]
-    if not names:
-        return "", []
-    column = measured(run, names[0])
-    points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
-    return names[0], with_noise(binned(points))
-
-
-def binned(points: list[Estimate]) -> list[Estimate]:
-    """BINS means of a long curve: single rows of training are too noisy to be called the start and the end."""
-    if len(points) < 2 * BINS:
-        return points
-    cuts = np.array_split(np.arange(len(points)), BINS)
-    return [_bin([points[i] for i in cut]) for cut in cuts]
-
-
-def _bin(points: list[Estimate]) -> Estimate:
-    good = [p.mean for p in points if math.isfinite(p.mean)]
-    broken = not good or not math.isfinite(points[-1].mean)  # where it ends in NaN, the mean would hide it
-    return Estimate(points[-1].step, points[-1].mean if broken else float(np.mean(good)), math.nan, len(points))
-
-
-def is_return(metric: str) -> bool:
-    """Whether more of it is what the agent is trained for, by its name.
-
-    >>> is_return("foreign/rollout/ep_rew_mean"), is_return("foreign/train/value_loss")
-    (True, False)
-    """
-    foreign = metric.startswith("foreign/") and RETURN_NAME.search(metric.rpartition("/")[2])
-    return metric in RETURNS or bool(foreign)
-
-
-def with_noise(points: list[Estimate]) -> list[Estimate]:
-    """Where single episodes are not known, the noise is how far neighbours on the curve lie apart, over sqrt(2)."""
-    if all(math.isfinite(p.se) for p in points):
-        return points
-    values = np.array([p.mean for p in points if math.isfinite(p.mean)])
-    noise = float(np.diff(values).std() / math.sqrt(2)) if len(values) >= FEW else math.nan
-    return [p if math.isfinite(p.se) else Estimate(p.step, p.mean, noise, p.n) for p in points]
-
-
-def random_level(run: History) -> Estimate | None:
-    """What a random policy earns, as measured when the run began."""
-    baseline = _get(run.meta, "spec", "random")
-    try:
-        mean, std, n = float(baseline["return_mean"]), float(baseline.get("return_std") or 0), int(baseline.get("n") or 1)
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return None
-    return Estimate(0, mean, std / math.sqrt(max(n, 1)), n) if math.isfinite(mean) else None
-
-
-def first_solved(run: History, metric: str, points: list[Estimate]) -> tuple[int | None, float | None]:
-    level = _get(run.config, "eval", "stop_at")
-    if not isinstance(level, (int, float)) or isinstance(level, bool) or not metric.startswith("eval/"):
+def _first_solved(run: History, course: Course, yard: Yardstick) -> tuple[int | None, float | None]:
+    """The step at which the level was reached: eval.stop_at, else what Gymnasium calls solved."""
+    stop = _get(run.config, "eval", "stop_at")
+    own = isinstance(stop, (int, float)) and not isinstance(stop, bool) and course.evaluated
+    level = float(stop) if own else yard.solved
+    if level is None:
         return None, None
-    return next((p.step for p in points if p.mean >= level), None), float(level)
+    step = next((p.step for p in course.points if p.mean >= level), None)
+    return step, level if own or step is not None else None
+
+
+def _stages(run: History) -> int:
+    """How often the task was another one: returns of two stages do not compare."""
+    return sum(event.get("kind") == "stage" for event in run.events)
+
+
+def _share_that_rose(run: History) -> tuple[str, float, float] | None:
+    """A rate of success or survival that rose clearly, where the return tells no gain."""
+    for name in SHARES:
+        if name in run.columns:
+            good = [p for p in course_on(run, name).points if math.isfinite(p.mean)]
+            if len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0]):
+                return name, good[0].mean, good[-1].mean
+    return None
+
+
+def _rose_in_training(run: History) -> bool:
+    """Whether the returns of training end clearly above their start: learning may be over at the first evaluation."""
+    for name in (n for n in run.columns if is_return(n) and not n.startswith("eval/")):
+        good = [p for p in course_on(run, name).points if math.isfinite(p.mean)]
+        if len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0]):
+            return True
+    return False
 
 
 def _get(value: Any, *keys: str) -> Any:
@@ -199,12 +191,31 @@ def sentence(v: Verdict) -> str:
     if v.kind == "broken":
         return _broken(v)
     if v.kind == "unjudged":
-        return f"Not judged, no return was logged: {v.metric} {_numbers(v)}"
-    return _HEADS[v.kind].format(best=_best(v), step=f"{v.best.step:,}" if v.best else "?") + _numbers(v) + _solved(v)
+        return "Not judged, no return was logged"
+    if v.share:
+        name, start, end = v.share
+        return f"Learned by {name}: {number(start)} → {number(end)}, though not by the return: {_numbers(v)}"
+    return _head(v).format(best=_best(v), step=f"{v.best.step:,}" if v.best else "?") + _numbers(v) + _solved(v)
+
+
+def _head(v: Verdict) -> str:
+    if v.kind == "top" and v.level is not None:
+        return f"Solved ({number(v.level)}) throughout: "
+    if v.early:
+        return "Learned before the first evaluation, by the returns of training: "
+    if v.kind == "not" and v.random is None:
+        return "Did not learn, ends below where it began: "
+    if v.kind == "flat" and v.random is None:
+        return "No gain since the first value (what random earns is not known): "
+    if v.kind == "unclear" and v.stages > 1:
+        return f"Cannot tell, because the task changed ({v.stages} stages): "
+    return _HEADS[v.kind]
 
 
 _HEADS = {
     "learned": "Learned: ",
+    "top": "At its ceiling throughout: ",
+    "unclear": "Cannot tell whether it learned, the noise is too large: ",
     "part": "Learned, then lost part of it after {step} steps (best {best}): ",
     "lost": "Learned, then lost it after {step} steps (best {best}): ",
     "flat": "Better than random, but no gain since the first value: ",
@@ -235,11 +246,11 @@ def _numbers(v: Verdict) -> str:
 
 def _named(v: Verdict) -> bool:
     """A foreign return is called what its tool calls it."""
-    return v.kind != "unjudged" and v.metric.startswith("foreign/")
+    return v.metric.startswith("foreign/")
 
 
 def _solved(v: Verdict) -> str:
-    if v.level is None:
+    if v.level is None or v.kind == "top":
         return ""
     at = number(v.level)
     return f", solved ({at}) after {v.solved:,} steps" if v.solved is not None else f", {at} not reached"
@@ -268,8 +279,9 @@ def many_sentence(verdicts: list[Verdict], configs: int) -> str:
 
 
 _COUNTED = {
-    "learned": "learned", "part": "learned and lost part of it", "lost": "learned and lost it", "not": "did not learn",
-    "flat": "better than random without a gain", "worse": "worse than random", "broken": "broke",
+    "learned": "learned", "top": "at the top throughout", "part": "learned and lost part of it",
+    "lost": "learned and lost it", "not": "did not learn", "flat": "no gain since the first value",
+    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke",
     "short": "too short to tell", "unjudged": "not judged", "none": "no result",
 }  # fmt: skip
 
@@ -280,18 +292,24 @@ def _group_numbers(verdicts: list[Verdict]) -> str:
         return "no number to give"
     firsts = np.mean([v.points[0].mean for v in counted])
     random = next((v.random for v in counted if v.random), None)
-    notes = ["mean of seeds", *([f"random {number(random.mean)}"] if random else [])]
-    return f"{number(float(firsts))} → {interval_text(finals(counted))} ({', '.join(notes)})"
+    end = finals(counted)
+    spread = f" from {number(end.least)} to {number(end.most)}" if not end.known and end.least < end.most else ""
+    notes = [f"mean of seeds{spread}", *([f"random {number(random.mean)}"] if random else [])]
+    return f"{number(float(firsts))} → {number(end.mid) if spread else interval_text(end)} ({', '.join(notes)})"
 
 
-def finals(verdicts: list[Verdict]) -> Interval:
-    """Mean over seeds of the last evaluation, with Student's interval; seeds without a finite number are left out."""
-    return mean_interval(np.array([v.final for v in verdicts if math.isfinite(v.final)]))
+def finals(verdicts: list[Verdict]) -> SeedMean:
+    """Mean over seeds of the outcome, with the one interval for it, within what the environment allows."""
+    marks = [v.yardstick for v in verdicts if v.points]
+    low = min((y.lowest for y in marks if math.isfinite(y.lowest)), default=-math.inf)
+    high = max((y.highest for y in marks if math.isfinite(y.highest)), default=math.inf)
+    return mean_over_seeds([v.final for v in verdicts], (low, high))
 
 
-def interval_text(x: Interval) -> str:
-    if not math.isfinite(x.low):
+def interval_text(x: SeedMean) -> str:
+    """487 [410, 500]; under five seeds, where no interval has been shown to hold, 487 (from 412 to 500)."""
+    if not x.n or x.least == x.most:  # nothing varied, which an interval of width 0 would overstate
         return number(x.mid)
-    if x.low == x.high:  # nothing varied, which an interval of width 0 would overstate
-        return number(x.mid)
+    if not x.known:
+        return f"{number(x.mid)} (from {number(x.least)} to {number(x.most)})"
     return f"{number(x.mid)} [{number(x.low)}, {number(x.high)}]"

@@ -16,11 +16,12 @@ import numpy as np
 from relab import stats
 from relab.base.numbers import is_finite, to_int
 from relab.base.streams import generator
+from relab.schedules.sectors import SECTORS, sector
 
 PROBE = "multi_eval"  # the name of such rows in a record
+FULL = "multi_eval_full"  # and of the full one at the end of a run
 PERCENTILES = (10, 25, 50, 75, 90)
 RESAMPLES = 999
-SECTORS = ("E", "NE", "N", "NW", "W", "SW", "S", "SE")  # 45 degrees each, centred on the direction they are named after
 ANGLE, SPEED = 30.0, 0.4  # bins of a cluster: degrees of heading, speed
 
 
@@ -105,15 +106,6 @@ def _percentile(steps: Sequence[np.ndarray], q: int = 10) -> tuple[float, float,
 # ---- Starts
 
 
-def sector(heading: float) -> str:
-    """The direction that a heading is nearest to: NE is 22.5 to 67.5 degrees, counted from E against the clock.
-
-    >>> [sector(h) for h in (0, 22.4, 22.5, 90, 112.4, 359)]
-    ['E', 'E', 'NE', 'N', 'N', 'E']
-    """
-    return SECTORS[int(((heading + 22.5) % 360) // 45)]
-
-
 @dataclass(frozen=True)
 class Bin:
     """Starts of like heading and speed of the danger, and who died of them in step one."""
@@ -126,6 +118,19 @@ class Bin:
     starts: int
     deaths: int
     share: float  # of all deaths in step one
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether an episode's start falls into it."""
+        heading, speed = row.get("heading"), row.get("speed")
+        if heading is None or speed is None or not (is_finite(heading) and is_finite(speed)):
+            return False
+        return bin_of(heading, speed, self.last - self.first, self.fast - self.slow) == (self.first, self.slow)
+
+
+def bin_of(heading: float, speed: float, angle: float = ANGLE, width: float = SPEED) -> tuple[float, float]:
+    """Where the bin of a start begins, in degrees and in speed."""
+    width = round(width, 9)
+    return heading % 360 // angle * angle, round(speed // width * width, 9)
 
 
 @dataclass(frozen=True)
@@ -163,6 +168,27 @@ def by_sector(rows: Sequence[Mapping[str, Any]]) -> list[Sector]:
             agents[name] += to_int(row.get("agents")) or 0
             deaths[name] += to_int(row.get("step_one")) or 0
     return [Sector(name, starts[name], agents[name], deaths[name]) for name in SECTORS]
+
+
+CONCENTRATION = ("step_one_top_share", "step_one_sector_share")
+
+
+def concentration(rows: Sequence[Mapping[str, Any]], direction: str = "NE", fast: float = 1.8) -> dict[str, float]:
+    """How much of the deaths in step one come from like starts: the largest bin's share, and that of fast danger from
+    one direction. Empty without headings or deaths. The largest of many bins of few deaths is large by chance.
+
+    >>> rows = [{"heading": 50, "speed": 2.0, "step_one": 3}, {"heading": 200, "speed": 1.0, "step_one": 1}]
+    >>> concentration(rows)
+    {'step_one_top_share': 0.75, 'step_one_sector_share': 0.75}
+    """
+    bins = clusters(rows)
+    total = sum(each.deaths for each in bins)
+    if not total:
+        return {}
+    known = [row for row in rows if is_finite(row.get("heading")) and is_finite(row.get("speed"))]
+    aimed = [row for row in known if sector(row["heading"]) == direction and row["speed"] >= fast]
+    hit = sum(to_int(row.get("step_one")) or 0 for row in aimed)
+    return dict(zip(CONCENTRATION, (bins[0].share, hit / total), strict=True))
 
 
 def velocity(row: Mapping[str, Any]) -> tuple[float, float]:

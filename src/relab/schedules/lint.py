@@ -39,6 +39,7 @@ def lint(schedule: Schedule, n: int | None = None) -> list[Lint]:
         lints += [*contradictions(gate, n), *misordered(gate, n), *redundant(gate, n), *under_floor(gate, n)]
         lints += idle_freeze(gate, schedule.every)
     lints += claims_apart(schedule)
+    lints += units(schedule, n)
     for alert in schedule.alerts:
         lints += [*unreachable(alert, schedule.total), *too_late(alert, schedule)]
     for plan in schedule.plans:
@@ -140,6 +141,35 @@ def idle_freeze(gate: Gate, every: int | None) -> Iterator[Lint]:
         if every is not None and 0 < length <= every:
             message = f"{name} of {length} iterations ends before the next check, {every} later: it holds nothing back"
             yield Lint("freeze-without-effect", gate.name, message, numbers={name: length, "every": every})
+
+
+# ---- Units
+
+
+def units(schedule: Schedule, n: int | None = None) -> Iterator[Lint]:
+    """A count whose bar is a share, or a share whose bar is a count: it holds always, never, or for none at all."""
+    bars = [(gate.name, c) for gate in schedule.gates for c in (*gate.success, *gate.failure)]
+    for owner, condition in [*bars, *((alert.name, alert.when) for alert in schedule.alerts)]:
+        trials, bar = condition.n or n, condition.threshold
+        if is_count(condition) and 0 < bar < 1:
+            meant = f"; as a share of {trials:,} it would be {bar * trials:.3g}" if trials else ""
+            message = f"{condition} counts, and no count lies between 0 and 1: the bar reads like a share{meant}"
+        elif is_share(condition) and bar >= 2:
+            always = "always" if condition.asks_low else "never"
+            meant = f"; as a count out of {trials:,} it would be {bar / trials:.4g}" if trials else ""
+            message = f"{condition} is a share of 0 to 1, so that it {always} holds: the bar reads like a count{meant}"
+        else:
+            continue
+        yield Lint("count-read-as-share", owner, message, True, False, (condition,), {"bar": bar})
+
+
+def is_count(condition: Condition) -> bool:
+    return condition.metric.endswith("_count")
+
+
+def is_share(condition: Condition) -> bool:
+    word = condition.metric.rpartition("/")[2]
+    return word.endswith(("_share", "_ratio", "_fraction", "_final", "_rate")) or kind(condition) == "below"
 
 
 # ---- Samples

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from relab.schedules.alert import Alert
-from relab.schedules.gate import Condition, Gate, ScheduleError, parse_condition
+from relab.schedules.gate import Condition, Gate, ScheduleError, number, parse_condition
+from relab.schedules.sectors import SECTORS
 from relab.schedules.stage import Plan, parse_curriculum, parse_queue, stages_of, whole
 
 GATE_KEYS = {"success", "failure", "first", "required", "tolerance", "freeze", "success_freeze", "allowance", "sets"}
@@ -36,12 +37,20 @@ class MultiEval:
     """An evaluation with a task of its own, every so many iterations: never the stage that is being trained."""
 
     episodes: int = 12  # worlds, each played once
+    probe_episodes: int | None = None  # worlds while training, where fewer will do; then `episodes` are those of one
+    # full evaluation at the end of the run; None: `episodes` every time, and no other at the end
+    skip_final_eval: bool = False  # leave the full evaluation at the end out
+    seed_base: int | None = None  # what its worlds are drawn from; None: the run's seed. With one base runs of
+    # different seeds meet the same worlds
     agents: int | None = None  # of a world; None: as in training, all slots
     env: Mapping[str, Any] = field(default_factory=dict)  # other parameters of its environment than training's
     stage: Mapping[str, Any] = field(default_factory=dict)  # what its environment's set_stage gets
     mode: str = "det"  # or sampled
     early: tuple[int, ...] = (100,)  # a death before this step is an early one
     worst: int = 3  # episodes of each evaluation whose starts are kept as the worst
+    films: int = 0  # of the worst, so many are filmed into the run's media folder
+    sector: str = "NE"  # direction of danger whose share of the deaths in step one is logged
+    fast: float = 1.8  # at this speed or faster
     deaths: tuple[
         str, ...
     ] = ()  # ends that count as deaths; empty: the channel `survived`, else all but success and time
@@ -49,10 +58,22 @@ class MultiEval:
 
     def __post_init__(self) -> None:
         agents = 1 if self.agents is None else self.agents
-        counts = {"episodes": self.episodes, "agents": agents, "worst": self.worst + 1}
-        if min(counts.values()) < 1 or self.mode not in ("det", "sampled") or not self.early or len(self.start) != 2:
-            raise ScheduleError(f"multi_eval needs episodes >= 1, agents >= 1, worst >= 0, mode det or sampled, a"
-                                f" number in early and two channels in start, but got {self}")  # fmt: skip
+        counts = (self.episodes, agents, self.worst + 1, self.while_training, self.films + 1, (self.seed_base or 0) + 1)
+        if min(counts) < 1 or self.mode not in ("det", "sampled") or not self.early or len(self.start) != 2:
+            raise ScheduleError(f"multi_eval needs episodes, probe_episodes and agents >= 1, worst, films and seed_base"
+                                f" >= 0, mode det or sampled, a number in early and two channels in start, but got"
+                                f" {self}")  # fmt: skip
+        if self.sector not in SECTORS:
+            raise ScheduleError(f"multi_eval.sector must be one of {', '.join(SECTORS)}, but got {self.sector!r:.40}")
+
+    @property
+    def while_training(self) -> int:
+        """Worlds of the evaluations that gates look at."""
+        return self.episodes if self.probe_episodes is None else self.probe_episodes
+
+    @property
+    def has_final(self) -> bool:
+        return self.probe_episodes is not None and not self.skip_final_eval
 
 
 @dataclass
@@ -121,7 +142,10 @@ def _count(value: Any, name: str) -> int:
 
 
 def _own_claim(multi_eval: MultiEval | None) -> list[Claim]:
-    return [] if multi_eval is None else [Claim("multi_eval.episodes", multi_eval.episodes, multi_eval.agents)]
+    if multi_eval is None:
+        return []
+    key = "episodes" if multi_eval.probe_episodes is None else "probe_episodes"
+    return [Claim(f"multi_eval.{key}", multi_eval.while_training, multi_eval.agents)]
 
 
 def _lists(settings: Mapping[str, Any], key: str) -> dict[str, tuple[Any, ...]]:
@@ -135,14 +159,23 @@ def _lists(settings: Mapping[str, Any], key: str) -> dict[str, tuple[Any, ...]]:
 
 def _multi_eval(row: Any) -> MultiEval:
     row = _mapping(row, "multi_eval", set(MultiEval.__dataclass_fields__))
-    keys = [key for key in ("episodes", "worst", "agents") if row.get(key) is not None]
+    names = ("episodes", "probe_episodes", "seed_base", "worst", "films", "agents")
+    keys = [key for key in names if row.get(key) is not None]
     counts: dict[str, Any] = {key: whole(row[key], "multi_eval", key) for key in keys}
     rest: dict[str, Any] = {key: _mapping_of(row[key], f"multi_eval.{key}") for key in ("env", "stage") if key in row}
     if "early" in row:
         rest["early"] = tuple(whole(each, "multi_eval", "early") for each in _list(row, "early"))
     rest |= {key: tuple(str(each) for each in _list(row, key)) for key in ("deaths", "start") if key in row}
-    rest |= {"mode": str(row["mode"])} if "mode" in row else {}
+    rest |= {key: str(row[key]) for key in ("mode", "sector") if key in row}
+    rest |= {"fast": number(str(row["fast"]), "multi_eval.fast")} if "fast" in row else {}
+    rest |= {key: _flag(row[key], f"multi_eval.{key}") for key in ("skip_final_eval",) if key in row}
     return MultiEval(**counts, **rest)
+
+
+def _flag(value: Any, name: str) -> bool:
+    if not isinstance(value, bool):
+        raise ScheduleError(f"`{name}` must be true or false, but got {value!r:.40}")
+    return value
 
 
 def _mapping_of(value: Any, name: str) -> Mapping[str, Any]:

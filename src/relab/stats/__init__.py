@@ -1,7 +1,10 @@
 """How sure is a number? Intervals, comparison, planning: plain arrays in, plain numbers out (docs/statistics.md)."""
 
-from relab.stats.means import difference, improvement, iqm, iqm_interval, paired_difference
-from relab.stats.planning import holm, look_alpha, look_number, seeds_for, seeds_range
+from relab.stats.compare_means import difference
+from relab.stats.looks import look_alpha, look_number, sized_alpha, spending
+from relab.stats.means import improvement, iqm, iqm_interval, paired_difference, size_of_difference
+from relab.stats.over_seeds import LEAST, SeedMean, mean_over_seeds
+from relab.stats.planning import holm, overstatement, seeds_for, seeds_range
 from relab.stats.rates import clustered_rate, effective_episodes, rate_difference, wilson
 from relab.stats.series import Slope, slope
 from relab.stats.student import (
@@ -25,7 +28,9 @@ from relab.stats.survival import (
 )
 
 __all__ = [
+    "LEAST",
     "Interval",
+    "SeedMean",
     "Slope",
     "beta_share",
     "chi2_quantile",
@@ -42,15 +47,20 @@ __all__ = [
     "look_alpha",
     "look_number",
     "mean_interval",
+    "mean_over_seeds",
     "median_time",
     "normal_quantile",
+    "overstatement",
     "paired_difference",
     "pseudo_times",
     "rate_difference",
     "restricted_mean",
     "seeds_for",
     "seeds_range",
+    "size_of_difference",
+    "sized_alpha",
     "slope",
+    "spending",
     "t_cdf",
     "t_quantile",
     "t_quantiles",

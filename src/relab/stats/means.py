@@ -1,8 +1,9 @@
-"""Which of two means is larger, and by how much? Few seeds, skewed or two-humped outcomes; samples on the last axis.
+"""How far can a mean, or a difference of means, be off? Few seeds, skewed outcomes; samples on the last axis.
 
 Why not plain Welch: where one arm is nearly constant and the other skewed (a solved task against one that fails now
 and then) it covers .87 instead of .95. Hall's transformation (1992) mends that, and is itself too narrow for heavy
-tails. The wider of both ends covers in all shapes that docs/statistics.md lists, at 5 to 15 % more width.
+tails. The wider of both ends covers in all shapes that docs/statistics.md lists, at 5 to 15 % more width. Whether 0 is
+left out between two arms is decided by stronger tests (compare_means.py).
 """
 
 from __future__ import annotations
@@ -28,16 +29,17 @@ class Moments(NamedTuple):
     df: np.ndarray
 
 
-def difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Interval:
-    """mean(b) - mean(a) for independent seeds: Welch's t, widened by Hall's skewness correction."""
-    return _interval(careful(_clean(a, "a"), _clean(b, "b")), min(len(a), len(b)), level)
+def size_of_difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Interval:
+    """mean(b) - mean(a): Welch's t widened by Hall's skewness correction. For how large a difference is, from two seeds
+    on; whether there is one is for compare_means.difference to say."""
+    return _interval(careful(clean(a, "a"), clean(b, "b")), min(len(a), len(b)), level)
 
 
 def paired_difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Interval:
     """mean(b - a) where a[i] and b[i] share their seed; worth it if they correlate by more than about 0.3."""
     if len(a) != len(b):
         raise ValueError(f"pairs need as many a as b, but got {len(a)} and {len(b)}: leave out seeds without a partner")
-    return _interval(one_sample(_clean(b, "b") - _clean(a, "a")), len(a), level)
+    return _interval(one_sample(clean(b, "b") - clean(a, "a")), len(a), level)
 
 
 def _interval(estimate: Moments, n: int, level: float) -> Interval:
@@ -45,7 +47,7 @@ def _interval(estimate: Moments, n: int, level: float) -> Interval:
     return Interval(float(estimate.mid), float(low), float(high), n, level)
 
 
-def _clean(x: np.ndarray, name: str) -> np.ndarray:
+def clean(x: np.ndarray, name: str) -> np.ndarray:
     x = np.asarray(x, np.float64)
     if len(x) < 2 or not np.isfinite(x).all():
         bad = int(np.sum(~np.isfinite(x)))
@@ -166,7 +168,7 @@ def _iqm_rows(x: np.ndarray) -> np.ndarray:
 
 def improvement(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Interval:
     """P(b > a) + P(b = a) / 2 for one run of each, with Newcombe's score interval (2006, method 5): not 0 wide at 1."""
-    a, b = _clean(a, "a"), _clean(b, "b")
+    a, b = clean(a, "a"), clean(b, "b")
     mid = float(improved(a, b))
     low, high = improvement_ends(np.array([mid]), len(a), len(b), level)
     return Interval(mid, float(low[0]), float(high[0]), min(len(a), len(b)), level)

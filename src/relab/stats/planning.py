@@ -1,15 +1,19 @@
-"""How many seeds, how many looks, how many comparisons? What must be settled before the numbers are seen."""
+"""How many seeds, how many comparisons? What must be settled before the numbers are seen."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 import numpy as np
 
+from relab.stats import humps
+from relab.stats.rates import wilson
 from relab.stats.student import chi2_quantile, normal_quantile, t_quantile
 
 MOST_SEEDS = 100_000
+EDGE = 0.02  # rates are not taken as closer to 0 or 1 than this
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -22,24 +26,16 @@ def holm(p: Sequence[float]) -> list[float]:
     return adjusted
 
 
-# ---- Looking again
+def overstatement(truth: float, error: float, bar: float) -> float:
+    """E[estimate | estimate > bar] / truth for a normal estimate of a true difference: how much a result that had to be
+    clear to be told overstates (Gelman and Carlin 2014, type M).
 
-
-def look_alpha(look: int, looks: int | None = None, alpha: float = 0.05) -> float:
-    """The error that look number `look` may spend: alpha / 2, / 4, / 8 ...; the last declared one takes what is left.
-
-    The shares add up to alpha, so the chance that any look errs is at most alpha: whatever the sizes, however the
-    looks depend on each other, and whether one stops at a result or not. `looks` = 1 is the plain interval.
+    >>> round(overstatement(1.0, 1.0, 1.96), 2)
+    2.49
     """
-    if look < 1 or (looks is not None and look > looks):
-        raise ValueError(f"a look needs 1 <= look <= looks, but got look {look} of {looks}: declare more beforehand")
-    return alpha / 2 ** (look - 1 if look == looks else look)
-
-
-def look_number(before: Sequence[Sequence[int]], now: Sequence[int]) -> int:
-    """Which look this is, by the numbers of seeds looked at before; the same numbers again are the same look."""
-    sizes = list(dict.fromkeys([*(tuple(each) for each in before), tuple(now)]))
-    return sizes.index(tuple(now)) + 1
+    z = (bar - truth) / error
+    density, beyond = math.exp(-z * z / 2) / math.sqrt(2 * math.pi), 1 - NormalDist().cdf(z)
+    return max(1.0, (truth + error * density / beyond) / truth) if beyond > 1e-12 else bar / truth
 
 
 # ---- Seeds
@@ -64,9 +60,31 @@ def _enough(n: int, effect: float, sd: float, alpha: float, power: float) -> boo
 def seeds_range(
     effect: float, a: np.ndarray, b: np.ndarray, alpha: float = 0.05, power: float = 0.8, least: int = 5
 ) -> tuple[int, int]:
-    """seeds_for at both ends of the 80 % interval of the pooled standard deviation: few seeds know it badly."""
+    """seeds_for at both ends of the 80 % interval of the pooled standard deviation: few seeds know it badly.
+
+    Outcomes in two humps are counts, and need more seeds than numbers of their spread: there by the exact test's power,
+    at both ends of the 80 % interval of the common rate.
+    """
+    if (counts := _seeds_of_counts(effect, a, b, alpha, power, least)) is not None:
+        return counts
     df = len(a) + len(b) - 2
     total = float(np.var(a) * len(a) + np.var(b) * len(b))
     sds = [math.sqrt(total / chi2_quantile(p, df)) for p in (0.9, 0.1)]
     low, high = (max(least, seeds_for(effect, sd, alpha, power)) for sd in sds)
     return low, high
+
+
+def _seeds_of_counts(
+    effect: float, a: np.ndarray, b: np.ndarray, alpha: float, power: float, least: int
+) -> tuple[int, int] | None:
+    """None where outcomes are not in two humps, or so many seeds are needed that the usual formula is right."""
+    split = humps.humps(np.asarray(a)[None], np.asarray(b)[None])
+    share = effect / float(split.gap[0]) if split.two[0] else 2.0
+    if share > 0.95:  # not in two humps, or the effect is the whole way between them
+        return None
+    solved, total = float(split.high_a[0] + split.high_b[0]), len(a) + len(b)
+    common = [solved / total, *wilson(solved, total, 0.8)[1:3]]
+    middles = [min(max(rate, share / 2 + EDGE), 1 - share / 2 - EDGE) for rate in common]
+    needed = [humps.seeds_for_rates((r - share / 2, r + share / 2), alpha, least, power) for r in middles]
+    known = [n for n in needed if n is not None]
+    return (min(known), max(known)) if len(known) == len(needed) else None

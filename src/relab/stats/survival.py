@@ -65,7 +65,7 @@ def time_difference(
     times_a: np.ndarray, reached_a: np.ndarray, times_b: np.ndarray, reached_b: np.ndarray, level: float = 0.95
 ) -> Interval:
     """Restricted mean time of b minus that of a, up to the common horizon."""
-    from relab.stats.means import difference
+    from relab.stats.compare_means import difference
 
     horizon = common_horizon((times_a, reached_a), (times_b, reached_b))
     return difference(pseudo_times(times_a, reached_a, horizon), pseudo_times(times_b, reached_b, horizon), level)

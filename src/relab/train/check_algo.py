@@ -26,10 +26,12 @@ from relab.config.registry import algo_module
 from relab.record.run_folder import read_meta
 from relab.train import checkpoint, session, weights
 from relab.train.contract import clock_of
+from relab.train.kernels.rng import mix
 from relab.train.loop import Ending
 from relab.train.screen import Silent
 
 COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
+ROWS = 64  # observations on which two agents are held against each other
 ITERATIONS = 6  # of which evaluations and an interruption are made
 
 
@@ -49,8 +51,8 @@ class Interrupter(Silent):
             signal.raise_signal(signal.SIGINT)
 
 
-def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
-    """Every check, in an order in which the first to fail is nearest to the cause."""
+def check_algo(settings: Mapping[str, Any], seed: int = 0) -> str:
+    """Every check, in an order in which the first to fail is nearest to the cause -> a line that says what was held."""
     typed = {key: str(value) for key, value in settings.items()} | {"seed": str(seed)}
     name = layers.resolve([Layer("check_algo", typed)]).config.algo.name
     clock_of(algo_module(name), name)
@@ -61,6 +63,8 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> None:
         check_resumed(Path(root) / "parts", typed, first)
         check_follows(typed, first, name)
         check_started(Path(root), typed, first)
+    return (f"{name} keeps the contract on {typed.get('env')}: it ends on its clock, repeats, is not disturbed by"
+            " evaluations, resumes to the same bytes, and starts from another run's weights")  # fmt: skip
 
 
 def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> Ending:
@@ -129,6 +133,22 @@ def check_follows(typed: Mapping[str, str], first: Path, name: str) -> None:
         raise AlgoError(f"a state that is given other weights must not keep a copy of its own, but {', '.join(stale)}"
                         f" still holds those that {name} was born with; probable cause: a slow copy of the network"
                         " that `follow_weights(state)` should bring along")  # fmt: skip
+    check_acts_alike(algo, cfg, env, state.agent, first, name)
+
+
+def check_acts_alike(algo: Any, cfg: Any, env: Any, agent: Any, first: Path, name: str) -> None:
+    """With another run's weights an agent does what that one did: nothing that acting needs lies outside of them."""
+    root = first / "checkpoints"
+    other = algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+    algo.load_agent(other, checkpoint.load(root, checkpoint.last(root) or "")[0])
+    obs = np.random.default_rng(0).normal(size=(ROWS, env.spec.obs_dim)).astype(np.float32)
+    streams = mix(np.arange(ROWS, dtype=np.uint64))
+    acted = [each.act(obs, np.zeros((ROWS, each.memory_dim), np.float32), streams.copy(), ROWS).action.copy()
+             for each in (agent, other)]  # fmt: skip
+    if not np.array_equal(*acted):
+        raise AlgoError(f"a run with `start_from` must act as the run that it started from did, but {name} does not;"
+                        " probable cause: something that acting needs lies outside of `params` and `obs_scale` of the"
+                        " tree, which are all that another run takes")  # fmt: skip
 
 
 def is_copy(array: np.ndarray, weights: np.ndarray) -> bool:

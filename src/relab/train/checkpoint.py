@@ -23,11 +23,12 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from relab.base import limits
-from relab.base.enclosed import RecordError, own
+from relab.base.enclosed import RecordError, open_plain, own
 from relab.base.errors import UserError
 from relab.base.jsonl import decode, encode, write_atomic, writing
 
 SCHEMA = 1
+ARRAYS = ("weights.safetensors", "state.safetensors")
 # What a killed process of relab's may leave beside the checkpoints; anything else there is somebody's own.
 LEFT = re.compile(r"\.writing-[0-9]+|\.going-step-[0-9]{12,15}|\.(?:latest|best)\.json\.tmp")
 
@@ -63,11 +64,11 @@ def write(tmp: Path, folder: Path, arrays: dict[str, np.ndarray], body: dict[str
     """The files of a checkpoint, safe on the disk; `folder` is what they will be called."""
     weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
     others = {key: a for key, a in arrays.items() if not key.startswith("params.")}
-    for name, part in (("weights.safetensors", weights), ("state.safetensors", others)):
+    for name, part in zip(ARRAYS, (weights, others)):
         with writing(folder / name, sum(array.nbytes for array in part.values())):
             save_file(part, tmp / name)
             sync(tmp / name)
-    text = encode(body, indent=True)
+    text = encode(body | {"sums": {name: digest(tmp / name) for name in ARRAYS}}, indent=True)
     with writing(folder / "state.json", len(text)):
         (tmp / "state.json").write_bytes(text)
         sync(tmp / "state.json")
@@ -130,10 +131,23 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         raise CheckpointError(f"{folder} has schema {body['schema']!r:.40}, this relab reads {SCHEMA}")
     check_like(body, {"plain": {}, "progress": {}})
     with _naming("state.safetensors"):
-        arrays = load_file(files["state.safetensors"])
+        arrays = load_checked(files["state.safetensors"], body)
     with _naming("weights.safetensors"):
-        arrays |= {f"params.{key}": a for key, a in load_file(files["weights.safetensors"]).items()}
+        arrays |= {f"params.{key}": a for key, a in load_checked(files["weights.safetensors"], body).items()}
     return join(arrays, dict(body["plain"])), body["progress"]
+
+
+def load_checked(file: Path, body: dict[str, Any]) -> dict[str, np.ndarray]:
+    """A file's arrays; ValueError where it is not the one that was written. A flipped bit is a number all the same."""
+    wanted = body.get("sums", {}).get(file.name)  # older checkpoints have none
+    if wanted is not None and digest(file) != wanted:
+        raise ValueError("it was changed after the run wrote it (its checksum differs)")
+    return load_file(file)
+
+
+def digest(file: Path) -> str:
+    with open_plain(file) as content:
+        return hashlib.blake2b(content.read(), digest_size=16).hexdigest()
 
 
 def read_progress(root: Path, name: str) -> dict[str, Any]:

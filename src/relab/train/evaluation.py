@@ -26,11 +26,15 @@ class Progress:
     eval_steps: int = 0  # world steps spent on evaluations
     last_eval: int = -1  # step of the last evaluation
     best: dict[str, Any] | None = None
+    owed: dict[str, float] | None = None  # the row whose evaluation was cut short; it is judged when the run goes on
 
 
 def read_progress(kept: dict[str, Any]) -> Progress:
     """What a checkpoint kept of it; ValueError where it is not what was written."""
+    kept = {"owed": None} | kept  # which there was not always
     checkpoint.check_like(kept, asdict(Progress()))
+    if kept["owed"] is not None:
+        checkpoint.check_like(kept["owed"], dict.fromkeys(kept["owed"], 0.0))
     if kept["best"] is not None:
         checkpoint.check_like({"best": kept["best"]}, {"best": {"step": 0, "metric": "", "value": 0.0}})
     return Progress(**kept)
@@ -60,13 +64,13 @@ class Evaluator:
     def metric(self) -> str:
         return f"eval/return_{self.cfg.eval.by}"
 
-    def play(self, agent: Any, step: int, p: Progress) -> Played:
-        """Evaluate now; `p` learns what it cost and when the next one is due."""
+    def play(self, agent: Any, step: int, p: Progress, before_step: rollout.Frames | None = None) -> Played:
+        """Evaluate now; `p` learns what it cost and when the next one is due. `before_step` may cut it short."""
         cfg = self.cfg.eval
         if self.worlds is None:
             self.worlds = Worlds(self.env, 2 * cfg.episodes)
         seeds = world_seeds(self.cfg.seed, f"eval/{step}", cfg.episodes)
-        batch = rollout.evaluate(self.env, agent, seeds, worlds=self.worlds, cap=rollout.STEP_CAP)
+        batch = rollout.evaluate(self.env, agent, seeds, frames=before_step, worlds=self.worlds, cap=rollout.STEP_CAP)
         p.eval_steps += batch.sim_steps
         p.last_eval = step
         p.next_eval = (step // cfg.every + 1) * cfg.every if cfg.every else 0

@@ -27,6 +27,7 @@ from relab.base.interrupts import Interrupts
 from relab.base.jsonl import RecordError
 from relab.config import registry
 from relab.config.run import RunConfig
+from relab.record import glossary
 from relab.record.run_folder import Record
 from relab.train import checkpoint
 from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
@@ -34,7 +35,7 @@ from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
-from relab.train.screen import Screen, Silent
+from relab.train.screen import EARNED, Pace, Screen, Silent
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,10 @@ class Companion(Protocol):
     def load(self, tree: dict[str, Any]) -> None: ...
 
 
+class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
+    """Asked to stop; what was going on is done anew when the run goes on."""
+
+
 NUMBERS = (int, float, np.number, np.bool_)
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
@@ -84,8 +89,10 @@ class Trainer:
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
-    earned: float | None = None  # mean return of the last 100 episodes, for the screen
-    pace: float | None = None  # recent agent-steps per second, for the screen
+    earned: float | None = None  # mean return of recent episodes, for the screen
+    earned_by: str = "return/mean_100"  # the metric that it is
+    pace: Pace = field(default_factory=Pace)
+    stopping: Callable[[], str] = str  # the signal that asks for it; empty while there is none
     unseen: bool = False  # nobody can read the screen, and the record says so
     warned: set[str] = field(default_factory=set)  # what this session has warned of
 
@@ -110,19 +117,31 @@ class Trainer:
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
         """Train until something ends it: (status, why)."""
+        self.stopping = lambda: signals.caught
         self.warn_of_endless(self.record.meta["spec"].get("random") or {}, "the random policy")
+        try:
+            why = self.train()
+        except Cut:
+            self.save()
+            self.record.append_event("interrupt", self.step, signal=signals.caught)
+            return "interrupted", f"{signals.caught} received"
+        self.save()
+        if why == self.over:
+            self.record.append_event("finish", self.step)
+        return "finished", why
+
+    def train(self) -> str:
+        """Until there is nothing left to do -> why; Cut where somebody asks to stop."""
         if self.progress.last_eval < 0:
             self.evaluate()  # the level before any learning, and it may already be enough
             self.save()
+        if self.progress.owed is not None:
+            self.judge(self.progress.owed, {})
         while True:
-            if signals.caught:
-                self.save()
-                self.record.append_event("interrupt", self.step, signal=signals.caught)
-                return "interrupted", f"{signals.caught} received"
+            self.cut_short()
             if self.evaluator.reached_goal(self.step, self.progress):
                 self.record.append_event("stop", self.step, reason="eval.stop_at", best=self.progress.best)
-                self.save()
-                return "finished", f"{self.evaluator.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
+                return f"{self.evaluator.metric} reached eval.stop_at = {self.cfg.eval.stop_at:g}"
             if self.over:
                 break
             self.iterate()
@@ -130,9 +149,7 @@ class Trainer:
             self.evaluate()
         if self.step < self.cfg.total_steps:
             self.record.append_event("stop", self.step, reason=self.over)
-        self.save()
-        self.record.append_event("finish", self.step)
-        return "finished", self.over
+        return self.over
 
     @property
     def over(self) -> str:
@@ -143,35 +160,40 @@ class Trainer:
         return "total_steps reached" if self.step >= self.cfg.total_steps else ""
 
     def iterate(self) -> None:
-        aside = dict.fromkeys(self.companions, 0.0)
-        self.accompany("before", aside)
+        spent = dict.fromkeys(("collect_s", "update_s", "log_s", "eval_s", "save_s"), 0.0)
+        self.accompany("before", spent)
         watch, before, t0 = Stopwatch(), self.step, time.perf_counter()
         metrics = self.advance(watch)
-        t2 = time.perf_counter()
+        t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics, self.clock)
         self.check_finite(metrics)
-        t3 = time.perf_counter()
+        spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
+        spent["log_s"] = time.perf_counter() - t1
+        self.judge(metrics, spent)
+        self.note_time(self.step - before, spent, metrics)
+
+    def judge(self, metrics: dict[str, float], spent: dict[str, float]) -> None:
+        """What follows a row: evaluate, let companions measure, keep. Cut short, a checkpoint says that it is owed."""
+        t0 = time.perf_counter()
         if self.cfg.eval.every and self.step >= self.progress.next_eval:
+            self.progress.owed = {name: float(x) for name, x in metrics.items()}
             self.evaluate()
-        t4 = time.perf_counter()
-        self.accompany("after", aside, metrics)
-        t5 = time.perf_counter()
+        self.progress.owed = None
+        spent["eval_s"] = time.perf_counter() - t0
+        self.accompany("after", spent, metrics)
+        t1 = time.perf_counter()
         if self.due_to_save():
             self.save()
-        spent = {
-            "collect_s": watch.seconds["collect"],
-            "update_s": t2 - t0 - watch.seconds["collect"],
-            "log_s": t3 - t2,
-            "eval_s": t4 - t3,
-            "save_s": time.perf_counter() - t5,
-        }
-        spent |= {f"{name}_s": seconds for name, seconds in aside.items()}
-        self.note_time(self.step - before, spent, metrics)
+        spent["save_s"] = time.perf_counter() - t1
 
     def advance(self, watch: Stopwatch) -> dict[str, float]:
         """One iteration of the algorithm -> its row; its clock must have moved, or nothing would ever be due."""
         before = self.step
-        row = self.algo.iterate(self.state, watch)
+        try:
+            row = self.algo.iterate(self.state, watch)
+        except (OSError, RecordError):  # a replay writes; where the whole folder is gone, that is what to say
+            self.record.check_there()
+            raise
         if self.step <= before:
             raise ContractError(f"an iteration must move the clock of {self.cfg.algo.name} ({self.clock}) on, but it"
                                 f" stands at {self.step:,}; count in `iterate`, or declare another CLOCK")  # fmt: skip
@@ -179,15 +201,21 @@ class Trainer:
             if not isinstance(value, NUMBERS):
                 raise ContractError(f"a metric of `iterate` must be one number, but {self.cfg.algo.name} gave `{name}`"
                                     f" as {value!r:.80}; use float(...)")  # fmt: skip
+            if not glossary.known(name):
+                raise ContractError(f"{self.cfg.algo.name} logs what nobody could look up: {glossary.unknown(name)}")
         spent = self.progress.eval_steps
         return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 
-    def accompany(self, verb: str, aside: dict[str, float], *facts: Any) -> None:
-        """Let every companion act, and add its seconds to `aside`."""
+    def cut_short(self, *_: Any) -> None:
+        if self.stopping():
+            raise Cut
+
+    def accompany(self, verb: str, spent: dict[str, float], *facts: Any) -> None:
+        """Let every companion act, and add its seconds to `spent`."""
         for name, companion in self.companions.items():
             began = time.perf_counter()
             getattr(companion, verb)(self, *facts)
-            aside[name] += time.perf_counter() - began
+            spent[f"{name}_s"] = spent.get(f"{name}_s", 0.0) + time.perf_counter() - began
 
     def due_to_save(self) -> bool:
         every = self.cfg.save.every
@@ -206,6 +234,15 @@ class Trainer:
                 f" {rate}look at {' and '.join(seen) or 'its metrics'} before it"
             )
 
+    def check_weights(self, tree: Mapping[str, Any]) -> None:
+        """Not every algorithm logs a norm; what is kept, or judged, must be numbers all the same."""
+        arrays = {name: np.asarray(array) for name, array in checkpoint.split({"params": tree["params"]})[0].items()}
+        bad = [name.removeprefix("params.") for name, x in arrays.items() if x.dtype.kind == "f" and not all_finite(x)]
+        if bad:
+            more = f" and {len(bad) - 5} more" if len(bad) > 5 else ""
+            raise DivergedError(f"parameters are not finite at step {self.step} ({', '.join(bad[:5])}{more}); look at"
+                                " its metrics before it")  # fmt: skip
+
     def note_time(self, steps: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
         elapsed, done = time.perf_counter() - self.began, self.step - self.began_step
         sps, mean = steps / max(sum(spent.values()), 1e-9), done / max(elapsed, 1e-9)
@@ -220,10 +257,18 @@ class Trainer:
         }
         self.record.append_timing(self.step, row, self.clock)
         self.record.heartbeat()
-        shown = {"step": self.step, "total_steps": self.cfg.total_steps} | self.forecast(sps)
-        self.earned = metrics.get("return/mean_100", self.earned)
-        self.screen.iteration(shown | {"return": self.earned, "metrics": metrics})
+        learning = self.step > getattr(self.cfg.algo, "learning_starts", -1)
+        self.pace.add(steps, sum(spent.values()), learning)
+        eta = self.left() if learning else None
+        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": self.pace.sps or sps, "eta_s": eta}
+        by = next((name for name in EARNED if name in metrics), self.earned_by)
+        self.earned, self.earned_by = metrics.get(by, self.earned), by
+        self.screen.iteration(shown | {"return": self.earned, "earned": by, "metrics": metrics})
         self.note_screen()
+
+    def left(self) -> float | None:
+        """Seconds; unknown before there was a row whose speed is told."""
+        return max(self.cfg.total_steps - self.step, 0) / max(self.pace.sps, 1e-9) if self.pace.sps else None
 
     def note_screen(self) -> None:
         """A screen that takes nothing any more is told of once, in the record; training goes on."""
@@ -232,18 +277,11 @@ class Trainer:
             self.unseen = True
             self.record.append_event("warning", self.step, message=f"{lost}; training went on unseen")
 
-    def forecast(self, sps: float) -> dict[str, float | None]:
-        """Recent speed and the time left; not from the first row, which may have compiled kernels."""
-        if self.pace is None:
-            self.pace = 0.0
-            return {"sps": sps, "eta_s": None}
-        self.pace = 0.8 * self.pace + 0.2 * sps if self.pace else sps
-        return {"sps": self.pace, "eta_s": max(self.cfg.total_steps - self.step, 0) / max(self.pace, 1e-9)}
-
     # ---- Judging
 
     def evaluate(self) -> None:
-        played = self.evaluator.play(self.state.agent, self.step, self.progress)
+        self.check_weights(self.state.to_tree())
+        played = self.evaluator.play(self.state.agent, self.step, self.progress, self.cut_short)
         for row in played.rows:
             self.record.append_eval(row | {"axis": self.clock})
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
@@ -282,7 +320,10 @@ class Trainer:
         root, p, cfg = self.folder / "checkpoints", self.progress, self.cfg.save
         p.next_save = (self.step // cfg.every + 1) * cfg.every if cfg.every else 0
         progress = asdict(p) | {"lengths": self.record.lengths(), "data": self.data.lengths()}
-        tree = self.state.to_tree() | {WITH + name: c.to_tree() for name, c in self.companions.items()}
+        progress["data_sums"] = self.data.sums()
+        tree = self.state.to_tree()
+        self.check_weights(tree)
+        tree |= {WITH + name: c.to_tree() for name, c in self.companions.items()}
         name = checkpoint.save(root, self.step, tree, progress)
         checkpoint.point(root, "latest", name, self.step)
         point_to_best(root, p)
@@ -297,7 +338,7 @@ class Trainer:
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best
-        trust = "" if registry.is_ours(self.cfg.env.name, self.cfg.algo.name) else " --trust"  # code that it names
+        trust = registry.trust_word(self.cfg.env.name, self.cfg.algo.name)
         then = {
             "finished": [f"relab eval {run} --checkpoint {judged} --episodes 100{trust}"],
             "interrupted": [f"relab resume {run}{trust}"],
@@ -310,6 +351,10 @@ class Trainer:
         self.note_screen()
         self.record.close()
         return Ending(run, status, why, self.step, self.progress.best)
+
+
+def all_finite(array: np.ndarray) -> bool:
+    return bool(np.isfinite(array).all())
 
 
 @contextlib.contextmanager

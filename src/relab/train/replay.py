@@ -15,6 +15,7 @@ import json
 import os
 import re
 import stat
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,10 @@ SEGMENT = re.compile(r"[0-9]{8}\.rows")
 TRIES = 100  # rounds of drawing rows whose agent was alive
 
 Fields = Mapping[str, tuple[tuple[int, ...], Any]]  # name -> (shape of one row, dtype)
+
+
+class DataError(ValueError):
+    """Rows on the disk that are not those that the run wrote."""
 
 
 class Rows(NamedTuple):
@@ -150,6 +155,7 @@ class Store:
     name: str
     replay: Replay
     written: int = 0  # slots that are on the disk
+    sums: dict[int, int] = field(default_factory=dict)  # CRC of each segment's bytes so far
 
     @property
     def per_segment(self) -> int:
@@ -165,6 +171,8 @@ class Store:
 
     def begin(self) -> None:
         """The folder, and what its files hold."""
+        if not self.root.is_dir():  # somebody moved the run; no new one is made in its place
+            raise FileNotFoundError(f"{self.root} does not exist")
         subfolder(self.root, f"{FOLDER}/{self.name}")
         described = {"schema": SCHEMA, "columns": self.replay.columns, "slots_per_segment": self.per_segment,
                      "slot_bytes": self.replay.dtype.itemsize,
@@ -181,33 +189,54 @@ class Store:
         while slot < r.count:
             number, place = divmod(slot, self.per_segment)
             some = min(r.count - slot, self.per_segment - place, r.slots - slot % r.slots)
-            path = self.segment(number)
+            path, content = self.segment(number), r.ring[slot % r.slots : slot % r.slots + some].tobytes()
             with writing(path, some * size), open_rows(path) as file:
                 file.seek(place * size)
-                file.write(r.ring[slot % r.slots : slot % r.slots + some].tobytes())
+                file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
+            self.sums[number] = zlib.crc32(content, self.sums.get(number, 0) if place else 0)
             slot += some
         self.written = r.count
         return r.count
 
-    def restore(self, count: int) -> None:
-        """The ring as it was when there were `count` slots; ValueError where the files do not hold them."""
-        r, size = self.replay, self.replay.dtype.itemsize
+    def restore(self, count: int, sums: Mapping[str, int] | None = None) -> None:
+        """The ring as it was when there were `count` slots; DataError where the files do not hold them.
+
+        `sums`: a CRC of each file up to there, as `sums_of` gave it; without (older runs), rows are taken as they are.
+        """
+        r = self.replay
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= limits.REPLAY * 1_000_000:
             raise ValueError(f"{count!r:.80} is no number of slots")
-        r.count, slot = count, max(0, count - r.slots)
-        while slot < count:
-            number, place = divmod(slot, self.per_segment)
-            some = min(count - slot, self.per_segment - place, r.slots - slot % r.slots)
-            with open_plain(self.segment(number)) as file:
-                file.seek(place * size)
-                content = file.read(some * size)
-            if len(content) < some * size:
-                raise ValueError(f"{self.segment(number).name} of {self.folder.name} ends before slot {slot + some}")
-            r.ring[slot % r.slots : slot % r.slots + some] = np.frombuffer(content, r.dtype)
-            slot += some
+        r.count, oldest, self.sums = count, max(0, count - r.slots), {}
+        for number in range(oldest // self.per_segment, -(-count // self.per_segment)):
+            first = number * self.per_segment
+            rows = self.rows(number, min(count - first, self.per_segment), (sums or {}).get(f"{number:08d}"))
+            start = max(first, oldest)
+            r.ring[np.arange(start, first + len(rows)) % r.slots] = rows[start - first :]
         self.written = count
+
+    def rows(self, number: int, slots: int, wanted: int | None) -> np.ndarray:
+        """The first slots of a segment; DataError where they are not there, or not those that were written."""
+        path, size = self.segment(number), slots * self.replay.dtype.itemsize
+        try:
+            with open_plain(path) as file:
+                content = file.read(size)
+        except OSError as error:
+            raise DataError(f"{FOLDER}/{self.name}/{path.name} cannot be read: {error.strerror}") from error
+        self.sums[number] = zlib.crc32(content)
+        if len(content) < size:
+            raise DataError(f"{FOLDER}/{self.name}/{path.name} has {len(content):,} of {size:,} bytes")
+        if wanted is not None and self.sums[number] != wanted:
+            raise DataError(f"{FOLDER}/{self.name}/{path.name} was changed after the run wrote it (its CRC is"
+                            f" {self.sums[number]:08x}, not {wanted:08x})")  # fmt: skip
+        return np.frombuffer(content, self.replay.dtype)
+
+    def sums_of(self) -> dict[str, int]:
+        """A CRC of every file that the ring lies in, as far as it is written."""
+        first = max(0, self.written - self.replay.slots) // self.per_segment
+        self.sums = {number: crc for number, crc in self.sums.items() if number >= first}
+        return {f"{number:08d}": crc for number, crc in sorted(self.sums.items())}
 
     def cut(self, count: int) -> None:
         """Forget what came behind slot `count`: a killed run wrote it."""
@@ -265,12 +294,16 @@ class Data:
             store.flush()
         return {name: store.written for name, store in self.stores.items()}
 
-    def restore(self, lengths: Mapping[str, int]) -> None:
-        """As it was at a checkpoint; ValueError where that knows another data set, or the files lack rows."""
+    def sums(self) -> dict[str, dict[str, int]]:
+        """What tells later whether the files still hold what was written; asked after `lengths`."""
+        return {name: store.sums_of() for name, store in self.stores.items()}
+
+    def restore(self, lengths: Mapping[str, int], sums: Mapping[str, Mapping[str, int]] | None = None) -> None:
+        """As it was at a checkpoint; ValueError where that knows another data set, DataError where files lack rows."""
         if set(lengths) != set(self.stores):
             raise ValueError(f"its data are {sorted(lengths)}, but this algorithm keeps {sorted(self.stores)}")
         for name, store in self.stores.items():
-            store.restore(lengths[name])
+            store.restore(lengths[name], (sums or {}).get(name))
 
     def cut(self) -> None:
         for store in self.stores.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, Protocol
 
@@ -13,6 +14,40 @@ from relab.base.text import count, duration, number
 
 PLAIN_EVERY_S = 2.0
 LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
+
+# what the return on the screen is the mean of, by the metric that it was taken from
+EARNED = {"return/mean_100": "last 100 episodes", "return/mean": "episodes of the last row"}
+ROUNDING = 1e-12  # share of a mean below which its error is that of adding floats
+WINDOW_S = 30.0  # seconds of training that the speed is told by, at least
+
+
+class Pace:
+    """Recent speed: steps over seconds of the later half of a run's rows, since it began to learn.
+
+    A mean of the rows' own speeds would be that of the fast ones, which are few seconds; the row in which learning
+    begins, and the first one, may have compiled kernels and are left out.
+    """
+
+    def __init__(self) -> None:
+        self.rows: deque[tuple[int, float]] = deque()
+        self.steps, self.seconds, self.since = 0, 0.0, 0.0
+        self.learning = self.begun = False
+
+    def add(self, steps: int, seconds: float, learning: bool) -> None:
+        if not self.begun or learning != self.learning:
+            self.rows.clear()
+            self.steps, self.seconds, self.since = 0, 0.0, 0.0
+            self.begun, self.learning = True, learning
+            return
+        self.rows.append((steps, seconds))
+        self.steps, self.seconds, self.since = self.steps + steps, self.seconds + seconds, self.since + seconds
+        while self.seconds - self.rows[0][1] > max(WINDOW_S, self.since / 2):
+            steps, seconds = self.rows.popleft()
+            self.steps, self.seconds = self.steps - steps, self.seconds - seconds
+
+    @property
+    def sps(self) -> float | None:
+        return self.steps / max(self.seconds, 1e-9) if self.rows else None
 
 
 class Screen(Protocol):
@@ -149,7 +184,7 @@ def header(facts: Mapping[str, Any]) -> list[str]:
 def status_line(row: Mapping[str, Any]) -> str:
     parts = [f"{count(row['step'])}/{count(row['total_steps'])} steps", f"{count(row['sps'])}/s"]
     if row.get("return") is not None:
-        parts.append(f"return {number(row['return'])}")
+        parts.append(f"return {number(row['return'])} ({EARNED[row['earned']]})")
     if row.get("eta_s") is not None:
         parts.append(f"ETA {duration(row['eta_s'])}")
     return "  ".join(parts)
@@ -166,6 +201,7 @@ def earned(mean: float, noise: float) -> str:
     """A mean return with its standard error, as far as there are any: open episodes have no return."""
     if math.isnan(mean):
         return "unknown"
+    noise = 0.0 if noise < ROUNDING * abs(mean) else noise  # episodes that earned the same
     return f"{number(mean)} ± {number(noise)}" if math.isfinite(noise) else number(mean)
 
 

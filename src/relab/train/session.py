@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from relab.base import interrupts
+from relab.base import interrupts, processes
 from relab.base.enclosed import subfolder
 from relab.base.interrupts import stops_say
 from relab.config import layers, registry
@@ -28,7 +28,7 @@ from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
 from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
-from relab.train.replay import Data
+from relab.train.replay import Data, DataError
 from relab.train.screen import Screen, Silent
 from relab.train.weights import Inherited
 
@@ -36,6 +36,9 @@ COMPANIONS = {  # setting of the run -> "module:make", called with config, envir
     "probes": "relab.train.probes.companion:make",
     "schedule": "relab.train.steering:make",
 }
+
+
+COMPLETE = "nothing to do, the run is complete"
 
 
 class ExitError(Exception):
@@ -69,7 +72,8 @@ def start(
 
     `env` and `inherited`: what the caller has made already, to see that it can be made.
     """
-    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+    trust = registry.trust_word(cfg.env.name, cfg.algo.name)
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder, trust)):
         env = env or make_env(cfg)
         inherited = inherited or inherited_by(cfg, env, folder.parent)
         return begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited).run()
@@ -87,6 +91,7 @@ def begin(
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
+    facts["owner"] = processes.myself()  # by which a reader on this machine sees that it was killed
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
     try:
@@ -97,6 +102,7 @@ def begin(
             if inherited is not None:
                 begin_with(trainer, inherited)
             note_beginning(trainer)
+            mirror(trainer)
     except (ConfigError, ContractError):
         shutil.rmtree(folder)  # which was made above; settings that cannot work leave no run behind
         raise
@@ -106,11 +112,14 @@ def begin(
 # ---- The weights of another run
 
 
-def inherited_by(cfg: RunConfig, env: Any, runs: Path) -> Inherited | None:
-    """What a run takes over by `start_from`; ConfigError where that is nothing. `runs`: where names are looked up."""
+def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: dict[str, Any] | None = None) -> Inherited | None:
+    """What a run takes over by `start_from`; ConfigError where that is nothing. `runs`: where names are looked up.
+
+    `kept`: what the run's record says that it started from; another checkpoint would make it another run.
+    """
     if cfg.start_from is None:
         return None
-    source = weights.find(cfg.start_from, runs)
+    source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
     own = registry.algo_module(cfg.algo.name).init(setup_of(cfg, env)).to_tree()
     return weights.fitting(source, own, cfg.start_parts or ())
@@ -140,12 +149,12 @@ def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> E
 
     `trust`: code that the record names may be imported, and files be opened.
     """
-    with exits_are_errors(), stops_say(lambda: what_is_left(folder)):
+    with exits_are_errors(), stops_say(lambda: what_is_left(folder, " --trust" * trust)):
         record = Record.open(folder, repair=False)
         if record.meta["status"] == "finished":
             record.close()
             step = int(record.meta.get("step", 0))
-            return Ending(folder, "finished", "nothing to do, the run is complete", step)
+            return Ending(folder, "finished", COMPLETE, step)
         return go_on(record, screen or Silent(), trust).run()
 
 
@@ -159,7 +168,8 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         if fresh and cfg.start_from is not None and not trust:
             weights.check_record(cfg.start_from, os.fspath(record.folder), record.folder.parent)
         trainer = prepare(cfg, record, make_env(cfg), screen, fresh=fresh)
-        inherited = inherited_by(cfg, trainer.env, record.folder.parent) if fresh else None
+        kept = record.meta.get("started_from")
+        inherited = inherited_by(cfg, trainer.env, record.folder.parent, kept) if fresh else None
         name, lengths = stand(trainer)
     except BaseException:
         record.close()
@@ -171,17 +181,31 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
             begin_with(trainer, inherited)
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
-        record.update_meta(status="running", why=None)
+        mirror(trainer)
+        record.update_meta(status="running", why=None, owner=processes.myself())
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         screen.note(f"  resumed at step {step:,}")
     return trainer
 
 
-def what_is_left(folder: Path) -> str:
+def mirror(trainer: Trainer) -> None:
+    """Whoever else is to hear of every row, as the settings say."""
+    record, settings = trainer.record, trainer.cfg.record
+    if settings is not None and settings.tensorboard:
+        from relab.formats.write.live_board import LiveBoard
+
+        def lost(why: str) -> None:
+            record.append_event("warning", trainer.step, message=why)
+
+        config = layers.to_dict(trainer.cfg)
+        record.mirror = LiveBoard(record.folder, config, record.meta.get("created"), trainer.step, lost)
+
+
+def what_is_left(folder: Path, trust: str = "") -> str:
     """For whoever pressed Ctrl-C; what has not become a run is cleared away."""
     clear_begun(folder)
-    return interrupts.go_on(folder) if (folder / "meta.json").exists() else interrupts.NO_RUN
+    return interrupts.go_on(folder, trust) if (folder / "meta.json").exists() else interrupts.NO_RUN
 
 
 def note_beginning(trainer: Trainer) -> None:
@@ -224,7 +248,7 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
     with checkpoint.taking(root / name):
         lengths = progress.pop("lengths")
         checkpoint.check_like(lengths, dict.fromkeys(DETERMINISTIC, 0), "lengths.")
-        trainer.data.restore(progress.pop("data", {}))
+        restore_data(trainer, root, name, progress)
         for companion_name, companion in trainer.companions.items():
             companion.load(tree.pop(WITH + companion_name))
         tree["counts"] = {"updates": 0, "episodes": 0} | tree["counts"]  # which not every algorithm used to count
@@ -234,6 +258,36 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
         if name != f"step-{trainer.step:012d}":
             raise ValueError(f"its `counts` are those of step {trainer.step}")
     return lengths
+
+
+def restore_data(trainer: Trainer, root: Path, name: str, progress: dict[str, Any]) -> None:
+    """The rows of a checkpoint; where they were damaged, the error says from where the run can still go on."""
+    data = trainer.data
+    try:
+        data.restore(progress.pop("data", {}), progress.pop("data_sums", None))
+    except DataError as error:
+        raise checkpoint.CheckpointError(f"{trainer.folder} cannot go on from step {checkpoint.step_of(name)}: {error};"
+                                         f" {without(data, root, name)}") from error  # fmt: skip
+
+
+def without(data: Data, root: Path, name: str) -> str:
+    """What to do where the rows of a checkpoint are damaged: those of an earlier one may lie before the damage."""
+    names = [each for each in checkpoint.steps(root) if checkpoint.step_of(each) <= checkpoint.step_of(name)]
+    for each in reversed(names[:-1]):
+        with contextlib.suppress(Exception):  # as damaged, or more
+            progress = checkpoint.read_progress(root, each)
+            data.restore(progress["data"], progress.get("data_sums"))
+            later = ", ".join(names[names.index(each) + 1 :])
+            return f"move {later} away, and `relab resume` goes on from step {checkpoint.step_of(each)}"
+    return (f"put the file back from a copy; or begin another run with its weights: `relab train --parent"
+            f" {root.parent} start_from={root.parent}`")  # fmt: skip
+
+
+def check_agent(cfg: RunConfig, env: Any) -> None:
+    """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
+    algo = registry.algo_module(cfg.algo.name)
+    clock_of(algo, cfg.algo.name)
+    algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
 
 
 def check_device(device: str) -> None:

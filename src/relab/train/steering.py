@@ -29,6 +29,7 @@ from relab.schedules.stage import MINED, Plan, next_starts
 from relab.train import rollout
 from relab.train.envs.base import Worlds
 from relab.train.kernels.rng import mix
+from relab.train.tail_films import film_worst
 
 Trainer = Any  # of relab.train.loop, which stands above: its state, record, progress and step are used
 NOT_DEAD = ("time_limit", "cap", "unused")
@@ -180,6 +181,12 @@ class Steering:
                                         value=check.value, threshold=check.threshold)  # fmt: skip
         if self.schedule.every and iteration % self.schedule.every == 0:
             self.check_gates(trainer, iteration, metrics | trace, on)
+        if self.judge is not None and self.judge.multi.has_final and self.is_last(trainer):
+            self.evaluate_fully(trainer, iteration, on)
+
+    def is_last(self, trainer: Trainer) -> bool:
+        """Whether the run ends with this iteration, by its budget or by its goal."""
+        return bool(trainer.over) or trainer.evaluator.reached_goal(trainer.step, trainer.progress)
 
     def scalars(self, iteration: int) -> dict[str, float]:
         """What was set, as far as it is numbers."""
@@ -208,11 +215,25 @@ class Steering:
         trainer.progress.eval_steps += sim_steps
         numbers = {f"multi/{name}": value for name, value in row["values"].items()}
         trainer.record.append_metrics(trainer.step, numbers)
-        settings = {key.removeprefix("stage/"): value for key, value in self.scalars(iteration).items()}
-        trainer.record.append_probe({"step": trainer.step, **row, **on, "settings": settings})
+        self.keep(trainer, iteration, row, on)
+        if multi.films:
+            film_worst(trainer, self.judge, iteration, row["episodes"])
         worst = evaluated.worst([r for r in row["episodes"] if r.get("heading") is not None], multi.worst)
         self.course.mine([list(evaluated.velocity(r)) for r in worst])
         return numbers
+
+    def keep(self, trainer: Trainer, iteration: int, row: dict[str, Any], on: dict[str, str]) -> None:
+        settings = {key.removeprefix("stage/"): value for key, value in self.scalars(iteration).items()}
+        trainer.record.append_probe({"step": trainer.step, **row, **on, "settings": settings})
+
+    def evaluate_fully(self, trainer: Trainer, iteration: int, on: dict[str, str]) -> None:
+        """The one evaluation of all `episodes` at the end: numbers of their own, which no gate sees."""
+        assert self.judge is not None
+        row, sim_steps = self.judge.play(trainer.state.agent, iteration, full=True)
+        trainer.progress.eval_steps += sim_steps
+        numbers = {f"multi/full_{name}": value for name, value in row["values"].items()}
+        trainer.record.append_metrics(trainer.step, numbers)
+        self.keep(trainer, iteration, row, on)
 
     # ---- Keeping
 
@@ -253,7 +274,7 @@ class Judge:
             self.env.set_stage(multi.stage)
         unknown = sorted(set(multi.deaths) - set(spec.ends))
         layers.require(not unknown, f"`multi_eval.deaths`: {spec.env} ends by {', '.join(spec.ends)}, not {unknown}")
-        self.worlds: Worlds | None = None
+        self.worlds: dict[int, Worlds | None] = {}  # by their number
 
     @property
     def horizon(self) -> int:
@@ -261,22 +282,30 @@ class Judge:
 
     def names(self) -> list[str]:
         """The numbers it gives, by their bare names."""
-        return [*evaluated.summarise([Episode(0, 1, ())], 1, self.multi.early).values, "return"]
+        plain = evaluated.summarise([Episode(0, 1, ())], 1, self.multi.early).values
+        channels = {channel.name for channel in self.env.spec.channels}
+        return [*plain, "return", *(evaluated.CONCENTRATION if channels.issuperset(self.multi.start) else ())]
 
-    def play(self, agent: Any, iteration: int, frames: rollout.Frames | None = None) -> tuple[dict[str, Any], int]:
-        """(row for the record, world steps it took): first episodes of `episodes` worlds."""
-        multi, seeds = self.multi, world_seeds(self.cfg.seed, f"multi/{iteration}", self.multi.episodes)
-        if self.worlds is None:
-            self.worlds = Worlds(self.env, multi.episodes)
-        batch = rollout.evaluate(self.env, agent, seeds, (multi.mode,), frames, self.worlds)
+    def play(
+        self, agent: Any, iteration: int, frames: rollout.Frames | None = None, full: bool = False
+    ) -> tuple[dict[str, Any], int]:
+        """(row for the record, world steps it took): first episodes of so many worlds, of more where it is `full`."""
+        multi = self.multi
+        count, stream = (multi.episodes, "multi/full") if full else (multi.while_training, f"multi/{iteration}")
+        seeds = world_seeds(self.cfg.seed if multi.seed_base is None else multi.seed_base, stream, count)
+        worlds = self.worlds.setdefault(count, None) or Worlds(self.env, count)
+        self.worlds[count] = worlds
+        batch = rollout.evaluate(self.env, agent, seeds, (multi.mode,), frames, worlds)
         played = batch.played(multi.mode)
         episodes = self.episodes(played)
         result = evaluated.summarise(episodes, self.horizon, multi.early)
         values = result.values | {"return": float(np.nanmean(batch.world_means(multi.mode)))}
+        values |= evaluated.concentration([e.to_dict() for e in episodes], multi.sector, multi.fast)
         noise, low, high = ({name: ends[k] for name, ends in result.ends.items()} for k in range(3))
-        row = {"probe": evaluated.PROBE, "value": values["avg_final"], "noise": noise.get("avg_final"),
+        name = evaluated.FULL if full else evaluated.PROBE
+        row = {"probe": name, "value": values["avg_final"], "noise": noise.get("avg_final"),
                "n": len(episodes), "unit": "share", "iteration": iteration, "mode": multi.mode,
-               "horizon": self.horizon, "configured": multi.episodes, "values": values, "noises": noise, "low": low,
+               "horizon": self.horizon, "configured": count, "values": values, "noises": noise, "low": low,
                "high": high, "effective": result.effective, "episodes": [e.to_dict() for e in episodes],
                "deaths": deaths_of(episodes)}  # fmt: skip
         return row, batch.sim_steps

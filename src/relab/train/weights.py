@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,18 +80,23 @@ def shape_text(shape: tuple[int, ...]) -> str:
 # ---- Finding the other run
 
 
-def find(word: str, runs: Path) -> Source:
-    """The checkpoint that `start_from` means; ConfigError where there is none."""
+def find(word: str, runs: Path, kept: Mapping[str, Any] | None = None) -> Source:
+    """The checkpoint that `start_from` means; ConfigError where there is none.
+
+    `kept`: run and step that it meant when the run began, which may have gone on since.
+    """
     try:
         folder, name = locate(word, runs)
-        where = checkpoint.locate(folder / "checkpoints", name)
+        where = checkpoint.locate(folder / "checkpoints", str(kept["step"]) if kept else name)
         tree, _ = checkpoint.load(folder / "checkpoints", where.name)
         meta = read_meta(folder)
     except (UserError, OSError) as error:
         raise ConfigError(f"`start_from` must name a run and one of its checkpoints (RUN, RUN@best, RUN@STEP), but"
                           f" {word!r:.200} does not: {error}") from None  # fmt: skip
-    kept = {part: tree[part] for part in (PARAMS, SCALE) if isinstance(tree.get(part), dict)}
-    arrays = {part: {key: a for key, a in each.items() if isinstance(a, np.ndarray)} for part, each in kept.items()}
+    require(not kept or str(kept.get("id") or "") == str(meta.get("id") or ""), f"the run began with weights of the run"
+            f" {kept and kept.get('id')}, but {folder} is now {meta.get('id')}; start it anew")  # fmt: skip
+    parts = {part: tree[part] for part in (PARAMS, SCALE) if isinstance(tree.get(part), dict)}
+    arrays = {part: {key: a for key, a in each.items() if isinstance(a, np.ndarray)} for part, each in parts.items()}
     about = folder.resolve().name, str(meta.get("id") or ""), str(meta.get("config_hash") or "")
     return Source(*about, name, checkpoint.step_of(where.name), arrays)
 

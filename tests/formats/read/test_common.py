@@ -7,7 +7,8 @@ import doctest
 import numpy as np
 import pytest
 
-from relab.formats.read import common, find, settings_files
+from relab import logger
+from relab.formats.read import common, find
 from relab.record import glossary
 from where import ROOT
 
@@ -85,7 +86,7 @@ def test_the_page_lists_every_name():
         assert f"| `{ours}` | {', '.join(f'`{word}`' for word in words)} |" in page
     for axis, words in grouped({**common.STEP_AXES}).items():
         assert f"| `{axis}` | {', '.join(f'`{word}`' for word in words)} |" in page
-    for key, words in grouped({**settings_files.KEYS}).items():
+    for key, words in grouped({**logger.KEYS}).items():
         assert f"| `{key}` | {', '.join(f'`{word}`' for word in words)} |" in page
 
 

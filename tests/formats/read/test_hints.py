@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from relab import api, cli
 from relab.commands.progress import Progress
 from relab.config.base import ConfigError
-from relab.formats.read import find, hints
+from relab.formats.read import find, hints, strange_names
 from relab.formats.read.hints import Hints
 from relab.formats.read.pattern import Pattern
 from relab.formats.read.spec import merged, read_spec
@@ -239,3 +241,50 @@ def test_a_copy_elsewhere_has_no_memory_of_the_pattern(folder, tmp_path):
     shutil.copytree(folder, tmp_path / "copy")
     assert hints.recall_group(folder).text == "{size}.run{seed}"
     assert hints.recall_group(tmp_path / "copy") is None
+
+
+# ---- Columns that nobody knows
+
+ODD = "frames_seen,payoff_avg,qq\n100,1.5,3\n200,2.5,1\n300,3.0,5\n"
+
+
+@pytest.mark.parametrize("files", [("odd.csv",), ("odd.csv", "more.csv")])
+def test_odd_columns_are_named_with_the_mapping_that_explains_them(tmp_path, capsys, files):
+    for name in files:
+        (tmp_path / name).write_text(ODD)
+    place = tmp_path / files[0] if len(files) == 1 else tmp_path
+    cli.main(["examine", str(place)])
+    told = capsys.readouterr().err
+    assert "the columns frames_seen, payoff_avg, qq are not understood" in told
+    line = told.split("--mapping ")[1].split(")")[0].split()[0]
+    assert cli.main(["examine", str(place), "--mapping", line, "--show-mapping"]) == 0
+    assert "payoff_avg  -> return/mean" in capsys.readouterr().out
+    history = find.load_all(place, Hints(mapping=hints.mapping_of(line))).runs[0].history
+    assert history.column("return/mean").steps.tolist() == [100, 200, 300]
+    assert history.axes["return/mean"] == "env_steps"
+
+
+def test_a_column_that_has_a_meaning_needs_no_advice(folder, capsys):
+    cli.main(["examine", str(folder)])
+    assert "not understood" not in capsys.readouterr().err
+
+
+def test_names_with_commas_are_advised_in_braces(tmp_path):
+    columns = {"a,b": [1.0, 2.0], "the = reward": [0.5, 0.7]}
+    line = shlex.split(strange_names.advice(columns))[-1]
+    assert hints.mapping_of(line) == {"a,b": ("step", 1.0), "the = reward": ("return/mean", 1.0)}
+
+
+def test_a_mapping_may_say_what_steps_count(tmp_path):
+    (tmp_path / "odd.csv").write_text(ODD)
+    mapping = hints.mapping_of("frames_seen=updates, payoff_avg=return/mean")
+    history = find.load_all(tmp_path, Hints(mapping=mapping)).runs[0].history
+    assert history.axes["return/mean"] == "updates"
+    with pytest.raises(ConfigError, match="the nearest is 'step'"):
+        hints.mapping_of("frames_seen=stepp")
+    with pytest.raises(ConfigError, match="there is no file nowhere"):
+        hints.mapping_of("nowhere")
+
+
+def test_examples_in_the_docs():
+    assert doctest.testmod(strange_names).failed == 0

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from relab.formats.read import find, settings_files
+from relab import logger
+from relab.formats.read import find
 from relab.record.history import History
 from relab.record.state import group_key
 
@@ -100,7 +101,7 @@ def test_every_key_leads_to_a_setting_of_relab():
     from relab.config.ppo import PPO
 
     fields = set(PPO.__dataclass_fields__)
-    for ours in set(settings_files.KEYS.values()):
+    for ours in set(logger.KEYS.values()):
         group, _, name = ours.partition(".")
         assert ours in ("seed", "total_steps", "env.name") or (group == "algo" and name in fields)
 

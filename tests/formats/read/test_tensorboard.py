@@ -54,6 +54,16 @@ def test_names_of_sb3_are_sb3s_only_where_it_wrote_them(tmp_path: Path) -> None:
     assert only(tmp_path).column("value/loss").values.tolist() == [8.0]
 
 
+def test_values_of_cleanrls_first_critic_are_its_q(tmp_path: Path) -> None:
+    folder = tmp_path / "Pendulum-v1__sac_continuous_action__1__1690000000"
+    with tfevents.Writer(folder) as writer:
+        for tag, value in (("losses/qf1_values", -40.0), ("losses/qf2_values", -41.0), ("losses/td_loss", 2.0)):
+            writer.scalar(tag, value, 100)
+    run = only(tmp_path)
+    assert run.column("value/q_mean").values.tolist() == [-40.0]
+    assert run.column("foreign/losses/qf2_values").values.tolist() == [-41.0]
+
+
 def test_a_continued_folder_is_one_run() -> None:
     by_name = runs(FIXTURES / "continued")
     assert list(by_name) == ["PPO_1"]

@@ -251,3 +251,25 @@ def test_a_converted_run_is_still_examined_as_its_tools(tmp_path):
     before, after = examine(source), examine(tmp_path / "out")
     assert sorted(f.slug for f in after.main) == sorted(f.slug for f in before.main)
     assert sorted(len(g.views) for g in after.groups) == sorted(len(g.views) for g in before.groups)
+
+
+@pytest.mark.parametrize("name", list(find.FORMATS))
+def test_tables_read_back_as_the_same_runs_with_the_same_numbers(name, tmp_path):
+    written = convert(place(name), "csv", tmp_path / "out")
+    again = find.load_all(tmp_path / "out")
+    assert not again.unread
+    assert not again.broken
+    by_name = {run.source.path.stem: run.history for run in again.runs}
+    assert set(by_name) == {run.folder for run in written.runs}
+    for run, said in zip(find.load_all(place(name)).runs, written.runs, strict=True):
+        first, second = run.history, by_name[said.folder]
+        assert set(second.columns) == set(first.columns)
+        for metric, column in first.columns.items():
+            same(column, second.columns[metric])
+            assert second.axes[metric] == first.axes[metric], metric
+        assert (second.config, second.source) == (first.config, first.source)
+
+
+def test_tables_with_the_tools_own_names_are_as_many_runs(tmp_path):
+    written = convert(place("sb3"), "csv", tmp_path / "out", "original")
+    assert len(find.load_all(tmp_path / "out").runs) == len(written.runs)

@@ -84,4 +84,4 @@ def test_the_page_says_whose_physics_it_is_and_shows_every_seed() -> None:
     assert "avg_final: 0.850 [0.850, 0.850]" in text
     assert [f"| {seed} | 0.850 |" in text for seed in range(5)] == [True] * 5
     missing = page({"log": StepResult({"missing": "../there"}, 1.0, "abc")})
-    assert "../there is not here" in missing
+    assert "is not beside the repository" in missing

@@ -25,6 +25,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "sac": {"env": "pendulum", "total_steps": 640, "algo.envs": 2, "algo.steps": 32, "algo.learning_starts": 100,
             "algo.replay": 400, "algo.minibatch": 16, "algo.n_step": 2, "algo.hidden": [16], "eval.every": 200,
             "eval.episodes": 2},
+    "dreamer": {"env": "cartpole", "total_steps": 400, "algo.envs": 2, "algo.steps": 16, "algo.learning_starts": 100,
+                "algo.replay": 300, "algo.batch": 2, "algo.length": 8, "algo.deter": 16, "algo.hidden": 8,
+                "algo.stoch": 4, "algo.units": 8, "algo.imagine": 3, "algo.updates_per_step": 0.1, "algo.bins": 11,
+                "eval.every": 100, "eval.episodes": 2},
     "tracking_ac": {"env": "torus", "total_steps": 8 * 32 * 4, "algo.trajectories": 4, "algo.horizon": 32,
                     "eval.every": 256, "eval.episodes": 1},
 }  # fmt: skip
@@ -107,7 +111,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_an_offline_algorithm_on_the_clock_of_its_updates(toy: Any) -> None:
     toy()
-    check_algo(SETTINGS)
+    assert check_algo(SETTINGS).startswith("toy_algo:Config keeps the contract on cartpole")
 
 
 def test_what_it_does_not_say_is_not_made_up(toy: Any) -> None:
@@ -181,6 +185,34 @@ def test_a_state_that_is_not_whole_is_named(toy: Any, monkeypatch: pytest.Monkey
     toy()
     monkeypatch.setattr(State, "load", forgetful)
     with pytest.raises(AlgoError, match="interrupted and resumed"):
+        check_algo(SETTINGS)
+
+
+def test_what_acting_needs_besides_its_weights_is_named(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It resumes, for its own tree has it; another run would act otherwise with the same weights."""
+
+    def turning(s: Any, watch: Any) -> dict[str, float]:
+        s.agent.turned = 1
+        s.counts.updates += 10
+        return {"policy/loss": 0.0, "data/updates": s.counts.updates}
+
+    def turned_act(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+        return Acted(np.full((len(obs), 1), self.turned), np.zeros(len(obs)), memory)
+
+    def load(self: Any, tree: dict[str, Any]) -> None:
+        load_agent(self.agent, tree)
+        self.counts = Counts(**tree["counts"])
+
+    def load_agent(agent: Any, tree: dict[str, Any]) -> None:
+        agent.w, agent.turned = tree["params"]["w"].copy(), tree["turned"]
+
+    tree = State.to_tree
+    monkeypatch.setattr(Agent, "turned", 0, raising=False)
+    monkeypatch.setattr(Agent, "act", turned_act)
+    monkeypatch.setattr(State, "to_tree", lambda self: {**tree(self), "turned": self.agent.turned})
+    monkeypatch.setattr(State, "load", load)
+    toy(iterate=turning, load_agent=load_agent)
+    with pytest.raises(AlgoError, match="outside of `params` and `obs_scale`"):
         check_algo(SETTINGS)
 
 

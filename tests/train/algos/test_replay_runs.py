@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +13,15 @@ import numpy as np
 import pytest
 
 from relab.base.errors import UserError
+from relab.base.jsonl import read_jsonl
 from relab.config.dqn import DQN
+from relab.train import checkpoint, session
 from relab.train import replay as stored
-from relab.train import session
 from relab.train.algos import dqn
 from relab.train.contract import Setup, Stopwatch
 from relab.train.envs.cartpole import CartPole
 from relab.train.envs.check_static import EnvError
+from relab.train.screen import Silent
 from small_runs import Interrupt, run
 
 SMALL = {"algo__learning_starts": "60", "algo__steps": "16", "algo__envs": "2", "algo__minibatch": "16",
@@ -55,8 +60,61 @@ def test_actions_that_cannot_be_are_refused(value: int, tmp_path: Path) -> None:
     slots = np.frombuffer(bytearray(rows.read_bytes()), fields)
     slots["action"][3, 0] = value
     rows.write_bytes(slots.tobytes())
+    with pytest.raises(UserError, match="was changed after the run wrote it"):
+        session.resume(tmp_path / "run")
+    for state in (tmp_path / "run").rglob("state.json"):  # whoever changes rows may have thought of that
+        state.write_bytes(re.sub(rb'"data_sums": \{.*?\}\s*\}', b'"data_sums": {}', state.read_bytes(), flags=re.S))
     with pytest.raises(UserError, match="rows of its replay were changed"):
         session.resume(tmp_path / "run")
+
+
+def test_damaged_rows_are_told_with_what_still_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that are plausible numbers, but not the run's, would be learned from without a word."""
+    monkeypatch.setattr(stored, "SEGMENT_BYTES", 1000)
+    begin(tmp_path / "run", save__every="64", save__keep="3")
+    whole = sorted((tmp_path / "run" / "data").rglob("*.rows"))
+    steps = checkpoint.steps(tmp_path / "run" / "checkpoints")
+    content = bytearray(whole[-1].read_bytes())
+    content[10] ^= 1
+    whole[-1].write_bytes(content)
+    with pytest.raises(UserError) as said:
+        session.resume(tmp_path / "run")
+    assert f"data/replay/{whole[-1].name} was changed after the run wrote it" in str(said.value)
+    advice = re.search(r"; move (step-.*) away, and `relab resume` goes on from step (\d+)$", str(said.value))
+    assert advice, said.value
+    for name in advice[1].split(", "):
+        (tmp_path / "run" / "checkpoints" / name).rename(tmp_path / name)
+    assert int(advice[2]) < checkpoint.step_of(steps[-1])
+    assert session.resume(tmp_path / "run").status == "finished"
+
+
+def test_damage_at_the_beginning_leaves_the_weights(tmp_path: Path) -> None:
+    (rows,) = begin(tmp_path / "run").glob("*.rows")
+    rows.write_bytes(bytes(rows.stat().st_size))
+    shutil.rmtree(tmp_path / "run" / "checkpoints" / "step-000000000000")
+    with pytest.raises(UserError, match=r"put the file back from a copy; or .*start_from="):
+        session.resume(tmp_path / "run")
+
+
+def test_a_folder_that_was_moved_is_told_whoever_writes_first(tmp_path: Path) -> None:
+    class Mover(Silent):
+        def iteration(self, row: Mapping[str, Any]) -> None:
+            if (tmp_path / "run").exists():
+                (tmp_path / "run").rename(tmp_path / "elsewhere")
+
+    with pytest.raises(UserError, match="was deleted or moved while its run was writing there"):
+        run(tmp_path / "run", Mover(), algo="dqn", **SMALL | {"algo__replay": "60"})
+
+
+def test_metrics_are_of_all_steps_whatever_the_replay_holds(tmp_path: Path) -> None:
+    """A replay of 30 slots forgets half of the 64 steps of an iteration before its row is written."""
+    few = {"algo__steps": "64", "algo__updates_per_step": "0.001"}
+    for held in ("60", "600"):
+        run(tmp_path / held, algo="dqn", **SMALL | few | {"algo__replay": held})
+    rows = [read_jsonl(tmp_path / held / "metrics.jsonl")[0][0] for held in ("60", "600")]
+    names = [name for name in rows[0] if name.startswith("data/") and name != "data/replay_size"]
+    assert "data/obs_max" in names
+    assert [rows[0][name] for name in names] == [rows[1][name] for name in names]
 
 
 def dqn_dtype() -> np.dtype[Any]:

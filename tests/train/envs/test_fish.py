@@ -362,3 +362,26 @@ def test_the_picture_shows_the_predator_and_the_dead():
     assert after[200 + int(9 * 400 / 21), 200].tolist() == [200, 70, 60]
     assert (after == (176, 180, 190)).all(2).any()
     assert not (before == (176, 180, 190)).all(2).any()
+
+
+# ---- the first death of a school
+
+
+@pytest.mark.parametrize("control", ["own", "shared"])
+def test_a_schools_first_death_is_told_once(control: str) -> None:
+    worlds = ponds(agents=3, control=control, horizon=6)
+    put(worlds, [(5.0, 5.0, 0.0, 0.0), (0.0, -9.0, 0.0, 0.0), (0.1, -9.0, 0.0, 0.0)], predator=(0.0, -9.0, 0.0, 0.0))
+    told: list[float] = []
+    for _ in range(6):
+        ended = keep(worlds).episodes
+        told += [] if ended is None else ended.info[CHANNEL["first_death"]].tolist()
+    assert [x for x in told if x > 0] == [1.0], "two died at once in the first step: one of them says so"
+
+
+def test_a_quantile_of_a_channel_is_logged_over_those_that_have_it() -> None:
+    from relab.train.algos.episode_metrics import channel_value
+
+    channel = module.CHANNELS[CHANNEL["first_death"]]
+    assert channel.metric == "first_death_p10"
+    assert channel_value(channel, np.array([0.0, 10.0, 0.0, 20.0])) == pytest.approx(11.0)
+    assert channel_value(channel, np.zeros(3)) is None

@@ -12,6 +12,8 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env as gymnasium_check
 
 from relab.config.envs import Gym as Params
+from relab.train.algos.episode_metrics import episode_metrics, recent_returns
+from relab.train.contract import Counts
 from relab.train.envs.base import Worlds
 from relab.train.envs.check import check_env
 from relab.train.envs.gym_bridge import Gym
@@ -130,6 +132,8 @@ def test_ends_are_kept_apart():
     assert step.terminated.ravel().tolist() == [True, False]
     assert step.truncated.ravel().tolist() == [False, True]
     assert [worlds.spec.ends[code] for code in step.end.flat] == ["terminated", "truncated"]
+    row = episode_metrics([step.episodes], worlds.spec, Counts(), recent_returns())
+    assert row["return/timeout"] == 0.5, "what an environment cuts by itself was cut by time as well"
     assert step.final_obs[0, 0, 0] > 10 > abs(step.obs[0, 0, 0])
 
 

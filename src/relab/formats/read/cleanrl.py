@@ -6,6 +6,7 @@ CleanRL writes TensorBoard files; tensorboard.py reads them and asks here.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 from relab.base.documents import Settings
@@ -25,12 +26,24 @@ NAMES: Names = {
     "losses/old_approx_kl": ("policy/kl_k1", 1),
     "losses/clipfrac": ("policy/clip_share", 1),
     "losses/explained_variance": ("value/explained_variance", 1),
+    "losses/td_loss": ("value/critic_loss", 1),
+    "losses/q_values": ("value/q_mean", 1),
+    "losses/qf_loss": ("value/critic_loss", 1),  # the mean of both critics'
+    "losses/qf1_values": ("value/q_mean", 1),
+    "losses/actor_loss": ("policy/actor_loss", 1),
+    "losses/alpha": ("optim/temperature", 1),
+    "losses/alpha_loss": ("optim/temperature_loss", 1),
 }
 
 TABLE_TAG = "hyperparameters"
 RUN_NAME = re.compile(r"^(?P<env>.+)__(?P<exp>.+)__(?:seed)?(?P<seed>\d+)__(?P<unix>\d{9,11})$")
 SHORT_NAME = re.compile(r"^(?P<exp>.+)__seed_?(?P<seed>\d+)__(?P<unix>\d{9,11})$")
 WORDS: dict[str, Any] = {"True": True, "False": False, "None": None}
+
+
+def names_for(tags: Collection[str]) -> Names:
+    """The translation of a run's names: DDPG has one critic, and no mean of two."""
+    return NAMES if "losses/qf_loss" in tags else {**NAMES, "losses/qf1_loss": ("value/critic_loss", 1)}
 
 
 def table(text: str) -> Settings:

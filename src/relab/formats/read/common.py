@@ -8,7 +8,10 @@ their own (SB3, RLlib, CleanRL) bring their own tables and never look here first
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 
 import numpy as np
 
@@ -116,6 +119,23 @@ def _read(table: str) -> dict[str, str]:
 
 KNOWN = _read(METRICS)
 STEP_AXES = _read(STEPS)
+STEP = "step"  # what --mapping calls a column of steps whose kind is not told: those of the environment
+_also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
+
+
+@contextmanager
+def also(mapping: Names) -> Iterator[None]:
+    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
+    token = _also.set(mapping)
+    try:
+        yield
+    finally:
+        _also.reset(token)
+
+
+def is_steps(target: str) -> bool:
+    """Whether a mapping's target says that a column counts steps."""
+    return target == STEP or target in glossary.AXES
 
 
 def plain(name: str) -> str:
@@ -129,6 +149,9 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
+    if name in _also.get():
+        target = _also.get()[name][0]
+        return None if is_steps(target) else target
     if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
         return name
     *groups, last = plain(name).split("/")
@@ -148,11 +171,16 @@ def names_for(names: Iterable[str]) -> Names:
 
 def step_axis(name: str) -> str | None:
     """What a column of this name counts, None where it is no step column."""
+    if name in _also.get():
+        target = _also.get()[name][0]
+        return ("env_steps" if target == STEP else target) if is_steps(target) else None
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 
 
 def preference(name: str) -> tuple[bool, int, int]:
-    """Sorts step columns: relab's own metrics last, the more exact count first, then the name with fewer groups."""
+    """Sorts step columns: what the user says first, relab's own metrics last, the more exact count, fewer groups."""
+    if name in _also.get():
+        return False, -1, 0
     return name in glossary.METRICS, list(STEP_AXES).index(plain(name).rpartition("/")[2]), name.count("/")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relab.formats.read import common, tabular
+from relab.formats.read import common, own_tables, tabular
 from relab.formats.read.csv_cells import HEAD_BYTES, delimiter, header_of, is_number, parse, text_of
 from relab.formats.read.source import Listing, Source
 from relab.formats.read.table import Table
@@ -24,6 +24,10 @@ def sniff(listing: Listing) -> bool:
 
 def is_log(listing: Listing, name: str) -> bool:
     """A header with a step or a metric in it; above numbers, any header will do for a file that is there alone."""
+    if own_tables.says_again(listing, name):
+        return False
+    if own_tables.is_own(listing.folder / name):  # also of a run without a number
+        return True
     begin = listing.start_of(name, HEAD_BYTES)
     header = header_of(begin)
     names_metrics = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
@@ -43,6 +47,8 @@ def sources(listing: Listing) -> list[Source]:
 
 
 def read(source: Source) -> History:
+    if len(source.files) == 1 and own_tables.is_own(source.files[0]):
+        return own_tables.read(source, load(source.files[0]))
     return tabular.read(source, load)
 
 

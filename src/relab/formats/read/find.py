@@ -13,7 +13,7 @@ from types import ModuleType
 
 from relab.base import faults
 from relab.base.jsonl import RecordError
-from relab.formats.read import foreign_state, unread
+from relab.formats.read import common, foreign_state, path_names, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Listing, Source
@@ -77,7 +77,8 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
     `hints` are what the user knows besides, by default what holds for the folder; `tell` hears how far it is.
     """
     loaded, besides = LoadedRuns(), of_folder(root) if hints is None else hints
-    sources = list(find(Path(root), loaded.unread))
+    with common.also(besides.mapping):
+        sources = list(find(Path(root), loaded.unread))
     for number, source in enumerate(sources):
         if tell is not None:
             tell(number, len(sources), source.name)
@@ -199,7 +200,10 @@ def look(folder: Path) -> Listing:
 def read(source: Source, hints: Hints | None = None) -> History:
     """A run as its importer reads it, with what its experiment, the table of levels and the user know besides."""
     besides = hints or Hints()
-    history = foreign_state.add(importer(source.format).read(source), source.path)
+    with common.also(besides.mapping):
+        history = importer(source.format).read(source)
+    path_names.add(history, source)
+    foreign_state.add(history, source.path)
     besides.before(history, source.name)
     add_facts(history)
     besides.after(history)

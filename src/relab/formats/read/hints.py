@@ -21,6 +21,7 @@ from relab.base.jsonl import RecordError, encode, inside, read_json, write_atomi
 from relab.base.near import hint
 from relab.base.places import cache_folder
 from relab.config.base import ConfigError
+from relab.formats.read import common
 from relab.formats.read.pattern import Pattern
 from relab.formats.read.source import FOREIGN, Names
 from relab.formats.read.spec import merged
@@ -47,7 +48,8 @@ class Hints:
         if self.group is not None:
             self.group.apply(history, name)
         for theirs, (ours, factor) in self.mapping.items():
-            rename(history, theirs, ours, factor)
+            if not common.is_steps(ours):  # those were used when the rows were read
+                rename(history, theirs, ours, factor)
 
     def after(self, history: History) -> None:
         """What counts more than any table."""
@@ -99,11 +101,24 @@ def _entry(entry: Any, theirs: str, where: str) -> tuple[str, float]:
         raise ConfigError(f"{where}: `{theirs}` may have a name and a factor, but has {', '.join(unknown)}")
     if isinstance(factor, bool) or not isinstance(factor, (int, float)) or factor == 0 or factor - factor != 0:
         raise ConfigError(f"{where}: the factor of `{theirs}` must be a number that is not 0, but is {factor!r}")
-    if not isinstance(name, str) or not (glossary.known(name) or name.startswith(FOREIGN)):
-        close = hint(str(name), glossary.METRICS, "; the nearest is {!r}")
+    known = isinstance(name, str) and (glossary.known(name) or name.startswith(FOREIGN) or common.is_steps(name))
+    if not isinstance(name, str) or not known:
+        close = hint(str(name), [*glossary.METRICS, *glossary.AXES, common.STEP], "; the nearest is {!r}")
         raise ConfigError(f"{where}: `{theirs}` is mapped to {name!r}, but relab has no such metric"
                           f"{close}")  # fmt: skip
     return name, float(factor)
+
+
+def mapping_of(text: str) -> dict[str, tuple[str, float]]:
+    """--mapping as it was typed: a YAML file, `theirs=ours,theirs=ours`, or a YAML mapping in braces."""
+    from relab.config.yaml_io import parse_yaml
+
+    if text.lstrip().startswith("{"):
+        return read_mapping(parse_yaml(text, "`--mapping`"), "`--mapping`")
+    if "=" in text and not Path(text).is_file():
+        pairs = [part.partition("=") for part in text.split(",")]
+        return read_mapping({theirs.strip(): ours.strip() for theirs, _, ours in pairs}, "`--mapping`")
+    return mapping_file(Path(text))
 
 
 def mapping_file(path: Path) -> dict[str, tuple[str, float]]:
@@ -111,7 +126,8 @@ def mapping_file(path: Path) -> dict[str, tuple[str, float]]:
     from relab.config.yaml_io import read_yaml
 
     if not path.is_file():
-        raise ConfigError(f"`--mapping` must be a YAML file, but there is no file {path}")
+        raise ConfigError("`--mapping` must be a YAML file or pairs such as frames=step,score=return/mean, but there is"
+                          f" no file {path}")  # fmt: skip
     document = read_yaml(path)
     only = set(document) == {"mapping"} and isinstance(document["mapping"], dict) and "name" not in document["mapping"]
     return read_mapping(document["mapping"] if only else document, str(path))

@@ -17,6 +17,7 @@ from relab.config.views import flatten
 from relab.formats.read import pufferlib, settings_files
 from relab.formats.read.find import look
 from relab.formats.read.source import Listing, Names, Source, problem, put, start
+from relab.logger import known_settings
 from relab.record.history import History
 
 DEEP = True
@@ -75,7 +76,7 @@ def read(source: Source) -> History:
     _results(history, _json(history, files.get("trainer_summary.json")), _json(history, files.get("summary.json")))
     overrides = {k: v for k, v in flatten(_json(history, files.get("override.json"))).items() if v != {}}
     if overrides:
-        history.meta["intent"] = intent(overrides, settings_files.ours(flat))
+        history.meta["intent"] = intent(overrides, known_settings(flat))
     begins = {key: value for key, value in flat.items() if key.rpartition(".")[2] in STARTS_FROM}
     history.meta |= {"resumed": begins} if any(begins.values()) else {}
     settings_files.use(history, source, {key: value for key, value in flat.items() if key not in begins})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from relab.formats.read import csv_file, jsonl_file
-from relab.formats.read.csv_cells import MAX_COLUMNS, delimiter, header_of, text_of
+from relab.formats.read import csv_file, jsonl_file, strange_names, table
+from relab.formats.read.csv_cells import MAX_COLUMNS, delimiter, header_of, parse, text_of
 from relab.formats.read.csv_file import ENDS as TABLES
 from relab.formats.read.jsonl_file import HEAD_BYTES, LINE_BYTES, decode
 from relab.formats.read.optuna_store import BROKEN, DATABASES, SQLITE, connect
@@ -72,8 +72,18 @@ def _no_table(path: Path, begin: bytes) -> str:
     if lack := _no_text(begin, wide=True) or _too_wide(begin):
         return lack
     if header_of(begin):
-        return "its first line names no step and no metric that relab knows (docs/importers.md lists the names)"
+        strange = strange_names.advice(_numbers(path, begin))
+        return (
+            strange or "its first line names no step and no metric that relab knows (docs/importers.md lists the names)"
+        )
     return "its first line must name the columns, but does not"
+
+
+def _numbers(path: Path, begin: bytes) -> dict[str, list[float]]:
+    """The columns of numbers at the beginning of a table."""
+    cells = parse([begin], path.name).cells
+    read = {name: table.numbers(column) for name, column in cells.items()}
+    return {name: each.values.tolist() for name, each in read.items() if len(each.at) and not len(each.bad)}
 
 
 def _too_wide(begin: bytes) -> str:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from relab import logger
 from relab.base.documents import Settings
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
@@ -177,7 +178,7 @@ def _first_config(path: Path) -> Settings:
 
 def _use(history: History, source: Source, config: Settings) -> None:
     said = {k: v for k, v in config.items() if v not in (None, -1, {}, []) and not k.startswith("_")}
-    said = {k: v for k, v in said.items() if not settings_files.is_place(k)}
+    said = {k: v for k, v in said.items() if not logger.is_place(k)}
     batch, part = _batch(config), said.get("minibatch_size", said.get("sgd_minibatch_size"))
     if batch and isinstance(part, int) and part > 0:
         said["minibatches"] = max(1, round(Fraction(batch, part)))

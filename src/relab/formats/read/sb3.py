@@ -1,7 +1,8 @@
 """Stable-Baselines3 folders: progress.csv or .json, monitor.csv, evaluations.npz, the plain JSON inside model zips.
 
-Of RL-Zoo also <env>/config.yml and args.yml. tfevents beside progress.csv say the same and are left alone; a folder
-that has nothing but tfevents is the tensorboard importer's.
+Of RL-Zoo also <env>/config.yml and args.yml. Event files beside progress.csv say the same and are left alone; without
+it they are part of the run, also where they lie in the only folder of such below. A folder that has nothing but event
+files is the tensorboard importer's. Monitor(env, "NAME") writes NAME.monitor.csv: several of these are several runs.
 """
 
 from __future__ import annotations
@@ -12,45 +13,21 @@ from typing import Any
 
 import numpy as np
 
+from relab import logger
 from relab.base.documents import Document, Settings
-from relab.formats.read import csv_file, jsonl_file, sb3_files, settings_files, table
+from relab.formats.read import csv_file, jsonl_file, sb3_files, settings_files, table, tensorboard, tfevents
 from relab.formats.read.find import look
-from relab.formats.read.source import FOREIGN, Listing, Names, Source, problem, put, set_config, start
+from relab.formats.read.source import EVENT_FILES, FOREIGN, Listing, Names, Source, problem, put, set_config, start
 from relab.record.history import History, add_evals
 
 DEEP = True
-MONITOR = re.compile(r"(?:\d+\.)?monitor\.csv")
+MONITOR = re.compile(r"(?:(?P<name>.+)\.)?monitor\.csv")
+EVALUATION = re.compile(r"(?i)(?:.*[-_.])?(?:eval|evaluation|test)(?:[-_.]?(?:env|envs))?\d*")
 MARK = b"time/total_timesteps"
 ON_POLICY = ("ppo", "a2c")
 ROWS = 200  # of episodes from monitor files, where there is no progress.csv to take the steps from
 
-# Traps: entropy_loss is minus the entropy; value_loss has no factor 1/2; fps is a mean since the start.
-NAMES: Names = {
-    "rollout/ep_rew_mean": ("return/mean_100", 1.0),
-    "rollout/ep_len_mean": ("return/length", 1.0),
-    "rollout/success_rate": ("return/success", 1.0),
-    "rollout/exploration_rate": ("policy/exploration", 1.0),
-    "eval/mean_reward": ("eval/return_det", 1.0),
-    "eval/mean_ep_length": ("eval/length_det", 1.0),
-    "eval/success_rate": ("eval/success_det", 1.0),
-    "train/entropy_loss": ("policy/entropy", -1.0),
-    "train/policy_gradient_loss": ("policy/loss", 1.0),
-    "train/policy_loss": ("policy/loss", 1.0),
-    "train/value_loss": ("value/loss", 0.5),
-    "train/explained_variance": ("value/explained_variance", 1.0),
-    "train/approx_kl": ("policy/kl", 1.0),
-    "train/clip_fraction": ("policy/clip_share", 1.0),
-    "train/learning_rate": ("optim/lr", 1.0),
-    "train/actor_loss": ("policy/actor_loss", 1.0),
-    "train/critic_loss": ("value/critic_loss", 1.0),
-    "train/ent_coef": ("optim/temperature", 1.0),
-    "train/ent_coef_loss": ("optim/temperature_loss", 1.0),
-    "train/n_updates": ("data/updates", 1.0),
-    "time/fps": ("time/sps_mean", 1.0),
-    "time/time_elapsed": ("time/elapsed_s", 1.0),
-    "time/iterations": ("data/iteration", 1.0),
-    "time/episodes": ("data/episodes", 1.0),
-}
+NAMES: Names = logger.SB3
 KEYS = {
     **{key: f"algo.{key}" for key in ("gamma", "max_grad_norm", "target_kl")},
     **{"learning_rate": "algo.lr", "n_epochs": "algo.epochs", "n_envs": "algo.envs", "gae_lambda": "algo.lam"},
@@ -62,7 +39,9 @@ ON_POLICY_KEYS = {"n_steps": "algo.steps", "ent_coef": "algo.ent_coef"}  # n-ste
 
 
 def sniff(listing: Listing) -> bool:
-    return bool(_progress(listing) or _monitors(listing)) or _is_npz(listing)
+    if _progress(listing) or _monitors(listing) or _is_npz(listing):
+        return True
+    return bool(_models(listing)) and bool(_events(listing))
 
 
 def _progress(listing: Listing) -> str:
@@ -80,14 +59,50 @@ def _is_npz(listing: Listing) -> bool:
     return "evaluations.npz" in listing.files and listing.start_of("evaluations.npz", 2) == b"PK"
 
 
+def _models(listing: Listing) -> list[str]:
+    """Zips whose first member is `data`, as SB3 saves a model."""
+    return [name for name in listing.ending(".zip") if listing.start_of(name, 34)[30:] == b"data"]
+
+
+def _events(listing: Listing) -> list[Path]:
+    """The event files of the run: those right here, else those of the only folder of such not far below."""
+    own = [listing.folder / name for name in listing.files if EVENT_FILES in name]
+    return own or _only_below(listing)
+
+
+def _only_below(listing: Listing, levels: int = 2) -> list[Path]:
+    """Event files one or two folders down, as tensorboard_log writes them; none where there are several such runs."""
+    places, level = [listing.folder / name for name in listing.folders], 1
+    groups: list[list[Path]] = []
+    while places and level <= levels:
+        inner = [look(place) for place in places]
+        groups += [[each.folder / n for n in each.files if EVENT_FILES in n] for each in inner]
+        places, level = [each.folder / name for each in inner for name in each.folders], level + 1
+    filled = [group for group in groups if group]
+    return filled[0] if len(filled) == 1 else []
+
+
 def sources(listing: Listing) -> list[Source]:
-    """One run: its files, and monitors and evaluations that were put into folders of their own right below."""
+    """One run: its files, and monitors and evaluations that were put into folders of their own right below.
+
+    Monitor files with names of their own, and nothing else of a run beside them, are a run each.
+    """
+    alone = not _progress(listing) and not _is_npz(listing) and not _events(listing)
+    named = _named(listing)
+    if alone and len(named) == len(_monitors(listing)) and named:
+        return [Source("sb3", listing.folder / name, (listing.folder / name,)) for name in named]
     files = _files(listing)
     for name in listing.folders:
         inner = look(listing.folder / name)
         if not _progress(inner) and (_progress(listing) or not (_monitors(inner) and _is_npz(inner))):
             files += _files(inner)
-    return [Source("sb3", listing.folder, tuple(files))]
+    return [Source("sb3", listing.folder, (*files, *([] if _progress(listing) else _events(listing))))]
+
+
+def _named(listing: Listing) -> list[str]:
+    """Monitor files that are not numbered as those of parallel environments are."""
+    matches = [match for name in _monitors(listing) if (match := MONITOR.fullmatch(name))]
+    return [match.string for match in matches if match["name"] and not match["name"].isdecimal()]
 
 
 def _files(listing: Listing) -> list[Path]:
@@ -97,14 +112,20 @@ def _files(listing: Listing) -> list[Path]:
 
 def read(source: Source) -> History:
     history = start(source)
-    data = sb3_files.with_model(sb3_files.zoo(history, source.folder), sb3_files.model(history, source.folder))
-    cells = _progress_cells(source)
-    algo = str(data.get("algo") or _algo_by_columns(cells)).lower()
+    only = MONITOR.sub(r"\g<name>.zip", source.path.name) if source.path.is_file() else "*.zip"
+    data = sb3_files.with_model(sb3_files.zoo(history, source.folder), sb3_files.model(history, source.folder, only))
+    cells, events = _progress_cells(source), [path for path in source.files if EVENT_FILES in path.name]
+    algo = str(data.get("algo") or logger.sb3_algo(cells.names if cells else _tags(events))).lower()
     window, trained = data.pop("window", sb3_files.WINDOW), data.pop("trained", 0)
     _use(history, source, data | ({"algo": algo} if algo else {}))
-    _add_monitors(history, source, cells)
+    names = names_for(algo, history.meta.get("spec", {}), window)
+    logged = start(source)
+    if events:
+        tensorboard.read_into(logged, events, events[0].parent, names=names)
+    _add_monitors(history, source, _steps(cells, logged))
     if cells:
-        table.fill(history, cells, names_for(algo, history.meta.get("spec", {}), window))
+        table.fill(history, cells, names)
+    _join(history, logged)
     for path in source.files:
         if path.name == "evaluations.npz":
             history.evals += sb3_files.evaluations(history, path)
@@ -131,11 +152,7 @@ def _progress_cells(source: Source) -> table.Table | None:
 
 def names_for(algo: str, spec: Document, window: Any = sb3_files.WINDOW) -> Names:
     """The translation of one algorithm's names: some of them mean something else in another."""
-    names = dict(NAMES)
-    if algo == "ppo":
-        names["train/n_updates"] = (FOREIGN + "train/n_updates", 1.0)  # counts passes over the batch, not steps
-    if algo == "dqn":
-        names["train/loss"] = ("value/critic_loss", 1.0)
+    names = logger.sb3_names(algo)
     if window != sb3_files.WINDOW:
         names["rollout/ep_rew_mean"] = (FOREIGN + "rollout/ep_rew_mean", 1.0)
     half = _half_range(spec.get("action", {}))
@@ -150,11 +167,28 @@ def _half_range(action: Document) -> float:
     return widths.pop() / 2 if len(widths) == 1 and 0 < min(widths) < np.inf else 0.0
 
 
-def _algo_by_columns(cells: table.Table | None) -> str:
-    names = set(cells.names if cells else [])
-    marks = {"ppo": "train/clip_fraction", "dqn": "rollout/exploration_rate", "sac": "train/ent_coef",
-             "a2c": "train/policy_loss", "td3": "train/actor_loss"}  # fmt: skip
-    return next((algo for algo, mark in marks.items() if mark in names), "")
+def _tags(events: list[Path]) -> set[str]:
+    """The names in event files."""
+    ends = [tfevents.ends(path) for path in events]
+    return {tag for end in ends if end is not None for tag in end.tags}
+
+
+def _steps(cells: table.Table | None, logged: History) -> np.ndarray:
+    """The steps at which the run logged."""
+    if cells and cells.lines:
+        return table.find_steps(cells).steps
+    columns = [c.steps for name, c in logged.columns.items() if logged.axes[name] == "env_steps"]
+    return max(columns, key=len, default=np.zeros(0, np.int64))
+
+
+def _join(history: History, logged: History) -> None:
+    """Columns of event files into the run; a metric that the run has from a better source keeps the tool's name."""
+    for theirs, ours in logged.mapping.items():
+        column, factor = logged.columns[ours], logged.factors.get(ours, 1.0)
+        put(history, theirs, column.steps, column.values / factor, logged.axes[ours], {theirs: (ours, factor)})
+    history.problems += logged.problems
+    history.events += logged.events
+    history.meta = logged.meta | history.meta
 
 
 def _use(history: History, source: Source, data: Settings) -> None:
@@ -166,20 +200,19 @@ def _use(history: History, source: Source, data: Settings) -> None:
     if spec:
         history.meta["spec"] = spec
     on_policy = data.get("algo") in ON_POLICY
-    settings = {k: v for k, v in data.items() if v is not None and not settings_files.is_place(k)}
+    settings = {k: v for k, v in data.items() if v is not None and not logger.is_place(k)}
     set_config(history, settings, KEYS | (ON_POLICY_KEYS if on_policy else {}))
     if isinstance(data.get("seed"), int):
         history.meta["seed"] = data["seed"]
     settings_files.group_by_name(history, source, settings=set(settings) - {"algo", "env", "seed"})
 
 
-def _add_monitors(history: History, source: Source, cells: table.Table | None) -> None:
+def _add_monitors(history: History, source: Source, logged: np.ndarray) -> None:
     """return/* per logged row from the single episodes, which say more than a mean of the last hundred."""
-    paths = [path for path in source.files if MONITOR.fullmatch(path.name)]
+    paths = _trained(history, [path for path in source.files if MONITOR.fullmatch(path.name)])
     episodes = sb3_files.episodes(history, paths)
     if not len(episodes.steps):
         return
-    logged = table.find_steps(cells).steps if cells and cells.lines else np.zeros(0, np.int64)
     envs = history.config.get("algo", {}).get("envs")
     envs = max(len(paths), envs if isinstance(envs, int) else 1)  # one file may be of several environments
     reach = episodes.steps[-1] + 2 * episodes.length.max() * float(envs)  # episodes under way are in no file
@@ -189,3 +222,12 @@ def _add_monitors(history: History, source: Source, cells: table.Table | None) -
         return
     for name, (steps, values) in sb3_files.by_row(episodes, logged, ROWS).items():
         put(history, name, steps, values, "env_steps", {name: (name, 1.0)})
+
+
+def _trained(history: History, paths: list[Path]) -> list[Path]:
+    """Monitor files of training: episodes of evaluations count steps of their own."""
+    trained = [path for path in paths if not EVALUATION.fullmatch(MONITOR.fullmatch(path.name)["name"] or "")]  # type: ignore[index]
+    for path in paths if trained else []:
+        if path not in trained:
+            problem(history, path, "holds evaluation episodes, whose steps are not those of training; it was left out")
+    return trained or paths

@@ -178,9 +178,9 @@ PASSING = ("num_timesteps", "start_time", "verbose", "device", "lr_schedule", "e
 SCHEDULE = re.compile(r"ConstantSchedule\(val=([-+.\deE]+)\)")
 
 
-def model(history: History, folder: Path) -> Settings:
+def model(history: History, folder: Path, pattern: str = "*.zip") -> Settings:
     """Hyperparameters from the first model zip whose `data` can be read; the final model before the best."""
-    zips = sorted(folder.glob("*.zip"), key=lambda path: (path.name == "best_model.zip", path.name))
+    zips = sorted(folder.glob(pattern), key=lambda path: (path.name == "best_model.zip", path.name))
     for path in [p for p in zips if p.is_file() and not p.is_symlink()][:5]:
         try:
             return _facts(parse_json(_member(path, "data"), f"{path.name}: data"))

@@ -18,6 +18,7 @@ from relab.config.base import ConfigError
 from relab.config.views import flatten
 from relab.config.yaml_io import parse_yaml
 from relab.formats.read.source import Source, problem, set_config
+from relab.logger import is_place, known_settings
 from relab.record.history import History
 from relab.record.state import seedless
 
@@ -25,42 +26,6 @@ MAX_BYTES = limits.SETTINGS
 FILES = ("config.json", "config.yaml", "config.yml", "params.json", "hparams.yaml", "hparams.json",
          "hyperparameters.json", "args.json", "args.yaml", "flags.json", "variant.json",
          ".hydra/config.yaml", "params/agent.yaml")  # fmt: skip
-
-# relab's key | what others call it, as the last part of a dotted key
-SETTINGS = """
-algo.lr            | lr learning_rate
-algo.gamma         | gamma discount discount_factor
-algo.lam           | gae_lambda lam lambda_
-algo.clip          | clip clip_range clip_coef clip_param clip_ratio clip_eps ppo_clip_ratio
-algo.ent_coef      | ent_coef entropy_coef entropy_coeff entropy_coefficient exploration_loss_coeff
-algo.value_coef    | vf_coef value_coef vf_loss_coeff value_loss_coef value_loss_coeff
-algo.max_grad_norm | max_grad_norm
-algo.epochs        | n_epochs update_epochs num_epochs num_sgd_iter ppo_epochs num_learning_epochs
-algo.minibatches   | num_minibatches n_minibatches num_mini_batch num_mini_batches num_batches_per_epoch
-algo.envs          | num_envs n_envs num_processes
-algo.steps         | num_steps n_steps rollout_length num_steps_per_env rollout
-algo.target_kl     | target_kl
-algo.norm_adv      | norm_adv normalize_advantage
-algo.name          | algo algorithm algo_name algo.name algorithm.name agent.name algorithm.class_name
-env.name           | env env_id env_name task task_name env.name env.id task.name
-seed               | seed
-total_steps        | total_timesteps total_steps max_timesteps total_env_steps num_env_steps train_for_env_steps
-"""
-# Where a run was written and when: not a setting, and it would put every run into a group of its own.
-PLACES = {"logdir", "log_dir", "output_dir", "out_dir", "save_dir", "save_path", "save_folder", "work_dir", "workdir",
-          "run_dir", "run_name", "run_id", "exp_name", "experiment_name", "timestamp", "datetime", "hostname", "host",
-          "pid", "uuid", "log_path", "checkpoint_path", "job_id", "slurm_job_id", "monitor_dir", "tensorboard_log",
-          "wandb_id", "cwd", "commit", "git_commit", "git_hash", "git_repo_name", "train_dir", "command_line",
-          "user", "checkpoint_dir", "gpu_id"}  # fmt: skip
-PLACES_ALONE = {"name", "id", "date", "time", "path"}  # only as a whole key: `env.name` is a setting
-
-
-def _read(table: str) -> dict[str, str]:
-    rows = [line.split("|") for line in table.strip().splitlines()]
-    return {word: ours.strip() for ours, words in rows for word in words.split()}
-
-
-KEYS = _read(SETTINGS)
 
 
 def read_settings(path: Path) -> Document:
@@ -108,7 +73,7 @@ def use(history: History, source: Source, flat: Mapping[str, Any], facts: Mappin
     places = {key: value for key, value in flat.items() if is_place(key)}
     kept = {key: value for key, value in flat.items() if key not in places}
     said = {**kept, **(facts or {})}
-    set_config(history, said, ours(said))
+    set_config(history, said, known_settings(said))
     if places:
         history.meta["places"] = places
     name_parts(history)
@@ -119,26 +84,6 @@ def group_by_name(history: History, source: Source, settings: Collection[str]) -
     """What a few columns say is no config: without one, runs belong together by their names."""
     if not settings:
         history.meta["config_hash"] = f"named {seedless(source.name).rstrip('/')}"
-
-
-def is_place(key: str) -> bool:
-    return key.lower() in PLACES_ALONE or key.rpartition(".")[2].lower() in PLACES
-
-
-def ours(flat: Iterable[str]) -> dict[str, str]:
-    """Foreign key -> relab's, where no other key of the same config means the same."""
-    keys_by_ours: dict[str, list[str]] = {}
-    for key in flat:
-        dotted = KEYS.get(key.lower()) or KEYS.get(key.rpartition(".")[2].lower())
-        if dotted:
-            keys_by_ours.setdefault(dotted, []).append(key)
-    return {_shortest(keys): dotted for dotted, keys in keys_by_ours.items() if _shortest(keys)}
-
-
-def _shortest(keys: list[str]) -> str:
-    """The key with the fewest parts; none where two are as short (an actor's lr and a critic's)."""
-    ranked = sorted(keys, key=lambda key: key.count("."))
-    return "" if len(ranked) > 1 and ranked[0].count(".") == ranked[1].count(".") else ranked[0]
 
 
 def name_parts(history: History) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from relab.base.near import nearest
 from relab.base.places import printable
 from relab.config.views import flatten
+from relab.formats.read import common
 from relab.formats.read.source import FOREIGN
+from relab.record import glossary
 
 if TYPE_CHECKING:
     from relab.formats.read.find import Loaded
@@ -51,7 +54,14 @@ def _table(title: str, names: dict[str, dict[str, None]]) -> list[str]:
     width = min(max(len(name) for name in names), 50)
     ours_of = {name: " or ".join(sorted(ours, key=_is_foreign)) for name, ours in names.items()}
     order = sorted(ours_of, key=lambda name: (_is_foreign(ours_of[name])[0], name))
-    return [f"  {title}", *(f"    {_clean(name):{width}}  -> {_clean(ours_of[name])}" for name in order)]
+    ends = {name: _near(name) if title == "metrics" and _is_foreign(ours_of[name])[0] else "" for name in order}
+    return [f"  {title}", *(f"    {_clean(name):{width}}  -> {_clean(ours_of[name])}{ends[name]}" for name in order)]
+
+
+def _near(name: str) -> str:
+    """For a name that is not known: the nearest of relab's, by its own or by another tool's name for it."""
+    close = nearest(common.plain(name).rpartition("/")[2], [*glossary.METRICS, *common.KNOWN])
+    return f"  (not known; the nearest is {common.KNOWN.get(close[0], close[0])})" if close else "  (not known)"
 
 
 def _is_foreign(ours: str) -> tuple[bool, str]:

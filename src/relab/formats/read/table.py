@@ -310,7 +310,8 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
 def _report_steps(history: History, table: Table, steps: Steps) -> None:
     if not steps.column:
         examples = "step, global_step, iteration or episode"
-        problem(history, table.file, f"no column counts steps (e.g. {examples}); rows are counted instead")
+        message = f"no column counts steps (e.g. {examples}); rows are counted instead"
+        problem(history, table.file, f"{message}; if one does, say which: --mapping NAME=step")
     elif len(steps.at) < len(table.lines):
         lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
         message = f"{len(lost)} rows have no integer step in `{steps.column}` and were left out"

@@ -40,6 +40,7 @@ class Merged:
 
     tags: dict[str, Points] = field(default_factory=dict)
     restarts: list[Restart] = field(default_factory=list)
+    again: Restart | None = None  # a file that wrote the same steps twice
     unordered: int = 0  # tags whose steps went back within a file and were sorted
 
 
@@ -57,8 +58,8 @@ def merge(files: list[tuple[Events, str]]) -> Merged:
     for events, prefix in sorted(files, key=lambda pair: began(pair[0])):
         restart = Restart(events.path.name, 0)
         for tag, series in events.scalars.items():
-            part = _in_order(points(series), merged)
             name = prefix + tag
+            part = _in_order(points(series), merged, Place(events.path.name, name))
             merged.tags[name] = _join(merged.tags[name], part, restart, name) if name in merged.tags else part
         if restart.points:
             merged.restarts.append(restart)
@@ -84,7 +85,14 @@ def _join(old: Points, new: Points, restart: Restart, name: str) -> Points:
     return both.take(np.argsort(both.steps, kind="stable")) if beside else both
 
 
-def _in_order(part: Points, merged: Merged) -> Points:
+class Place(NamedTuple):
+    """Where points come from."""
+
+    file: str
+    tag: str
+
+
+def _in_order(part: Points, merged: Merged, place: Place) -> Points:
     """Points of one file by step. Steps that go back and come again are a restart, any other disorder is sorted."""
     back = np.flatnonzero(part.steps[1:] < part.steps[:-1])  # a difference may not fit into 64 bits
     if not len(back):
@@ -95,9 +103,18 @@ def _in_order(part: Points, merged: Merged) -> Points:
         old = keep[:at] & (before >= part.steps[at])
         if old.any() and np.isin(before[old], after).mean() >= 0.5:  # the same steps again: a restart on the same grid
             keep[:at] &= ~old
+            _note(merged, place, int(part.steps[at]), int(old.sum()))
     merged.unordered += 1
     part = part.take(keep)
     return part.take(np.argsort(part.steps, kind="stable"))
+
+
+def _note(merged: Merged, place: Place, step: int, dropped: int) -> None:
+    """One account of all steps that a file wrote twice."""
+    merged.again = merged.again or Restart(place.file, step)
+    merged.again.step = min(merged.again.step, step)
+    merged.again.points += dropped
+    merged.again.tags.add(place.tag)
 
 
 # ---- Axes

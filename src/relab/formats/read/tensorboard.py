@@ -16,8 +16,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from relab import logger
 from relab.base.documents import Settings
-from relab.formats.read import cleanrl, libraries, sb3, settings_files, table, tb_config, tb_merge, tfevents
+from relab.formats.read import cleanrl, libraries, settings_files, table, tb_config, tb_merge, tfevents
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, start
 from relab.record.history import History
@@ -132,8 +133,13 @@ def read(source: Source) -> History:
     return history
 
 
-def read_into(history: History, files: list[Path], folder: Path, prefix: str = "") -> Settings:
-    """Add what event files hold to a history: columns, events, problems; returns the settings they tell."""
+def read_into(
+    history: History, files: list[Path], folder: Path, prefix: str = "", names: Names | None = None
+) -> Settings:
+    """Add what event files hold to a history: columns, events, problems; returns the settings they tell.
+
+    `names` are those of the tool that is known to have written them.
+    """
     parts = []
     for file in files:
         events = tfevents.read(file)
@@ -145,7 +151,7 @@ def read_into(history: History, files: list[Path], folder: Path, prefix: str = "
     dialect = libraries.dialect_of(head + tag for events, head in parts for tag in events.scalars)
     again = _drop(parts, dialect.again if dialect is not None else frozenset())
     merged = tb_merge.merge(parts)
-    _put_columns(history, merged, dialect)
+    _put_columns(history, merged, dialect, names)
     _say_restarts(history, merged, parts)
     skipped = sorted({tag for events, _ in parts for tag in events.skipped} | again)
     if skipped:
@@ -176,10 +182,7 @@ def names_of(tags: Iterable[str], dialect: libraries.Dialect | None = None) -> N
     tags = set(tags)
     if dialect is not None:
         return dialect.names
-    names = {**cleanrl.NAMES, **(sb3.NAMES if SB3_SIGNS & tags else {})}
-    if "train/clip_fraction" in tags:  # SB3's PPO counts passes over the batch here, not steps
-        names["train/n_updates"] = ("foreign/train/n_updates", 1.0)
-    return names
+    return {**cleanrl.names_for(tags), **(logger.sb3_names(logger.sb3_algo(tags)) if SB3_SIGNS & tags else {})}
 
 
 def _prefix(file: Path, folder: Path) -> str:
@@ -187,8 +190,11 @@ def _prefix(file: Path, folder: Path) -> str:
     return f"{file.parent.name}/" if file.parent != folder and file.parent.name in PARTS else ""
 
 
-def _put_columns(history: History, merged: tb_merge.Merged, dialect: libraries.Dialect | None) -> None:
-    axes, names = dialect.axes if dialect is not None else tb_merge.axes(merged.tags), names_of(merged.tags, dialect)
+def _put_columns(
+    history: History, merged: tb_merge.Merged, dialect: libraries.Dialect | None, names: Names | None
+) -> None:
+    axes = dialect.axes if dialect is not None else tb_merge.axes(merged.tags)
+    names = names_of(merged.tags, dialect) if names is None else names
     for tag, part in merged.tags.items():
         put(history, tag, part.steps, part.values, axes[tag], table.translation(tag, part.values, names))
     slow = [tag for tag, axis in axes.items() if axis == "iteration" and dialect is None]
@@ -216,6 +222,9 @@ def _say_restarts(history: History, merged: tb_merge.Merged, parts: list[tuple[t
     for restart in merged.restarts:
         what = f"steps go back to {restart.step}: {restart.points} earlier points of {len(restart.tags)} tags"
         problem(history, restart.file, f"{what} were superseded by this file")
+    if merged.again is not None:
+        again = merged.again
+        history.meta["steps_again"] = {"step": again.step, "points": again.points, "tags": len(again.tags)}
     if merged.unordered:
         problem(history, "events", f"{merged.unordered} tags have steps that go back within a file; they were sorted")
     history.events += tb_config.resumes([events for events, _ in parts])

@@ -285,6 +285,10 @@ class Writer:
     def _record(self, payload: bytes) -> None:
         self._file.write(pack(payload))
 
+    def flush(self) -> None:
+        """So that a reader beside it sees what was written."""
+        self._file.flush()
+
     def close(self) -> None:
         self._file.close()
 

@@ -81,7 +81,10 @@ def _reason(listing: Listing, name: str, formats: str) -> str:
     if not name.endswith(NAMES) and EVENT_FILES not in name:
         return ""
     from relab.formats.read.no_log import is_log, reason  # needs the importers themselves, which most folders do not
+    from relab.formats.read.own_tables import says_again
 
+    if says_again(listing, name):
+        return ""
     if formats and is_log(listing, name):
         return f"the folder was read as {formats}; give this file by its name to read it too"
     return reason(listing, name)

@@ -18,7 +18,7 @@ from relab.base import faults
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, writing
 from relab.config.base import require
-from relab.formats.read import find
+from relab.formats.read import common, find
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
@@ -92,14 +92,16 @@ def convert(
     require(names in NAMES, f"`names` must be relab or original, but is {names!r}")
     written = Written(str(root.resolve()), to, names, target)
     check_place(root, target, written)
-    sources = list(find.find(root, written.unread))
+    besides = of_folder(root) if hints is None else hints
+    with common.also(besides.mapping):
+        sources = list(find.find(root, written.unread))
     if not sources:
         raise find.nothing(root, written.unread)
     target.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
     try:
         part.chmod(0o755)
-        _write_all(sources, part, written, of_folder(root) if hints is None else hints, tell)
+        _write_all(sources, part, written, besides, tell)
         _finish(part, target, written)
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -9,14 +9,15 @@ import csv
 from pathlib import Path
 from typing import Any
 
+from relab.config.views import flatten
 from relab.config.yaml_io import format_yaml
 from relab.formats.read.find import Loaded
+from relab.formats.read.own_tables import LONG, WIDE
 from relab.formats.write.naming import named, settings_of
 from relab.formats.write.rows import rows_of, step_names
 from relab.record.history import History
 from relab.record.state import seed_of
 
-WIDE, LONG = "wide", "long.csv"
 HEAD = ("run", "seed", "metric", "axis", "step", "value")
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would calculate a text that begins so
 
@@ -28,7 +29,8 @@ def write(run: Loaded, folder: Path, style: str) -> None:
     view = History(run.history.folder, {m.name: m.column for m in metrics}, {m.name: m.axis for m in metrics})
     (root / WIDE).mkdir(parents=True, exist_ok=True)
     _wide(view, root / WIDE / f"{folder.name}.csv")
-    settings = {key: _plain(value) for key, value in settings_of(run.history, style).items()}
+    flat = settings_of(run.history, style) if style == "original" else flatten(run.history.config)
+    settings = {key: _plain(value) for key, value in flat.items()}
     if settings:
         (root / WIDE / f"{folder.name}.yaml").write_text(format_yaml(settings), encoding="utf-8")
     _long(view, root / LONG, folder.name, seed_of(run.history, run.name))

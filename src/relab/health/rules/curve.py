@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 
+from relab.health.curve import Curve
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
-from relab.health.rule import SHORT, Finding, Missing, rule
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, shown
+from relab.record import levels
 from relab.record.evaluations import Estimate
 
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
@@ -35,8 +37,9 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
+        resume = f"relab resume {view.name}{view.trust}"
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
-                       suggest=[f"relab resume {view.name}"] if view.history.source == "relab" else [ELSEWHERE],
+                       suggest=[resume] if view.history.source == "relab" else [ELSEWHERE],
                        confidence="high")  # fmt: skip
     if state == "finished" and share < whole and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
@@ -67,28 +70,99 @@ def _stopped_short(view: View, planned: float, whole: float) -> bool:
     algos=(),
     severity="warning",
     least=SHORT,
-    explains=("plateau", "entropy-collapse"),  # advantages of the wrong sign make a policy sure of bad actions
+    explains=("entropy-collapse",),  # advantages of the wrong sign make a policy sure of bad actions
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY},
     names=("advantage-sign",),
 )
-def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) -> Finding | None:
+def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Finding | None:
     """
-    What: the last two evaluations lie below the random policy's return by more than two standard errors each.
+    What: the last two evaluations (without evaluations: the last two tenths of the training returns) lie below the
+        random policy's return by more than two standard errors each.
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
     Known problems: early in training a deterministic policy may be worse than random; sampled ones are used if there.
-    Refuted by: a random level measured on another environment or horizon.
+    Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
     Try: run the ladder environments (`relab train ppo env=ladder-policy`): the first that fails names the part.
     """
-    mode = "sampled" if view.has_evals("sampled") else view.by
-    course = view.evals(mode, at_least=3)
+    course, evidence = _earned(view)
     level, error = view.random()
-    noise = {e.step: math.hypot(0 if math.isnan(e.se) else e.se, error) for e in course}
-    below = [e.mean + errors * noise[e.step] < level for e in course]
-    if not all(below[-evaluations:]):
+    below = [e.mean + errors * math.hypot(0 if math.isnan(e.se) else e.se, error) < level for e in course]
+    if not all(below[-points:]) or not view.verdict.yardstick.fits(course):
         return None
-    onset = next(e.step for i, e in enumerate(course) if all(below[i:]))
-    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, onset,
-                   [shown(course, mode)], confidence="high")  # fmt: skip
+    since = _below_since(course, level)
+    return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, since,
+                   [evidence], confidence="high")  # fmt: skip
+
+
+def _earned(view: View) -> tuple[list[Estimate], Evidence]:
+    """The evaluations of sampled actions, else those that decide, else the training returns; three at least."""
+    mode = "sampled" if view.has_evals("sampled") else view.by
+    if view.has_evals(mode):
+        course = view.evals(mode, at_least=3)
+        return course, shown(course, mode)
+    course = view.course(at_least=3)
+    return course, view.evidence(course)
+
+
+@rule(
+    "has-not-learned",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+)
+def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, few: float = 0.1) -> Finding | None:
+    """
+    What: the run ends as good as a random policy: the second half of its evaluations, or of its training returns, is no
+        gain that matters (half a standard deviation of random episodes), two standard errors included. Where no random
+        level is known, it ends no better than it began, and its last half moved by less than a tenth: said so.
+    Why: the run goes on without learning; more steps of the same will not help.
+    Known problems: sparse rewards look so until the first success; a run without a known random level may have begun
+        at its best. One that runs still is asked from half of its planned steps on. Nor is one with under a tenth
+        of the steps with which others published a result.
+    Refuted by: another metric of the task still improving.
+    Try: stop; look at the other findings first, then change one thing: `lr`, exploration (`ent_coef`), reward.
+    """
+    course, verdict = view.course(at_least=4), view.verdict
+    if not view.has_choice or view.resumed or _early(view, part):
+        return None
+    if verdict.random is not None:
+        return _as_random(view, course, few) if verdict.kind in ("not", "worse") else None
+    if view.rows < SHORT:
+        raise Missing(f"{SHORT} rows, or what a random policy earns")
+    means = [e.mean for e in course[len(course) // 2 :]]
+    still = max(means) - min(means) <= steady * abs(course[0].mean)
+    if verdict.kind != "not" and not (verdict.kind == "flat" and still):
+        return None
+    text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
+    return Finding(f"no gain over its own start: {text}; what a random policy earns here is not known", course[-1].mean,
+                   course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
+
+
+def _early(view: View, part: float) -> bool:
+    """Whether the run still has most of its way before it, as far as anybody knows."""
+    return view.state == "running" and view.planned is not None and view.last_step < part * view.planned
+
+
+def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None:
+    """At or below the random level, unless that is told already; not asked where nobody learns in so few steps."""
+    random = view.verdict.random
+    if random is None or worse_than_random(view) is not None:
+        return None
+    budgets = [x.steps for x in levels.of(str(view.spec.get("env")))]
+    counted = view.history.axes.get(view.earned, "env_steps") in ("env_steps", "agent_steps")
+    if counted and budgets and view.last_step < few * min(budgets):
+        raise Missing(f"{few * min(budgets):,.0f} steps, a tenth of what the quickest published run took")
+    text = f"return {course[0].mean:.4g} -> {course[-1].mean:.4g}, a random policy earns {random.mean:.4g}"
+    since = _below_since(course, random.mean + view.verdict.yardstick.matters)
+    return Finding(f"the run has not learned: {text}", course[-1].mean, since, [view.evidence(course)],
+                   confidence="high")  # fmt: skip
+
+
+def _below_since(course: list[Estimate], level: float) -> int:
+    """The step from which all points lie below a level; before the first step of training nothing began."""
+    trained = [e for e in course if e.step > 0] or course
+    return next((e.step for i, e in enumerate(trained) if all(x.mean < level for x in trained[i:])), trained[-1].step)
 
 
 @rule(
@@ -103,14 +177,20 @@ def worse_than_random(view: View, *, errors: float = 2.0, evaluations: int = 2) 
 )
 def peak_then_collapse(view: View, *, least_lost: float = 0.5, errors: float = 3.0) -> Finding | None:
     """
-    What: the last evaluations (three, or a tenth of all) lie below half of what the best three in a row had gained over
-        random, clear of noise.
+    What: the last evaluations (three, or a tenth of all), or the last tenths of training, by episodes or by steps, lie
+        below half of what the best three in a row had gained over random, clear of noise.
     Why: something learned was lost: steps too large, exploration gone, a critic gone astray.
     Known problems: a curriculum that gets harder looks the same.
     Refuted by: the same checkpoint scoring as before on fresh episodes (`relab eval`).
     Try: keep the best checkpoint; lower `lr` or `epochs`, let `lr` fall; look at what changed just before the onset.
     """
-    course = view.course(at_least=5)
+    for course in (view.course(at_least=5), view.course_by_steps()):
+        if (fall := _fall(view, course, least_lost, errors)) is not None:
+            return fall
+    return None
+
+
+def _fall(view: View, course: list[Estimate], least_lost: float, errors: float) -> Finding | None:
     floor = view.floor(course)
     means = [e.mean for e in course]
     smooth = in_a_row(means)
@@ -147,33 +227,37 @@ def in_a_row(means: list[float]) -> list[float]:
     algos=(),
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
 )
-def plateau(
-    view: View, *, rises: float = 2.0, above_random: float = 3.0, behind_errors: float = 5.0, behind_share: float = 0.25
-) -> Finding | None:
+def plateau(view: View, *, rises: float = 2.0, errors: float = 5.0, behind: float = 0.25) -> Finding | None:
     """
-    What: over the second half the return has no slope beyond its noise, and its level is not clear of the random
-        policy's, or clearly below the reference's.
-    Why: the run goes on without learning; more steps of the same will not help.
-    Known problems: sparse rewards look so until the first success; a level in the middle counts only against a
-        reference, because the highest return there can be is seldom the highest there is.
+    What: over the second half of its evaluations or training returns the run has no slope beyond its noise, while its
+        level is clearly below the reference's: by five standard errors, and a quarter of its way from random.
+    Why: another run got further with the same task; more steps of the same will not help.
+    Known problems: a level in the middle counts only against a reference, because the highest return there can be is
+        seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
     Refuted by: another metric of the task still improving.
-    Try: stop; change one thing: `lr`, exploration (`ent_coef`), reward.
+    Try: stop; compare the settings with the reference's (`relab diff`).
     """
-    course = view.evals(at_least=5)
-    if not view.has_choice:
+    course = view.course(at_least=5)
+    if not view.has_choice or view.verdict.kind in ("not", "worse"):
         return None
-    curve = view.curve(f"eval/return_{view.by}", rows=5)
-    half = curve.tail(0.5)
-    late = [e for e in course if e.step >= half.steps[0]]
-    level, (floor, noise) = half.median(), view.random()
-    error = math.hypot(noise, max(0.0 if math.isnan(e.se) else e.se for e in late))
-    enough = max(behind_errors * error, behind_share * abs(level - floor))
-    behind = view.reference is not None and view.reference.has_evals(view.by) and (
-        view.reference.evals(view.by)[-1].mean - level > enough)  # fmt: skip
-    if half.slope().significance >= rises or (level > floor + above_random * error and not behind):
+    there = None if view.reference is None or view.reference.earned != view.earned else view.reference.standing()
+    if there is None:
+        raise Missing("a better run on the same task")
+    half = course[len(course) // 2 :]
+    curve = Curve(view.earned, np.array([e.step for e in half]), np.array([e.mean for e in half]))
+    level, (floor, noise) = curve.median(), view.random()
+    error = math.hypot(noise, *(max(0.0 if math.isnan(e.se) else e.se for e in some) for some in (half, [there])))
+    enough = max(errors * error, behind * abs(level - floor))
+    if there.mean - level <= enough or _rising(half, curve, rises):
         return None
-    return Finding(f"no progress since step {int(half.steps[0]):,}: return {level:.4g}, random {floor:.4g}",
-                   level, int(half.steps[0]), [shown(course, view.by)], confidence="low")  # fmt: skip
+    return Finding(f"no progress since step {half[0].step:,}: return {level:.4g}, {there.mean:.4g} in"
+                   f" {view.reference.name if view.reference else ''}", level, half[0].step, [view.evidence(course)],
+                   confidence="low")  # fmt: skip
+
+
+def _rising(half: list[Estimate], curve: Curve, rises: float, errors: float = 3.0) -> bool:
+    """By its slope, or by its ends: five blocks of training returns are few for a slope."""
+    return curve.slope().significance >= rises or clear(half[-1].mean - half[0].mean, half[0], half[-1]) >= errors
 
 
 @rule("start-already-solved", about="evidence", algos=())

@@ -111,12 +111,18 @@ def rate_out_of_range(view: View, *, rounding: float = 1e-6) -> Finding | None:
 def steps_not_monotone(view: View) -> Finding | None:
     """
     What: the step of a metric repeats or goes back; in another tool's log it may repeat (several episodes end at one
-        step), and only going back counts.
+        step), and only going back counts, also where its reader put the rows in order.
     Why: two runs were written into one folder, or a resume did not cut the rows it replaced; curves and slopes lie.
     Known problems: timing rows are never cut on resume, and are left out.
     Refuted by: an axis on which steps may repeat.
     Try: split the run at that row, or resume it with the tool that wrote it.
     """
+    again = view.meta.get("steps_again")
+    if isinstance(again, dict):
+        step, points = int(again["step"]), float(again["points"])
+        return Finding(f"steps go back to {step:,} within one file: {points:,.0f} points were written twice", points,
+                       step, [Evidence("step", [step], [points], "points of the same steps before")],
+                       confidence="high")  # fmt: skip
     columns = {n: c for n, c in view.history.columns.items() if not n.startswith(("time/", "eval/"))}
     if not columns:
         raise Missing("any metric besides time/ and eval/")

@@ -117,7 +117,7 @@ def not_reproducible(view: View) -> Finding | None:
 
 
 @rule("peak-selection", about="choice", algos=())
-def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2) -> Finding | None:
+def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2, tail: int = 10) -> Finding | None:
     """
     What: the best of k evaluations lies above the mean of the last ones by more than luck in k draws explains.
     Why: the highest of many noisy numbers is too high; quoted as the result it promises what the run did not keep.
@@ -126,7 +126,7 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     Try: quote the mean of the last evaluations, or re-evaluate the best checkpoint on fresh seeds.
     """
     course = view.evals(at_least=5)
-    k = max(2, len(course) // 10)
+    k = max(2, len(course) // tail)
     final = float(np.mean([e.mean for e in course[-k:]]))
     best = max(course[1:], key=lambda e: e.mean)  # not the untrained start
     spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
@@ -135,7 +135,9 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     floor = view.random()[0]
     if best.mean - final <= luck * error or best.mean - final <= of_gain * abs(best.mean - floor):
         return None
-    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({final:.4g})",
+    itself = " on average, itself among them" if best in course[-k:] else ""
+    level = f"{final:.4g}{itself}"
+    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({level})",
                    best.mean - final, None, [shown(course, view.by)])  # fmt: skip
 
 

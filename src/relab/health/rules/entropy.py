@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 
-from relab.health.foreign import entropy_share, moved, std_in_half_ranges
+from relab.health.curve import Curve
+from relab.health.foreign import entropy_share, first_setting, moved, named, std_in_half_ranges
 from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 from relab.record.evaluations import Estimate
 
 ON_POLICY = ("ppo", "a2c")
+BONUS = ("ent_coef", "entropy_coef", "entropy_coeff")  # names of its coefficient
 
 
 @rule(
@@ -24,10 +26,13 @@ ON_POLICY = ("ppo", "a2c")
     fallback=(SLOWER,),
     names=("entropy-punished",),
 )
-def entropy_collapse(view: View, *, share_below: float = 0.05, solved: float = 0.75) -> Finding | None:
+def entropy_collapse(
+    view: View, *, share_below: float = 0.05, solved: float = 0.75, low: float = 0.2, half: float = 0.5
+) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
-        the way from random to the highest there is.
+        the way from random to the highest there is; or under 20 % (of two actions, one is taken 97 times in 100) and
+        less than half of that way.
     Why: exploration ended before the task was solved; the policy can no longer find anything better.
     Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known.
     Refuted by: the reference run being as low and still improving.
@@ -35,15 +40,17 @@ def entropy_collapse(view: View, *, share_below: float = 0.05, solved: float = 0
     """
     share, course = entropy_share(view), view.course(at_least=2)
     last, best = course[-1].mean, max(course, key=lambda e: e.mean)
-    if not view.has_choice or share.median(0.25) >= share_below or view.share_of_ceiling(last) > solved:
+    way = view.share_of_ceiling(last)
+    early = share.median(0.25) < low and way < half
+    if not view.has_choice or not (early or (share.median(0.25) < share_below and not way > solved)):
         return None
     if not view.knows_ceiling and _kept(view, best, course[-1]):
         return None
     return Finding(
         f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
         share.median(0.25),
-        share.onset(share.values < share_below),
-        [share.evidence(f"< {share_below:g}")],
+        share.onset(share.values < (low if early else share_below)),
+        [share.evidence(f"< {low if early else share_below:g}")],
     )
 
 
@@ -104,17 +111,21 @@ def no_policy_signal(
     names=("entropy-bonus-times-12",),
 )
 def std_exceeds_action_range(
-    view: View, *, half_ranges: float = 2.0, growth: float = 1.2, surely: float = 10
+    view: View, *, half_ranges: float = 2.0, growth: float = 1.2, surely: float = 10, alone: float = 3.0
 ) -> Finding | None:
     """
     What: the Gaussian's standard deviation is above twice half the action range, and has grown since the start. Where
-        only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)).
+        only the entropy is logged it is exp(H / dim - ln sqrt(2 pi e)). Where the range is not known, it has grown
+        threefold and past 2, twice the range to which actions are usually scaled.
     Why: most actions are cut to the ends of the range; entropy, KL and clip share lose their meaning.
     Known problems: a squashed policy may be wide in health.
     Refuted by: policy/saturated_share being small.
     Try: cut `ent_coef` tenfold (0 is usual for continuous actions), lower `log_std_max`.
     """
-    std = std_in_half_ranges(view)
+    try:
+        std = std_in_half_ranges(view)
+    except Missing:
+        return _grown(view, half_ranges, alone)
     if std.last <= half_ranges or std.last <= growth * std.values[0]:
         return None
     coef = view.config.get("algo.ent_coef")
@@ -131,6 +142,19 @@ def std_exceeds_action_range(
     )
 
 
+def _grown(view: View, most: float, growth: float) -> Finding | None:
+    """Without a range: a standard deviation against its own start."""
+    logged = named(view, "(action_|policy_)?std", rows=3)
+    if not logged:
+        raise Missing("the policy's standard deviation, or its entropy and the action's range")
+    std = logged[0]
+    if std.last <= most or std.last <= growth * std.values[0]:
+        return None
+    return Finding(f"the action's standard deviation grew from {std.values[0]:.3g} to {std.last:.3g}", std.last,
+                   std.onset(std.values > growth * std.values[0]),
+                   [std.evidence(f"last / first > {growth:g}")])  # fmt: skip
+
+
 @rule(
     "entropy-runaway",
     about="policy",
@@ -144,20 +168,23 @@ def std_exceeds_action_range(
     names=("entropy-bonus-times-12",),
 )
 def entropy_runaway(
-    view: View, *, least_rise: float = 0.2, least_push: float = 1.0, errors: float = 3.0
+    view: View, *, least_rise: float = 0.2, least_push: float = 1.0, errors: float = 3.0, alone: float = 0.5
 ) -> Finding | None:
     """
     What: entropy ends above its start by more than 0.2 nats, under a bonus that pulls harder than the surrogate; where
-        that is not logged, it rises clear of noise while the return does not.
+        that is not logged, it rises clear of noise while the return does not. Where nothing is known of a bonus, a
+        Gaussian whose entropy was above 0 rises by more than 0.5 nats, clear of noise.
     Why: the bonus outweighs the advantage; the policy is paid for noise.
     Known problems: early in training a policy may widen for a good reason.
     Refuted by: policy/entropy_push well under 1, and the return rising.
     Try: lower `ent_coef` tenfold, or to 0.
     """
     entropy = view.curve("policy/entropy", rows=6)
-    coef = view.curve("optim/ent_coef").last if view.has("optim/ent_coef") else view.number("algo.ent_coef")
+    coef = view.curve("optim/ent_coef").last if view.has("optim/ent_coef") else first_setting(view, *BONUS)
     push = view.curve("policy/entropy_push").median() if view.has("policy/entropy_push") else math.nan
     rise = entropy.last - float(entropy.values[0])
+    if coef is None:
+        return _rises(view, entropy, alone, errors)
     if view.kind == "discrete" or coef <= 0 or rise <= least_rise or push <= least_push:
         return None
     if math.isnan(push) and (entropy.slope().significance < errors or moved(view) > 0):
@@ -168,3 +195,18 @@ def entropy_runaway(
     return Finding(f"entropy runs away: {entropy.values[0]:.3g} -> {entropy.last:.3g} nats{pull}", entropy.last,
                    entropy.first_above(float(entropy.values[0]) + least_rise),
                    [entropy.evidence(f"slope / SE = {entropy.slope().significance:.3g}")], suggest, "high")  # fmt: skip
+
+
+def _rises(view: View, entropy: Curve, least: float, errors: float) -> Finding | None:
+    """Without a word of the bonus: a policy that learns becomes narrower, one that widens is paid for it.
+
+    A policy that began narrow on purpose (an entropy below 0) may widen for a good reason.
+    """
+    if view.kind != "continuous":
+        raise Missing("the entropy coefficient, or a Gaussian policy")
+    start = float(entropy.values[0])
+    if start <= 0 or entropy.last - start <= least or entropy.slope().significance < errors:
+        return None
+    return Finding(f"the policy widens from start to end: entropy {start:.3g} -> {entropy.last:.3g} nats; likely an"
+                   " entropy bonus that is too large", entropy.last, entropy.first_above(start + least),
+                   [entropy.evidence(f"last - first > {least:g}")])  # fmt: skip

@@ -39,21 +39,22 @@ def learning_never_started(view: View) -> Finding | None:
     return None
 
 
-@rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="info")
+@rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="warning")
 def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random.
     Why: the returns in training are those of a half random policy; states that need many right actions in a row are
         never reached, and nothing corrects what the critic believes of them.
     Known problems: a constant share of random actions may be meant; then it is small.
-    Refuted by: evaluations without exploration that are as good as they can be.
+    Refuted by: a run that learned all the same; then it is told as a remark.
     Try: end exploration within the first tenth to half of the steps (`exploration_fraction`, `exploration_final_eps`).
     """
     share = view.curve("policy/exploration", rows=5)
     if share.median(0.1) <= share_above:
         return None
     return Finding(f"{share.last:.0%} of the actions are still random at the end ({share.values[0]:.0%} at the start)",
-                   share.last, None, [share.evidence(f"last > {share_above:g}")], confidence="high")  # fmt: skip
+                   share.last, None, [share.evidence(f"last > {share_above:g}")], confidence="high",
+                   severity=judged(view))  # fmt: skip
 
 
 @rule("temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))
@@ -171,7 +172,8 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
     What: over the last quarter the critic's mean value is under 5 % in size of what the returns amount to, the reward
         per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
     Why: the critic did not learn what comes after the next step: its steps are too small, or its targets stand still.
-    Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel.
+    Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel. The
+        actor's loss of SAC holds the entropy as well, which may cancel the returns: a remark where the run learned.
     Refuted by: rewards that reach the learner in such a scale.
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
@@ -183,7 +185,8 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
         return None
     return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
                    f" {expected:.3g}", level / expected, None,
-                   [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()])  # fmt: skip
+                   [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()],
+                   severity=judged(view) if view.algo == "sac" and value.name.startswith("-") else None)  # fmt: skip
 
 
 @rule("value-sign-turned", about="fault", needs=("return/length",), algos=OFF_POLICY, severity="warning")

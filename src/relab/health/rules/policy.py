@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import named
+from relab.health.foreign import first_setting, judged, named
 from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
@@ -70,15 +70,20 @@ def _slower(view: View, factor: float) -> list[object]:
     fallback=(SLOWER,),
     names=("lr-times-100",),
 )
-def update_too_large(view: View, *, times_target: float = 1.5, iterations: float = 0.5) -> Finding | None:
+def update_too_large(
+    view: View, *, times_target: float = 1.5, iterations: float = 0.5, without: float = 0.1
+) -> Finding | None:
     """
-    What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`.
+    What: in more than half of the iterations the KL between old and new policy exceeds 1.5 times `target_kl`; where
+        none is set, 0.1, ten times what is usually aimed at.
     Why: the step is larger than the one asked for; the data no longer describes the policy that is updated.
-    Known problems: without a `target_kl` there is nothing to hold it against, and the rule does not run.
+    Known problems: without a `target_kl` a run that learned is told as a remark.
     Refuted by: a reference run with the same KL that learns.
     Try: lower `lr` or `epochs`; `lr_schedule=adaptive_kl` does it by itself.
     """
-    kl, target = view.curve("policy/kl", rows=5), view.number("algo.target_kl")
+    kl, target = view.curve("policy/kl", rows=5), first_setting(view, "target_kl", "kl_target")
+    if not target or not target > 0:
+        return _without_target(view, kl, without, iterations)
     share = kl.share_above(times_target * target)
     if share <= iterations:
         return None
@@ -92,10 +97,22 @@ def update_too_large(view: View, *, times_target: float = 1.5, iterations: float
     )
 
 
+def _without_target(view: View, kl: Curve, most: float, iterations: float) -> Finding | None:
+    """A KL that is far too large by itself."""
+    share = kl.share_above(most)
+    if share <= iterations:
+        return None
+    return Finding(f"KL is above {most:g} in {share:.0%} of the iterations (median {kl.median():.3g}); 0.01 to 0.03 are"
+                   " usual", kl.median(), kl.first_above(most), [kl.evidence(f"> {most:g}")], _slower(view, 3),
+                   severity=judged(view))  # fmt: skip
+
+
 @rule(
     "clip-share-high",
     about="step",
     needs=("policy/clip_share",),
+    severity="warning",
+    least=SHORT,
     mends=SMALLER_STEPS,
     fallback=(scaled("algo.epochs", 0.5), SLOWER),
 )
@@ -104,7 +121,7 @@ def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
     What: more than 40 % of the rows leave the clip range, over the second half of the run.
     Why: the batch is used up before its epochs are over; further passes fit noise.
     Known problems: narrow clips (0.05) reach this in health; a clip that is logged and falls is left out.
-    Refuted by: a reference run with the same share that learns.
+    Refuted by: a reference run with the same share that learns; a run that learned is told as a remark.
     Try: fewer `epochs`, lower `lr`, a larger batch.
     """
     share = view.curve("policy/clip_share", rows=5)
@@ -112,7 +129,8 @@ def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
     if level <= most or _clip_falls(view):
         return None
     return Finding(f"{level:.0%} of the rows leave the clip range", level, share.onset(share.values > most),
-                   [share.evidence(f"median of the second half > {most:g}")], _slower(view, 3))  # fmt: skip
+                   [share.evidence(f"median of the second half > {most:g}")], _slower(view, 3),
+                   severity=judged(view))  # fmt: skip
 
 
 @rule("negative-kl", about="fault", needs=("policy/kl",), severity="warning")

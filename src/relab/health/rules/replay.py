@@ -7,12 +7,14 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import action_dim, action_ends, first_setting, judged, learned, setting
+from relab.health.foreign import action_dim, action_ends, first_setting, judged, learned, least_dim, setting
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
 OFF_POLICY = ("sac", "td3", "dqn")
 OFFLINE = ("awr", "iql")
+ON_POLICY = ("ppo", "a2c")
+LEAST_BATCH = 32.0  # rows: the smallest that is usual (DQN), where no setting says
 ENOUGH = 1000  # updates, or steps, below which a run is short rather than wrong
 RATES = ("lr", "learning_rate", "q_lr", "critic_lr", "qf_lr", "actor_lr", "policy_lr", "critic_learning_rate",
          "actor_learning_rate")  # fmt: skip
@@ -83,17 +85,22 @@ def _first_at(view: View, lr: float) -> int:
 # ---- The target network
 
 
-def _copied(view: View) -> tuple[float, float, float]:
-    """(tau, interval, how often the target was moved) of a run."""
+def _copies(view: View) -> tuple[float, float]:
+    """What a copy takes of the network (tau), and the interval between copies."""
     tau = first_setting(view, "tau", "polyak_tau", "target_tau", "target_update_tau")
     every = first_setting(view, "target_update_interval", "target_network_frequency", "target_update_freq",
                           "target_network_update_freq", "target_every")  # fmt: skip
     if tau is None and every is None:
         raise Missing("tau, or how often the target network is updated")
-    every = 1.0 if every is None else max(every, 1.0)
+    return (1.0 if tau is None else tau), (1.0 if every is None else max(every, 1.0))
+
+
+def _copied(view: View) -> tuple[float, float, float]:
+    """(tau, interval, how often the target was moved) of a run."""
+    tau, every = _copies(view)
     by_steps = view.algo == "dqn" and setting(view, "target_every") is None  # relab's counts updates
     counted = view.last_step if by_steps else view.curve("data/updates").last
-    return (1.0 if tau is None else tau), every, counted / every
+    return tau, every, counted / every
 
 
 @rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
@@ -125,7 +132,7 @@ def no_target_network(view: View, *, taken: float = 0.5) -> Finding | None:
     Refuted by: the return rising; then it is told as a remark.
     Try: `tau` 0.005, or a full copy every 100 to 10,000 steps.
     """
-    tau, every, _ = _copied(view)
+    tau, every = _copies(view)
     if tau < taken or every > 1 or "crossq" in str(view.config.get("algo.name", "")).lower():
         return None
     return Finding(f"there is no target network: tau {tau:g} at every update", tau, 0,
@@ -148,8 +155,9 @@ def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
     """
     size = first_setting(view, "buffer_size", "replay_size", "replay_capacity", "capacity", "replay")
     batch = first_setting(view, "batch_size", "train_batch_size_per_learner", "minibatch")
-    if size is None or batch is None or not batch > 0:
-        raise Missing("buffer_size and batch_size")
+    if size is None or (batch is not None and not batch > 0):
+        raise Missing("buffer_size, and a batch_size above 0 where it is there")
+    batch = LEAST_BATCH if batch is None else batch
     length = view.curve("return/length").median(0.25) if view.has("return/length") else 0.0
     if size >= batches * batch and size >= length:
         return None
@@ -212,7 +220,7 @@ def _per_step(count: Curve) -> float:
 # ---- What counts in the return
 
 
-@rule("discount-out-of-range", about="fault", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
+@rule("discount-out-of-range", about="fault", algos=(*OFF_POLICY, *ON_POLICY, *OFFLINE), severity="warning")
 def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: float = 10) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
@@ -279,7 +287,7 @@ def temperature_drowns_reward(view: View, *, times: float = 1.0, warns: float = 
     name = next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean")
     returns = view.curve(name, rows=3)
     rate = float(np.abs(returns.values).max()) / max(length.median(), 1.0)
-    ratio = heat * action_dim(view) / max(rate, 1e-12)
+    ratio = heat * least_dim(view) / max(rate, 1e-12)
     if ratio <= times or learned(view):
         return None
     return Finding(f"a nat of entropy is worth {heat:.3g}, a step of the best or worst episode {rate:.3g}", ratio, None,

@@ -18,7 +18,8 @@ LEGAL: dict[str, tuple[float, float]] = {
     "gamma": (0, 1), "discount": (0, 1), "lam": (0, 1), "gae_lambda": (0, 1), "tau": (0, 1), "polyak": (0, 1),
     "expectile": (0, 1), "iql_tau": (0, 1), "ent_coef": (0, math.inf), "entropy_coef": (0, math.inf),
     "entropy_coeff": (0, math.inf), "lr": (0, math.inf), "learning_rate": (0, math.inf), "value_coef": (0, math.inf),
-    "vf_coef": (0, math.inf), "clip": (0, math.inf), "clip_range": (0, math.inf), "clip_coef": (0, math.inf),
+    "vf_coef": (0, math.inf), "value_loss_coef": (0, math.inf),
+    "clip": (0, math.inf), "clip_range": (0, math.inf), "clip_coef": (0, math.inf),
     "beta": (0, math.inf), "temperature": (0, math.inf), "batch_size": (1, math.inf), "n_steps": (1, math.inf),
     "buffer_size": (1, math.inf), "horizon": (0, math.inf), "unimix": (0, 1), "exploration_final_eps": (0, 1),
     "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
@@ -27,13 +28,15 @@ SIDE = 5  # rows before a jump, and after it
 BLOCK = 100_000  # rows whose windows are looked at together
 UNITS = (100.0, 1000.0)  # percent, milli and kilo
 LEAST_JUMP = 0.35  # ln of the factor from row to row: symexp(1) is 1.7, and rows lie within 5 % of their medians
+UNTRAINED = ("value_coef", "vf_coef", "value_loss_coef")  # weights of the value loss
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
 
 @rule("setting-out-of-range", about="fault", algos=(), severity="warning")
 def setting_out_of_range(view: View) -> Finding | None:
     """
-    What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3.
+    What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3;
+        or one that switches learning off: a value loss with the weight 0.
     Why: the program did something else than its equations say, or the setting belongs to another part.
     Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
         are looked at.
@@ -47,6 +50,9 @@ def setting_out_of_range(view: View) -> Finding | None:
         legal = LEGAL.get(word)
         if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not _number(value):
             continue
+        if word in UNTRAINED and value == 0:
+            return Finding(f"{where} is 0: the critic is not trained", 0.0, 0, [Evidence(where, [0], [0.0], "= 0")],
+                           confidence="high")  # fmt: skip
         if not legal[0] <= value <= legal[1]:
             span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
             return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,

@@ -27,11 +27,19 @@ SIZE = 0.1  # of a target's mean: the least spread that its errors are measured 
     names=("critic-frozen", "targets-not-detached"),
 )
 def critic_not_learning(
-    view: View, *, worse_than_constant: float = -0.2, nothing: float = 0.1, off_by: float = 1.0, alike: float = 0.01
+    view: View,
+    *,
+    worse_than_constant: float = -0.2,
+    nothing: float = 0.1,
+    off_by: float = 1.0,
+    alike: float = 0.01,
+    far_worse: float = -1.0,
 ) -> Finding | None:
     """
     What: over the second half the critic explains less variance than a constant would, or explains none and is off by
-        more than its targets' standard deviation. Where the targets are not logged, the return must not rise either.
+        more than its targets' standard deviation. Where the targets are not logged, the return must not rise either,
+        unless it explains less than -1 (its errors are twice the targets' variance); and a critic that explains
+        nothing counts where the run ends no better than random, or below its start.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
         alike, a share of their variance means nothing; hence their spread.
@@ -40,7 +48,7 @@ def critic_not_learning(
     """
     ev = view.curve("value/explained_variance", rows=5)
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
-        return _explains_nothing(view, ev, worse_than_constant)
+        return _explains_nothing(view, ev, worse_than_constant, far_worse, nothing)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
     apart, size = view.curve("value/target_std").median(0.5), abs(target.median(0.5))
     spread = max(apart, SIZE * size, 1e-9)
@@ -54,9 +62,18 @@ def critic_not_learning(
                    [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
 
 
-def _explains_nothing(view: View, ev: Curve, worse_than_constant: float, rise: float = 3.0) -> Finding | None:
+def _explains_nothing(
+    view: View, ev: Curve, worse_than_constant: float, far_worse: float, nothing: float, rise: float = 3.0
+) -> Finding | None:
     """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
-    level, last = ev.median(0.5), view.course(at_least=3)[-1]
+    level = ev.median(0.5)
+    failed = level < nothing and view.verdict.kind in ("not", "worse")
+    if level < far_worse or failed:
+        and_so = ", and the run has not learned" if failed else ": its errors are larger than what there is to explain"
+        return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,
+                       ev.onset(ev.values < nothing), [ev.evidence("median of the second half")],
+                       confidence="low" if failed else "medium")  # fmt: skip
+    last = view.course(at_least=3)[-1]
     if level >= worse_than_constant or moved(view) > rise or view.well_above_random(last):
         return None
     return Finding(f"the critic explains {level:.2f} of the variance of its targets, and the return does not rise",
@@ -101,12 +118,12 @@ def advantage_off_centre(view: View, *, off_by: float = 1.0, of_target: float = 
     fallback=(SCALED_REWARDS, SLOWER),
 )
 def value_loss_blow_up(
-    view: View, *, times_variance: float = 10, iterations: int = 3, begin: float = 0.2
+    view: View, *, times_variance: float = 10, iterations: int = 3, begin: float = 0.2, surely: float = 100
 ) -> Finding | None:
     """
     What: after the first fifth of the run, the value loss exceeds ten times the variance of its own targets, in at
         least three iterations; where the targets are not logged, the square of the largest value that the returns
-        allow.
+        allow; a warning where most of the second half is a hundred times that, and above 100.
     Why: predicting a constant would be ten times better; the critic is thrown about, often shortly before NaN.
     Known problems: targets that are nearly constant make any loss look large; hence their own size counts too.
     Refuted by: the loss being summed, or in other units than the targets.
@@ -114,7 +131,7 @@ def value_loss_blow_up(
     """
     loss = view.curve("value/loss", rows=8)
     if not view.has("value/target_std"):
-        return _above_all_values(view, loss, iterations, begin)
+        return _above_all_values(view, loss, iterations, begin, surely)
     std = view.curve("value/target_std", rows=8)
     size = view.curve("value/target_mean") if view.has("value/target_mean") else std
     rows = min(len(loss), len(std), len(size))
@@ -130,7 +147,7 @@ def value_loss_blow_up(
                    [loss.evidence(f"loss / target_std² > {times_variance:g}"), std.evidence()])  # fmt: skip
 
 
-def _above_all_values(view: View, loss: Curve, iterations: int, begin: float) -> Finding | None:
+def _above_all_values(view: View, loss: Curve, iterations: int, begin: float, surely: float) -> Finding | None:
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
     limit = max(value_scale(view), 1e-6) ** 2
@@ -139,7 +156,13 @@ def _above_all_values(view: View, loss: Curve, iterations: int, begin: float) ->
         return None
     worst = float(loss.values[high].max())
     return Finding(f"the value loss reaches {worst:.3g}, more than the square of any value here ({limit:.3g})",
-                   worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")])  # fmt: skip
+                   worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")],
+                   severity="warning" if _far_above(loss, limit, surely) else None)  # fmt: skip
+
+
+def _far_above(loss: Curve, limit: float, surely: float) -> bool:
+    """Errors of ten times any value. Rewards that are normalised make losses of about 1, whatever the returns are."""
+    return loss.median(0.5) > surely * max(limit, 1.0)
 
 
 @rule(

@@ -6,13 +6,27 @@ no finished run is repeated. The first variant is the control; every other one i
 
 from relab.base.interrupts import Interrupted
 from relab.lab.experiment.again import LOG, Repeat, tried_before
-from relab.lab.experiment.cells import Cell, finished, histories, prepare, run, run_some, settled, status, why_failed
-from relab.lab.experiment.conclude import conclude
+from relab.lab.experiment.cells import (
+    Cell,
+    finished,
+    histories,
+    prepare,
+    rounds,
+    run,
+    run_some,
+    settled,
+    status,
+    why_failed,
+)  # fmt: skip
+from relab.lab.experiment.conclude import conclude, decided
 from relab.lab.experiment.forecast import STARTUP_S, Forecast, forecast
 from relab.lab.experiment.question import Experiment, load
 from relab.lab.experiment.queued import enqueue
+from relab.lab.experiment.replicate import Replication, folder_of, fresh
+from relab.lab.experiment.replicate import compare as replicate
 
 __all__ = [
-    "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "conclude", "enqueue", "finished",
-    "forecast", "histories", "load", "prepare", "run", "run_some", "settled", "status", "tried_before", "why_failed",
+    "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "Replication", "conclude", "decided",
+    "enqueue", "finished", "folder_of", "forecast", "fresh", "histories", "load", "prepare", "replicate", "rounds",
+    "run", "run_some", "settled", "status", "tried_before", "why_failed",
 ]  # fmt: skip

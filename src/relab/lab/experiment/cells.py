@@ -118,10 +118,15 @@ def check_seeds(before: Collection[int], now: Collection[int], folder: Path) -> 
 
 
 def _defaults() -> dict[str, Any]:
-    return {"paired": False, "stop_on": []}  # keys that older folders do not have
+    return {"paired": False, "stop_on": [], "looks": []}  # keys that older folders do not have
 
 
 # ---- One run
+
+
+def rounds(e: Experiment, cells: list[Cell]) -> list[list[Cell]]:
+    """The runs up to each declared look, all of them last; one round where none is declared."""
+    return [[cell for cell in cells if cell.seed in e.seeds[:size]] for size in e.looks or [len(e.seeds)]]
 
 
 def jobs(e: Experiment, cells: list[Cell], folder: Path) -> list[local.Job]:

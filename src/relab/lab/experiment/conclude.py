@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from relab.formats.read.source import FOREIGN
 from relab.lab.experiment.cells import Cell, histories
 from relab.lab.experiment.question import Experiment
 from relab.record import history
+from relab.record.bounds import ANY, bounds_of
 
 SHOWN = 40  # names in an error
 
@@ -26,7 +27,8 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     check_metric(e, [run for group in runs.values() for run in group])
     arms = {name: [outcome(e, run) for run in group] for name, group in runs.items()}
     control, *others = arms
-    answers = [compare(e, (control, name), arms, looked.get(name, [])) for name in others]
+    bounds = bounds_in(e, runs)
+    answers = [compare(e, (control, name), arms, looked.get(name, []), bounds) for name in others]
     taken = {name: [*looked.get(name, []), list(x.n)] for name, x in zip(others, answers)}
     gone = {run.folder.name: run.meta["stopped"] for group in runs.values() for run in group if "stopped" in run.meta}
     for each in answers:
@@ -34,6 +36,16 @@ def conclude(e: Experiment, folder: Path, cells: list[Cell]) -> list[answer.Answ
     body = {"question": e.question, "answers": [x.to_dict() for x in answers], "looks": taken, "stopped": gone}
     write_atomic(folder / "answer.json", encode(masks.masked(body), indent=True))
     return answers
+
+
+def bounds_in(e: Experiment, runs: Mapping[str, list[history.History]]) -> tuple[float, float]:
+    """The lowest and highest outcome there can be, as the first run knows it; all variants share the environment."""
+    if e.at == "first_step_reaching":
+        return ANY
+    if e.at == "success_rate":
+        return 0.0, 1.0
+    first = next((run for group in runs.values() for run in group), None)
+    return bounds_of(first, find_column(first, e.metric) or e.metric) if first is not None else ANY
 
 
 def outcome(e: Experiment, run: history.History) -> answer.Outcome:
@@ -57,17 +69,42 @@ def stopped_text(x: answer.Answer, gone: Mapping[str, Any]) -> str:
     return f" {len(mine)} {many} stopped early on a finding ({slugs}; {counts}), and count as they stood then."
 
 
-def compare(e: Experiment, names: tuple[str, str], arms: Mapping[str, Any], looked: list[list[int]]) -> answer.Answer:
+def compare(
+    e: Experiment,
+    names: tuple[str, str],
+    arms: Mapping[str, Any],
+    looked: list[list[int]],
+    bounds: tuple[float, float] = ANY,
+) -> answer.Answer:
     a, b = (arms[name] for name in names)
     return answer.answer(
         a, b, e.smallest_effect, e.direction, e.at, metric=e.metric, names=names, looked_at=looked, paired=e.paired,
-        comparisons=e.comparisons, m=e.last, reach=e.level,
+        comparisons=e.comparisons, m=e.last, reach=e.level, looks=e.looks or None, bounds=bounds,
     )  # fmt: skip
 
 
 def looks(folder: Path) -> dict[str, list[list[int]]]:
     """Variant -> (n, n) of each answer given before: looking again after adding seeds has its price."""
     return dict(read_json(folder, "answer.json").get("looks", {})) if (folder / "answer.json").exists() else {}
+
+
+def pooled_look(n: Sequence[int]) -> list[int]:
+    """A look at n seeds of which some are a replication's: a third number tells it from one at as many of its own."""
+    return [*n, sum(n)]
+
+
+def decided(answers: Sequence[answer.Answer]) -> bool:
+    """Whether every comparison has its yes or no, so that no further look is needed."""
+    return all(x.verdict != answer.OPEN for x in answers)
+
+
+def keep_pooled(folder: Path, sizes: Mapping[str, tuple[int, int]]) -> None:
+    """A pooled answer was a look at this question as well."""
+    body = read_json(folder, "answer.json")
+    taken = body["looks"]
+    for variant, n in sizes.items():
+        taken[variant] = [*taken[variant], *([pooled_look(n)] if pooled_look(n) not in taken[variant] else [])]
+    write_atomic(folder / "answer.json", encode(body, indent=True))
 
 
 # ---- Which column is meant

@@ -17,6 +17,7 @@ from relab.config.coerce import coerce
 from relab.lab.experiment import template, watcher
 
 INSTEAD = {"vary"}  # another way to write `variants`
+EACH = "each"  # looks one by one
 NOT_ASKED = ("seeds", "log", "look_every")  # may change without making it another question
 
 
@@ -39,6 +40,7 @@ class Experiment:
     paired: bool = False  # differences within seeds
     budget: int | None = None  # total_steps of relab's trainer, {budget} of a command
     seeds: tuple[int, ...] = (0, 1, 2, 3, 4)
+    looks: tuple[int, ...] = ()  # seeds a variant at each declared look, rising; empty: open
     stop_on: tuple[str, ...] = ()  # findings (slugs, or `error`) on which a run is stopped
     look_every: float = 15.0  # seconds between looks at the running runs
     log: str | None = None  # where the entry goes; default: LOG.md beside the experiments
@@ -57,7 +59,7 @@ class Experiment:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
-        unsaid = {"resume": False, "stop_on": [], "look_every": Experiment.look_every}
+        unsaid = {"resume": False, "looks": [], "stop_on": [], "look_every": Experiment.look_every}
         return {k: v for k, v in values.items() if v not in (None, "") and (k not in unsaid or v != unsaid[k])}
 
 
@@ -67,10 +69,12 @@ KEYS = {each.name for each in fields(Experiment)} | INSTEAD
 def load(path: Path) -> Experiment:
     """An experiment.yaml; unknown keys and impossible values are errors that say what would be right."""
     values = layers.read_yaml(path)
-    plain = fields_of(values, path, Experiment, KEYS, ("vary", "variants", "stop_on"))
+    plain = fields_of(values, path, Experiment, KEYS, ("vary", "variants", "stop_on", "looks"))
+    seeds, looks = looks_of(values.get("looks"), plain["seeds"], "seeds" in values)
     experiment = Experiment(
-        variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), **plain
-    )
+        variants=variants_of(values, path), stop_on=watcher.names_of(values.get("stop_on")), looks=looks,
+        **plain | {"seeds": seeds},
+    )  # fmt: skip
     check(experiment, path)
     return experiment
 
@@ -125,6 +129,26 @@ def seeds_of(value: Any) -> tuple[int, ...]:
         len(set(seeds)) == len(seeds) > 0, f"`seeds` must be a number of seeds or different seeds, but got {value!r}"
     )
     return seeds
+
+
+def looks_of(value: Any, seeds: tuple[int, ...], said: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(seeds, looks): `looks: [5, 8, 15]`, `each` for every number from five on, 1 for one at all seeds."""
+    if value is None:
+        return seeds, ()
+    say = f"`looks` must be rising numbers of seeds such as [5, 8, 15], `each` or 1, but got {value!r}"
+    if isinstance(value, (list, tuple)):
+        require(all(type(n) is int for n in value) and list(value) == sorted(set(value)) and len(value) > 0, say)
+        seeds, looks = seeds if said else tuple(range(value[-1])), tuple(value)
+    else:
+        require(value in (1, EACH), say)
+        looks = (len(seeds),) if value == 1 else tuple(range(answer.LEAST, len(seeds) + 1))
+    least = answer.LEAST
+    require(
+        len(looks) > 0 and looks[0] >= least,
+        f"`looks` begin at {least} seeds, below which there is no answer, but got {value!r} with {len(seeds)} seeds",
+    )
+    require(looks[-1] == len(seeds), f"the last look is at all `seeds`, but got {looks[-1]} and {len(seeds)} seeds")
+    return seeds, looks
 
 
 # ---- What cannot be asked

@@ -278,6 +278,7 @@ def scaled_into_replay(step: Callable[..., None]) -> Callable[..., None]:
         step(gathering, *args)
         replay = gathering.replay
         replay.ring["reward"][(replay.count - 1) % replay.slots] *= REWARD
+        gathering.rewards[-1] *= REWARD  # and so they are logged
 
     return scaled
 

@@ -19,6 +19,7 @@ from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.result import Analysis, AxisEffect, Differences, TrialResult, Winner
 from relab.lab.sweep.trials import Sweeping
 from relab.stats import axes
+from relab.stats.over_seeds import cut
 
 FILE = "sweep.json"
 MOST_PAIRS = 40  # trials up to which every pair is compared; beyond, each with the best
@@ -34,10 +35,10 @@ def analyse(s: Sweeping, winner: str | None) -> Analysis:
 
 
 def analysis_of(s: Sweeping, outcomes: Outcomes, winner: str | None) -> Analysis:
-    plan, cells, ceiling = s.plan, cells_of(s, outcomes), max(s.ceilings.values(), default=math.inf)
+    plan, cells, bounds = s.plan, cells_of(s, outcomes), widest(s)
     of_seeds, small = plan.method == "grid", plan.smallest_effect
     rows = [trial_result(s, trial, outcomes[trial]) for trial in outcomes]
-    effects = [effect(each, small, ceiling) for each in axes.effects(cells, small, of_seeds=of_seeds)]
+    effects = [effect(each, small, bounds) for each in axes.effects(cells, small, of_seeds=of_seeds)]
     gaps, best = differ(s, outcomes, winner), confirmed(s, outcomes, winner)
     return Analysis(
         plan.question, plan.metric, plan.at, plan.direction, small, plan.method,
@@ -53,6 +54,12 @@ def question_of(s: Sweep) -> numbers.Measure:
     return numbers.Measure(s.metric, s.at, s.last, s.level, s.direction)
 
 
+def widest(s: Sweeping) -> tuple[float, float]:
+    """What the runs of any trial can come to."""
+    lows, highs = zip(*s.bounds.values()) if s.bounds else ((-math.inf,), (math.inf,))
+    return min(lows), max(highs)
+
+
 def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
     """Trials as cells; points of random, sobol and optuna hardly repeat a value and are cut into thirds."""
     points = [s.ledger.points[trial] for trial in outcomes]
@@ -64,7 +71,8 @@ def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
 
 
 def trial_result(s: Sweeping, trial: str, outcomes: list[answer.Outcome]) -> TrialResult:
-    mid, low, high, n, _ = numbers.interval(outcomes, question_of(s.plan), s.ceilings.get(trial, math.inf))
+    measure = question_of(s.plan)._replace(bounds=s.bounds.get(trial, numbers.ANY))
+    mid, low, high, n, *_ = numbers.interval(outcomes, measure)
     values = [result.RunValue(x.seed, x.value, x.run, x.reached, x.note) for x in outcomes]
     point, dropped = s.ledger.points[trial], s.ledger.dropped.get(trial)
     return TrialResult(trial, point, n, len(s.plan.seeds), mid, low, high, values, dropped)
@@ -84,9 +92,9 @@ def incomplete(s: Sweeping, outcomes: Outcomes) -> list[result.Incomplete]:
 # ---- Axes
 
 
-def effect(x: axes.Effect, smallest: float, ceiling: float) -> AxisEffect:
+def effect(x: axes.Effect, smallest: float, bounds: tuple[float, float]) -> AxisEffect:
     widest = x.widest and result.Widest(x.widest.a, x.widest.b, x.widest.mid, x.widest.low, x.widest.high)
-    means = [result.LevelMean(level, m.mid, m.low, numbers.capped(m.high, m.mid, ceiling))
+    means = [result.LevelMean(level, m.mid, *cut((m.low, m.high), m.mid, bounds))
              for level, m in zip(x.levels, x.means)]  # fmt: skip
     return AxisEffect(x.axis, means, widest, x.most, x.noise, x.source, smallest or x.noise, x.verdict)
 

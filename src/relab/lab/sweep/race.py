@@ -1,9 +1,8 @@
-"""Which trials need no more seeds? Those whose interval says that they stay behind the leader by more than matters.
+"""Which trials need no more seeds? Those that are behind the leader by more than chance (relab.stats.racing).
 
-Looked at after `least` seeds and then a few times more. A look spends its share of 5 % (1/2, 1/4, 1/8 ...), divided by
-all pairs of trials: so it holds whoever leads, however often one looks, and whether one stops or not. A trial is
-dropped when the upper end of (trial - leader) lies below minus the smallest effect that matters: even at its best it
-would not come that close. Nothing is dropped for a failed seed alone.
+Looked at after `least` seeds and then a few times more. The error of a race, 5 % on one side, is shared by all trials
+and all looks, so that the best trial is hardly ever dropped. A failed seed counts as the worst number of all,
+so that no trial leads by failing.
 """
 
 from __future__ import annotations
@@ -12,10 +11,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from relab import stats
 from relab.comparison import answer
 from relab.lab.sweep.plan import Sweep
-from relab.lab.sweep.trials import best
+from relab.lab.sweep.trials import best, filled
+from relab.stats import racing
 
 Outcomes = Mapping[str, Sequence[answer.Outcome]]
 
@@ -48,18 +50,20 @@ def drop(s: Sweep, outcomes: dict[str, list[answer.Outcome]], looks: list[list[i
     `trials` counts those dropped before as well: they were part of what could have gone wrong.
     """
     seeds = max((len(group) for group in outcomes.values()), default=0)
-    leader = best(s, outcomes)
-    if leader is None or seeds < answer.LEAST:
+    if best(s, outcomes) is None or seeds < answer.LEAST:
         return {}
     look = stats.look_number(looks, [seeds, trials])
     if look > len(looks):
         looks.append([seeds, trials])
-    alpha, gone = stats.look_alpha(look), {}
-    for trial in outcomes:
-        if trial == leader:
-            continue
-        x = against(s, outcomes, leader, trial, alpha, trials)
-        if math.isfinite(x.high) and x.high < -s.smallest_effect:
-            gone[trial] = {"look": look, "n": x.n[1], "leader": leader, "delta": x.delta, "low": x.low, "high": x.high,
-                           "level": x.level}  # fmt: skip
+    planned, names = max(len(rounds(s)) - 1, 1), list(outcomes)
+    rows = [values + [math.nan] * (seeds - len(values)) for values in filled(s, outcomes).values()]
+    lag = racing.lag(np.array(rows)[None], trials, planned, answer.LEAST)
+    level = 1 - racing.ALPHA / max(trials - 1, 1) / planned
+    gone = {}
+    for i, trial in enumerate(names):
+        if lag.behind[0, i]:
+            delta, half = float(lag.delta[0, i]), float(lag.half[0, i])
+            n = sum(math.isfinite(x.value) for x in outcomes[trial])
+            gone[trial] = {"look": look, "n": n, "leader": names[int(lag.leader[0])], "delta": delta,
+                           "low": delta - half, "high": delta + half, "level": level}  # fmt: skip
     return gone

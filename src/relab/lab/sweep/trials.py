@@ -20,7 +20,7 @@ import numpy as np
 
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.comparison import answer
-from relab.comparison.task import ceiling_of
+from relab.comparison.task import bounds_at
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.conclude import check_metric, find_column, outcome
@@ -51,7 +51,7 @@ class Sweeping:
     folder: Path
     ledger: Ledger
     known: dict[str, answer.Outcome] = field(default_factory=dict)  # run -> its number: a finished run changes no more
-    ceilings: dict[str, float] = field(default_factory=dict)  # trial -> the highest number that its runs can have
+    bounds: dict[str, tuple[float, float]] = field(default_factory=dict)  # trial -> the lowest and highest number
 
     @property
     def experiment(self) -> Experiment:
@@ -117,8 +117,8 @@ def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[s
         if name not in s.known and runs.finished(cell):
             read.append(runs.read(cell))
             s.known[name] = replace(outcome(e, read[-1]), seed=cell.seed, run=name)
-            if cell.variant not in s.ceilings:
-                s.ceilings[cell.variant] = ceiling_of(read[-1], e.at, find_column(read[-1], e.metric) or e.metric)
+            if cell.variant not in s.bounds:
+                s.bounds[cell.variant] = bounds_at(read[-1], e.at, find_column(read[-1], e.metric) or e.metric)
         if name in s.known:
             by_trial[cell.variant].append(s.known[name])
         elif name in s.ledger.failed:
@@ -134,13 +134,17 @@ def scores(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, flo
 
     A trial whose failing seeds were simply left out would win by failing.
     """
-    sign = answer.sign_of(s.at, s.direction)
-    good = [sign * x.value for group in by_trial.values() for x in group if math.isfinite(x.value)]
-    worst = min(good, default=math.nan)
-    filled = {trial: [sign * x.value if math.isfinite(x.value) else worst for x in group]
-              for trial, group in by_trial.items()}  # fmt: skip
     has = {trial for trial, group in by_trial.items() if any(math.isfinite(x.value) for x in group)}
-    return {trial: float(np.mean(values)) for trial, values in filled.items() if trial in has}
+    return {trial: float(np.mean(values)) for trial, values in filled(s, by_trial).items() if trial in has}
+
+
+def filled(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, list[float]]:
+    """Each run's number, higher is better; the worst of all for a run that has none or never reached the level."""
+    sign = answer.sign_of(s.at, s.direction)
+    worst = min((sign * x.value for group in by_trial.values() for x in group if math.isfinite(x.value)),
+                default=math.nan)  # fmt: skip
+    return {trial: [sign * x.value if math.isfinite(x.value) and x.reached else worst for x in group]
+            for trial, group in by_trial.items()}  # fmt: skip
 
 
 def best(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> str | None:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from relab.config.views import Change, diff
-from relab.formats.read.settings_files import KEYS
 from relab.health.examine import Report
 from relab.health.foreign import plain_key
-from relab.health.render import clean, short
+from relab.health.render import clean, fitted
 from relab.health.rules.design import quiet
 from relab.health.view import View
+from relab.logger import KEYS
 from relab.notebook.check import wording
 from relab.notebook.check import words as w
 from relab.notebook.check.claims import Checked, Checker
@@ -200,7 +200,7 @@ def text(notes: Notes, verbose: bool = False) -> str:
     lines += [f"  and {more} more (-v)"] if more > 0 and not verbose else []
     if verbose:
         lines += [listed(each) for each in notes.checked if each.status != "contradicted"]
-    return "\n".join([clean(lines[0]), *(short(clean(line)) for line in lines[1:])])
+    return "\n".join([clean(lines[0]), *(part for line in lines[1:] for part in fitted(clean(line)))])
 
 
 def head(notes: Notes) -> str:

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from relab.formats.read.common import KNOWN
-from relab.formats.read.settings_files import KEYS
 from relab.health.curve import Curve
 from relab.health.view import View
+from relab.logger import KEYS
 from relab.notebook.check.wording import Number, Step
 
 TAILS = (5, 10, 20, 50, 100)  # rows over which people average the end of a curve

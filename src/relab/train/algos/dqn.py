@@ -9,8 +9,9 @@ Details, metrics and benchmark: docs/algorithms/dqn.md.
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due, require_vectors
+from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled, njit
 from relab.train.kernels.rng import integer, uniform
@@ -130,7 +131,7 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
-    other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" else "algo=ppo"
+    other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" and not spec.obs_shape else "algo=ppo"
     require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
             f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require_vectors("dqn", spec)
@@ -146,10 +147,21 @@ def first_time() -> str:
 def init(setup: Setup) -> State:
     cfg: DQN = setup.cfg
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
+    check_start(setup)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, 1), np.int64))
     adam, draw = Adam(agent.nets.flat.size, cfg.adam_eps), generator(setup.seed, "minibatch")
     room = q_learning.room(cfg.minibatch, agent.net)
-    return State(cfg, agent, agent.nets.flat.copy(), adam, gathering, draw, setup.total, room)
+    state = State(cfg, agent, agent.nets.flat.copy(), adam, gathering, draw, setup.total, room)
+    rehearse(state)
+    return state
+
+
+def rehearse(s: State) -> None:
+    """Compile what learns, on copies: at the first update, long after the word of it, the run would seem to hang."""
+    copies = replace(s, agent=copy.deepcopy(s.agent), target=s.target.copy(), adam=copy.deepcopy(s.adam),
+                     counts=Counts())  # fmt: skip
+    learn(copies, Rows(*np.zeros((2, s.cfg.minibatch), np.int64)))
+    copy_target(copies)
 
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
@@ -173,8 +185,11 @@ def exploration(cfg: DQN, used: float) -> float:
 
 def update(s: State) -> tuple[QStats, float]:
     """One optimiser step on a minibatch -> what it looked like, the gradient's norm."""
+    return learn(s, s.replay.uniform(s.draw, s.cfg.minibatch, ahead=s.cfg.n_step - 1))
+
+
+def learn(s: State, rows: Rows) -> tuple[QStats, float]:
     cfg, net = s.cfg, s.agent.net
-    rows = s.replay.uniform(s.draw, cfg.minibatch, ahead=cfg.n_step - 1)
     total, discount, last = targets(s.replay, rows, cfg)
     grad, stats = np.empty_like(s.target), np.empty(6)
     q_learning.q_gradient(
@@ -209,7 +224,7 @@ def learning_rate(s: State) -> float:
 
 
 def metrics_of(s: State, seen: list[tuple[QStats, float]], before: np.ndarray) -> dict[str, float]:
-    metrics = s.gathering.metrics(s.counts, s.cfg.steps)
+    metrics = s.gathering.metrics(s.counts)
     metrics |= {"policy/exploration": s.agent.epsilon, "optim/lr": learning_rate(s), "optim/adam_steps": s.adam.updates}
     metrics["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
     if not seen:

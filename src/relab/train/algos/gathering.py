@@ -23,8 +23,6 @@ from relab.train.kernels.rng import mix
 from relab.train.replay import Fields, Replay
 from relab.train.rollout import Policy
 
-NO_MEMORY = np.zeros((0, 0), np.float32)
-
 
 def check_start(setup: Setup) -> None:
     """ConfigError where the run ends before learning starts, or learning starts before there is enough to draw from."""
@@ -64,18 +62,23 @@ class Gathering:
     worlds: Worlds
     replay: Replay
     rng_B: np.ndarray  # a stream of actions for each row
+    memory_BM: np.ndarray  # what a policy with a memory remembers; no columns for one without
     recent: deque[float] = field(default_factory=recent_returns)
-    ended: list[Episodes] = field(default_factory=list)  # in this iteration
+    ended: list[Episodes] = field(default_factory=list)  # in this iteration, as the rest
+    rewards: list[np.ndarray] = field(default_factory=list)  # of the living, step by step
+    obs_max: float = 0.0
+    alive: int = 0
+    steps: int = 0
 
     @classmethod
-    def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray) -> Gathering:
-        check_start(setup)
+    def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray, memory_dim: int = 0) -> Gathering:
         spec = setup.env.spec
         worlds = Worlds(setup.env, envs)
         worlds.reset(world_seeds(setup.seed, "env", envs))
         rows = envs * spec.agents
         replay = setup.data.replay("replay", transition_fields(spec.obs_dim, action), capacity, rows)
-        return cls(worlds, replay, mix(world_seeds(setup.seed, "action", rows)))
+        streams = mix(world_seeds(setup.seed, "action", rows))
+        return cls(worlds, replay, streams, np.zeros((rows, memory_dim), np.float32))
 
     def step(self, policy: Policy, counts: Counts) -> None:
         """One step of all worlds."""
@@ -84,48 +87,59 @@ class Gathering:
         slot = self.replay.ring[self.replay.count % self.replay.slots]
         slot["obs"], slot["alive"] = worlds.obs.reshape(rows, -1), worlds.alive.reshape(rows)
         living = int(slot["alive"].sum())
-        acted = policy.act(slot["obs"], NO_MEMORY, self.rng_B)
+        acted = policy.act(slot["obs"], self.memory_BM, self.rng_B)
         if not np.isfinite(acted.action).all():
             raise DivergedError(f"the policy's actions are not finite at step {counts.agent_steps:,}; lower `lr`")
         slot["action"] = acted.action
         step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
         slot["reward"], slot["next_obs"] = step.reward.reshape(rows), step.obs.reshape(rows, -1)
         slot["terminated"], slot["truncated"] = step.terminated.reshape(rows), step.truncated.reshape(rows)
+        self.memory_BM = acted.memory
         if step.episodes is not None:
             over = slot["terminated"] | slot["truncated"]
+            self.memory_BM[over] = 0.0  # an episode begins without memories
             slot["next_obs"][over] = step.final_obs.reshape(rows, -1)[over]
             self.ended.append(step.episodes)
         for what, values in (("observation", slot["next_obs"]), ("reward", slot["reward"][:, None])):
             rollout.check_finite(worlds.env.spec, what, values[None], slot["alive"][None])  # before it is learned from
+        self.note(slot)
         self.replay.count += 1
         counts.agent_steps += living
         counts.env_steps += worlds.n
 
-    def metrics(self, counts: Counts, steps: int) -> dict[str, float]:
-        """Of the last `steps` steps, which are over."""
-        replay, spec = self.replay, self.worlds.env.spec
-        last = replay.ring[np.arange(max(replay.count - steps, replay.oldest), replay.count) % replay.slots]
+    def note(self, slot: np.ndarray) -> None:
+        """What the metrics need of a step; a small replay forgets it before the iteration is over."""
+        living = slot["alive"]
+        self.rewards.append(slot["reward"][living])
+        self.obs_max = max(self.obs_max, float(np.abs(slot["obs"][living]).max(initial=0.0)))
+        self.alive, self.steps = self.alive + int(living.sum()), self.steps + 1
+
+    def metrics(self, counts: Counts) -> dict[str, float]:
+        """Of the steps since the last call."""
+        spec, rewards = self.worlds.env.spec, np.concatenate(self.rewards)
         counts.iteration += 1
         row = episode_metrics(self.ended, spec, counts, self.recent)
-        rewards = last["reward"][last["alive"]]
         if rewards.size:
             row |= {f"data/reward_{name}": getattr(rewards, name)() for name in ("mean", "std", "min", "max")}
-            row["data/obs_max"] = np.abs(last["obs"][last["alive"]]).max()
-        row["data/alive"] = last["alive"].mean()
+            row["data/obs_max"] = self.obs_max
+        row["data/alive"] = self.alive / (self.steps * self.rng_B.size)
         row |= {"data/env_steps": counts.env_steps, "data/iteration": counts.iteration,
                   "data/episodes": counts.episodes, "data/updates": counts.updates,
-                  "data/replay_size": len(replay)}  # fmt: skip
-        self.ended = []
+                  "data/replay_size": len(self.replay)}  # fmt: skip
+        self.ended, self.rewards, self.obs_max, self.alive, self.steps = [], [], 0.0, 0, 0
         return {name: float(x) for name, x in row.items()}
 
     def to_tree(self) -> dict[str, Any]:
-        return {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}
+        tree = {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}
+        return tree | {"memory": self.memory_BM} if self.memory_BM.size else tree
 
     def load(self, tree: dict[str, Any]) -> None:
         self.check(int(tree["counts"]["env_steps"]) // self.worlds.n)
         self.worlds.restore(tree["worlds"])
         self.rng_B = tree["rng"].copy()
         self.recent.extend(tree["recent"])
+        if self.memory_BM.size:
+            self.memory_BM = tree["memory"].copy()
 
     def check(self, steps: int) -> None:
         """ValueError for rows on the disk that no run can have written: kernels would reach outside of their arrays."""
@@ -133,7 +147,7 @@ class Gathering:
         if replay.store is not None and replay.count != steps:
             raise ValueError(f"its replay has {replay.count:,} slots, but its worlds took {steps:,} steps")
         rows = replay.ring[: min(replay.count, replay.slots)]
-        low, high = (0, action.n[0] - 1) if action.n else (-1.0, 1.0)
+        low, high = (0, np.array(action.n) - 1) if action.n else (-1.0, 1.0)
         fit = [bool(((rows["action"] >= low) & (rows["action"] <= high)).all())]
         fit += [bool(np.isfinite(rows[name][rows["alive"]]).all()) for name in ("obs", "reward", "next_obs")]
         fit += [int(rows[name].view(np.uint8).max(initial=0)) <= 1 for name in ("terminated", "truncated", "alive")]

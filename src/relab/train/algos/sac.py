@@ -10,8 +10,9 @@ Details, metrics and benchmark: docs/algorithms/sac.md.
 
 from __future__ import annotations
 
+import copy
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.sac import SAC
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, due, require_vectors
+from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.jit import compiled
 from relab.train.kernels.rng import fill_uniform
@@ -135,7 +136,7 @@ def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
 
 
 def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    other = "algo=dqn, or algo=ppo" if spec.action.kind == "discrete" else "algo=ppo"
+    other = "algo=dqn, or algo=ppo" if spec.action.kind == "discrete" and not spec.obs_shape else "algo=ppo"
     require(spec.action.kind == "continuous", f"sac needs continuous actions, but {spec.env} has {spec.action.kind}"
             f" ones; try {other}")  # fmt: skip
     open_ends = int((~Head.of(spec.action).box[0]).sum())
@@ -154,12 +155,21 @@ def first_time() -> str:
 def init(setup: Setup) -> State:
     cfg: SAC = setup.cfg
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
+    check_start(setup)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, agent.dim), np.float32))
     wanted = -float(agent.dim) if cfg.target_entropy is None else cfg.target_entropy
     weights = agent.nets.flat
-    return State(cfg, agent, weights[agent.nets.part("q1", "q2")].copy(), Adam(weights.size, cfg.adam_eps),
-                 Temperature(cfg.temperature, wanted, cfg.adam_eps), gathering, generator(setup.seed, "minibatch"),
-                 generator(setup.seed, "noise"), soft.room(cfg.minibatch, agent.layouts, weights.size))  # fmt: skip
+    state = State(cfg, agent, weights[agent.nets.part("q1", "q2")].copy(), Adam(weights.size, cfg.adam_eps),
+                  Temperature(cfg.temperature, wanted, cfg.adam_eps), gathering, generator(setup.seed, "minibatch"),
+                  generator(setup.seed, "noise"), soft.room(cfg.minibatch, agent.layouts, weights.size))  # fmt: skip
+    rehearse(state)
+    return state
+
+
+def rehearse(s: State) -> None:
+    """Compile what learns, on copies: at the first update, long after the word of it, the run would seem to hang."""
+    own = {name: copy.deepcopy(getattr(s, name)) for name in ("agent", "target", "adam", "temperature", "noise")}
+    learn(replace(s, **own, counts=Counts()), Rows(*np.zeros((2, s.cfg.minibatch), np.int64)))
 
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
@@ -180,8 +190,11 @@ def behaviour(s: State) -> Policy:
 
 def update(s: State) -> tuple[Stats, float, float]:
     """One step of critics, actor, temperature and slow copies -> what it looked like, alpha, the temperature's loss."""
+    return learn(s, s.replay.uniform(s.draw, s.cfg.minibatch, ahead=s.cfg.n_step - 1))
+
+
+def learn(s: State, rows: Rows) -> tuple[Stats, float, float]:
     cfg, alpha, replay = s.cfg, s.temperature.alpha, s.replay
-    rows = replay.uniform(s.draw, cfg.minibatch, ahead=cfg.n_step - 1)
     total, discount, last = targets(replay, rows, cfg)
     batch = Batch(replay.gather(rows, "obs"), replay.gather(rows, "action"), total, discount,
                   replay.gather(last, "next_obs"), replay.gather(last, "terminated"))  # fmt: skip
@@ -215,7 +228,7 @@ def follow_weights(s: State) -> None:
 
 
 def metrics_of(s: State, seen: list[tuple[Stats, float, float]], before: np.ndarray) -> dict[str, float]:
-    metrics = s.gathering.metrics(s.counts, s.cfg.steps)
+    metrics = s.gathering.metrics(s.counts)
     metrics |= {"optim/lr": s.cfg.lr, "optim/adam_steps": s.adam.updates, "optim/temperature": s.temperature.alpha}
     metrics["optim/param_norm"] = float(np.linalg.norm(s.agent.nets.flat))
     if not seen:

@@ -33,7 +33,7 @@ from relab.train.kernels.jit import njit, prange, wide
 
 CAUGHT, CUT = 2, 3  # end codes
 SEEN = 11  # what a fish sees, before what it feels of its neighbours
-SURVIVED, AGE, STEP_ONE, HEADING, PACE = range(TERMS, TERMS + 5)  # info channels after the terms of the reward
+SURVIVED, AGE, STEP_ONE, HEADING, PACE, FIRST = range(TERMS, TERMS + 6)  # info channels after the terms of the reward
 CHANNELS = (
     *(Channel(f"reward_{name}", "reward", "sum") for name in ("alive", "watch", "wall", "crowd", "spread", "death")),
     Channel("survived", "share", "last"),  # alive when the episode ended, be it at the horizon or at a forced cut
@@ -41,6 +41,7 @@ CHANNELS = (
     Channel("step_one", "share", "max"),  # died in the first step
     Channel("predator_heading", "degrees", "last"),  # at the start
     Channel("predator_speed", "m/s", "last"),  # at the start
+    Channel("first_death", "steps", "last", quantile=0.1),  # when the first of a school died: one fish says it, else 0
 )
 STAGE_KEYS = ("fish", "starts", "headings", "speeds", "time_limit", "escape_boost", "spare", "jitter", "pre_roll",
               "pre_roll_angle", "pre_roll_speed", "density_coef", "density_target", "divergence_coef")  # fmt: skip
@@ -113,11 +114,23 @@ def tell(state, i, a, info):
 
 
 @njit(cache=True)
+def first_victim(died_S, age):
+    """The slot of a school's first death, if that is now (of several at once the first slot); else -1."""
+    victim = -1
+    for a in range(died_S.shape[0]):
+        if 0 < died_S[a] < age:
+            return -1
+        if died_S[a] == age and victim < 0:
+            victim = a
+    return victim
+
+
+@njit(cache=True)
 def step_own(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over):
     """Every fish acts for itself."""
     state.here[i, :] = alive_NA[i]
     advance(state, i, action_NA[i])
-    cut = state.age[i] == state.rules[i, TIME_LIMIT]
+    cut, victim = state.age[i] == state.rules[i, TIME_LIMIT], first_victim(state.died[i], state.age[i])
     world_over[i] = cut
     for a in range(alive_NA.shape[1]):
         if not alive_NA[i, a]:
@@ -129,6 +142,7 @@ def step_own(state, i, alive_NA, action_NA, reward, terminated, end, info, world
         tell(state, i, a, info)
         lives = state.here[i, a]
         info[SURVIVED, i, a], info[STEP_ONE, i, a] = lives, state.died[i, a] == 1
+        info[FIRST, i, a] = state.age[i] if a == victim else 0
         terminated[i, a] = not lives
         end[i, a] = CAUGHT if not lives else CUT if cut else 0
 
@@ -141,12 +155,14 @@ def step_shared(state, i, alive_NA, action_NA, reward, terminated, end, info, wo
     before = state.here[i].copy()
     advance(state, i, action_NA[i])
     here, died, slots = state.here[i], state.died[i], before.shape[0]
-    members, living, first, ages = 0, 0, 0, 0
+    members, living, first, ages, earliest = 0, 0, 0, 0, 0
     for a in range(slots):
         if not (here[a] or died[a] > 0):
             continue
         members, living, first = members + 1, living + here[a], first + (died[a] == 1)
         ages += state.age[i] if here[a] else died[a]
+        if died[a] > 0 and (earliest == 0 or died[a] < earliest):
+            earliest = died[a]
         if before[a]:
             terms = terms_of(state, i, a)
             for k in range(TERMS):
@@ -156,6 +172,7 @@ def step_shared(state, i, alive_NA, action_NA, reward, terminated, end, info, wo
         reward[i, 0] += info[k, i, 0]
     tell(state, i, 0, info)
     info[SURVIVED, i, 0], info[STEP_ONE, i, 0], info[AGE, i, 0] = living / members, first / members, ages / members
+    info[FIRST, i, 0] = earliest
     cut = state.age[i] == state.rules[i, TIME_LIMIT] and living > 0
     terminated[i, 0], world_over[i] = living == 0, cut
     end[i, 0] = CAUGHT if living == 0 else CUT if cut else 0

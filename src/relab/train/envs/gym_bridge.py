@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from typing import Any, NamedTuple
 
@@ -124,6 +125,12 @@ def pixels(space: spaces.Box, image: Any) -> np.ndarray:
     return np.ravel(image) / np.float32(max(1, space.high.max()))
 
 
+def layers_of(env: gymnasium.Env) -> tuple[type, ...]:
+    """The classes of an environment and of the wrappers around it: whose code it is."""
+    inside = layers_of(env.env) if isinstance(env, gymnasium.Wrapper) else ()
+    return type(env), *inside
+
+
 class Gym:
     name = "gym"
     Params = configs.Gym
@@ -133,9 +140,12 @@ class Gym:
         self.id = params.name.removeprefix("gym:")
         if "render_mode" in params.kwargs:
             raise ConfigError("`env.kwargs` must not hold render_mode; rgb_array is used where the environment has it")
-        faults.note(params.name, registry.named_code("env", params.name))
+        code = registry.named_code("env", params.name)
+        faults.note(params.name, code)
+        registry.look_here(code)
         probe = self._make(render=False)
         faults.note(params.name, type(probe.unwrapped).__module__)
+        self.made_of = layers_of(probe)
         self.renders = "rgb_array" in probe.metadata.get("render_modes", [])
         self.space, self.obs_space = probe.action_space, probe.observation_space
         registered = gymnasium.spec(probe.unwrapped.spec.id).max_episode_steps  # type: ignore[union-attr]
@@ -158,6 +168,11 @@ class Gym:
             if not self.params.kwargs:
                 raise
             raise ConfigError(f"`env.kwargs` must be what the environment takes, but {error}") from error
+        except ModuleNotFoundError as error:
+            where = f"the current folder ({os.getcwd()}) and among installed packages"
+            said = str(error).partition(". ")[0]
+            raise ConfigError(f"`env=gym:{self.id}` must be an id that Gymnasium can make, but {said}; it is looked for"
+                              f" in {where}") from error  # fmt: skip
         except (gymnasium.error.Error, ImportError) as error:
             raise ConfigError(f"`env=gym:{self.id}` must be an id that Gymnasium can make, but {error}") from error
 
@@ -218,7 +233,10 @@ class Gym:
         obs_NAD[:, 0, :] = state.obs
 
     def render(self, state: State, i: int) -> np.ndarray:
-        return np.asarray(state.envs[i].render(), np.uint8)
+        try:
+            return np.asarray(state.envs[i].render(), np.uint8)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise ConfigError(f"{self.spec.env} cannot be drawn: {error}") from error
 
     def save(self, state: State) -> dict[str, np.ndarray]:
         longest = int(state.acted.max())

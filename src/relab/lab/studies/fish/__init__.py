@@ -20,7 +20,7 @@ def plan(full: bool) -> list[Step]:
     """Tier 1 takes half an hour of one core; `full` asks the log's other questions too."""
     listed = [
         Step("floor", "deaths in the first step that no policy prevents: exact and simulated", 30, steps.floor),
-        Step("log", "what the log itself holds, where its folder is here (../shared/corpus/fish)", 5, steps.log),
+        Step("log", "what the original log holds, where its folder lies beside the repository", 5, steps.log),
         Step(
             "bytes", "same seed and command twice, and killed at iteration 44: the same bytes?", 180, steps.same_bytes
         ),

@@ -35,7 +35,7 @@ def floor(x: dict[str, Any]) -> str:
 
 def log(x: dict[str, Any]) -> str:
     if "missing" in x:
-        return f"## The log\n\nIts folder {x['missing']} is not here; nothing of it is shown."
+        return "## The log\n\nThe original log's folder is not beside the repository; nothing of it is shown."
     rows = ["| run | iteration | avg_final | min_final | early_death_100 | step_one | death_p10 |", "|" + "---|" * 7]
     for run in x["runs"]:
         for k, iteration in enumerate(run["iterations"]):

@@ -66,7 +66,7 @@ def question(name: str, folder: Path) -> Path:
     text = (HERE / f"{name}.yaml").read_text(encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "question.yaml"
-    write_atomic(path, text.replace("src/relab/studies/fish/", f"{HERE}/").encode())
+    write_atomic(path, text.replace("src/relab/lab/studies/fish/", f"{HERE}/").encode())
     return path
 
 
@@ -130,7 +130,7 @@ def log(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     from relab.formats.read.find import load_all
 
     if not CORPUS.is_dir():
-        return {"missing": str(CORPUS)}
+        return {"missing": CORPUS.name}
     return {"runs": [of_log(each.name, each.history) for each in load_all(CORPUS).runs]}
 
 
@@ -203,6 +203,6 @@ def digest(run: Path) -> str:
 
 
 def interval(values: list[float]) -> tuple[float, float, float]:
-    """Mean and 95 % t-interval over seeds."""
-    ends = stats.mean_interval(np.array(values))
+    """Mean and 95 % interval over seeds; no ends under five."""
+    ends = stats.mean_over_seeds(values)
     return float(ends[0]), float(ends[1]), float(ends[2])

@@ -1,7 +1,7 @@
 """What does an off-policy actor-critic with probes do whose report said PASS? The study of the torus.
 
 Known answers: closed forms of the ratios, the fixed point without bootstrap (the teacher), what a critic's step can
-move. The document's own config never leaves its initialisation; another one learns.
+move. The original report's own config never leaves its initialisation; another one learns.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ SUMMARY = "off-policy actor-critic with probes on a torus: known ratios, fixed p
 
 
 def plan(full: bool) -> list[Step]:
-    """Tier 1, and with `full` the grid of the document over three seeds."""
+    """Tier 1, and with `full` the grid of the original report over three seeds."""
     quick = [
-        Step("document", "the document's config, with its probes at 40 iterations: identities, and what examine says",
-             90, steps.document),
-        Step("corpus", "the same identities on the document's own logs, where they are at hand", 5, steps.corpus),
+        Step("original", "the original config, with probes at 40 iterations: identities, and what examine says",
+             90, steps.original),
+        Step("corpus", "the same identities on the original logs, where they are at hand", 5, steps.corpus),
         Step("sanity", "on-policy, fixed target policy, no bootstrap, all three: what must hold to the last bit", 20,
              steps.sanity),
         Step("coupled", "draws that share one generator make an effect of the offset; named streams do not", 40,
@@ -28,6 +28,6 @@ def plan(full: bool) -> list[Step]:
         Step("learns", "5 seeds: without bootstrap the critic finds the teacher, with a step that is large enough", 180,
              steps.learns),
         Step("sharp", "5 seeds: at gamma 0.99, target policy fixed, the critic goes to w_sharp", 150, steps.sharp),
-        Step("offset", "5 seeds x 4 offsets: the document's axis moves nothing", 260, steps.offset),
+        Step("offset", "5 seeds x 4 offsets: the original report's axis moves nothing", 260, steps.offset),
     ]  # fmt: skip
     return quick + ([grid.step()] if full else [])

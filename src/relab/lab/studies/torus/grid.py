@@ -1,6 +1,6 @@
-"""What does the document's grid hold? beta x alpha_w x offset, ten values each, over seeds: a sweep, and its buckets.
+"""What does the original grid hold? beta x alpha_w x offset, ten values each, over seeds: a sweep, and its buckets.
 
-    relab study torus --full --plan      the cost first: it is hours
+    relab study torus --full --dry-run      the cost first: it is hours
 Run ids tell the settings (b0p005_aw0p02_tmos0p2778_s0_...). What runs, resumes and is analysed is `relab sweep`'s.
 """
 
@@ -21,7 +21,7 @@ from relab.record.history import Column, History
 from relab.report.analytic import gaussian_run
 
 SECONDS_PER_RUN = 16.0  # 200 iterations without probes
-FLAT, TD_MOST, W_MOST, OFF = 1e-6, 1e6, 1e4, 1e-3  # the document's own limits of its buckets
+FLAT, TD_MOST, W_MOST, OFF = 1e-6, 1e6, 1e4, 1e-3  # the original report's own limits of its buckets
 
 
 def step(file: Path = HERE / "grid.yaml") -> Step:
@@ -69,7 +69,7 @@ def bucket(run: History) -> str:
 
 
 def off_policy(run: History) -> float | None:
-    """max of the 95 % quantiles of gap and rho^2 - 1, and KL: the document's score; off-policy from 1e-3 on."""
+    """max of the 95 % quantiles of gap and rho^2 - 1, and KL: the original report's score; off-policy from 1e-3 on."""
     known = gaussian_run(run)
     if known is None or "policy/tracking_gap" not in run.columns:
         return None

@@ -19,6 +19,7 @@ from relab.lab.studies.torus import runs
 from relab.record import history
 from relab.record.history import History
 from relab.report import analytic
+from relab.report.tables import key_settings
 from relab.train.algos import tracking_ac as ac
 from relab.train.contract import Setup
 from relab.train.envs.torus import Torus
@@ -26,12 +27,14 @@ from relab.train.probes.fixed_point import fixed_point
 from relab.train.probes.stability import stability
 from relab.train.probes.tracking_round import TrackingRound
 
-DOCUMENT: dict[str, Any] = {
+ORIGINAL: dict[str, Any] = {
     "algo": "tracking_ac", "env": "torus", "algo.theta_mu_offset_scale": 0.277777777778, "probes.every": 5,
     "probes.fixed_point.capped": True, "save.every": 32_000, "seed": 0,
 }  # fmt: skip
 CORPUS = Path("../shared/corpus/torus")
 MOVED = ("value/w_norm", "value/teacher_error", "value/td_loss")
+SAMPLED = ("value/td_loss", "value/teacher_error", "policy/tracking_gap", "policy/rho2_mean", "value/w_norm")
+SAMPLED_PROBES = ("capped", "stability", "distribution")
 SEEDS = range(5)
 
 
@@ -44,7 +47,7 @@ def first(run: History, name: str) -> float:
 
 
 def interval(values: list[float]) -> dict[str, Any]:
-    ends = stats.mean_interval(np.array(values))
+    ends = stats.mean_over_seeds(values)
     return {"mean": float(ends[0]), "low": float(ends[1]), "high": float(ends[2]), "values": values}
 
 
@@ -65,11 +68,11 @@ def named(arms: dict[str, list[History]]) -> dict[str, list[str]]:
             for arm, slugs in every.items()}  # fmt: skip
 
 
-# ---- The document
+# ---- The original report
 
 
-def document(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-    run = runs.one(folder / "run", DOCUMENT | {"threads": workers}, "the document's config")
+def original(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+    run = runs.one(folder / "run", ORIGINAL | {"threads": workers}, "the original report's config")
     timing = {name: float(run.columns[f"time/{name}_s"].values.sum())
               for name in ("collect", "update", "probes", "log", "save", "eval")}  # fmt: skip
     probes: dict[str, list[dict[str, Any]]] = {}
@@ -84,15 +87,26 @@ def document(folder: Path, workers: int, say: Say) -> dict[str, Any]:
         "kernel_difference": max(row["rel_diff"] for row in probes["q_kernel"]),
         "residual": max(row["residual"] for row in probes["fixed_point"]),
         "clipped": float(run.columns["policy/rho_clipped_share"].values.max()),
+        **as_reported(run, probes),
         "timing": timing, "seconds": float(run.columns["time/elapsed_s"].values[-1]),
         "examine": findings(folder / "run"),
     }  # fmt: skip
 
 
+def as_reported(run: History, probes: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Key settings and the first and last rows in the original report's form: iterations from 0, probes beside them."""
+    iterations = run.columns["data/iteration"].values.astype(int) - 1
+    measured = {name: {row["iteration"] - 1: row["value"] for row in probes[name]} for name in SAMPLED_PROBES}
+    rows = [{"iter": int(k), **{name: float(run.columns[name].values[i]) for name in SAMPLED},
+             **{name: values.get(int(k)) for name, values in measured.items()}}
+            for i, k in enumerate(iterations)]  # fmt: skip
+    return {"key_hparams": f"outer_iters={len(rows)}, {key_settings(run.config)}", "head": rows[:8], "tail": rows[-8:]}
+
+
 def corpus(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     """Skipped, and said so, where the logs are not at hand."""
     if not CORPUS.is_dir():
-        return {"skipped": f"{CORPUS} is not there"}
+        return {"skipped": "the original logs are not beside the repository"}
     by_run = {
         source.name: [analytic.to_dict(row) for row in analytic.rows(find.read(source))] for source in find.find(CORPUS)
     }

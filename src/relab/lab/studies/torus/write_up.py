@@ -48,14 +48,15 @@ def identities(rows: list[dict[str, Any]]) -> str:
     return table([head, *cells])
 
 
-def document(numbers: dict[str, Any]) -> str:
+def original(numbers: dict[str, Any]) -> str:
     moved = [[name, f"{a:.6g}", f"{b:.6g}", f"{100 * (b / a - 1):+.3g} %"] for name, (a, b) in numbers["moved"].items()]
     total = numbers["seconds"]
     parts = sorted(numbers["timing"].items(), key=lambda each: -each[1])
     time = [[name, f"{s:.1f}", f"{100 * s / total:.0f} %"] for name, s in parts]
     norm = numbers["moved"]["value/w_norm"][0]
     return "\n".join([
-        f"## The document's config (seed 0, 200 iterations, {numbers['rounds']} rounds of probes)\n",
+        f"## The original report's config (seed 0, 200 iterations, {numbers['rounds']} rounds of probes)\n",
+        in_their_form(numbers),
         identities(numbers["identities"]),
         "What moved in 200 iterations:\n",
         table([["metric", "first", "last", "change"], *moved]),
@@ -65,6 +66,24 @@ def document(numbers: dict[str, Any]) -> str:
         table([["part", "s", "share"], *time]),
         said(numbers["examine"]),
     ])  # fmt: skip
+
+
+def in_their_form(numbers: dict[str, Any]) -> str:
+    """Status, key settings and samples as the original report lays them out, iterations from 0."""
+    findings = numbers["examine"]
+    status = f"FAIL ({len(findings)} kinds of finding, below)" if findings else "PASS (no finding)"
+    head = ["iter", "td_loss", "critic_teacher_error", "tracking_gap", "mean_rho2", "w_norm", "fixed_point_gap",
+            "1 - stability", "dist_mmd2"]  # fmt: skip
+    cells = [[["-" if x is None else f"{x:.4g}" for x in row.values()] for row in numbers[part]]
+             for part in ("head", "tail")]  # fmt: skip
+    return "\n".join([f"- status: {status}", f"- key_hparams: {numbers['key_hparams']}\n", "Samples, head and tail:\n",
+                      table([head, *cells[0]]), table([head, *cells[1]]),
+                      unknown_digits(numbers["stability"])])  # fmt: skip
+
+
+def unknown_digits(steady: dict[str, Any]) -> str:
+    known = "more than its noise" if abs(steady["value"]) > 2 * steady["noise"] else "none of its digits is known"
+    return f"1 - stability has a standard error of {steady['noise']:.2g} ({steady['n']:,} transitions): {known}.\n"
 
 
 def probed(numbers: dict[str, Any]) -> list[str]:
@@ -82,7 +101,7 @@ def probed(numbers: dict[str, Any]) -> list[str]:
 
 
 def corpus(numbers: dict[str, Any]) -> str:
-    title = "## The document's own logs, through the importer\n"
+    title = "## The original logs, through the importer\n"
     if "skipped" in numbers:
         return f"{title}\nNot checked: {numbers['skipped']}.\n"
     rows = [[run, str(len(each)), str(sum(r["ok"] for r in each)), f"{max(abs(r['z']) for r in each):.1f}"]
@@ -131,7 +150,7 @@ def offset(numbers: dict[str, Any]) -> str:
     names = list(next(iter(numbers["table"].values())))
     rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in numbers["table"].items()]
     change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in numbers["change_percent"].items()]
-    title = "## The document's axis (5 seeds, all of the document's 200 iterations)\n"
+    title = "## The original report's axis (5 seeds, all of the original report's 200 iterations)\n"
     return "\n".join([title, table([["variant", *names], *rows]), "Against offset 0, in pairs of one seed:\n",
                       listed(change), listed(numbers["answers"]), said(numbers["examine"])])  # fmt: skip
 
@@ -145,7 +164,7 @@ def grid(numbers: dict[str, Any]) -> str:
 
 
 SECTIONS = {
-    "document": document, "corpus": corpus, "sanity": sanity, "coupled": coupled,
+    "original": original, "corpus": corpus, "sanity": sanity, "coupled": coupled,
     "learns": experiment("A critic that learns: no bootstrap, fixed target policy", "teacher error, first / last"),
     "sharp": experiment("A critic that learns: gamma 0.99, fixed target policy", "distance to w_sharp, first / last"),
     "offset": offset, "grid": grid,

@@ -1,0 +1,92 @@
+"""How many faults in strangers' logs does the examiner name, and how many healthy runs does it warn about?
+
+    python -m benchmarks.peers.score_strangers --faults OUT --healthy OUT [--part development|held-out] [--json FILE]
+
+Each run is examined alone, as its owner would. A fault is seen when a warning or an error among the first three
+findings is about one of its kind's topics (fault_kind.py). A healthy run is one that reached its task's level.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out
+from benchmarks.peers.fault_kind import Kind
+from benchmarks.peers.healthy_listing import outcomes
+from benchmarks.peers.score_faults import share
+from relab.base.jsonl import RecordError
+from relab.health.examine import examine
+from relab.health.render import lead
+
+KINDS = {kind.name: kind for kind in (*fault_kinds.KINDS, *fault_kinds_held_out.KINDS)}
+LOUD = ("warning", "error")
+
+
+class Scored(NamedTuple):
+    path: str
+    tool: str
+    label: str  # kind of fault, or algorithm and task
+    first: list[str]  # what is shown first, loud or not
+    loud: list[str]  # all warnings and errors
+    seen: bool
+
+
+def slugs(kind: Kind) -> set[str]:
+    return {slug for topic in kind.topics for slug in fault_kind.TOPICS[topic]}
+
+
+def scored(root: Path, row: dict[str, Any], label: str, counts: set[str]) -> Scored:
+    try:
+        findings = examine(root / row["path"]).main
+    except RecordError as error:
+        print(f"{row['path']}: {error}")
+        return Scored(row["path"], row["tool"], label, [], [], False)
+    first = lead(findings)
+    loud = [finding.slug for finding in findings if finding.severity in LOUD]
+    seen = any(finding.slug in counts and finding.severity in LOUD for finding in first)
+    return Scored(row["path"], row["tool"], label, [f.slug for f in first], loud, seen)
+
+
+def of_faults(root: Path, part: str) -> list[Scored]:
+    rows = [row for row in outcomes(root) if row["part"] == part]
+    return [scored(root, row, row["kind"], slugs(KINDS[row["kind"]])) for row in rows]
+
+
+def of_healthy(root: Path, part: str) -> list[Scored]:
+    rows = [row for row in outcomes(root) if row["part"] == part and row["healthy"] and row["tool"] != "relab"]
+    return [scored(root, row, f"{row['algo']} on {row['task']}", set()) for row in rows]
+
+
+def by_tool(scores: list[Scored], what: str) -> Iterable[str]:
+    for tool in ("", *sorted({score.tool for score in scores})):
+        group = [score for score in scores if tool in ("", score.tool)]
+        hits = sum(score.seen if what == "seen" else bool(score.loud) for score in group)
+        yield f"{tool or 'all'}: {share(hits, len(group))}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--faults", type=Path)
+    parser.add_argument("--healthy", type=Path)
+    parser.add_argument("--part", choices=["development", "held-out"], default="development")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    sick = of_faults(args.faults, args.part) if args.faults else []
+    well = of_healthy(args.healthy, "held-out" if args.part == "held-out" else "table") if args.healthy else []
+    for score in sick:
+        print(
+            f"{'seen  ' if score.seen else 'missed'} {score.label} {score.path}: {', '.join(score.first) or 'nothing'}"
+        )
+    for score in (score for score in well if score.loud):
+        print(f"alarm  {score.path}: {', '.join(score.loud)}")
+    print("\n".join(["faults seen", *by_tool(sick, "seen"), "healthy runs warned about", *by_tool(well, "loud")]))
+    if args.json:
+        args.json.write_text(json.dumps([score._asdict() for score in sick + well], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What must be said of the runs behind an answer? Which do not count, which have no number, which all agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from relab.stats.humps import humps
+from relab.stats.over_seeds import LEAST
+
+if TYPE_CHECKING:
+    from relab.comparison.answer import Outcome
+
+
+def unique(arm: Sequence[Outcome], name: str, notes: list[str]) -> list[Outcome]:
+    """A seed twice is not two samples: the last run of it counts, as in the report."""
+    counted = {(x.part, x.seed): i for i, x in enumerate(arm) if x.seed is not None}
+    kept = []
+    for i, x in enumerate(arm):
+        if x.seed is not None and counted[x.part, x.seed] != i:
+            notes.append(f"{name}: seed {x.seed} is there more than once; {x.run or 'an earlier run'} is left out")
+        else:
+            kept.append(x)
+    return kept
+
+
+def partners(arms: list[list[Outcome]], notes: list[str]) -> list[list[Outcome]]:
+    """Both arms in the order of their common seeds."""
+    by_seed = [{x.seed: x for x in arm if x.seed is not None} for arm in arms]
+    both = sorted(set(by_seed[0]) & set(by_seed[1]))
+    alone = sum(len(arm) for arm in arms) - 2 * len(both)
+    if alone:
+        notes.append(f"{alone} runs without a partner of the same seed are left out")
+    return [[arm[seed] for seed in both] for arm in by_seed]
+
+
+def missing(arms: list[list[Outcome]], names: tuple[str, str]) -> list[str]:
+    notes = []
+    for arm, name in zip(arms, names, strict=True):
+        for x in arm:
+            who = f"{name}: {'seed ' + str(x.seed) if x.seed is not None else x.run or 'a run'}"
+            if not math.isfinite(x.value):
+                notes.append(f"{who} has no number ({x.note or 'not finite'}) and is left out of delta")
+        notes += _shared_notes([x for x in arm if x.note and math.isfinite(x.value)], name)
+    return notes
+
+
+def _shared_notes(arm: list[Outcome], name: str) -> list[str]:
+    """What is to be said of several seeds is said once."""
+    notes = []
+    for note in dict.fromkeys(x.note for x in arm):
+        who = [str(x.seed) if x.seed is not None else x.run or "?" for x in arm if x.note == note]
+        notes.append(f"{name}: {note} (seed{'s' if len(who) > 1 else ''} {', '.join(who)})")
+    return notes
+
+
+def constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
+    """Seeds that all agree hide what fewer than one in n does; an interval of a mean cannot know of it."""
+    if at == "success_rate":
+        return []  # its interval allows for it
+    notes = []
+    for arm, name in zip(good, names, strict=True):
+        values = np.array([x.value for x in arm])
+        if len(values) >= LEAST and values.std() <= 0.02 * abs(values.mean()) and all(x.reached for x in arm):
+            unseen = 1 - 0.05 ** (1 / len(values))
+            notes.append(f"all {len(values)} seeds of {name} agree; up to {unseen:.0%} of its runs could fail unseen")
+    return notes
+
+
+def apart(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
+    """Why the interval is wide although no run of one variant comes near the other's."""
+    values = [np.array([x.value for x in arm]) for arm in good]
+    if at in ("success_rate", "first_step_reaching") or min(map(len, values)) < LEAST:
+        return []
+    split = humps(values[0][None], values[1][None])
+    lots = {int(split.high_a[0]), int(split.high_b[0])}
+    if not split.two[0] or lots not in ({0, len(values[0])}, {0, len(values[1])}):
+        return []
+    n = min(map(len, values))
+    return [f"the runs of {names[0]} and {names[1]} form a group each; the interval allows for runs that end in the"
+            f" other's group, of which {n} seeds can miss up to {1 - 0.05 ** (1 / n):.0%}"]  # fmt: skip

@@ -1,0 +1,74 @@
+"""How is an answer said in one sentence, with the numbers it rests on?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from relab.stats.over_seeds import LEAST
+
+if TYPE_CHECKING:
+    from relab.comparison.answer import Answer
+
+YES, NO, OPEN = "yes", "no", "cannot tell yet"
+PAIRED = "mean of differences within seeds, t widened by Hall's skewness correction"
+# Why there is no answer although there are seeds enough.
+REASONS = {
+    "unreached": "no run of {a} or {b} reached {level}",
+    "ties": "all runs of {a} and {b} came to the same number",
+    "grid": "{a} and {b} differ by no more than lies between two evaluations ({grid:.4g} steps)",
+    "ceiling": "{a} and {b} both reach the highest value there can be ({top}), which tells nothing apart",
+    "spent": "the declared looks are used up",
+}
+
+
+def reason_text(x: Answer) -> str:
+    a, b = x.names
+    level = f"{x.reach:g}" if x.reach is not None else "the level"
+    return REASONS[x.reason].format(a=a, b=b, level=level, grid=x.grid, top=f"{x.top:.4g}" if x.top is not None else "")
+
+
+def sentence(x: Answer) -> str:
+    """The answer in one sentence, with the numbers it rests on."""
+    a, b = x.names
+    more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
+    if min(x.n) < LEAST:
+        return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
+    numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
+    if x.verdict == YES:
+        return f"Yes: {b} is better than {a}, by {numbers}{_matters(x)}."
+    if x.reason:
+        return f"Cannot tell whether {b} is better than {a}: {reason_text(x)}; {numbers}."
+    if x.verdict == OPEN:
+        by = f" by {x.smallest_effect:.4g}" if x.smallest_effect else ""
+        return f"Cannot tell yet whether {b} is better than {a}{by}: {numbers}{more}."
+    how = "worse" if x.high < 0 else f"not better than {a} by the {x.smallest_effect:.4g} that matters"
+    return f"No: {b} is {how}{' than ' + a if x.high < 0 else ''}, {numbers}."
+
+
+def _matters(x: Answer) -> str:
+    """What a yes shows: more than 0, or as much as matters."""
+    if not x.smallest_effect:
+        return ""
+    if x.shows == "smallest effect":
+        return f"; that is at least the {x.smallest_effect:.4g} that matters"
+    return f"; better for sure, but not for sure by the {x.smallest_effect:.4g} that matters"
+
+
+def span(ends: Sequence[int]) -> str:
+    return f"{ends[0]} to {ends[1]}" if ends[0] != ends[1] else str(ends[0])
+
+
+def _sure(x: Answer) -> str:
+    many = f", corrected for {x.comparisons} comparisons" if x.comparisons > 1 else ""
+    seeds = f"{x.n[0]} pairs" if x.method == PAIRED else f"{x.n[0]} and {x.n[1]} seeds"
+    return f"{100 * x.level:.4g} % interval, {seeds}{many}"
+
+
+def _what(x: Answer) -> str:
+    if x.at == "first_step_reaching":
+        there = f"reaches {x.reach:g}" if x.reach is not None else "gets there"
+        return f"steps saved until {x.metric} {there}, + is better"
+    last = f"mean of the last {x.m} {x.metric}" if x.m is not None else f"mean of the last {x.metric}"
+    name = {"final": f"final {x.metric}", "mean_last_m": last, "success_rate": "success rate"}
+    return f"{name[x.at]}, + is better"

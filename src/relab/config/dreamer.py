@@ -1,0 +1,106 @@
+"""What can be set for Dreamer, and which numbers follow from it?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from relab.base import limits
+from relab.config.base import require, require_range
+
+SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins")
+COUNTS = ("envs", "steps", "replay", "batch", "length", "imagine", "model_updates", *SIZES)
+
+
+@dataclass(frozen=True)
+class Dreamer:
+    """A world model and an actor-critic that learns in its dreams (DreamerV3, Hafner et al. 2023)."""
+
+    name: str = "dreamer"  # algorithm
+    envs: int = 1  # parallel worlds
+    steps: int = 256  # steps of each world between two rows of metrics
+    replay: int = 100_000  # steps that are kept to learn from
+    learning_starts: int = 1_000  # agent steps with evenly drawn actions before the first update
+    updates_per_step: float = 0.5  # updates of the world model for each agent step
+    batch: int = 16  # sequences of one update
+    length: int = 64  # rows of a sequence; episodes may end inside
+    ends: float = 0.0  # share of the sequences that are moved so that an episode ends inside
+    model_updates: int = 1  # updates of the world model for each one of actor and critic
+    warmup_updates: int = 0  # updates of the world model alone before the first one of actor and critic
+    lr: float = 4e-5  # step size of the world model
+    lr_actor: float | None = None  # of the actor; null: as the world model's
+    lr_critic: float | None = None  # of the critic; null: as the world model's
+    lr_warmup: int = 1_000  # updates over which the step size rises from 0
+    lr_final: float = 1.0  # share of the step size that is left at the end of the run; it falls along a line
+    grad_clip: float = 0.3  # largest norm of a tensor's gradient, as a share of the tensor's own norm; 0: none
+    core: Literal["gru", "blocks"] = "gru"  # memory: one GRU, or DreamerV3's in blocks
+    deter: int = 256  # units of the memory
+    hidden: int = 64  # units of the layers around the memory
+    stoch: int = 32  # latent variables
+    classes: int = 4  # values of each latent variable
+    units: int = 64  # units of the layers of encoder, decoder and heads
+    layers: int = 2  # hidden layers of encoder, decoder, actor and critic; the heads of reward and continuation have 1
+    blocks: int = 8  # parts of the memory where core=blocks
+    unimix: float = 0.01  # share of every latent variable and of the policy that is spread evenly
+    free_nats: float = 1.0  # KL between posterior and prior below which nothing is gained
+    free_bits: Literal["clamp", "straight"] = "clamp"  # below that: no gradient, or that of the KL
+    dyn_scale: float = 1.0  # weight of the KL that trains the prior
+    rep_scale: float = 0.1  # weight of the KL that trains the posterior
+    imagine: int = 15  # steps of a dream
+    gamma: float = 0.997  # discount per step
+    lam: float = 0.95  # weight of long returns against the critic's word
+    entropy: float = 3e-4  # weight of the policy's entropy
+    entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
+    norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least
+    slow_rate: float = 0.02  # share of the critic that its slow copy takes over after each update
+    slow_scale: float = 1.0  # weight of the critic's distance to its slow copy; 0: none
+    replay_critic: float = 0.3  # weight of the critic's loss on real rewards; 0: dreams only
+    support: float | None = None  # largest value and reward that the heads can say; null: what the environment allows
+    bins: int = 255  # of a two-hot head
+    spacing: Literal["symlog", "linear"] = "symlog"  # of the bins
+
+    @property
+    def horizon(self) -> float:
+        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
+        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
+
+    @property
+    def replay_ratio(self) -> float:
+        """How often a step is learned from, on average: updates_per_step * batch * length."""
+        return self.updates_per_step * self.batch * self.length
+
+    def check(self) -> None:
+        for name in COUNTS:
+            require_range(name, getattr(self, name), 1)
+        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy", "dyn_scale",
+                     "rep_scale", "slow_scale", "replay_critic"):  # fmt: skip
+            require_range(name, getattr(self, name), 0)
+        for name in ("lr", "updates_per_step"):
+            require_range(name, getattr(self, name), 0, open_="low")
+        for name in ("gamma", "lam", "ends", "unimix", "lr_final"):
+            require_range(name, getattr(self, name), 0, 1)
+        require_range("slow_rate", self.slow_rate, 0, 1, open_="low")
+        for name in SIZES:
+            require(getattr(self, name) <= limits.WIDTH, f"`{name}` must be at most {limits.WIDTH:,}, but got"
+                    f" {getattr(self, name):,}")  # fmt: skip
+        self.check_room()
+        self.check_parts()
+
+    def check_parts(self) -> None:
+        require(self.gamma < 1, "`gamma` must be below 1: a two-hot head must be able to say the largest value, and"
+                f" without a discount there is none, but got {self.gamma}")  # fmt: skip
+        require(self.bins >= 3, f"`bins` must be at least 3, but got {self.bins}")
+        require(self.core == "gru" or self.deter % self.blocks == 0, "`deter` must divide by `blocks`, but got"
+                f" {self.deter} and {self.blocks}")  # fmt: skip
+        require(self.support is None or self.support > 0, f"`support` must be above 0 or null, but got {self.support}")
+
+    def check_room(self) -> None:
+        require(self.replay <= limits.REPLAY, f"`replay` must be at most {limits.REPLAY:,} steps, but got"
+                f" {self.replay:,}")  # fmt: skip
+        held = self.replay // self.envs
+        require(held > self.length, f"`replay` must hold a sequence of every world, but {self.replay:,} steps of"
+                f" {self.envs:,} worlds are {held:,} each and `length` is {self.length:,}")  # fmt: skip
+        require(self.learning_starts >= self.length * self.envs, "learning must not start before every world has"
+                f" filled a sequence, `length` * `envs` = {self.length * self.envs:,} steps, but `learning_starts` is"
+                f" {self.learning_starts:,}")  # fmt: skip

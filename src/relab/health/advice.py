@@ -1,0 +1,66 @@
+"""Do two findings of one run advise opposite changes of a setting? Then what mends the cause counts.
+
+A symptom's own advice is for runs in which nothing else is wrong: with a cause at hand it may point the other way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from relab.health.rule import Finding
+
+DOWN = re.compile(r"\b(?:lower|cut|fewer|smaller|reduce|decrease|shorter|less)\b", re.IGNORECASE)
+UP = re.compile(r"\b(?:raise|larger|more|increase|longer|higher|widen)\b", re.IGNORECASE)
+KEY = re.compile(r"`([A-Za-z_][\w.]*)`")
+CLAUSE = re.compile(r"[;,.:]\s")
+
+
+def agree(findings: Sequence[Finding]) -> None:
+    """A finding whose advice goes against that of the one that explains it, directly or not, points to that one."""
+    by_slug = {finding.slug: finding for finding in findings}
+    for symptom in findings:
+        cause = by_slug.get(symptom.explained_by or "")
+        seen = {symptom.slug}
+        while cause is not None and cause.slug not in seen:
+            if _opposite(directions(cause.suggest), directions(symptom.suggest)):
+                symptom.suggest = [f"mend {cause.slug} first: it explains this"]
+                break
+            seen.add(cause.slug)
+            cause = by_slug.get(cause.explained_by or "")
+
+
+def directions(suggestions: Sequence[Any]) -> dict[str, int]:
+    """Where each setting should go: +1 up, -1 down; what may go either way is left out.
+
+    >>> directions(["lower `lr` or `epochs`; raise `ent_coef`", {"key": "algo.clip", "from": 0.1, "to": 0.2}])
+    {'lr': -1, 'epochs': -1, 'ent_coef': 1, 'clip': 1}
+    """
+    ways: dict[str, int] = {}
+    for item in suggestions:
+        for key, way in _of_change(item) if isinstance(item, dict) else _of_text(str(item)):
+            ways[key] = way if ways.get(key, way) == way else 0
+    return {key: way for key, way in ways.items() if way}
+
+
+def _of_change(item: dict[str, Any]) -> list[tuple[str, int]]:
+    a, b = item.get("from"), item.get("to")
+    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b)) or a == b:
+        return []
+    return [(str(item.get("key")).rpartition(".")[2], 1 if b > a else -1)]  # type: ignore[operator]
+
+
+def _of_text(text: str) -> list[tuple[str, int]]:
+    """The verb of a clause holds for every key of it."""
+    ways = []
+    for clause in CLAUSE.split(text):
+        down, up = bool(DOWN.search(clause)), bool(UP.search(clause))
+        if down != up:
+            ways += [(key.rpartition(".")[2], -1 if down else 1) for key in KEY.findall(clause)]
+    return ways
+
+
+def _opposite(a: dict[str, int], b: dict[str, int]) -> bool:
+    return any(a[key] == -b[key] for key in a.keys() & b.keys())

@@ -1,0 +1,45 @@
+"""Which values can a metric have at all? A share lies in 0 to 1, a return between the worst and the best of every step.
+
+Intervals and bands are cut there (relab.stats.mean_over_seeds), and a run that diverged is worth the worst.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from relab.record import glossary, levels
+from relab.record.history import History
+
+ANY = (-math.inf, math.inf)
+Bounds = tuple[float, float]
+
+
+def bounds_of(history: History, metric: str) -> Bounds:
+    """The lowest and highest value of a metric in this run; infinite where nothing is known."""
+    known = glossary.METRICS.get(metric)
+    if "success" in metric:
+        return 0.0, 1.0
+    if known is None or known.unit != "return":
+        return (known.low, known.high) if known is not None else ANY
+    if metric not in glossary.RETURNS:  # a spread of returns is no return
+        return known.low, known.high
+    spec = history.meta.get("spec")
+    return of_spec(spec if isinstance(spec, Mapping) else {})
+
+
+def of_spec(spec: Mapping[str, Any]) -> Bounds:
+    """Of the return of an episode of one step up to the horizon, by the bounds of one step's reward."""
+    facts = {**levels.facts(str(spec.get("env") or "")), **{k: v for k, v in spec.items() if v is not None}}
+    horizon, low, high = (_number(facts.get(key)) for key in ("horizon", "reward_low", "reward_high"))
+    if horizon is None:
+        return ANY
+    least = -math.inf if low is None else min(low, low * horizon)
+    most = math.inf if high is None else max(high, high * horizon)
+    return least, most
+
+
+def _number(value: Any) -> float | None:
+    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if usable else None

@@ -1,0 +1,244 @@
+"""What does a page say first? Task and algorithm, one short sentence, and the likely cause where there is one."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from relab.base.jsonl import RecordError, read_json
+from relab.base.text import count
+from relab.comparison.profile import env_id
+from relab.config.views import diff, flatten
+from relab.record.history import History
+from relab.report import replication_page, sweep_page
+from relab.report.changes import base_of, likely
+from relab.runs.grouping import Group
+from relab.runs.verdict import finals, group_sentence, many_sentence
+
+MANY = 3  # groups up to which each gets its own words
+FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
+UNWELL = ("part", "lost", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
+INTERVAL = re.compile(r" \[[^\[\]]*\]")
+DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
+SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z])")
+
+
+@dataclass(frozen=True)
+class First:
+    """The words of the first screen; numbers with their interval stand in the outcome, and there alone."""
+
+    task: str  # PPO on CartPole-v1
+    about: str  # demo: 2 configs, 10 runs
+    question: str
+    sentence: str
+    detail: str
+    cause: str
+
+
+def first(path: Path, groups: list[Group], findings: list[dict[str, Any]], reference: History | None = None) -> First:
+    answer, swept = answers(path), sweep_page.build(path)
+    task, about, causes = task_of(groups), about_of(path, groups), _causes(groups, findings).strip()
+    if answer:
+        texts, details = zip(*map(shortened, answer.texts))
+        some = [*texts[:2], *([f"{len(texts) - 2} more answers below."] if len(texts) > 2 else [])]
+        return First(task, about, answer.question, " ".join(some), details[0], causes)
+    if swept:
+        said, *rest = SENTENCE.split(swept.text)
+        question, said, *rest = (said, *rest) if said.endswith("?") and rest else ("", said, *rest)
+        return First(task, about, question, said, " ".join(rest), "")
+    if len(groups) > 1:
+        return First(task, about, "", INTERVAL.sub("", _each_group(groups)), "", causes)
+    cause = cause_of(groups[0], findings, reference)
+    said = INTERVAL.sub("", _so_far(groups[0]))
+    return First(task, about, "", f"{said}.", "", f"{cause[:1].upper()}{cause[1:]}." if cause else "")
+
+
+def shortened(text: str) -> tuple[str, str]:
+    """An answer without what its numbers are and how sure they are, and that.
+
+    >>> shortened("No: b is worse than a, -454.9 [-556.1, -252.5] (final return, + is better; 5 and 5 seeds).")
+    ('No: b is worse than a, -454.9 [-556.1, -252.5].', 'final return, + is better; 5 and 5 seeds')
+    """
+    match = DETAIL.search(text)
+    return (text[: match.start()] + text[match.end() :], match["detail"]) if match else (text, "")
+
+
+def task_of(groups: list[Group]) -> str:
+    """PPO on CartPole-v1; several by name, many by their number."""
+    flats = [flatten(group.config) for group in groups]
+    algos = list(dict.fromkeys(str(flat["algo.name"]).upper() for flat in flats if flat.get("algo.name")))
+    envs = environments(groups)
+    words = [_few(algos, "algorithms"), _few([env for env in envs if env], "environments")]
+    return " on ".join(word for word in words if word)
+
+
+def environments(groups: list[Group]) -> dict[str, list[Group]]:
+    """The groups of each environment, by its name; the empty name for those that do not say theirs."""
+    parts: dict[str, list[Group]] = {}
+    for group in groups:
+        parts.setdefault(env_of(group), []).append(group)
+    return parts
+
+
+def env_of(group: Group) -> str:
+    spec = group.runs[0].history.meta.get("spec")
+    named = flatten(group.config).get("env.name") or (spec.get("env") if isinstance(spec, dict) else "")
+    return env_id(str(named)) if named else ""
+
+
+def _few(words: list[str], many: str) -> str:
+    return f"{len(words)} {many}" if len(words) > MANY else " and ".join(words)
+
+
+def about_of(path: Path, groups: list[Group]) -> str:
+    runs = [run for group in groups for run in group.runs]
+    formats = dict.fromkeys(run.history.source for run in runs if run.history.source != "relab")
+    read = f" (read from {', '.join(formats)})" if formats else ""
+    if len(runs) == 1:
+        return runs[0].name + read
+    folder = path.resolve()
+    name = folder.parent.name if folder.name == "runs" else folder.name
+    configs = f"{len(groups)} configs, " if len(groups) > 1 else ""
+    return f"{name}: {configs}{len(runs)} runs{read}"
+
+
+# ---- The sentence with all that belongs to it, for a terminal and a log
+
+
+def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], reference: History | None = None) -> str:
+    """The experiment's answer where there is one, else one sentence per group; then the likely cause."""
+    answer = experiment_answer(path)
+    if len(groups) == 1 and not answer:
+        said = _so_far(groups[0])
+        cause = cause_of(groups[0], findings, reference)
+        return f"{said}; {cause}." if cause else f"{said}."
+    swept = None if answer else sweep_page.build(path)
+    return swept.text if swept else (answer or _each_group(groups)) + _causes(groups, findings)
+
+
+def _so_far(group: Group) -> str:
+    said, so_far = group_sentence([run.verdict for run in group.distinct]), _progress(group)
+    return so_far + (_lower(said) if so_far.endswith(": ") else said)
+
+
+def _each_group(groups: list[Group]) -> str:
+    if len(groups) > MANY:
+        return many_sentence([run.verdict for g in groups for run in g.distinct], len(groups)) + "."
+    return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
+
+
+def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | None = None) -> str:
+    """likely lr x12 against its parent; else the lead finding; nothing for a run that is well."""
+    mine = findings_of(group, findings)
+    if not mine:
+        return ""
+    unwell = _unwell(group)
+    base = base_of(group.runs[0].history, reference)
+    cause = likely(mine, diff(base.settings, group.config)) if base and unwell else None
+    if base and cause:
+        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1]['slug'] + ' ')}"
+    return _lead(group, mine, unwell)
+
+
+def _lead(group: Group, findings: list[dict[str, Any]], unwell: bool) -> str:
+    """An info finding of a run that is well is no headline."""
+    if not unwell and findings[0]["severity"] not in ("warning", "error"):
+        return ""
+    return f"lead finding: {findings[0]['slug']}{_seeds_with(group, findings, findings[0])}"
+
+
+def findings_of(group: Group, findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = {run.name for run in group.runs}
+    return [f for f in findings if f.get("run") in names or f.get("group") == group.key]
+
+
+def _seeds_with(group: Group, findings: list[dict[str, Any]], one: dict[str, Any], named: str = "") -> str:
+    n = len(group.runs)
+    runs = {f.get("run") for f in findings if f["slug"] == one["slug"]}
+    return f" ({named}in {len(runs)} of {n} runs)" if n > 1 and one.get("run") else ""
+
+
+def _causes(groups: list[Group], findings: list[dict[str, Any]]) -> str:
+    """Of each group that is worse than the best one: what sets it apart from that, where a finding points to it."""
+    ends = [finals([run.verdict for run in g.distinct]).mid for g in groups]
+    known = [end for end in ends if math.isfinite(end)]
+    best = groups[ends.index(max(known))] if len(groups) > 1 and known else None
+    if best is None or _unwell(best):
+        return ""
+    said = [_cause_beside(g, best, findings) for g, end in zip(groups, ends) if not end >= max(known) and _unwell(g)]
+    return "".join([text for text in said if text][:2])
+
+
+def _unwell(group: Group) -> bool:
+    return any(run.verdict.kind in UNWELL for run in group.distinct)
+
+
+def _cause_beside(group: Group, best: Group, findings: list[dict[str, Any]]) -> str:
+    changes, mine = diff(best.config, group.config), findings_of(group, findings)
+    cause = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
+    if not cause:
+        return ""
+    text, one = cause
+    return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one['slug'] + ' ')}."
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _progress(group: Group) -> str:
+    """Said first of a run that is not at its end: what follows may change."""
+    states = [run.state for run in group.runs]
+    if "running" in states:
+        step, total = last_step(group.runs[0].history), total_steps(group.runs[0].history)
+        at = f" at {count(step)} of {count(total)} steps" if len(states) == 1 and total else ""
+        return f"Still running{at}. So far: "
+    gone = [s for s in ("failed", "stale", "interrupted") if s in states]
+    return (
+        f"{gone[0].capitalize()} at {count(last_step(group.runs[0].history))} steps. "
+        if gone and len(states) == 1
+        else ""
+    )
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What an experiment was asked, and its answers in words."""
+
+    question: str
+    texts: list[str]
+
+
+def experiment_answer(path: Path) -> str | None:
+    answer = answers(path)
+    return f"{answer.question} {' '.join(answer.texts)}".strip() if answer else None
+
+
+def answers(path: Path) -> Answers | None:
+    """Those of answer.json in the folder, or beside a folder `runs`."""
+    folder = path.resolve()
+    for place in (folder, folder.parent) if folder.name == "runs" else (folder,):
+        try:
+            document = read_json(place, "answer.json")
+            texts = [str(answer["text"]) for answer in document["answers"]]
+        except (RecordError, OSError, KeyError, TypeError):
+            continue
+        again = replication_page.build(place)
+        texts += again.texts if again else []
+        return Answers(str(document.get("question") or ""), texts) if texts else None
+    return None
+
+
+# ---- How far a run is
+
+
+def last_step(run: History) -> int:
+    return max((int(c.steps[-1]) for c in run.columns.values() if len(c.steps)), default=0)
+
+
+def total_steps(run: History) -> int | None:
+    total = run.config.get("total_steps")
+    return total if isinstance(total, int) and not isinstance(total, bool) else None

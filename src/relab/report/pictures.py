@@ -1,0 +1,137 @@
+"""What does a comparison look like? Means with their intervals, profiles of all runs, and who beats whom: as data.
+
+After the pictures of rliable (Agarwal et al. 2021): every seed is shown, and no interval under five of them.
+svg_pictures.py draws them for a page, paper.py with matplotlib for a paper.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from relab.comparison.build import Result
+from relab.comparison.numbers import LEAST
+from relab.comparison.profile import Standing
+from relab.comparison.task import Task
+from relab.report import words
+from relab.stats import wilson
+
+MOST = 8  # variants in one picture; the table has all
+
+
+@dataclass(frozen=True)
+class Row:
+    """A mean with its interval (NaN: none), and every seed; `place` gives its colour."""
+
+    label: str
+    place: int
+    mid: float
+    low: float
+    high: float
+    values: list[float]
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """The mean of each variant with its interval, over the dots of its seeds."""
+
+    kind: str = field(default="intervals", init=False)
+    title: str
+    across: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Improvement:
+    """How likely one run of a variant is to beat one of the reference."""
+
+    kind: str = field(default="improvement", init=False)
+    title: str
+    across: str
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The share of a variant's runs at or above each score."""
+
+    label: str
+    place: int
+    x: list[float]
+    share: list[float]
+    low: list[float]
+    high: list[float]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A performance profile: the higher a line, the more runs got that far."""
+
+    kind: str = field(default="profile", init=False)
+    title: str
+    across: str
+    rows: list[Trace]
+
+
+Picture = Intervals | Improvement | Profile
+
+
+def pictures(result: Result, places: Mapping[int, int] | None = None) -> list[Picture]:
+    """Of all tasks, then of all together; `places` are those of the runs' groups on the page, by the run's identity."""
+    drawn: list[Picture] = []
+    for task in result.tasks:
+        drawn += of_task(task, places or {})
+    return [*drawn, *([over_tasks(result.profile)] if len(result.profile) > 1 else [])]
+
+
+def of_task(task: Task, places: Mapping[int, int]) -> list[Picture]:
+    place = {arm.label: places.get(id(arm.runs[0]), i) for i, arm in enumerate(task.arms)}
+    timed = task.measure.at == "first_step_reaching"
+    name = f"steps to {task.measure.level:g}" if timed else words.metric(task.measure.metric)
+    drawn: list[Picture] = [] if timed else [_intervals(task, place, name)]
+    better = _improvement(task, place)
+    return [*drawn, _profile(task, place, name), *([better] if better.rows else [])]
+
+
+def _intervals(task: Task, place: Mapping[str, int], name: str) -> Intervals:
+    rows = [Row(v.label, place[v.label], v.mean.mid, v.mean.low, v.mean.high, _finite(v.values)) for v in task.variants]
+    return Intervals(task.env, f"{name}: mean over seeds, 95% interval", [row for row in rows if row.values][:MOST])
+
+
+def _improvement(task: Task, place: Mapping[str, int]) -> Improvement:
+    rows = [
+        Row(f"{v.label} beats {task.reference}", place[v.label], v.better[0], v.better[1], v.better[2], [])
+        for v in task.variants
+        if v.better is not None and v.label != task.reference and math.isfinite(v.better[0])
+    ]
+    return Improvement(task.env, "probability that one run beats one of the reference", rows[:MOST])
+
+
+def _profile(task: Task, place: Mapping[str, int], name: str) -> Profile:
+    rows = [_trace(v.label, place[v.label], _finite(v.values)) for v in task.variants if _finite(v.values)]
+    return Profile(task.env, f"{name}: share of runs at or above", rows[:MOST])
+
+
+def _trace(label: str, place: int, values: Sequence[float]) -> Trace:
+    """A step at every run; Wilson's interval at each, which is not 0 wide where all agree."""
+    xs, n = sorted(set(values)), len(values)
+    counts = [sum(v >= x for v in values) for x in xs]
+    ends = [wilson(k, n) for k in counts] if n >= LEAST else []
+    low, high = ([end.low for end in ends], [end.high for end in ends]) if ends else ([math.nan] * len(xs),) * 2
+    return Trace(label, place, xs, [k / n for k in counts], low, high)
+
+
+def over_tasks(standings: Sequence[Standing]) -> Profile:
+    """Scores of several tasks on one scale: 0 is a random policy, 1 the highest return."""
+    rows = [
+        Trace(s.label, i, [x.tau for x in s.shares], [x.share for x in s.shares],
+              [x.low for x in s.shares], [x.high for x in s.shares])
+        for i, s in enumerate(standings)
+    ]  # fmt: skip
+    title = f"{standings[0].tasks} environments"
+    return Profile(title, "score (0 random, 1 highest): share of runs at or above", rows[:MOST])
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [v for v in values if math.isfinite(v)]

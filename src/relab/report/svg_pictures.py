@@ -1,0 +1,103 @@
+"""How do the pictures of a comparison look in a page without scripts? SVG in the colours of the curves."""
+
+from __future__ import annotations
+
+import math
+from html import escape
+
+from relab.base.text import number
+from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
+from relab.report.svg import Scale, _padded, _svg, _tick, colour, ticks
+
+WIDTH, LEFT, RIGHT, ROW, HEAD = 480, 14, 16, 40, 24
+
+
+def draw(picture: Picture) -> str:
+    return profile(picture) if isinstance(picture, Profile) else rows_of(picture)
+
+
+def rows_of(picture: Intervals | Improvement) -> str:
+    """A row for each variant: its name, the interval as a bar, the mean as a tick, seeds as dots."""
+    height = HEAD + ROW * len(picture.rows) + 40
+    if isinstance(picture, Improvement):
+        x = Scale(0, 1, LEFT, WIDTH - RIGHT)
+    else:
+        x = _padded([v for row in picture.rows for v in _numbers(row)], LEFT, WIDTH - RIGHT)
+    foot = height - 34
+    parts = [_across(x, foot, picture.across), _text(LEFT, 14, picture.title, weight=600)]
+    if isinstance(picture, Improvement):
+        parts.append(
+            f'<path d="M{x(0.5):.1f} {HEAD}V{foot}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
+        )
+    parts += [_row(row, HEAD + ROW * i + 14, x) for i, row in enumerate(picture.rows)]
+    said = "; ".join(f"{row.label} {number(row.mid)}" for row in picture.rows)
+    return _svg(WIDTH, height, f"{picture.title}, {picture.across}: {said}", "".join(parts))
+
+
+def _numbers(row: Row) -> list[float]:
+    return [v for v in (row.mid, row.low, row.high, *row.values) if math.isfinite(v)]
+
+
+def _row(row: Row, top: float, x: Scale) -> str:
+    tone, at = colour(row.place), top + 11
+    parts = [_text(LEFT, top, row.label)]
+    if math.isfinite(row.low) and math.isfinite(row.high):
+        wide = max(x(row.high) - x(row.low), 1.0)
+        parts.append(f'<rect class="interval" x="{x(row.low):.1f}" y="{at - 5:.1f}" width="{wide:.1f}" height="10" '
+                     f'fill="{tone}" fill-opacity=".35"/>')  # fmt: skip
+    parts += [f'<circle class="seed-dot" cx="{x(v):.1f}" cy="{at:.1f}" r="3" fill="{tone}" fill-opacity=".6"/>'
+              for v in row.values]  # fmt: skip
+    text = number(row.mid) + (f" [{number(row.low)}, {number(row.high)}]" if math.isfinite(row.low) else "")
+    parts.append(f'<path d="M{x(row.mid):.1f} {at - 7:.1f}v14" stroke="{tone}" stroke-width="2.5"/>')
+    return "".join([*parts, _text(WIDTH - RIGHT, top, text, "end")])
+
+
+def profile(picture: Profile) -> str:
+    """A falling stair for each variant with its interval."""
+    height, foot = 270 + 17 * len(picture.rows), 226
+    xs = [v for row in picture.rows for v in row.x]
+    x, y = _padded(xs, 46, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
+    parts = [_text(LEFT, 14, picture.title, weight=600), _across(x, foot, picture.across)]
+    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
+        parts.append(_text(x.start - 6, y(value) + 4, f"{value:g}", "end"))
+    for i, row in enumerate(picture.rows):
+        parts.append(_trace(row, x, y))
+        at = foot + 52 + 17 * i
+        parts.append(f'<path d="M{LEFT} {at - 4}h18" stroke="{colour(row.place)}" stroke-width="3"/>')
+        parts.append(_text(LEFT + 26, at, row.label))
+    return _svg(WIDTH, height, f"performance profile, {picture.title}", "".join(parts))
+
+
+def _trace(row: Trace, x: Scale, y: Scale) -> str:
+    tone, parts = colour(row.place), []
+    if all(math.isfinite(v) for v in (*row.low, *row.high)):
+        up, down = stairs(row.x, row.high, x, y), stairs(row.x, row.low, x, y)
+        path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in [*up, *down[::-1]]) + "Z"
+        parts.append(f'<path class="band" d="{path}" fill="{tone}" opacity=".15"/>')
+    path = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in stairs(row.x, row.share, x, y, to_zero=True))
+    return "".join([*parts, f'<path d="{path}" fill="none" stroke="{tone}" stroke-width="2"/>'])
+
+
+def stairs(
+    xs: list[float], shares: list[float], x: Scale, y: Scale, to_zero: bool = False
+) -> list[tuple[float, float]]:
+    """The share holds up to its score and falls right after it."""
+    points = [(x.start, y(shares[0]))]
+    for i, (at, share) in enumerate(zip(xs, shares)):
+        below = shares[i + 1] if i + 1 < len(shares) else 0.0 if to_zero else share
+        points += [(x(at), y(share)), (x(at), y(below))]
+    return [*points, (x.end, y(0.0))] if to_zero else points
+
+
+def _across(x: Scale, foot: float, name: str) -> str:
+    parts = [f'<path d="M{x.start} {foot}H{x.end}" stroke="currentColor" opacity=".55"/>']
+    for value in ticks(x.low, x.high, 5):
+        parts.append(f'<path d="M{x(value):.1f} {foot}v4" stroke="currentColor" opacity=".55"/>')
+        parts.append(_text(x(value), foot + 16, _tick(value), "middle"))
+    return "".join([*parts, _text((x.start + x.end) / 2, foot + 31, name, "middle")])
+
+
+def _text(x: float, y: float, what: str, anchor: str = "start", weight: int = 400) -> str:
+    bold = f' font-weight="{weight}"' if weight != 400 else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{bold}>{escape(what)}</text>'

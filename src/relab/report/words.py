@@ -1,0 +1,63 @@
+"""What is a number called on a page for people? Words for what relab names by a code; a code without words stays."""
+
+from __future__ import annotations
+
+from relab.runs.verdict import Verdict
+
+METRICS = {
+    "eval/return_det": "evaluated return",
+    "eval/return_sampled": "evaluated return, sampled actions",
+    "eval/success_det": "success rate",
+    "eval/success_sampled": "success rate, sampled actions",
+    "eval/length_det": "evaluated episode length",
+    "return/mean": "training return",
+    "return/mean_100": "training return, last 100 episodes",
+    "return/success": "training success rate",
+    "return/length": "training episode length",
+    "policy/entropy": "policy entropy",
+    "policy/kl": "KL of an update",
+    "policy/clip_share": "share of clipped rows",
+    "policy/std_mean": "policy standard deviation",
+    "policy/loss": "policy loss",
+    "value/explained_variance": "variance the critic explains",
+    "value/loss": "value loss",
+    "value/critic_loss": "critic loss",
+    "value/td_loss": "TD loss",
+    "optim/grad_norm": "gradient norm",
+    "optim/lr": "learning rate",
+    "optim/temperature": "temperature",
+    "policy/exploration": "exploration rate",
+}
+AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
+VERDICTS = {
+    "learned": "learned", "top": "at the top throughout", "part": "learned, lost part of it",
+    "lost": "learned, lost it", "not": "did not learn", "flat": "no gain since the first value",
+    "unclear": "too noisy to tell", "worse": "worse than random", "broken": "broke", "short": "too short to tell",
+    "unjudged": "not judged", "none": "no result",
+}  # fmt: skip
+REASONS = {"total_steps reached": "ran its whole budget", "stop_at reached": "reached the level it was to stop at"}
+
+
+def metric(name: str) -> str:
+    """
+    >>> metric("eval/return_det"), metric("foreign/rollout/my_reward")
+    ('evaluated return', 'rollout/my_reward')
+    """
+    return METRICS.get(name, name.removeprefix("foreign/"))
+
+
+def both(name: str) -> str:
+    """For tables that people look names up in: KL of an update (policy/kl)."""
+    return f"{METRICS[name]} ({name})" if name in METRICS else name
+
+
+def axis(name: str) -> str:
+    return AXES.get(name, name.replace("_", " "))
+
+
+def verdict(v: Verdict) -> str:
+    return VERDICTS.get(v.kind, v.kind)
+
+
+def reason(text: str) -> str:
+    return REASONS.get(text, text)

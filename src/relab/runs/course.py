@@ -1,0 +1,266 @@
+"""How did the return go, how sure is each point, and what is the outcome? The one place that says so, for all commands.
+
+Evaluations count first: each is a mean of n episodes. Without them the returns of training count, in ten blocks of
+rows, the last of which is the run's outcome. Rows of training are seldom independent: a mean over the last 100 episodes
+shares most of them with the row before, so that neighbours lie close together whatever the noise is.
+
+Error of a block of m rows. Where a row is the mean of the last W = 100 episodes and k of them are new, a step between
+rows has the variance 2 s^2 min(k, W) / W^2, from which s, the spread of episodes, and s / sqrt(max(W, m k)) follow.
+Where nothing is known of the rows: batch means. For batches of b = 1, 2, 4, ... rows the variance of a batch is told by
+second differences (which a trend does not move), and b times it grows with b until batches are independent; the
+largest is taken.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from relab.config.views import flatten
+from relab.record import glossary
+from relab.record.evaluations import Estimate, evaluations
+from relab.record.history import EARNED, Column, History, end_rows, flaw, measured
+
+BLOCKS = 10
+ROLLING = {"return/mean_100": 100}  # metric -> episodes that a row is the mean of
+BATCHES = 10  # at least so many batches tell a variance: with fewer, the bends of the curve are taken for noise
+NEAR = 5  # rows on either side of a block that tell its noise, at least
+FEW = 4  # rows from which a curve's own noise can be told
+NORMAL, ABSOLUTE = 1.4826, 1.2533  # median, mean absolute deviation -> standard deviation of a normal
+RETURNS = (*glossary.RETURNS, "eval/success_det", "eval/success_sampled", "return/success")
+NO_RETURN = re.compile(r"(?i)std|min|max|loss|scale")
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a run is judged by: points with their errors, the last of which is the outcome."""
+
+    metric: str = ""
+    points: list[Estimate] = field(default_factory=list)
+    flaw: str = ""  # why it ends without a number
+    rows: int = 1  # of the log, in the last point
+
+    @property
+    def evaluated(self) -> bool:
+        return self.metric.startswith("eval/")
+
+    @property
+    def outcome(self) -> Estimate | None:
+        """The run's number, the same in every command; none where there is none, or it is not finite."""
+        return self.points[-1] if self.points and not self.flaw and is_return(self.metric) else None
+
+
+def course_of(run: History) -> Course:
+    """Deterministic evaluations, else sampled ones, else the returns of training, else whatever comes first."""
+    decides = flatten(run.config).get("eval.by") or "det"
+    for mode in dict.fromkeys((str(decides), "det", "sampled")):
+        played = evaluations(run.evals, mode)
+        if played:
+            return _evaluated(f"eval/return_{mode}", with_noise(sorted(played, key=lambda p: p.step)))
+    metric = judged_by(run)
+    return course_on(run, metric) if metric else Course()
+
+
+def course_on(run: History, metric: str, by_steps: bool = False) -> Course:
+    """The course of one metric of a run; returns of training in blocks of rows, or of steps."""
+    column = measured(run, metric)
+    if metric.startswith("eval/"):
+        points = [Estimate(s, v, math.nan, 0) for s, v in zip(column.steps.tolist(), column.values.tolist())]
+        return _evaluated(metric, with_noise(points))
+    return _trained(run, metric, column, by_steps)
+
+
+def judged_by(run: History) -> str:
+    """The column without single episodes: a return under relab's name, else one that is called so, else the first."""
+    ours = [name for name in glossary.RETURNS if name in run.columns]
+    theirs = sorted((name for name in run.columns if is_return(name)), key=lambda name: not name.startswith("foreign/"))
+    rest = [name for name, column in run.columns.items()
+            if not name.startswith(("time/", "data/", "return/")) and not _is_clock(column.values)]  # fmt: skip
+    enough = [name for name in ours if len(run.columns[name].values) >= FEW]
+    return next(iter([*enough, *ours, *theirs, *rest]), "")
+
+
+def _is_clock(values: np.ndarray) -> bool:
+    """Whether it rises at every row, as a count of steps or a time does: no measure of a policy."""
+    return len(values) >= FEW and bool((np.diff(values) > 0).all())
+
+
+def is_return(metric: str) -> bool:
+    """Whether more of it is what the agent is trained for, by its name.
+
+    >>> is_return("foreign/rollout/ep_rew_mean"), is_return("foreign/train/value_loss")
+    (True, False)
+    """
+    if metric in RETURNS:
+        return True
+    last = metric.rpartition("/")[2]
+    match = EARNED.search(last) if metric.startswith("foreign/") else None
+    return match is not None and not NO_RETURN.search(last[match.end() :])
+
+
+def _evaluated(metric: str, points: list[Estimate]) -> Course:
+    why = "" if points and math.isfinite(points[-1].mean) else "its last evaluation is not finite"
+    return Course(metric, [*points], why if points else "")
+
+
+# ---- Returns of training
+
+
+def _trained(run: History, metric: str, column: Column, by_steps: bool = False) -> Course:
+    n = len(column.values)
+    if not n:
+        return Course(metric)
+    last = end_rows(n)
+    why = flaw(column.values, last)
+    cuts = _cuts_by_steps(column.steps) if by_steps else _cuts(n, last)
+    errors = _errors(run, metric, column, cuts)
+    points = [_point(column, cut, error) for cut, error in zip(cuts, errors)]
+    if why:
+        points[-1] = replace(points[-1], mean=float(column.values[~np.isfinite(column.values)][-1]))
+    return Course(metric, points, why, last)
+
+
+def _cuts(n: int, last: int) -> list[np.ndarray]:
+    """Rows of each block: the end is the run's outcome, the rest in up to nine blocks of two rows or more."""
+    rest = n - last
+    count = rest if rest <= FEW else min(BLOCKS - 1, max(rest // 2, 1))
+    before = np.array_split(np.arange(rest), count) if rest else []
+    return [*before, np.arange(rest, n)]
+
+
+def _cuts_by_steps(steps: np.ndarray) -> list[np.ndarray]:
+    """Rows of each tenth of the steps, those without any left out; the steps are in order."""
+    ends = np.linspace(steps[0], steps[-1], BLOCKS + 1)[1:-1]
+    parts = np.split(np.arange(len(steps)), np.searchsorted(steps, ends, side="right"))
+    return [part for part in parts if len(part)]
+
+
+def _point(column: Column, cut: np.ndarray, error: float) -> Estimate:
+    values = column.values[cut]
+    good = values[np.isfinite(values)]
+    with np.errstate(all="ignore"):
+        mean = float(good.mean()) if len(good) else math.nan
+    return Estimate(int(column.steps[cut[-1]]), mean, error, len(cut))
+
+
+def _errors(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[float]:
+    """The standard error of each block's mean; NaN where the curve is too short to tell."""
+    with np.errstate(all="ignore"):
+        known = _counted(run, metric, column, cuts)
+        if known is None and metric in ROLLING:
+            known = _rolling(run, column, cuts, ROLLING[metric])
+        return known if known is not None else _batched(column.values, cuts)
+
+
+def _counted(run: History, metric: str, column: Column, cuts: list[np.ndarray]) -> list[float] | None:
+    """Rows that say over how many episodes they are means, and how these spread."""
+    spread, counts = (run.columns.get(f"return/{k}") for k in ("std", "episodes"))
+    if metric != "return/mean" or spread is None or counts is None:
+        return None
+    std, n = (dict(zip(c.steps.tolist(), c.values.tolist())) for c in (spread, counts))
+    squares = np.array([_square(std.get(step), n.get(step)) for step in column.steps.tolist()])
+    good = np.isfinite(squares)
+    if good.mean() < 0.5:
+        return None
+    squares[~good] = squares[good].mean()  # a single episode says nothing of its own noise
+    return [float(math.sqrt(squares[cut].sum()) / len(cut)) for cut in cuts]
+
+
+def _square(std: float | None, n: float | None) -> float:
+    known = std is not None and n is not None and math.isfinite(std) and math.isfinite(n) and n > 1
+    return std * std / n if known else math.nan  # type: ignore[operator]
+
+
+def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) -> list[float] | None:
+    """Rows that are means over the last `window` episodes, where episode lengths tell how many of them are new."""
+    if len(column.values) < FEW:
+        return None
+    new = _new_episodes(run, column)
+    new = _guessed(column.values, window) if new is None else new
+    steps = np.diff(column.values) * window / np.sqrt(2 * np.clip(new, 1e-9, window))  # each of the spread of episodes
+    errors = []
+    for cut in cuts:
+        around = max(len(cut), NEAR)
+        near = steps[max(cut[0] - around, 0) : cut[-1] + around]
+        near = near[np.isfinite(near)]
+        spread = float(np.sqrt(np.mean((near - near.mean()) ** 2))) if len(near) > 1 else math.nan
+        played = float(new[max(cut[0] - 1, 0) : cut[-1]].sum())
+        errors.append(spread / math.sqrt(max(window, played)))
+    return errors
+
+
+def _new_episodes(run: History, column: Column) -> np.ndarray | None:
+    """Episodes that ended between two rows: steps over the mean length of an episode; None where that is not logged."""
+    if run.axes.get("return/mean_100") == "episodes":
+        return np.maximum(np.diff(column.steps), 0).astype(np.float64)
+    length = run.columns.get("return/length")
+    if length is None or run.axes.get("return/mean_100", "env_steps") not in ("env_steps", "agent_steps"):
+        return None
+    known = dict(zip(length.steps.tolist(), length.values.tolist()))
+    lengths = np.array([known.get(step, math.nan) for step in column.steps.tolist()])
+    good = np.isfinite(lengths) & (lengths > 0)
+    if good.mean() < 0.5:
+        return None
+    lengths[~good] = np.median(lengths[good])
+    return np.maximum(np.diff(column.steps), 0) / lengths[1:]
+
+
+def _guessed(values: np.ndarray, window: int) -> np.ndarray:
+    """The same from how alike neighbours are: rows that share 1 - k / W of their episodes correlate so much.
+
+    A trend makes neighbours alike as well, so that fewer episodes count as new and the error becomes larger.
+    """
+    good = values[np.isfinite(values)] - np.nanmean(values[np.isfinite(values)])
+    total = float((good * good).sum())
+    alike = float((good[1:] * good[:-1]).sum()) / total if total > 0 else 0.0
+    alike += (1 + 4 * max(alike, 0.0)) / len(good)  # few rows look less alike than they are (Kendall 1954)
+    return np.full(len(values) - 1, min(max(window * (1 - alike), 1.0), float(window)))
+
+
+def _batched(values: np.ndarray, cuts: list[np.ndarray]) -> list[float]:
+    """Batch means: the noise of a row nearby, times how much more a batch varies than as many independent rows."""
+    good = values[np.isfinite(values)]
+    if len(good) < FEW:
+        return [math.nan] * len(cuts)
+    sizes = [2**i for i in range(20) if i == 0 or len(good) // 2**i >= BATCHES]
+    variances = [size * _variance(good, size) for size in sizes]
+    overall = variances[0]
+    ties = max(max(variances) / overall, 1.0) if overall > 0 else 1.0
+    errors = []
+    for cut in cuts:
+        near = values[max(cut[0] - len(cut), 0) : cut[-1] + len(cut) + 1]
+        row = max(_variance(near[np.isfinite(near)], 1), overall / 10)
+        own = ties * row if overall > 0 else max(variances)
+        errors.append(math.sqrt(own / len(cut)))
+    return errors
+
+
+def _variance(values: np.ndarray, size: int) -> float:
+    """Of the mean of `size` rows, from second differences of batches: 6 times it is theirs where batches are alone.
+
+    Absolute sizes, not squares, so that a bend of the curve is not taken for noise; of large batches the median, for
+    there most of the curve may be bends.
+    """
+    count = len(values) // size
+    if count < 3:
+        return 0.0
+    means = values[len(values) - count * size :].reshape(count, size).mean(1)
+    second = np.abs(np.diff(means, n=2))
+    spread = ABSOLUTE * float(second.mean()) if size == 1 else NORMAL * float(np.median(second))
+    return spread * spread / 6  # a power of a large number would be an error, a product is infinite
+
+
+def with_noise(points: Sequence[Estimate]) -> list[Estimate]:
+    """Evaluations of one episode, or without them: the noise is how far neighbours on the curve lie from a line."""
+    if all(math.isfinite(p.se) for p in points):
+        return [*points]
+    values = np.array([p.mean for p in points if math.isfinite(p.mean)])
+    if len(values) < FEW:
+        return [*points]
+    with np.errstate(all="ignore"):
+        noise = math.sqrt(_variance(values, 1))
+    return [p if math.isfinite(p.se) else replace(p, se=noise) for p in points]

@@ -1,0 +1,156 @@
+"""What is a group of runs called? One name in every command: what its runs are called, else what sets it apart.
+
+A name that its runs share without their seeds (bonus-s0, bonus-s1) says what somebody meant by it. Else the settings
+that differ name it: lr=0.001. Values are compared as values: 1 and 1.0, or 0.0003 and "3e-4", are no difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from relab.config.coerce import scalar
+from relab.config.views import MISSING, flatten
+from relab.record.history import History
+from relab.record.state import seedless
+
+HOUSEKEEPING = ("total_steps", "eval.", "save.", "device", "threads", "env.")
+# What tools write down that is no choice of the experiment: where, when, under which id.
+INCIDENTAL = re.compile(
+    r"(?i)(^|[._])(run_?name|exp_?name|run_?id|id|start_?time|timestamp|date|log_?dir|log_?path|save_?path|output_?dir|"
+    r"tensorboard_log|wandb.*|track|cuda|_?git.*|hostname)$"
+)
+MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
+
+
+@dataclass(frozen=True)
+class Nameable:
+    """What a group can be called by."""
+
+    config: Mapping[str, Any]  # dotted key -> value
+    names: tuple[str, ...]  # of its runs, as the tool shows them
+    env: str = ""
+
+
+def nameable(runs: Sequence[tuple[History, str]]) -> Nameable:
+    """From a group's runs, each with its name."""
+    first = runs[0][0]
+    spec = first.meta.get("spec")
+    flat = flatten(first.config)
+    env = (spec.get("env") if isinstance(spec, dict) else None) or flat.get("env.name") or ""
+    return Nameable(flat, tuple(display_name(history, name) for history, name in runs), str(env))
+
+
+def display_name(history: History, name: str) -> str:
+    """What the run's own tool shows: W&B's display name; else the name it was found by."""
+    own = history.meta.get("name") if history.source != "relab" else None
+    return own if isinstance(own, str) and own.strip() else name
+
+
+def labels(groups: Sequence[Nameable]) -> list[str]:
+    """A name for each, all different."""
+    if len(groups) == 1:
+        (only,) = groups
+        return [only.names[0] if len(only.names) == 1 else algo_on_env(only)]
+    return _different(_labels(groups), groups)
+
+
+def _labels(groups: Sequence[Nameable]) -> list[str]:
+    for whole in (False, True):
+        stems = [_stem(group, whole) for group in groups]
+        if all(stems) and len(set(stems)) == len(stems):
+            return stems
+    by_settings = _by_settings(groups)
+    return [stem if stem and stems.count(stem) == 1 else text for stem, text in zip(stems, by_settings)]
+
+
+def _stem(group: Nameable, whole: bool) -> str:
+    """What the runs are called without their seed; empty where that is no one name."""
+    stems = {seedless(name if whole else name.rpartition("/")[2]).strip("/") for name in group.names}
+    return stems.pop() if len(stems) == 1 else ""
+
+
+def _by_settings(groups: Sequence[Nameable]) -> list[str]:
+    """Groups of one algorithm on one environment by what differs among them; others by that alone."""
+    tasks: dict[tuple[str, str], list[Nameable]] = {}
+    for group in groups:
+        tasks.setdefault((str(group.config.get("algo.name")), group.env), []).append(group)
+    texts: dict[int, str] = {}
+    for members in tasks.values():
+        configs = [group.config for group in members]
+        keys = _telling(configs, differing(configs))
+        for group in members:
+            said = _said(group.config, keys) if len(keys) <= MOST else ""
+            task = algo_on_env(group) if len(tasks) > 1 or not said else ""
+            texts[id(group)] = ", ".join(part for part in (task, said) if part)
+    return [texts[id(group)] for group in groups]
+
+
+def _telling(configs: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+    """As few settings as tell the groups apart, the first ones first; a key that tells nothing new is left out."""
+    chosen: list[str] = []
+    apart = 1
+    for key in keys:
+        now = len({tuple(canonical(c.get(k, MISSING)) for k in (*chosen, key)) for c in configs})
+        if now > apart and apart < len(configs):
+            chosen, apart = [*chosen, key], now
+    return chosen
+
+
+def _said(config: Mapping[str, Any], keys: Sequence[str]) -> str:
+    ends = [key.rpartition(".")[2] for key in keys]
+    words = []
+    for key, end in zip(keys, ends):
+        name = end if ends.count(end) == 1 else key
+        words.append(shown(config.get(key, MISSING)) if end == "name" else f"{name}={shown(config.get(key, MISSING))}")
+    return ", ".join(dict.fromkeys(words))
+
+
+def _different(texts: list[str], groups: Sequence[Nameable]) -> list[str]:
+    """Where nothing that is known sets two apart, the first run's name does."""
+    twice = {text for text in texts if texts.count(text) > 1}
+    named = [f"{text} ({group.names[0]})" if text in twice else text for text, group in zip(texts, groups)]
+    return [f"{name} ({i + 1})" if named.count(name) > 1 else name for i, name in enumerate(named)]
+
+
+def algo_on_env(group: Nameable) -> str:
+    """ppo on CartPole-v1; the runs' name where neither is known."""
+    names = [str(name) for name in (group.config.get("algo.name"), group.env) if name]
+    return " on ".join(names) or _stem(group, True) or seedless(group.names[0])
+
+
+# ---- Settings
+
+
+def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Keys that are not the same in all: choices before housekeeping, those that all have first, incidents last."""
+    keys = dict.fromkeys(k for config in configs for k in config if k != "seed")
+    unlike = [k for k in keys if len({canonical(config.get(k, MISSING)) for config in configs}) > 1]
+    return sorted(unlike, key=lambda k: (bool(INCIDENTAL.search(k)), k.startswith(HOUSEKEEPING), not k.endswith("name"),
+                                         any(k not in config for config in configs)))  # fmt: skip
+
+
+def canonical(value: Any) -> str:
+    """Equal for values that mean the same, whoever wrote them: 1 and 1.0, 0.0003 and "3e-4", [64, 64] and (64, 64).
+
+    >>> canonical(1) == canonical(1.0) == canonical("1"), canonical([64]) == canonical((64,)), canonical(True)
+    (True, True, 'True')
+    """
+    if isinstance(value, str):
+        value = scalar(value) if len(value) < 40 else value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return f"{float(value):.12g}"
+        except OverflowError:
+            return str(value)
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(canonical, value))}]"
+    return repr(value)
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))  # 1.0 and 1 are one value, and have one name
+    return "(none)" if value is MISSING else "null" if value is None else str(value)

@@ -1,0 +1,147 @@
+"""Did runs solve it or fail? Outcomes in two humps are counts, and counts have an exact test.
+
+Barnard's test with the pooled z statistic (Suissa and Shuster 1985): the chance of a difference as clear as this one,
+at the common rate that makes it largest. At five seeds it tells 5 of 5 from 1 of 5 at 2.5 %, where Fisher's test needs
+5 of 5 against none. The interval is Newcombe's (1998) of two rates, times the distance of the humps; whether it leaves
+out 0 is for the exact test to say.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from relab.stats.rates import score_ends
+from relab.stats.student import normal_quantile
+
+APART = 0.25  # a hump is at most this wide, in gaps between the two
+MOST = 60  # seeds a variant up to which all tables are gone through
+RATES = np.linspace(0.0, 1.0, 201)[1:-1]
+HAIR = 0.01  # of the gap: how far an end is put from 0 where the exact test alone leaves 0 out
+
+
+class Humps(NamedTuple):
+    """Which outcomes are in the upper hump, and how far the humps lie apart; per row."""
+
+    two: np.ndarray  # bool: whether there are two at all
+    high_a: np.ndarray  # runs in the upper one
+    high_b: np.ndarray
+    gap: np.ndarray  # between the means of the humps
+    exact: np.ndarray  # bool: just two values, so that nothing is to be learned within a hump
+
+
+def humps(a: np.ndarray, b: np.ndarray) -> Humps:
+    """Cut both arms' outcomes together at their widest gap; who belongs to which arm plays no part in it."""
+    x = np.sort(np.concatenate([a, b], -1), -1)
+    gaps = np.diff(x, axis=-1)
+    cut = gaps.argmax(-1)
+    low_end, high_end = _at(x, cut), _at(x, cut + 1)
+    widest = _at(gaps, cut)
+    within = np.maximum(low_end - x[..., 0], x[..., -1] - high_end)
+    edge = ((low_end + high_end) / 2)[..., None]
+    count, total = (x > edge).sum(-1), x.shape[-1]
+    two = (widest > 0) & (within <= APART * widest) & (count >= 2) & (total - count >= 2)
+    upper = np.where(x > edge, x, 0.0).sum(-1) / np.maximum(count, 1)
+    lower = np.where(x > edge, 0.0, x).sum(-1) / np.maximum(total - count, 1)
+    exact = two & (within <= 1e-9 * widest)
+    return Humps(two, (a > edge).sum(-1), (b > edge).sum(-1), upper - lower, exact)
+
+
+def _at(x: np.ndarray, place: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(x, place[..., None], -1)[..., 0]
+
+
+def ends(h: Humps, mid: np.ndarray, n: int, m: int, level: float, clear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Newcombe's ends on the scale of the outcomes; which side of 0 they are on is for a test to say (`clear`)."""
+    z = normal_quantile(0.5 + level / 2)
+    p, q = h.high_a / n, h.high_b / m
+    (low_p, high_p), (low_q, high_q) = score_ends(p, np.asarray(n), z), score_ends(q, np.asarray(m), z)
+    low = mid - h.gap * np.hypot(q - low_q, high_p - p)
+    high = mid + h.gap * np.hypot(high_q - q, p - low_p)
+    up, down = clear & (q > p), clear & (q < p)
+    hair = HAIR * h.gap
+    return (np.where(up, np.maximum(low, hair), np.minimum(low, 0.0)),
+            np.where(down, np.minimum(high, -hair), np.maximum(high, 0.0)))  # fmt: skip
+
+
+@lru_cache(maxsize=256)
+def counts_tell_more(n: int, m: int, alpha: float) -> bool:
+    """Whether counts alone tell more than deals of the outcomes themselves, averaged over all pairs of rates.
+
+    Few tables are possible, and often none has a p just below alpha. Deals that differ within a hump as well are many,
+    and use all of alpha, as Fisher's test would if a coin decided on the last table.
+    """
+    exact, coin = barnard(n, m) <= alpha + 1e-12, fisher_with_a_coin(n, m, alpha)
+    rates = np.arange(0.05, 1.0, 0.1)
+    a, b = _binomial(n, rates), _binomial(m, rates)
+    gain = a.T @ (exact - coin) @ b  # of each pair of rates
+    return bool(np.triu(gain, 1).sum() > 0)
+
+
+def power(n: int, rates: tuple[float, float], alpha: float) -> float:
+    """The chance that n seeds a variant tell these two rates apart, the second being higher."""
+    exact = barnard(n, n) <= alpha + 1e-12
+    calls = exact if counts_tell_more(n, n, alpha) else fisher_with_a_coin(n, n, alpha)
+    more = np.arange(n + 1)[None, :] > np.arange(n + 1)[:, None]
+    a, b = (_binomial(n, np.array([rate]))[:, 0] for rate in rates)
+    return float(a @ (calls * more) @ b)
+
+
+def seeds_for_rates(rates: tuple[float, float], alpha: float, least: int, enough: float = 0.8) -> int | None:
+    """The smallest number of seeds a variant that tells these rates apart with this power; None beyond MOST."""
+    low, high = least, MOST
+    if power(high, rates, alpha) < enough:
+        return None
+    while low < high:  # power rises with n but for the teeth of a count, which the last step allows for
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if power(middle, rates, alpha) < enough else (low, middle)
+    return low
+
+
+def fisher_with_a_coin(n: int, m: int, alpha: float) -> np.ndarray:
+    """The chance that Fisher's test, alpha / 2 a side, calls each pair of counts different; a coin for the last."""
+    log_n, log_m, log_all = _log_choose(n), _log_choose(m), _log_choose(n + m)
+    calls = np.zeros((n + 1, m + 1))
+    for total in range(n + m + 1):
+        x = np.arange(max(0, total - m), min(n, total) + 1)  # of the first arm: b is best where it is smallest
+        mass = np.exp(log_n[x] + log_m[total - x] - log_all[total])
+        for side in (slice(None), slice(None, None, -1)):
+            before = np.cumsum(mass[side]) - mass[side]
+            calls[x[side], total - x[side]] += np.clip((alpha / 2 - before) / mass[side], 0.0, 1.0)
+    return np.minimum(calls, 1.0)
+
+
+def _binomial(n: int, rates: np.ndarray) -> np.ndarray:
+    """[0..n, rates]"""
+    k = np.arange(n + 1)[:, None]
+    return np.exp(_log_choose(n)[:, None] + k * np.log(rates) + (n - k) * np.log1p(-rates))
+
+
+@lru_cache(maxsize=64)
+def barnard(n: int, m: int) -> np.ndarray:
+    """Two-sided p of each pair of counts, [0..n, 0..m]: the largest chance of a pooled z as large, over all rates."""
+    z = np.round(pooled_z(n, m), 9).ravel()
+    by = np.argsort(-z, kind="stable")
+    last = np.searchsorted(-z[by], -z, side="right") - 1  # tables of the same z come together
+    log_n, log_m = _log_choose(n), _log_choose(m)
+    total = np.arange(n + 1)[:, None] + np.arange(m + 1)[None, :]
+    worst = np.zeros(z.size)
+    for rate in RATES:
+        mass = np.exp(log_n[:, None] + log_m[None, :] + total * math.log(rate) + (n + m - total) * math.log1p(-rate))
+        worst = np.maximum(worst, np.cumsum(mass.ravel()[by])[last])
+    return np.minimum(worst, 1.0).reshape(n + 1, m + 1)
+
+
+def pooled_z(n: int, m: int) -> np.ndarray:
+    """|p_b - p_a| over its standard error at the common rate; 0 where all solved or all failed."""
+    x, y = np.arange(n + 1)[:, None], np.arange(m + 1)[None, :]
+    rate = (x + y) / (n + m)
+    spread = np.sqrt(rate * (1 - rate) * (1 / n + 1 / m))
+    return np.asarray(np.where(spread > 0, np.abs(y / m - x / n) / np.where(spread > 0, spread, 1.0), 0.0))
+
+
+def _log_choose(n: int) -> np.ndarray:
+    return np.array([math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) for k in range(n + 1)])

@@ -1,0 +1,95 @@
+"""How does Dreamer act in the world? It remembers, infers the latent state from what it sees, and asks its actor.
+
+A row's memory is (h, z, last action); all zero at the start of an episode, as `rollout` makes it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relab.config.base import require
+from relab.config.dreamer import Dreamer
+from relab.record.spec import Spec
+from relab.train.algos.dreamer import behaviour, equations, layers, world_model
+from relab.train.algos.dreamer.actions import Actions
+from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Behaviour
+from relab.train.algos.dreamer.world_model import MODEL, WorldModel
+from relab.train.kernels.rng import fill_uniform
+from relab.train.nets.heads import Head
+from relab.train.nets.networks import Params
+from relab.train.rollout import Acted
+
+WIDEST = float(torch.expm1(torch.tensor(20.0, dtype=torch.float64)))  # symexp(20), where nothing bounds rewards
+FIRST = {f"{MODEL}/reward/out": 0.0, f"{CRITIC}/out": 0.0, f"{ACTOR}/out": 0.01}  # scale of the first outputs
+
+
+def support_of(cfg: Dreamer, spec: Spec) -> equations.Support:
+    """The numbers that rewards and values may have; ConfigError where the setting is below what there can be."""
+    bounds = [abs(x) for x in (spec.reward_low, spec.reward_high) if x is not None and np.isfinite(x)]
+    largest = equations.value_bound(max(bounds), cfg.gamma) if len(bounds) == 2 else None
+    if cfg.support is None:
+        limit = max(1.0, largest) if largest is not None else WIDEST
+    else:
+        limit = cfg.support
+        require(largest is None or limit >= largest * (1 - 1e-6), "`support` must reach the largest value that a state"
+                f" can have, but it is {limit:g} and a reward of {max(bounds, default=0):g} at gamma = {cfg.gamma:g}"
+                f" makes up to {largest:g}: every larger one would be learned as {limit:g}; raise `support` (null: what"
+                " the environment allows), or lower `gamma`")  # fmt: skip
+    return equations.Support.of(-limit, limit, cfg.bins, cfg.spacing)
+
+
+class Agent:
+    """World model, actor and critic: what evaluation, probes and films need."""
+
+    def __init__(self, cfg: Dreamer, spec: Spec, rng: np.random.Generator):
+        self.cfg, self.spec, self.head = cfg, spec, Head.of(spec.action)
+        self.actions = Actions.of(spec.action, cfg.unimix)
+        feature, support = cfg.deter + cfg.stoch * cfg.classes, support_of(cfg, spec)
+        shapes = world_model.shapes(cfg, spec.obs_dim, self.actions) | behaviour.shapes(cfg, feature, self.actions)
+        self.params, self.slow = Params(shapes), Params(behaviour.critic_shapes(cfg, feature))
+        layers.init(self.params, rng, FIRST)
+        self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support)
+        self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)
+        self.copy_critic()
+        self.memory_dim = feature + self.actions.in_dim
+
+    def copy_critic(self) -> None:
+        self.slow.flat.copy_(self.params.flat[-self.slow.flat.numel() :])
+
+    @torch.no_grad()
+    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
+        uniform = np.empty((len(obs_BD), self.cfg.stoch + self.actions.draws))
+        fill_uniform(rng_B, uniform)
+        u = torch.from_numpy(uniform.astype(np.float32))
+        h, z = self.infer(obs_BD, memory_BM, u[:, : self.cfg.stoch], n_mode)
+        feature = torch.cat((h, z), -1)
+        out = self.behaviour.policy(feature)
+        action = self.actions.draw(out, u[:, self.cfg.stoch :])
+        action[:n_mode] = self.actions.mode(out[:n_mode])
+        action = action if self.actions.sizes else action.clamp_(-1, 1)  # the box ends there
+        memory = torch.cat((feature, self.actions.encode(action)), -1)
+        logp = self.actions.log_prob(out, action)
+        return Acted(action.numpy(), logp.numpy(), memory.numpy(), self.behaviour.value(feature).numpy())
+
+    def infer(self, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor, n_mode: int) -> tuple[Tensor, Tensor]:
+        """Memory and latents in this state; the first `n_mode` rows take the likeliest latents."""
+        m, sizes = self.model, (self.cfg.deter, self.model.latent, self.actions.in_dim)
+        h, z, action = torch.from_numpy(np.asarray(memory_BM, np.float32)).split(sizes, -1)
+        h = m.core(h, z, m.effect(action))
+        post = m.posterior(h, m.see(torch.from_numpy(np.asarray(obs_BD, np.float32))))
+        z = equations.sample(post, u_BS)
+        if n_mode:
+            z[:n_mode] = equations.mode(post[:n_mode])
+        return h, z.flatten(-2)
+
+    def to_env(self, action: np.ndarray) -> np.ndarray:
+        return self.head.to_env(action)
+
+    @torch.no_grad()
+    def value(self, obs_BD: np.ndarray, memory_BM: np.ndarray) -> np.ndarray:
+        """The critic's word, with the likeliest latents, for probes."""
+        rows = len(obs_BD)
+        h, z = self.infer(obs_BD, memory_BM, torch.zeros(rows, self.cfg.stoch), rows)
+        return self.behaviour.value(torch.cat((h, z), -1)).numpy()

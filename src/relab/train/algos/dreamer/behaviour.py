@@ -1,0 +1,128 @@
+"""What is best to do? An actor and a critic that learn from dreams; the critic is held to real rewards as well.
+
+    advantage = (R - v) / max(1, S),   L_actor = -w (ln pi(a|s) sg(advantage) + eta H),   L_critic = w CE(v, sg(R))
+
+w is the probability that the dream got there. Names of tensors: H steps of a dream, N dreams (one from every real row).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from relab.config.dreamer import Dreamer
+from relab.train.algos.dreamer import equations as eq
+from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer.actions import Actions
+from relab.train.algos.dreamer.layers import Shapes
+from relab.train.algos.dreamer.world_model import Batch, Course, WorldModel
+from relab.train.nets.networks import Params
+
+ACTOR, CRITIC = "actor", "critic"
+
+
+class Dream(NamedTuple):
+    """H steps from N states: H + 1 states, the first of them real, and what was done in all but the last."""
+
+    feature: Tensor  # [H + 1, N, F]
+    action: Tensor  # [H, N, dim]
+    reward: Tensor  # [H + 1, N]: that arrives with a state; the first is not used
+    goes_on: Tensor  # [H + 1, N]: probability that the episode is not over in a state
+    returns: Tensor  # [H, N]
+    value: Tensor  # [H + 1, N]: what the critic says, as targets are made of
+    weight: Tensor  # [H + 1, N]: probability to get there
+
+    @property
+    def starts(self) -> Tensor:
+        return self.returns[0]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """Actor and critic; `slow` is a copy of the critic that follows."""
+
+    cfg: Dreamer
+    actions: Actions
+    params: Params
+    slow: Params
+    support: eq.Support
+
+    def policy(self, feature: Tensor) -> Tensor:
+        return layers.head(self.params, ACTOR, feature, self.cfg.layers)
+
+    def critic(self, feature: Tensor) -> Tensor:
+        return layers.head(self.params, CRITIC, feature, self.cfg.layers)
+
+    def value(self, feature: Tensor) -> Tensor:
+        return self.support.mean(self.critic(feature))
+
+    def slow_value(self, feature: Tensor) -> Tensor:
+        return self.support.mean(layers.head(self.slow, CRITIC, feature, self.cfg.layers))
+
+    # ---- Dreaming
+
+    @torch.no_grad()
+    def dream(self, model: WorldModel, course: Course, batch: Batch, uniform: Tensor) -> Dream:
+        """From every row of the batch; `uniform` [H, N, stoch + draws]. No gradient: the actor learns by REINFORCE."""
+        S = self.cfg.stoch
+        h, z = course.h.detach().flatten(0, 1), course.z.detach().flatten(0, 1)
+        features, actions = [torch.cat((h, z), -1)], []
+        for u in uniform:
+            action = self.actions.draw(self.policy(features[-1]), u[:, S:])
+            h = model.core(h, z, model.effect(self.actions.encode(action)))
+            z = eq.sample(model.prior(h), u[:, :S]).flatten(-2)
+            features.append(torch.cat((h, z), -1))
+            actions.append(action)
+        return self.weighed(model, torch.stack(features), torch.stack(actions), batch.terminal.flatten())
+
+    def weighed(self, model: WorldModel, feature: Tensor, action: Tensor, terminal: Tensor) -> Dream:
+        """What the dreams earn; the first state is real, and so is whether the episode was over there."""
+        reward, goes_on = model.support.mean(model.reward(feature)), torch.sigmoid(model.goes_on(feature))
+        goes_on[0] = 1 - terminal
+        value, live = self.value(feature), self.cfg.gamma * goes_on
+        returns = eq.lambda_returns(reward, live, value, self.cfg.lam)
+        weight = torch.cumprod(torch.cat((goes_on[:1], live[1:])), 0)
+        return Dream(feature, action, reward, goes_on, returns, value, weight)
+
+    # ---- Learning
+
+    def actor_loss(self, dream: Dream, scale: float, entropy: float) -> tuple[Tensor, Tensor, Tensor]:
+        """(loss [H, N], entropy [H, N], advantage [H, N])."""
+        out = self.policy(dream.feature[:-1])
+        advantage = (dream.returns - dream.value[:-1]) / scale
+        nats = self.actions.entropy(out)
+        gain = self.actions.log_prob(out, dream.action) * advantage + entropy * nats
+        return -dream.weight[:-1] * gain, nats, advantage
+
+    def critic_loss(self, feature: Tensor, target: Tensor) -> Tensor:
+        """To the returns, and to the slow copy: [..., F], [...] -> [...]."""
+        logs = self.critic(feature).log_softmax(-1)
+        loss = self.support.cross_entropy(logs, target)
+        if not self.cfg.slow_scale:
+            return loss
+        with torch.no_grad():
+            slow = self.slow_value(feature)
+        return loss + self.cfg.slow_scale * self.support.cross_entropy(logs, slow)
+
+    def replay_returns(self, batch: Batch, dream: Dream) -> Tensor:
+        """Returns [T - 1, B] of real rewards; each row's value is what dreams from there earn."""
+        value = dream.starts.view_as(batch.reward)
+        live = self.cfg.gamma * (1 - batch.terminal)
+        return eq.lambda_returns(batch.reward, live, value, self.cfg.lam * (1 - batch.last))
+
+    @torch.no_grad()
+    def follow(self) -> None:
+        """The slow copy takes a share of the critic over."""
+        at = self.params.flat.numel() - self.slow.flat.numel()  # the critic's parameters come last
+        self.slow.flat.lerp_(self.params.flat[at:], self.cfg.slow_rate)
+
+
+def shapes(cfg: Dreamer, feature: int, actions: Actions) -> Shapes:
+    return layers.mlp_shapes(ACTOR, feature, cfg.units, cfg.layers, actions.out_dim) | critic_shapes(cfg, feature)
+
+
+def critic_shapes(cfg: Dreamer, feature: int) -> Shapes:
+    return layers.mlp_shapes(CRITIC, feature, cfg.units, cfg.layers, cfg.bins)

@@ -1,0 +1,68 @@
+"""What are Dreamer's networks made of? Layers of weights, a normalisation and SiLU, and plain outputs, by name."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import layer_norm, linear, silu
+
+from relab.train.nets.networks import Params
+
+Shapes = dict[str, tuple[int, ...]]
+CUT = 2.0  # standard deviations at which first weights are cut
+CUT_STD = 0.87962566  # of a normal that is cut there
+
+
+def layer_shapes(name: str, n_in: int, n_out: int) -> Shapes:
+    return {f"{name}/weight": (n_out, n_in), f"{name}/scale": (n_out,), f"{name}/bias": (n_out,)}
+
+
+def mlp_shapes(name: str, n_in: int, units: int, layers: int, n_out: int = 0) -> Shapes:
+    """`layers` hidden layers, and a plain one of `n_out` numbers where there are any."""
+    shapes: Shapes = {}
+    for i in range(layers):
+        shapes |= layer_shapes(f"{name}/{i}", n_in if i == 0 else units, units)
+    return shapes | out_shapes(f"{name}/out", units, n_out) if n_out else shapes
+
+
+def out_shapes(name: str, n_in: int, n_out: int) -> Shapes:
+    return {f"{name}/weight": (n_out, n_in), f"{name}/bias": (n_out,)}
+
+
+def init(params: Params, rng: np.random.Generator, last: dict[str, float]) -> None:
+    """Weights of variance 1 / inputs, cut at two deviations; scales 1, biases 0. `last`: factors of outputs."""
+    for name, tensor in params.named.items():
+        kind = name.rpartition("/")[2]
+        if kind == "scale":
+            tensor.detach().fill_(1.0)
+        elif kind == "weight":
+            inputs = tensor.shape[-1]
+            drawn = np.clip(rng.standard_normal(tensor.shape), -CUT, CUT) / CUT_STD / math.sqrt(inputs)
+            factor = last.get(name.removesuffix("/weight"), 1.0)
+            tensor.detach().copy_(torch.from_numpy((factor * drawn).astype(np.float32)))
+
+
+def norm(params: Params, name: str, x: Tensor) -> Tensor:
+    return layer_norm(x, x.shape[-1:], params[f"{name}/scale"], params[f"{name}/bias"])
+
+
+def layer(params: Params, name: str, x: Tensor) -> Tensor:
+    return silu(norm(params, name, linear(x, params[f"{name}/weight"])))
+
+
+def mlp(params: Params, name: str, x: Tensor, layers: int) -> Tensor:
+    for i in range(layers):
+        x = layer(params, f"{name}/{i}", x)
+    return x
+
+
+def out(params: Params, name: str, x: Tensor) -> Tensor:
+    return linear(x, params[f"{name}/weight"], params[f"{name}/bias"])
+
+
+def head(params: Params, name: str, x: Tensor, layers: int) -> Tensor:
+    """Hidden layers, then the outputs."""
+    return out(params, f"{name}/out", mlp(params, name, x, layers))

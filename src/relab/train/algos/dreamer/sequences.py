@@ -1,0 +1,100 @@
+"""Which sequences does a world model learn from? Neighbouring rows of one world, across the ends of episodes.
+
+A replay's slot is a step: seen, done, earned, seen next. A world model wants rows of what was seen with the reward that
+arrived with it, and the observation an episode ended with is a row of its own, from which no action was taken.
+So a slot gives one row, and two where its episode ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from relab.train.kernels.jit import njit
+from relab.train.replay import Replay
+
+
+class Sequences(NamedTuple):
+    """`batch` sequences of `length` rows, time first."""
+
+    obs: np.ndarray  # float32[T, B, D]
+    action: np.ndarray  # [T, B, K]: taken in the row before; zero in the first row of an episode or sequence
+    reward: np.ndarray  # float32[T, B]: that arrived with this row
+    fresh: np.ndarray  # float32[T, B]: 1 where the memory begins anew, the sequence's first row too
+    earned: np.ndarray  # float32[T, B]: 1 where a reward arrived: not in the first row of an episode
+    terminal: np.ndarray  # float32[T, B]: 1 where the episode is over and nothing comes after
+    last: np.ndarray  # float32[T, B]: 1 in the last row of an episode, over or cut by time
+    valid: np.ndarray  # float32[T, B]: 0 where there was nothing left to fill a row with
+
+
+def draw(replay: Replay, rng: np.random.Generator, batch: int, length: int, ends: float = 0.0) -> Sequences:
+    """Sequences whose first slots are drawn evenly; a share `ends` of them such that an episode ends inside."""
+    slot, column = first_slots(replay, rng, batch, length)
+    ring = replay.ring
+    if ends:
+        late = rng.random(batch) < ends
+        back = rng.integers(0, max(1, length - 1), batch)  # so that the row the episode ends with is in
+        move_to_end(ring["terminated"], ring["truncated"], late, back, replay.oldest, replay.count, slot, column)
+    D, action = ring["obs"].shape[-1], ring["action"]
+    obs, done = np.zeros((length, batch, D), np.float32), np.zeros((length, batch, action.shape[-1]), action.dtype)
+    rows = Sequences(obs, done, *np.zeros((6, length, batch), np.float32))
+    fill(ring["obs"], action, ring["reward"], ring["terminated"], ring["truncated"], ring["alive"], ring["next_obs"],
+         replay.oldest, replay.count, slot, column, *rows)  # fmt: skip
+    return rows
+
+
+def first_slots(replay: Replay, rng: np.random.Generator, batch: int, length: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where sequences begin: never in the oldest slot once others were thrown away, for what came before it is gone."""
+    oldest = replay.oldest + (replay.oldest > 0)
+    span = max(1, replay.count - length + 1 - oldest)
+    place = rng.integers(span * replay.columns, size=batch)
+    return oldest + place // replay.columns, place % replay.columns
+
+
+@njit(cache=True, nogil=True)
+def move_to_end(terminated_SC, truncated_SC, late_B, back_B, oldest, count, slot_B, column_B):
+    """Move a chosen sequence's start to shortly before the next end of an episode in its column."""
+    S = terminated_SC.shape[0]
+    for b in range(slot_B.size):
+        if not late_B[b]:
+            continue
+        s, c = slot_B[b], column_B[b]
+        while s < count and not (terminated_SC[s % S, c] or truncated_SC[s % S, c]):
+            s += 1
+        if s < count:
+            slot_B[b] = max(s - back_B[b], oldest + (1 if oldest > 0 else 0))
+
+
+@njit(cache=True, nogil=True)
+def fill(
+    obs_SC, action_SC, reward_SC, terminated_SC, truncated_SC, alive_SC, next_SC, oldest, count, slot_B, column_B,
+    obs_T, action_T, reward_T, fresh_T, earned_T, terminal_T, last_T, valid_T,
+):  # fmt: skip
+    """Sequences.*, one sequence after another."""
+    S, T = obs_SC.shape[0], obs_T.shape[0]
+    for b in range(slot_B.size):
+        s, c, k = slot_B[b], column_B[b], 0
+        begins = s <= oldest or terminated_SC[(s - 1) % S, c] or truncated_SC[(s - 1) % S, c]
+        if not begins:
+            begins = not alive_SC[(s - 1) % S, c]
+        while k < T and s < count:
+            i = s % S
+            if not alive_SC[i, c]:
+                begins, s = True, s + 1
+                continue
+            obs_T[k, b], valid_T[k, b] = obs_SC[i, c], np.float32(1.0)
+            fresh_T[k, b] = np.float32(1.0) if begins or k == 0 else np.float32(0.0)
+            if not begins:
+                before = (s - 1) % S
+                reward_T[k, b], earned_T[k, b] = reward_SC[before, c], np.float32(1.0)
+                if k > 0:
+                    action_T[k, b] = action_SC[before, c]
+            k += 1
+            ends = terminated_SC[i, c] or truncated_SC[i, c]
+            if ends and k < T:
+                obs_T[k, b], action_T[k, b], reward_T[k, b] = next_SC[i, c], action_SC[i, c], reward_SC[i, c]
+                earned_T[k, b], last_T[k, b], valid_T[k, b] = np.float32(1.0), np.float32(1.0), np.float32(1.0)
+                terminal_T[k, b] = np.float32(1.0) if terminated_SC[i, c] else np.float32(0.0)
+                k += 1
+            begins, s = ends, s + 1

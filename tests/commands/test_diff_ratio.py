@@ -1,0 +1,22 @@
+"""Is a ratio shown only where it says something?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import made_up
+from relab import cli
+from relab.commands.diff import ratio
+
+
+def test_only_of_numbers_above_zero() -> None:
+    assert [ratio(a, b) for a, b in ((0.1, 0.2), (500, -1), (True, 1), (0, 3))] == ["  (x2)", "", "", ""]
+
+
+def test_a_seed_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [str(made_up.run(tmp_path / f"s{seed}", 10.0, seed=seed)) for seed in (3, 1)]
+    assert cli.main(["diff", *folders]) in (0, 1)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("seed")]
+    assert "(x" not in line

@@ -1,0 +1,41 @@
+"""Is a run that was killed on this machine said to run?"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from relab.record import history
+from relab.record.run_folder import Record, read_meta
+from relab.record.state import state_of
+
+CHILD = """
+import sys
+from pathlib import Path
+from relab.base import processes
+from relab.record.run_folder import Record
+Record.create(Path(sys.argv[1]), {}, {}, {"owner": processes.myself()})
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_killed_run_is_stale_at_once(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", CHILD, str(folder)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as child:  # fmt: skip
+        assert child.stdout is not None
+        assert child.stdout.readline() == b"there\n"
+        assert state_of(history.load(folder)) == "running"
+        child.kill()
+        child.wait()
+    assert state_of(history.load(folder)) == "stale"
+
+
+def test_one_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:
+    Record.create(tmp_path / "run", {}, {}, {}).close()
+    meta = read_meta(tmp_path / "run") | {"owner": "elsewhere_00000000_17_99"}
+    (tmp_path / "run" / "meta.json").write_text(json.dumps(meta))
+    assert state_of(history.load(tmp_path / "run")) == "running"

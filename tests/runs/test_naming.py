@@ -1,0 +1,70 @@
+"""Is a group called alike in every command, and by what sets it apart?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import relab
+from relab import cli
+from relab.runs.naming import Nameable, canonical, differing, labels
+from report.made import write_run
+
+
+def group(*names: str, env: str = "", **config) -> Nameable:
+    return Nameable({key.replace("__", "."): value for key, value in config.items()}, names, env)
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        ([group("bonus-s0", "bonus-s1", lr=1), group("plain-s0", "plain-s1", lr=1)], ["bonus", "plain"]),
+        ([group("calm-lynx", "brave-otter", algo__lr=0.001), group("shy-hare", "red-fox", algo__lr=0.0003)],
+         ["lr=0.001", "lr=0.0003"]),
+        # one difference under two keys is said once
+        ([group("a", "b", algo__lr=0.001, foreign__learning_rate=0.001),
+          group("c", "d", algo__lr=0.0003, foreign__learning_rate=0.0003)], ["lr=0.001", "lr=0.0003"]),
+        # what is no choice of anybody's does not name a group
+        ([group("a", "b", run_name="x1", lr=0.1), group("c", "d", run_name="x2", lr=0.2)], ["lr=0.1", "lr=0.2"]),
+        # two environments: what differs within each
+        ([group("a", "b", env="CartPole-v1", algo__name="ppo", algo__lr=0.1),
+          group("c", "d", env="CartPole-v1", algo__name="ppo", algo__lr=0.2),
+          group("e", "f", env="Pendulum-v1", algo__name="ppo", algo__lr=0.2)],
+         ["ppo on CartPole-v1, lr=0.1", "ppo on CartPole-v1, lr=0.2", "ppo on Pendulum-v1"]),
+        # nothing that is known sets them apart: their runs do, and no hash
+        ([group("a", "b", algo__name="ppo"), group("c", "d", algo__name="ppo")], ["ppo (a)", "ppo (c)"]),
+        ([group("a", "b", env="CartPole-v1", algo__name="ppo")], ["ppo on CartPole-v1"]),
+        ([group("only")], ["only"]),
+    ],
+)  # fmt: skip
+def test_names(groups, expected):
+    assert labels(groups) == expected
+
+
+def test_equal_values_are_no_difference_and_the_one_that_differs_comes_first():
+    a = {"foreign.n": 1, "foreign.size": [64, 64], "foreign.x": "3e-4", "foreign.run_name": "a", "env.horizon": 5, "lr": 1}
+    b = {"foreign.n": 1.0, "foreign.size": (64, 64), "foreign.x": 3e-4, "foreign.run_name": "b", "env.horizon": 6, "lr": 2}
+    assert differing([a, b]) == ["lr", "env.horizon", "foreign.run_name"]
+    assert canonical(True) != canonical(1)
+
+
+def test_one_name_in_every_command(tmp_path, capsys):
+    runs = tmp_path / "runs"
+    for lr in (0.001, 0.01):
+        for seed in range(5):
+            write_run(runs / f"r{lr}x{seed}y", [20.0, 100.0 + seed], seed, config={"algo": {"name": "ppo", "lr": lr}})
+
+    def out(*words: str) -> str:
+        assert cli.main([*words]) == 0
+        return capsys.readouterr().out
+
+    called = {"lr=0.001", "lr=0.01"}
+    assert {group.label for group in relab.load(runs).groups} == called
+    assert {group.title for group in relab.load(runs).groups} == {f"{name} · 5 seeds" for name in called}
+    (task,) = json.loads(out("compare", str(runs), "--json"))["tasks"]
+    assert {variant["label"] for variant in task["variants"]} == called
+    assert all(f"  {name}: ppo, 5 seeds: " in out("examine", str(runs)) for name in called)
+    page = out("report", str(runs), "--json", "--out", str(Path(tmp_path) / "page.html"))
+    assert all(name in page for name in called)

@@ -1,0 +1,158 @@
+"""Did it learn? Each verdict from made courses with known answers, and how often noise alone is taken for learning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from relab.record.history import Column, History
+from relab.runs.course import course_of
+from relab.runs.verdict import Verdict, sentence, verdict_of
+
+CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
+            "random": {"return_mean": 22.2, "return_std": 11.3, "n": 1000}}  # fmt: skip
+
+
+def evaluated(means: list[float], spread: float = 0.0, spec: dict | None = None, first: int = 0) -> History:
+    """Ten episodes an evaluation, of which half lie `spread` above the mean and half below."""
+    rows = [
+        {"step": first + 1000 * i, "mode": "det",
+         "episodes": [{"seed": k, "return": mean + (-1) ** k * spread, "length": 9} for k in range(10)]}
+        for i, mean in enumerate(means)
+    ]  # fmt: skip
+    return History(Path("run"), evals=rows, meta={"spec": spec} if spec else {})
+
+
+def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None = None, **columns) -> History:
+    steps = 2048 * np.arange(1, len(values) + 1, dtype=np.int64)
+    every = {metric: values} | {name.replace("_", "/", 1): x for name, x in columns.items()}
+    made = {name: Column(steps, np.asarray(x, np.float64)) for name, x in every.items()}
+    axes = dict.fromkeys(made, "env_steps")
+    return History(Path("run"), made, axes, meta={"spec": spec} if spec else {}, source="sb3")
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "spec", "kind"),
+    [
+        ([9.4, 100, 400, 500], 3.0, CARTPOLE, "learned"),
+        ([339.5, 420, 500, 500, 500], 180.0, CARTPOLE, "learned"),  # at the top, though not clear of its start
+        ([500, 500, 500], 0.0, CARTPOLE, "top"),
+        ([480, 476, 482], 40.0, CARTPOLE, "top"),  # solved throughout, though below the highest
+        ([15, 18, 26], 1.0, CARTPOLE, "not"),  # random earns 22: a rise to 26 is no learning
+        ([9.3, 9.3, 9.4, 9.2], 0.7, CARTPOLE, "worse"),
+        ([20, 300, 490, 60], 10.0, CARTPOLE, "lost"),
+        ([20, 300, 450, 320], 10.0, CARTPOLE, "part"),
+        ([103, 95, 81], 25.0, CARTPOLE, "flat"),  # better than random since before the first value
+        ([20, 30, 45], 30.0, CARTPOLE, "unclear"),  # 2.3 standard errors above random: neither
+        ([5.0, 9.0, 20.0], 1.0, None, "learned"),
+        ([5.0, 5.1, 4.9], 1.0, None, "flat"),
+        ([5.0, 2.0, 1.0], 1.0, None, "not"),
+        ([100.0], 1.0, CARTPOLE, "short"),
+    ],
+)
+def test_each_kind(means, spread, spec, kind):
+    assert verdict_of(evaluated(means, spread, spec, first=1000)).kind == kind
+
+
+def test_what_was_learned_before_the_first_evaluation_was_learned():
+    run = evaluated([0.97, 0.97, 0.97, 0.96], 0.01, first=5000)
+    assert verdict_of(run).kind == "flat"
+    rising = np.concatenate((np.linspace(0.1, 0.95, 20), np.full(80, 0.95)))
+    run.columns["return/mean"] = Column(100 * np.arange(1, 101), rising)
+    assert verdict_of(run).kind == "learned"
+    assert sentence(verdict_of(run)).startswith("Learned before the first evaluation, by the returns of training: ")
+    run.columns["return/mean"] = Column(100 * np.arange(1, 101), np.full(100, 0.95))
+    assert verdict_of(run).kind == "flat"
+
+
+@pytest.mark.parametrize("means", [[339.5, 480, 500, 500], [500.0] * 5, [490, 495, 499, 478]])
+def test_never_did_not_learn_at_the_top(means):
+    for run in (evaluated(means, 200.0, CARTPOLE), trained(np.repeat(means, 10), spec=CARTPOLE)):
+        assert "Did not learn" not in sentence(verdict_of(run))
+        assert verdict_of(run).learned
+
+
+def test_where_random_is_not_known_the_sentence_says_so():
+    flat, fallen = (sentence(verdict_of(evaluated(m, 1.0))) for m in ([5.0, 5.1, 4.9], [5.0, 2.0, 1.0]))
+    assert flat.startswith("No gain since the first value (what random earns is not known): 5")
+    assert fallen.startswith("Did not learn, ends below where it began: 5 → 1")
+
+
+def test_returns_outside_of_the_bounds_are_in_other_units():
+    """Scaled rewards: what CartPole's random policy earns says nothing of them."""
+    verdict = verdict_of(trained(np.linspace(-3.0, -1.0, 60) + 0.1 * np.sin(np.arange(60)), spec=CARTPOLE))
+    assert (verdict.kind, verdict.random) == ("learned", None)
+
+
+def test_a_rate_that_rose_counts_where_the_return_stood_still():
+    run = trained(np.full(60, 132.0) + np.sin(np.arange(60)), env_survived=np.linspace(0.38, 0.84, 60))
+    assert sentence(verdict_of(run)).startswith("Learned by env/survived: 0.3995 → 0.8205")
+
+
+def test_returns_of_several_stages_are_not_about_one_task():
+    run = trained(np.r_[np.full(30, 50.0), np.full(30, 20.0)] + np.sin(np.arange(60)))
+    run.events = [{"kind": "stage", "step": 0}, {"kind": "stage", "step": 60000}]
+    assert sentence(verdict_of(run)).startswith("Cannot tell, because the task changed (2 stages)")
+
+
+def test_gaps_at_the_end_are_no_divergence_where_the_log_has_gaps_between():
+    values = np.tile([5.0, np.nan, np.nan, np.nan], 20)
+    assert verdict_of(trained(values)).kind == "flat"
+    assert verdict_of(trained(np.r_[np.full(70, 5.0), np.full(10, np.nan)])).kind == "broken"
+
+
+# ---- The error of training returns
+
+
+def rolling(rng: np.random.Generator, rows: int, new: int, mean: float = 22.0, sd: float = 12.0) -> np.ndarray:
+    """Means over the last 100 of independent episodes, `new` of them between two rows: a policy that stands still."""
+    episodes = rng.gamma((mean / sd) ** 2, sd**2 / mean, 100 + rows * new)
+    sums = np.r_[0.0, np.cumsum(episodes)]
+    ends = 100 + new * np.arange(1, rows + 1)
+    return (sums[ends] - sums[ends - 100]) / 100
+
+
+def z(verdict: Verdict) -> float:
+    first, last = verdict.points[0], verdict.points[-1]
+    return (last.mean - first.mean) / float(np.hypot(first.se, last.se))
+
+
+@pytest.mark.parametrize(("rows", "new"), [(200, 1), (100, 4), (25, 4), (50, 20), (50, 100)])
+@pytest.mark.parametrize("lengths", [True, False])
+def test_a_rolling_mean_that_stands_still_did_not_learn(rows, new, lengths):
+    """Neighbours share most of their episodes: with their differences as noise, |z| > 3 comes in 45 to 95 %."""
+    rng = np.random.default_rng(0)
+    more = {"return_length": np.full(rows, 2048 / new)} if lengths else {}
+    verdicts = [verdict_of(trained(rolling(rng, rows, new), "return/mean_100", **more)) for _ in range(200)]
+    assert np.mean([abs(z(v)) > 3 for v in verdicts]) <= 0.025
+    assert sum(v.kind in ("learned", "lost", "part") for v in verdicts) <= 5
+    assert sum(v.kind in ("flat", "unclear") for v in verdicts) >= 190
+
+
+@pytest.mark.parametrize("tie", [0.0, 0.8])
+def test_rows_of_single_episodes_that_stand_still(tie):
+    """Also where each episode is like the one before: batch means see it."""
+    rng, kinds = np.random.default_rng(1), []
+    for _ in range(150):
+        noise = rng.normal(0, 6, 200)
+        for i in range(1, 200):
+            noise[i] += tie * noise[i - 1]
+        kinds.append(verdict_of(trained(30 + noise)).kind)
+    assert sum(kind in ("learned", "lost", "part") for kind in kinds) <= 6
+
+
+def test_a_curve_that_learns_is_seen_through_the_same_error():
+    rng, kinds = np.random.default_rng(2), []
+    for _ in range(50):
+        level = 22 + 300 / (1 + np.exp(-(np.arange(100) - 50) / 8))
+        kinds.append(verdict_of(trained(level + rolling(rng, 100, 4) - 22, "return/mean_100")).kind)
+    assert kinds == ["learned"] * 50
+
+
+def test_the_outcome_is_the_mean_of_the_last_tenth():
+    course = course_of(trained(np.arange(200.0)))
+    assert course.outcome is not None
+    assert course.outcome.mean == np.arange(180, 200).mean()
+    assert len(course.points) == 10

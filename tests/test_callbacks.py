@@ -1,0 +1,211 @@
+"""Does training elsewhere leave a record that the rules understand, and is its user warned in time, and once?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from relab import callbacks
+from relab.callbacks import Watch, watch
+from relab.record import history
+from where import ROOT
+
+PEERS = ROOT / ".venv-sb3" / "bin" / "python"
+CLEANRL = argparse.Namespace(
+    learning_rate=0.1, gamma=0.99, num_steps=128, num_envs=4, env_id="CartPole-v1", seed=3, track=False, exp_name="ppo"
+)
+
+
+class Tape:
+    """A writer with TensorBoard's two methods."""
+
+    def __init__(self):
+        self.rows, self.closed = [], False
+
+    def add_scalar(self, tag, scalar_value, global_step=None):
+        self.rows.append((tag, scalar_value, global_step))
+
+    def add_text(self, tag, text):
+        self.rows.append((tag, text, None))
+
+    def close(self):
+        self.closed = True
+
+
+def train(writer, kl, updates=40):
+    """What a script like CleanRL's writes: two episodes in one step, then the losses of an update."""
+    for update in range(1, updates + 1):
+        step = 512 * update
+        writer.add_scalar("charts/episodic_return", 10.0, step - 5)
+        writer.add_scalar("charts/episodic_return", 20.0, step - 5)
+        writer.add_scalar("losses/approx_kl", kl, step)
+        writer.add_scalar("losses/clipfrac", 0.95 if kl > 1 else 0.1, step)
+        writer.add_scalar("losses/entropy", 0.5, step)
+
+
+def written(tmp_path, kl, **facts):
+    said = []
+    writer = watch(Tape(), str(tmp_path / "a"), CLEANRL, algo="ppo", tell=lambda text, _: said.append(text), **facts)
+    train(writer, kl)
+    writer.close()
+    return writer, said
+
+
+def test_settings_are_kept_under_the_names_that_rules_know(tmp_path):
+    written(tmp_path, 0.01)
+    run = history.load(tmp_path / "a")
+    assert run.config["algo"] == {"lr": 0.1, "gamma": 0.99, "steps": 128, "envs": 4, "name": "ppo"}
+    assert (run.config["env"]["name"], run.config["seed"]) == ("CartPole-v1", 3)
+    assert "exp_name" not in json.dumps(run.config), "where a run lies is no setting"
+    assert (run.meta["status"], run.meta["seed"], run.meta["spec"]["env"]) == ("finished", 3, "CartPole-v1")
+
+
+def test_the_writer_goes_on_as_before_and_rows_have_relabs_names(tmp_path):
+    writer, _ = written(tmp_path, 0.01)
+    assert len(writer.writer.rows) == 200
+    assert writer.writer.closed
+    writer.add_text("what", "the rest of the writer is still there")
+    columns = history.load(tmp_path / "a").columns
+    assert columns["return/mean"].values.tolist() == [15.0] * 40, "episodes that end in one step are their mean"
+    assert columns["return/mean"].steps.tolist() == [512 * k - 5 for k in range(1, 41)]
+    assert columns["policy/kl"].values.tolist() == [0.01] * 40
+
+
+def test_a_rule_that_fires_is_told_while_it_trains_and_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(callbacks, "SHARE", 1e9)  # these rows take no time: every look would be too dear
+    writer, said = written(tmp_path, 30.0, every=2048)
+    first = next(text for text in said if "diverged" in text)
+    assert int(first.split(":")[0].rpartition(" ")[2].replace(",", "")) < 512 * 40, "before the end"
+    assert "try:" in first
+    assert "relab explain diverged" in first
+    assert len(said) == len({text.split(": ")[2] for text in said}), "each rule once"
+    warned = [e for e in history.load(tmp_path / "a").events if e["kind"] == "warning"]
+    assert [e["slug"] for e in warned] == [finding.slug for finding in writer.relab.warned]
+
+
+def test_a_healthy_run_hears_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(callbacks, "SHARE", 1e9)
+    said = []
+    with Watch(str(tmp_path / "a"), {"lr": 3e-4}, algo="ppo", env="CartPole-v1", seed=0, every=2048,
+               tell=lambda text, _: said.append(text)) as log:  # fmt: skip
+        for k in range(1, 61):
+            log.log(512 * k, **{"return/mean": min(20 + 10 * k, 500), "return/episodes": 10, "return/std": 5.0,
+                                "policy/kl": 0.006, "policy/entropy": 0.6 - k / 200})  # fmt: skip
+    assert said == []
+    assert log.looks > 10
+
+
+def test_looking_waits_until_it_is_within_its_share_of_the_time(tmp_path):
+    with Watch(str(tmp_path / "a"), algo="ppo", every=1) as log:
+        for step in range(1, 60):  # no time passes between these rows, and one look takes more than all of them
+            log.log(step, **{"return/mean": 1.0})
+        assert log.looks <= 1
+        log.started -= 1e6  # as if the rows had taken days
+        log.log(60, **{"return/mean": 1.0})
+        log.log(61, **{"return/mean": 1.0})
+        assert log.looks >= 2
+
+
+def test_a_step_count_that_is_none_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="at least 1, but is 0"):
+        Watch(str(tmp_path / "a"), every=0)
+
+
+def test_how_it_ended_is_noted(tmp_path):
+    with pytest.raises(ValueError), Watch(str(tmp_path / "a")) as log:
+        log.log(1, loss="no number")
+    assert history.load(tmp_path / "a").meta["status"] == "failed"
+
+
+def test_nobody_waits_for_torch():
+    program = "import sys, relab.callbacks; print({'torch', 'stable_baselines3', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
+    with pytest.raises(AttributeError, match="it has SB3Callback"):
+        _ = callbacks.SB4Callback
+
+
+# ---- Stable-Baselines3 itself
+
+needs_peers = pytest.mark.skipif(not PEERS.exists(), reason="Stable-Baselines3 is not there: make bench-peers")
+
+
+def run_peer(program, folder):
+    env = {"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT / "src"), "HOME": str(folder)}
+    return subprocess.run([str(PEERS), "-c", textwrap.dedent(program)], check=False, env=env, cwd=folder,
+                          capture_output=True, text=True)  # fmt: skip
+
+
+@pytest.mark.slow
+@needs_peers
+def test_a_run_of_stable_baselines3_with_its_evaluations(tmp_path):
+    done = run_peer(
+        """
+        from stable_baselines3 import PPO
+        from stable_baselines3.common.callbacks import EvalCallback
+        from stable_baselines3.common.env_util import make_vec_env
+        from relab.callbacks import SB3Callback
+        envs = make_vec_env("CartPole-v1", 2, seed=3)
+        model = PPO("MlpPolicy", envs, n_steps=128, batch_size=64, learning_rate=lambda left: 1e-3 * left,
+                    target_kl=0.1, seed=3, device="cpu")
+        test = make_vec_env("CartPole-v1", 1)
+        evaluate = EvalCallback(test, n_eval_episodes=3, eval_freq=256, log_path="e", verbose=0)
+        model.learn(2048, callback=[evaluate, SB3Callback("runs/a", every=512)])
+        """,
+        tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    run = history.load(tmp_path / "runs" / "a")
+    algo = run.config["algo"]
+    assert (algo["name"], algo["lr"], algo["steps"], algo["envs"]) == ("ppo", "0.001 to 0", 128, 2)
+    assert (algo["clip"], algo["target_kl"], algo["minibatches"], algo["lam"]) == (0.2, 0.1, 4, 0.95)
+    assert (run.config["env"]["name"], run.config["seed"], run.config["total_steps"]) == ("CartPole-v1", 3, 2048)
+    assert run.meta["spec"]["action"]["n"] == [2]
+    assert run.meta["spec"]["horizon"] == 500
+    assert run.meta["status"] == "finished"
+    steps = run.columns["policy/kl"].steps
+    assert (steps[1:] > steps[:-1]).all()
+    assert run.columns["policy/entropy"].values.min() > 0
+    assert [len(row["episodes"]) for row in run.evals] == [3] * 4
+    assert run.columns["return/episodes"].values.sum() > 20
+
+
+@pytest.mark.slow
+@needs_peers
+@pytest.mark.parametrize(("algo", "env"), [("DQN", "CartPole-v1"), ("SAC", "Pendulum-v1")])
+def test_off_policy_runs_keep_their_temperature_apart(tmp_path, algo, env):
+    program = f"""
+    from stable_baselines3 import {algo}
+    from relab.callbacks import SB3Callback
+    {algo}("MlpPolicy", "{env}", learning_starts=200, seed=0, device="cpu").learn(1200, callback=SB3Callback("a"))
+    """
+    done = run_peer(program, tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = history.load(tmp_path / "a")
+    assert (run.config["algo"]["name"], run.config["algo"].get("ent_coef")) == (algo.lower(), None)
+    assert "value/critic_loss" in run.columns
+    assert "return/mean" in run.columns
+
+
+@pytest.mark.slow
+@needs_peers
+def test_the_lines_on_the_first_screen_of_the_readme_run_and_warn(tmp_path):
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = next(part.split("```")[0] for part in text.split("```python\n")[1:] if "SB3Callback" in part)
+    assert len(block.strip().splitlines()) <= 20
+    assert text.index("SB3Callback") < 3000, "on the first screen"
+    done = run_peer(block, tmp_path)
+    assert done.returncode == 0, done.stderr
+    warned = [
+        line
+        for line in done.stderr.splitlines()
+        if line.startswith("relab at step") and "warning: diverged since" in line
+    ]
+    assert len(warned) == 1
+    assert "diverged in hasty" in done.stdout
+    assert not [e for e in history.load(tmp_path / "runs" / "usual").events if e["kind"] == "warning"]
