@@ -20,30 +20,26 @@ from relab.base.documents import Document, Settings
 from relab.base.numbers import MAX_STEP, integer
 from relab.config.views import flatten
 from relab.formats.read import common, jsonl_file, settings_files, table
-from relab.formats.read.source import Listing, Names, Source, problem, put
+from relab.formats.read.source import Listing, Names, Source, name_table, problem, put
 from relab.record.history import History
 
 MAX_BYTES = 1 << 27
 STEPS = ("agent_steps", "global_step", "steps")
 INI = b"# PufferLib log"
-NAMES: Names = {
-    "env/episode_return": ("return/mean", 1),
-    "env/episode_length": ("return/length", 1),
-    "loss/policy": ("policy/loss", 1),
-    "loss/value": ("value/loss", 1),
-    "loss/entropy": ("policy/entropy", 1),
-    "loss/kl": ("policy/kl", 1),
-    "loss/old_kl": ("policy/kl_k1", 1),
-    "loss/clipfrac": ("policy/clip_share", 1),
-    "loss/policy_loss": ("policy/loss", 1),
-    "loss/value_loss": ("value/loss", 1),
-    "loss/approx_kl": ("policy/kl", 1),
-    "loss/old_approx_kl": ("policy/kl_k1", 1),
-    "loss/explained_variance": ("value/explained_variance", 1),
-    "SPS": ("time/sps", 1),
-    "uptime": ("time/elapsed_s", 1),
-    "epoch": ("data/iteration", 1),
-}
+NAMES: Names = name_table("""
+return/mean              | env/episode_return
+return/length            | env/episode_length
+policy/loss              | loss/policy, loss/policy_loss
+value/loss               | loss/value, loss/value_loss
+policy/entropy           | loss/entropy
+policy/kl                | loss/kl, loss/approx_kl
+policy/kl_k1             | loss/old_kl, loss/old_approx_kl
+policy/clip_share        | loss/clipfrac
+value/explained_variance | loss/explained_variance
+time/sps                 | SPS
+time/elapsed_s           | uptime
+data/iteration           | epoch
+""")
 
 
 def sources(listing: Listing) -> list[Source]:
