@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import faults
+from relab.health import beside
 from relab.health.advice import agree
 from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Reference, Rule
@@ -87,6 +88,8 @@ def ask_run(
                 answer.severity, answer.confidence = "info", "low"
             hold_against(rule, answer, view)
             findings.append(answer)
+    findings = beside.give_way(findings)
+    beside.put_beside(view, findings)
     explain(rules, findings)
     agree(findings)
     return findings, gone
