@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from relab.base import faults
-from relab.health.advice import agree
 from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
@@ -88,7 +87,6 @@ def ask_run(
             hold_against(rule, answer, view)
             findings.append(answer)
     explain(rules, findings)
-    agree(findings)
     return findings, gone
 
 
