@@ -9,13 +9,13 @@ from typing import Literal
 
 from relab.base import limits
 from relab.config.base import require, require_range
-from relab.config.shared import Collected, check_layers
+from relab.config.shared import Collected, Discounted, check_layers
 
 LrSchedule = Literal["constant", "linear", "adaptive_kl"]
 
 
 @dataclass(frozen=True)
-class PPO(Collected):
+class PPO(Discounted, Collected):
     """Clipped policy gradient (Schulman et al. 2017), with GAE or Monte-Carlo advantages."""
 
     name: str = "ppo"  # algorithm

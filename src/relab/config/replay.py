@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from relab.base import limits
 from relab.config.base import require, require_range
-from relab.config.shared import Collected, check_layers
+from relab.config.shared import Collected, Discounted, check_layers
 
 MOST_UPDATES = 1_000  # for each agent step
 
 
-class Replayed(Collected):
+class Replayed(Discounted, Collected):
     """The settings that such methods share, and what follows from them."""
 
     replay: int

@@ -21,7 +21,7 @@ class Discounted:
         return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
 
 
-class Collected(Discounted):
+class Collected:
     envs: int
     steps: int
 

@@ -8,13 +8,14 @@ their own (SB3, RLlib, CleanRL) bring their own tables and never look here first
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import MappingProxyType
 
 import numpy as np
 
+from relab.base.contexts import holding
 from relab.formats.read.source import Names, name_table
 from relab.record import glossary
 
@@ -116,14 +117,9 @@ STEP = "step"  # what --mapping calls a column of steps whose kind is not told: 
 _also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
 
 
-@contextmanager
-def also(mapping: Names) -> Iterator[None]:
+def also(mapping: Names) -> AbstractContextManager[None]:
     """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
-    token = _also.set(mapping)
-    try:
-        yield
-    finally:
-        _also.reset(token)
+    return holding(_also, mapping)
 
 
 def is_steps(target: str) -> bool:

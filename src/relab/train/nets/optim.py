@@ -15,13 +15,27 @@ import torch
 from torch import Tensor
 
 
-class Adam:
-    """m, v: running first and second moments; theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
+class Moments:
+    """Running first and second moments of a flat gradient, as checkpoints keep them."""
+
+    def __init__(self, theta: Tensor):
+        self.m, self.v, self.updates = torch.zeros_like(theta), torch.zeros_like(theta), 0
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"m": self.m, "v": self.v, "updates": self.updates}
+
+    def load(self, tree: Mapping[str, Any]) -> None:
+        self.m.copy_(torch.from_numpy(tree["m"]))
+        self.v.copy_(torch.from_numpy(tree["v"]))
+        self.updates = int(tree["updates"])
+
+
+class Adam(Moments):
+    """theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
 
     def __init__(self, theta: Tensor, eps: float = 1e-8, betas: tuple[float, float] = (0.9, 0.999)):
-        self.m, self.v = torch.zeros_like(theta), torch.zeros_like(theta)
-        self.scratch = torch.zeros_like(theta)
-        self.updates, self.eps, self.betas = 0, eps, betas
+        super().__init__(theta)
+        self.scratch, self.eps, self.betas = torch.zeros_like(theta), eps, betas
 
     @torch.no_grad()
     def step(self, theta: Tensor, grad: Tensor, lr: float, max_norm: float = math.inf) -> float:
@@ -38,14 +52,6 @@ class Adam:
 
     def norm(self, grad: Tensor) -> float:
         return clip_norm(grad, math.inf)
-
-    def to_tree(self) -> dict[str, Any]:
-        return {"m": self.m, "v": self.v, "updates": self.updates}
-
-    def load(self, tree: Mapping[str, Any]) -> None:
-        self.m.copy_(torch.from_numpy(tree["m"]))
-        self.v.copy_(torch.from_numpy(tree["v"]))
-        self.updates = int(tree["updates"])
 
 
 @torch.no_grad()

@@ -7,26 +7,25 @@ LaProp (Ziyin et al. 2020): v follows g²; the momentum follows g / sqrt(v), eac
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from relab.train.nets.networks import Params
+from relab.train.nets.optim import Moments
 
 EPS = 1e-20
 LEAST_NORM = 1e-3  # of a tensor, as clipping counts it: one that begins at zero may move
 
 
-class LaProp:
+class LaProp(Moments):
     """m, v over one flat vector; the learning rate may differ from tensor to tensor."""
 
     def __init__(self, params: Params, lr: Mapping[str, float], clip: float, warmup: int, betas: tuple[float, float]):
+        super().__init__(params.flat)
         self.params, self.clip, self.warmup, self.betas = params, clip, warmup, betas
-        self.m, self.v = torch.zeros_like(params.flat), torch.zeros_like(params.flat)
         self.weights, self.grads = [p.detach() for p in params.named.values()], list(params.grads.values())
         self.lr = torch.cat([torch.full((p.numel(),), lr[name.split("/")[0]]) for name, p in params.named.items()])
-        self.updates = 0
 
     @torch.no_grad()
     def step(self, scale: float | Tensor = 1.0) -> float:
@@ -49,11 +48,3 @@ class LaProp:
             factors = (self.clip * sizes / norms.clamp(min=1e-12)).clamp_(max=1.0)
             torch._foreach_mul_(self.grads, list(factors.unbind()))
         return float(torch.linalg.vector_norm(norms))
-
-    def to_tree(self) -> dict[str, Any]:
-        return {"m": self.m, "v": self.v, "updates": self.updates}
-
-    def load(self, tree: Mapping[str, Any]) -> None:
-        self.m.copy_(torch.from_numpy(tree["m"]))
-        self.v.copy_(torch.from_numpy(tree["v"]))
-        self.updates = int(tree["updates"])
