@@ -127,24 +127,27 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
         problem(history, file, f"{len(wrong)} metrics, `{wrong[0]}` first, are no list of numbers")
     steps = next((lists[name] for name in STEPS if lists.get(name) is not None), None)
     for name, values in lists.items():
-        if values is None or name in STEPS:
-            continue
-        has_steps = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
-        at = steps if has_steps and steps is not None else np.arange(1, len(values) + 1)
-        order, said = common.in_order(at.astype(np.int64))
-        put(
-            history, name, at.astype(np.int64)[order], values[order], "agent_steps" if has_steps else "iteration", NAMES
-        )
-        if said and said not in {earlier.message for earlier in history.problems}:
-            problem(history, file, said)
-    if steps is None and lists:
-        problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
+        if values is not None and name not in STEPS:
+            _column(history, file, name, values, steps)
     if not lists:
         problem(history, file, "no metrics are in it; PufferLib writes them when a run has ended")
+        return
+    history.meta["status"] = "finished"  # the file is written when it is
+    if steps is None:
+        problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
     else:
-        history.meta["status"] = "finished"  # the file is written when it is
-    if steps is not None:
         history.meta["read_from"] = f"{len(steps)} values per metric: means over parts of the run, then the last one"
+
+
+def _column(history: History, file: Path, name: str, values: np.ndarray, steps: np.ndarray | None) -> None:
+    if steps is None or len(steps) != len(values) or not (np.abs(steps) < MAX_STEP).all():
+        at, axis = np.arange(1, len(values) + 1), "iteration"
+    else:
+        at, axis = steps.astype(np.int64), "agent_steps"
+    order, said = common.in_order(at)
+    put(history, name, at[order], values[order], axis, NAMES)
+    if said and said not in {earlier.message for earlier in history.problems}:
+        problem(history, file, said)
 
 
 def _floats(values: Any) -> np.ndarray | None:
