@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from relab.base.places import printable
+from relab.commands import dry_run
 from relab.commands.parsing import parse
 from relab.record import names
 
@@ -42,11 +43,18 @@ class Eval:
     """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
     json: bool = False
     """print every episode as JSON"""
+    dry_run: bool = False
+    """say what would be done and written, and do nothing"""
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
+    if args.dry_run:
+        where = f" with {' '.join(args.changes)}" if args.changes else ""
+        what = f"play {args.episodes:,} fresh episodes a mode{where}"
+        return dry_run.say([f"{what} with {dry_run.checkpoint_of(folder, args.checkpoint)}",
+                            "keep what came of it as an event of the run"], args.json)  # fmt: skip
     from relab.train import fresh
 
     evaluation = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)

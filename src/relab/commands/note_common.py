@@ -43,6 +43,8 @@ class Note:
     """last day of the digest, YYYY-MM-DD; default: today (UTC)"""
     families: bool = False
     """list the families (architecture and environment) of the entries, as a tree"""
+    dry_run: bool = False
+    """say what would be done and written, and do nothing"""
     runs: Path = Path("runs")
     """folder that holds the run folders"""
     root: Path = Path("experiments")

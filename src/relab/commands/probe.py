@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from relab.base.places import printable
+from relab.commands import dry_run
 from relab.commands.parsing import parse
 from relab.config import layers
 from relab.record import names
@@ -39,6 +40,8 @@ class Probe:
     """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
     json: bool = False
     """print the rows as JSON lines"""
+    dry_run: bool = False
+    """say what would be done and written, and do nothing"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,9 +57,12 @@ def main(words: Sequence[str]) -> int:
     if not named:
         show_list(algo, args.json)
         return 0
+    name = probes.check(named[0], algo)
+    if args.dry_run:
+        return dry_run.say([f"measure {name} of {dry_run.checkpoint_of(folder, args.checkpoint)}"], args.json)
     from relab.train.fresh import probe
 
-    rows = probe(folder, args.checkpoint, probes.check(named[0], algo), settings, args.trust)
+    rows = probe(folder, args.checkpoint, name, settings, args.trust)
     show(rows, folder.name, args.json)
     return 0
 

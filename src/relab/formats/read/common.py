@@ -121,16 +121,31 @@ KNOWN = _read(METRICS)
 STEP_AXES = _read(STEPS)
 STEP = "step"  # what --mapping calls a column of steps whose kind is not told: those of the environment
 _also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
+_met: ContextVar[set[str] | None] = ContextVar("met", default=None)
 
 
 @contextmanager
-def also(mapping: Names) -> Iterator[None]:
-    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
-    token = _also.set(mapping)
+def also(mapping: Names) -> Iterator[set[str]]:
+    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor).
+
+    Yields the set of those that a log turned out to have.
+    """
+    met: set[str] = set()
+    tokens = _also.set(mapping), _met.set(met)
     try:
-        yield
+        yield met
     finally:
-        _also.reset(token)
+        _also.reset(tokens[0])
+        _met.reset(tokens[1])
+
+
+def _explained(name: str) -> str | None:
+    """What the user says that a column is; None where nothing was said."""
+    if name not in _also.get():
+        return None
+    if (met := _met.get()) is not None:
+        met.add(name)
+    return _also.get()[name][0]
 
 
 def is_steps(target: str) -> bool:
@@ -149,8 +164,7 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return None if is_steps(target) else target
     if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
         return name
@@ -171,8 +185,7 @@ def names_for(names: Iterable[str]) -> Names:
 
 def step_axis(name: str) -> str | None:
     """What a column of this name counts, None where it is no step column."""
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return ("env_steps" if target == STEP else target) if is_steps(target) else None
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 
