@@ -88,6 +88,7 @@ SKRL = Library(
         "Loss / Q-network loss": ("value/critic_loss", 1.0),
         "Policy / Standard deviation": STD,
         "Learning / Learning rate": ("optim/lr", 1.0),
+        "Learning / Policy learning rate": ("optim/lr", 1.0),
         "Q-network / Q1 (mean)": ("value/q_mean", 1.0),
         "Target / Target (mean)": ("value/target_mean", 1.0),
         "Target / Target (min)": ("value/target_min", 1.0),
