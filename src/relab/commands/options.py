@@ -19,6 +19,7 @@ Trust = Annotated[
 ]
 AsJson = Annotated[bool, tyro.conf.arg(help="print as JSON")]
 ProgressAsJson = Annotated[bool, tyro.conf.arg(help="print progress as JSON lines")]
+DryRun = Annotated[bool, tyro.conf.arg(help="say what would be done and written, and do nothing")]
 Quiet = Annotated[bool, tyro.conf.arg(help="print nothing while training")]
 Checkpoint = Annotated[str, tyro.conf.arg(help="best, latest, or a step")]
 EnvChanges = Annotated[

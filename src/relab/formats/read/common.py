@@ -8,8 +8,8 @@ their own (SB3, RLlib, CleanRL) bring their own tables and never look here first
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
@@ -115,11 +115,27 @@ episodes    | episode, episodes, num_episodes, episode_number, episode_idx, ep
 KNOWN, STEP_AXES = ({theirs: ours for theirs, (ours, _) in name_table(text).items()} for text in (METRICS, STEPS))
 STEP = "step"  # what --mapping calls a column of steps whose kind is not told: those of the environment
 _also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
+_met: ContextVar[set[str] | None] = ContextVar("met", default=None)
 
 
-def also(mapping: Names) -> AbstractContextManager[None]:
-    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
-    return holding(_also, mapping)
+@contextmanager
+def also(mapping: Names) -> Iterator[set[str]]:
+    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor).
+
+    Yields the set of those that a log turned out to have.
+    """
+    met: set[str] = set()
+    with holding(_also, mapping), holding(_met, met):
+        yield met
+
+
+def _explained(name: str) -> str | None:
+    """What the user says that a column is; None where nothing was said."""
+    if name not in _also.get():
+        return None
+    if (met := _met.get()) is not None:
+        met.add(name)
+    return _also.get()[name][0]
 
 
 def is_steps(target: str) -> bool:
@@ -138,8 +154,7 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return None if is_steps(target) else target
     if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
         return name
@@ -160,8 +175,7 @@ def names_for(names: Iterable[str]) -> Names:
 
 def step_axis(name: str) -> str | None:
     """What a column of this name counts, None where it is no step column."""
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return ("env_steps" if target == STEP else target) if is_steps(target) else None
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 
