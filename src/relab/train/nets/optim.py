@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 
 
-class Moments:
-    """Running first and second moments of a flat gradient, as checkpoints keep them."""
+class Adam:
+    """theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
 
-    def __init__(self, theta: Tensor):
+    def __init__(self, theta: Tensor, eps: float = 1e-8, betas: tuple[float, float] = (0.9, 0.999)):
         self.m, self.v, self.updates = torch.zeros_like(theta), torch.zeros_like(theta), 0
+        self.scratch, self.eps, self.betas = torch.zeros_like(theta), eps, betas
 
     def to_tree(self) -> dict[str, Any]:
         return {"m": self.m, "v": self.v, "updates": self.updates}
@@ -28,14 +29,6 @@ class Moments:
         self.m.copy_(torch.from_numpy(tree["m"]))
         self.v.copy_(torch.from_numpy(tree["v"]))
         self.updates = int(tree["updates"])
-
-
-class Adam(Moments):
-    """theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
-
-    def __init__(self, theta: Tensor, eps: float = 1e-8, betas: tuple[float, float] = (0.9, 0.999)):
-        super().__init__(theta)
-        self.scratch, self.eps, self.betas = torch.zeros_like(theta), eps, betas
 
     @torch.no_grad()
     def step(self, theta: Tensor, grad: Tensor, lr: float, max_norm: float = math.inf) -> float:
