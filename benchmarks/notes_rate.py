@@ -158,18 +158,18 @@ def of_evaluations(view: View, rng: Random) -> Iterator[Fact]:
     """Only where episodes are known is the noise; a peak is far from the end at four of its errors."""
     if not view.has_evals(view.by):
         return
-    rows = [e for e in view.evals() if math.isfinite(e.error)]
+    rows = [e for e in view.evals() if math.isfinite(e.se)]
     if len(rows) < 3:
         return
     best, last = max(rows, key=lambda e: e.mean), rows[-1]
-    error = max(float(np.median([e.error for e in rows])), best.error, last.error)
+    error = max(float(np.median([e.se for e in rows])), best.se, last.se)
     if best is not last and best.mean - last.mean > 4 * error:
         yield "peak as result", False, {"peak": number(best.mean)}
         yield "peak and end", True, {"peak": number(best.mean), "last": number(last.mean)}
     pairs = [(a, b) for a, b in pairwise(rows) if a.mean != b.mean]
     rng.shuffle(pairs)
     for a, b in pairs[: 2 * PER_RUN]:
-        gap, noise = b.mean - a.mean, math.hypot(a.error, b.error)
+        gap, noise = b.mean - a.mean, math.hypot(a.se, b.se)
         told = {"a": number(a.mean), "b": number(b.mean), "noise": number(noise)}
         if 0 < gap < noise:
             yield "luck as gain", False, told
