@@ -23,7 +23,7 @@ from where import histories
 
 HEALTHY, FAULTY = histories() / "healthy", histories() / "faulty"
 KEYS = {"slug", "severity", "status", "run", "message", "onset", "evidence", "reference", "meaning",
-        "refuted_by", "try", "confidence", "explained_by"}  # fmt: skip
+        "healthy", "refuted_by", "try", "confidence", "explained_by"}  # fmt: skip
 
 
 def relab(*words: str) -> int:

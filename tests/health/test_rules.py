@@ -75,7 +75,7 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
 @pytest.mark.parametrize(
     ("slug", "cause"),
     [
-        ("frozen-parameters", "frozen-parameters"),
+        ("frozen-parameters", "steps-too-small"),
         ("diverged", "diverged"),
         ("std-exceeds-action-range", "entropy-runaway"),
         ("critic-not-learning", "setting-out-of-range"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from relab.base.terminal import keep_going
 from relab.commands import dry_run
+from relab.commands.options import DryRun
 from relab.commands.parsing import parse
 
 if TYPE_CHECKING:
@@ -45,8 +46,7 @@ class Faults:
     """only list the faults"""
     json: bool = False
     """print the matrix as JSON"""
-    dry_run: bool = False
-    """say what would be done and written, and do nothing"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:

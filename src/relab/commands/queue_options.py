@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import tyro
 
+from relab.commands.options import AsJson, DryRun
+
 if TYPE_CHECKING:
     from relab.lab.execute.queue import Queue
 
@@ -22,8 +24,7 @@ class Common:
 
     queue: Path | None = None
     """the queue's folder; default: $RELAB_QUEUE, else `queue` in this folder"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
 
     @property
     def folder(self) -> Path:
@@ -39,8 +40,7 @@ class Common:
 class Doing(Common):
     """What every verb that changes something has."""
 
-    dry_run: bool = False
-    """say what would be done and written, and do nothing"""
+    dry_run: DryRun = False
 
 
 @dataclass(frozen=True)

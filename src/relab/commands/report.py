@@ -12,6 +12,7 @@ import tyro
 from relab.base.places import printable
 from relab.commands import dry_run
 from relab.commands.hinting import Hinting
+from relab.commands.options import DryRun, RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import require
@@ -39,8 +40,7 @@ class Report:
 
     paths: tyro.conf.Positional[tuple[str, ...]]
     """run (name, part of it, id, folder) or folders of runs"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
+    runs: RunsFolder = Path("runs")
     against: str | None = None
     """run to hold it against, drawn in grey; default: its parent, where that lies beside it"""
     out: Path | None = None
@@ -53,8 +53,7 @@ class Report:
     """write the curves and the pictures of comparisons as figures for a paper, beside the page"""
     json: bool = False
     """print what the report says as JSON; writes nothing"""
-    dry_run: bool = False
-    """say what would be done and written, and do nothing"""
+    dry_run: DryRun = False
     known: Hinting = field(default_factory=Hinting)
 
 

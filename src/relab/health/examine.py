@@ -16,7 +16,7 @@ from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
-from relab.health import chain, engine
+from relab.health import beside, chain, engine
 from relab.health.advice import agree
 from relab.health.mute import read_mutes
 from relab.health.remedy import prescribe, worse
@@ -129,6 +129,7 @@ def examine_loaded(
         agree(fired)
         report.findings += fired
         report.not_checked += gone
+    beside.control(report.findings, len(views))
     active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)

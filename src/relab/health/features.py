@@ -83,6 +83,12 @@ def curve_features(metric: str, column: Column, earned: Column | None, size: flo
     return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}
 
 
+def in_own_units(history: History, key: Key, value: float) -> float:
+    """A feature in the units of the run's log, where it was divided by the size of its returns."""
+    scale = _scale(key.metric, return_size(_returns(history)))
+    return value if key.feature in UNIT_FREE or scale is None else value * scale
+
+
 def return_size(earned: Column | None) -> float | None:
     """How large this run's returns are: the ninth decile of their absolute values."""
     if earned is None:

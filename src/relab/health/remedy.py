@@ -33,7 +33,13 @@ class Remedy:
     known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
 
     def to_json(self) -> list[dict[str, Any]]:
-        return [{"key": key, "from": now, "to": then, "why": self.why} for key, (now, then) in self.changes.items()]
+        return [{"key": key, "from": _fits(now), "to": _fits(then), "why": self.why}
+                for key, (now, then) in self.changes.items()]  # fmt: skip
+
+
+def _fits(value: Any) -> Any:
+    """Settings may hold integers of any size; JSON readers stop at 64 bits."""
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
 
 
 def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> None:

@@ -304,7 +304,8 @@ def numbers(finding: Finding) -> str:
     there = None if reference is None else reference.value
     other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
     formula = f"({first.formula})" if values and first.formula else first.formula
-    return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}"
+    healthy = f"; {finding.healthy}" if finding.healthy else ""
+    return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}{healthy}"
 
 
 def tried(item: Any) -> str:

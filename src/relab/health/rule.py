@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model units
-           curve accounts design arms sweep gate stages"""
+           curve returns accounts outside design arms sweep gate stages"""
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
@@ -76,6 +76,8 @@ class Finding:
     explained_by: str | None = None
     footer: bool = False  # a limit of the data, told in the footer line
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
+    tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
+    healthy: str = ""  # the interval of healthy runs of what the first evidence is about
 
     def to_json(self) -> dict[str, Any]:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
@@ -84,7 +86,8 @@ class Finding:
         return {
             "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
-            "reference": reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
+            "reference": reference, "healthy": self.healthy, "meaning": self.meaning, "refuted_by": self.refuted_by,
+            "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
         }  # fmt: skip
 
