@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from relab.base.places import printable
+from relab.commands.options import Checkpoint, EnvChanges, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.record import names
 
@@ -26,20 +25,15 @@ EXAMPLES = """
 class Eval:
     """First episodes of a checkpoint on fresh seeds, deterministic and sampled, with a 95 % interval of the mean."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
-    changes: tyro.conf.Positional[tuple[str, ...]] = ()
-    """parameters of the environment to change for this (env.key=value)"""
-    checkpoint: str = "best"
-    """best, latest, or a step"""
+    run: OneRun
+    changes: EnvChanges = ()
+    checkpoint: Checkpoint = "best"
     episodes: int = 100
     """first episodes per mode"""
     seed: int = 0
     """another number gives other fresh episodes"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
     json: bool = False
     """print every episode as JSON"""
 

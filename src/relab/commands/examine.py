@@ -13,6 +13,7 @@ import tyro
 
 from relab.base import masks
 from relab.commands.hinting import Hinting, guess
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import ConfigError, require
@@ -52,10 +53,8 @@ class Examine:
     """look again as the runs go on and print what is new, until none is running"""
     every: float = 5.0
     """seconds between two looks of --watch"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
-    json: bool = False
-    """print as JSON"""
+    runs: RunsFolder = Path("runs")
+    json: AsJson = False
     fail_on: Literal["info", "warning", "error"] | None = None
     """exit 1 when a finding is at least this severe"""
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False

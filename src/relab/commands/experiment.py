@@ -16,6 +16,7 @@ from relab.base import terminal
 from relab.base.places import printable
 from relab.base.terminal import keep_going
 from relab.base.text import duration, number
+from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
 from relab.commands.parsing import named, parse
 from relab.config.base import require
 from relab.lab import experiment
@@ -45,14 +46,11 @@ class ExperimentArgs:
 
     file: tyro.conf.Positional[Path]
     """the question: a YAML file"""
-    name: str | None = None
-    """name of the experiment's folder; default: the file's name"""
+    name: PlanName = None
     root: Path = Path("experiments")
     """folder that holds the experiments"""
-    workers: int | None = None
-    """runs at a time; default: one per core"""
-    yes: bool = False
-    """start without asking, the command of the file too"""
+    workers: Workers = None
+    yes: StartAtOnce = False
     dry_run: bool = False
     """only say what would be run; nothing is run or written"""
     queue: bool = False
@@ -65,8 +63,7 @@ class ExperimentArgs:
     """the log that gets the entry; default: `log` of the file, else LOG.md in the folder of the experiments"""
     no_log: bool = False
     """write no entry"""
-    json: bool = False
-    """print the answers as JSON; asks nothing (a file with a `command` then needs --yes)"""
+    json: ResultAsJson = False
 
 
 def main(words: Sequence[str]) -> int:
@@ -191,7 +188,7 @@ def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cel
     chosen = [cell for cell in cells if cell.folder.name == args.only]
     names = [cell.folder.name for cell in cells]
     require(bool(chosen), f"`--only` must be one of {', '.join(names[:20])}, but is {args.only!r}")
-    done = experiment.run_some(plan, folder, chosen, 1)
+    done = experiment.run(plan, folder, chosen, 1, all_cells=False)
     state = experiment.status(chosen[0])
     if args.json:
         print(encode({"run": str(chosen[0].folder), "status": state}).decode(), end="")

@@ -9,6 +9,7 @@ from pathlib import Path
 import tyro
 
 from relab.advise.proposal import Proposal
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config.base import require
 
@@ -33,12 +34,10 @@ class Next:
     """show the predictions of all runs below that came from a proposal, each with its score"""
     against: str | None = None
     """run to hold the findings against; else the parent, where a run has one"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
+    runs: RunsFolder = Path("runs")
     root: Path = Path("experiments")
     """folder that holds the experiments: what was answered no is not proposed again"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
 
 
 def main(words: Sequence[str]) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import tyro
 
 from relab.base.places import printable
+from relab.commands.options import Checkpoint, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config import layers
 from relab.record import names
@@ -27,16 +28,12 @@ EXAMPLES = """
 class Probe:
     """One measurement of a checkpoint, from random streams of its own: value, noise, n. Nothing is written."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
+    run: OneRun
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """the probe; and settings of the section `probes` (key=value)"""
-    checkpoint: str = "latest"
-    """latest, best, or a step"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
+    checkpoint: Checkpoint = "latest"
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
     json: bool = False
     """print the rows as JSON lines"""
 

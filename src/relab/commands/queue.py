@@ -16,6 +16,7 @@ from relab.base import masks
 from relab.base.near import hint
 from relab.base.places import printable
 from relab.base.terminal import keep_going
+from relab.commands.options import AsJson
 from relab.commands.parsing import parse, vacant
 from relab.config.base import require
 
@@ -65,8 +66,7 @@ class Common:
 
     queue: Path | None = None
     """the queue's folder; default: $RELAB_QUEUE, else `queue` in this folder"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
 
     @property
     def folder(self) -> Path:

@@ -11,6 +11,7 @@ import tyro
 
 from relab.base.places import printable
 from relab.commands.hinting import Hinting
+from relab.commands.options import RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import require
@@ -38,8 +39,7 @@ class Report:
 
     paths: tyro.conf.Positional[tuple[str, ...]]
     """run (name, part of it, id, folder) or folders of runs"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
+    runs: RunsFolder = Path("runs")
     against: str | None = None
     """run to hold it against, drawn in grey; default: its parent, where that lies beside it"""
     out: Path | None = None

@@ -10,6 +10,7 @@ import tyro
 
 from relab.base.interrupts import go_on, stops_say
 from relab.base.places import printable
+from relab.commands.options import OneRun, ProgressAsJson, Quiet, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config.base import require
 from relab.record import names
@@ -25,18 +26,13 @@ EXAMPLES = """
 class Resume:
     """Continue a run from its last complete checkpoint, under the same name and to the same bytes."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
+    run: OneRun
     settings: tyro.conf.Positional[tuple[str, ...]] = ()
     """none: with other settings it would be another run, which `relab train --parent` makes"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
-    json: bool = False
-    """print progress as JSON lines"""
-    quiet: bool = False
-    """print nothing while training"""
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
+    json: ProgressAsJson = False
+    quiet: Quiet = False
 
 
 def further(folder: Path) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from relab.base.near import nearest
+from relab.commands.options import AsJson
 from relab.commands.parsing import parse
 from relab.commands.runs_common import opened
 from relab.config.base import require
@@ -70,8 +71,7 @@ class Runs:
     """group by these settings (with commas): how many runs, and their last outcomes"""
     top: int | None = None
     """how many to show; 0 shows all (default: 50; all with --json)"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
     rebuild: bool = False
     """read every run anew instead of those that changed"""
 

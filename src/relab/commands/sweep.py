@@ -13,6 +13,7 @@ import tyro
 from relab.base.terminal import keep_going
 from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
+from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
 from relab.commands.parsing import named, parse
 from relab.config.base import require
 
@@ -39,20 +40,16 @@ class SweepArgs:
 
     file: tyro.conf.Positional[Path]
     """the sweep: a YAML file"""
-    name: str | None = None
-    """name of the sweep's folder; default: the file's name"""
+    name: PlanName = None
     root: Path = Path("sweeps")
     """folder that holds the sweeps"""
-    workers: int | None = None
-    """runs at a time; default: one per core"""
-    yes: bool = False
-    """start without asking, the command of the file too"""
+    workers: Workers = None
+    yes: StartAtOnce = False
     dry_run: bool = False
     """list the runs and stop; nothing is started or written"""
     retry_failed: bool = False
     """try failed runs again; else they are kept as what they are, data"""
-    json: bool = False
-    """print the result as JSON; asks nothing (a file with a `command` then needs --yes)"""
+    json: ResultAsJson = False
 
 
 def main(words: Sequence[str]) -> int:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import tyro
-
+from relab.commands.options import Checkpoint, EnvChanges, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config.base import require_range
 from relab.record import names
@@ -26,14 +25,11 @@ EXAMPLES = """
 class Video:
     """Film one episode of a checkpoint's own evaluation (the seeds are in the record) into the run's media folder."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
-    changes: tyro.conf.Positional[tuple[str, ...]] = ()
-    """parameters of the environment to change for this (env.key=value)"""
+    run: OneRun
+    changes: EnvChanges = ()
     episode: str = "worst"
     """worst, best, median, or an index"""
-    checkpoint: str = "best"
-    """best, latest, or a step"""
+    checkpoint: Checkpoint = "best"
     mode: str = "det"
     """det or sampled"""
     multi: int | None = None
@@ -44,10 +40,8 @@ class Video:
     """file to write (.mp4 or .gif); default: media/ in the run folder"""
     fps: int = 30
     """frames per second"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
 
 
 def main(words: Sequence[str]) -> int:

@@ -66,7 +66,7 @@ def _could_explain(cause: Finding, symptom: Finding, declared: Mapping[str, Sequ
 
 
 def _began_later(cause: Finding, symptom: Finding) -> bool:
-    return cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset * 1.5 + 1
+    return cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset
 
 
 def _in_a_circle(cause: Finding, symptom: Finding, findings: Sequence[Finding]) -> bool:

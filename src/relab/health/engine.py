@@ -11,7 +11,6 @@ import numpy as np
 
 from relab.base import faults
 from relab.health import beside
-from relab.health.advice import agree
 from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
@@ -91,7 +90,6 @@ def ask_run(
     findings = beside.give_way(findings)
     beside.put_beside(view, findings)
     explain(rules, findings)
-    agree(findings)
     return findings, gone
 
 

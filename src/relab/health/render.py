@@ -309,7 +309,11 @@ def numbers(finding: Finding) -> str:
 
 
 def tried(item: Any) -> str:
-    return f"{item['key']} {item['from']} -> {item['to']}" if isinstance(item, dict) else str(item)
+    """One suggestion in words: algo.lr 0.1 -> 0.003 (relab's default)."""
+    if not isinstance(item, dict):
+        return str(item)
+    why = f" ({item['why']})" if item.get("why") else ""
+    return f"{item['key']} {item['from']} -> {item['to']}{why}"
 
 
 def footer(report: Report) -> list[str]:

@@ -13,12 +13,15 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relab.base import faults
 from relab.health.chain import PLACES
 from relab.health.chain import SEVERITIES as SEVERITIES
 from relab.health.mend import Change
+
+if TYPE_CHECKING:
+    from relab.health.remedy import Remedy
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model units
@@ -58,7 +61,7 @@ class Finding:
     value: float | None = None  # the measured number; held against the reference's
     onset: int | None = None  # step at which it began
     evidence: list[Evidence] = field(default_factory=list)
-    suggest: list[Any] = field(default_factory=list)  # {key, from, to} or text; empty: the rule's Try
+    suggest: list[Any] = field(default_factory=list)  # {key, from, to, why} or text; empty: the rule's Try
     confidence: str = "medium"
     severity: str | None = None  # None: the rule's own
     slug: str = ""
@@ -72,6 +75,7 @@ class Finding:
     refuted_by: str = ""
     explained_by: str | None = None
     footer: bool = False  # a limit of the data, told in the footer line
+    remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
     tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
     healthy: str = ""  # the interval of healthy runs of what the first evidence is about
 

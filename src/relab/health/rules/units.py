@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -283,20 +285,23 @@ def unit_change(view: View, *, agree: float = 0.05, rows: int = 12) -> Finding |
     Refuted by: something else that changed at that step.
     Try: convert one part; name the unit with the metric.
     """
-    names = [n for n in view.history.columns if n.startswith(("value/", "return/", "eval/", "model/imag"))]
-    if not names:
-        raise Missing("a value or a return")
-    for name in names:
-        try:
-            curve = view.curve(name, rows)
-        except Missing:
-            continue
+    for name, curve in _long_enough(view, ("value/", "return/", "eval/", "model/imag"), rows, "a value or a return"):
         jump = _jump(curve, agree)
         if jump:
             at, before, after, what = jump
             return Finding(f"{name} jumps from {before:.4g} to {after:.4g} in one row: {what}", after / before,
                            int(curve.steps[at]), [curve.evidence(what)], confidence="medium")  # fmt: skip
     return None
+
+
+def _long_enough(view: View, starts: tuple[str, ...], rows: int, what: str) -> Iterator[tuple[str, Curve]]:
+    """The columns whose names begin so, where they have that many rows; Missing where there is no such column."""
+    names = [name for name in view.history.columns if name.startswith(starts)]
+    if not names:
+        raise Missing(what)
+    for name in names:
+        with contextlib.suppress(Missing):
+            yield name, view.curve(name, rows)
 
 
 def _jump(curve: Curve, agree: float) -> tuple[int, float, float, str] | None:
@@ -366,14 +371,7 @@ def lost_to_rounding(
     Refuted by: more digits in another file of the run.
     Try: write the raw numbers, or print them with three significant digits.
     """
-    names = [n for n in view.history.columns if n.startswith(("policy/", "value/", "optim/", "foreign/"))]
-    if not names:
-        raise Missing("a metric of the update")
-    for name in names:
-        try:
-            curve = view.curve(name, rows)
-        except Missing:
-            continue
+    for name, curve in _long_enough(view, ("policy/", "value/", "optim/", "foreign/"), rows, "a metric of the update"):
         scaled = np.abs(curve.values) * 10**digits
         small = float(scaled.max()) < largest * 10**digits and bool(np.allclose(scaled, scaled.round()))
         flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))
