@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from relab.base import limits
 from relab.config.base import require, require_range
+from relab.config.shared import Discounted
 
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins")
 COUNTS = ("envs", "steps", "replay", "sequences", "length", "imagine", "model_updates",
@@ -15,7 +15,7 @@ COUNTS = ("envs", "steps", "replay", "sequences", "length", "imagine", "model_up
 
 
 @dataclass(frozen=True)
-class Dreamer:
+class Dreamer(Discounted):
     """A world model and an actor-critic that learns in its dreams (DreamerV3, Hafner et al. 2023)."""
 
     name: str = "dreamer"  # algorithm
@@ -66,11 +66,6 @@ class Dreamer:
     support: float | None = None  # largest value and reward that the heads can say; null: what the environment allows
     bins: int = 255  # of a two-hot head
     spacing: Literal["symlog", "linear"] = "symlog"  # of the bins
-
-    @property
-    def horizon(self) -> float:
-        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
-        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
 
     @property
     def replay_ratio(self) -> float:
