@@ -47,7 +47,7 @@ test: $(STAMP)  ## the tests, without the slow ones
 	$(PYTEST)
 
 test-all: $(STAMP)  ## all tests, the slow ones too
-	$(PYTEST) -m "slow or not slow"
+	$(PYTEST) -m "slow or not slow" --hypothesis-profile=search
 
 test-kill: $(STAMP)  ## kill runs of everything KILLS=1000 times, resume them, compare all bytes; the table goes to docs/reliability.md
 	$(ONE_THREAD) $(PY) tests/kill/kill_driver.py $(KILLS) --write

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import apart
@@ -20,6 +21,10 @@ REPO = ROOT
 BASE, WATCH, BEFORE = pytest.StashKey[Path](), pytest.StashKey[apart.Watch](), pytest.StashKey[set[str]]()
 COMMON = pytest.StashKey[Path]()
 
+# `make test` draws the same examples each time, so that it never fails by chance; `make test-all` searches on.
+hypothesis.settings.register_profile("same", derandomize=True, database=None)
+hypothesis.settings.register_profile("search", derandomize=False, database=None, print_blob=True)
+hypothesis.settings.load_profile("same")
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     for index in kernels.stale(REPO / "src" / "relab"):

@@ -173,6 +173,9 @@ def test_a_run_of_stable_baselines3_with_its_evaluations(tmp_path):
     assert run.columns["policy/entropy"].values.min() > 0
     assert [len(row["episodes"]) for row in run.evals] == [3] * 4
     assert run.columns["return/episodes"].values.sum() > 20
+    lengths = run.columns["return/length"].steps
+    assert (lengths[1:] > lengths[:-1]).all(), "EvalCallback lets a step be written twice; a length stands there once"
+    assert not [event for event in run.events if event.get("slug") == "steps-not-monotone"]
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_help_names_every_command_and_needs_nothing_heavy(capsys: pytest.CaptureFixture[str]) -> None:
     out, _ = relab("help", "--all", capsys=capsys)
-    for name, (summary, _) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         assert re.search(rf"^\w* +{name} +{re.escape(summary)}$", out, re.M), name
     short, _ = relab("--help", capsys=capsys)
     assert sorted([*REST, *(name for names in GROUPS.values() for name in names)]) == sorted(COMMANDS)

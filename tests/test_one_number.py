@@ -113,6 +113,13 @@ def test_python(folder: Path, last: Evaluation) -> None:
     assert own["final"] == last.mean
 
 
+@pytest.mark.parametrize("to", ["relab", "csv", "tensorboard", "mlflow"])
+def test_convert(folder: Path, last: Evaluation, to: str, tmp_path: Path, said: Any) -> None:
+    said("convert", folder, "--to", to, "--out", tmp_path / to)
+    (run,) = relab.load(tmp_path / to)
+    assert run.verdict.final == pytest.approx(last.mean, rel=1e-6)
+
+
 @pytest.mark.parametrize("command", ["examine", "report", "compare", "note"])
 def test_a_command_reads_each_run_once(
     folder: Path, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Any

@@ -28,7 +28,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
                          "value-in-other-units", "value-beyond-end", "no-termination-mask"),
     "reward-scale": ("reward-out-of-scale", "rewards-not-those-of-returns", "value-in-other-units",
                      "value-loss-blow-up", "critic-loss-blow-up"),
-    "reward-absent": ("reward-hardly-there", "critic-expects-nothing"),
+    "reward-absent": ("reward-hardly-there", "returns-all-alike", "critic-expects-nothing"),
     "entropy-too-low": ("entropy-collapse", "entropy-punished"),
     "entropy-too-high": ("entropy-runaway", "no-policy-signal", "std-exceeds-action-range", "setting-out-of-range"),
     "temperature": ("temperature-runaway", "temperature-drowns-reward", "temperature-stuck",

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.peers import plan, tasks
 from benchmarks.peers.healthy_listing import outcomes
 from relab.formats.read import find
-from relab.health import reference
+from relab.health import outside, reference
 from relab.health.features import features
 
 TABLE = Path(reference.__file__).with_name(reference.FILE)
@@ -47,7 +47,7 @@ def main() -> None:
     count = Counter(run.algo for run in runs)
     made = {"runs": len(runs), "tasks": len({task(row) for row in rows}), "by_algo": dict(sorted(count.items())),
             "by_tool": dict(sorted(Counter(row["tool"] for row in rows).items()))}  # fmt: skip
-    data = reference.dump(runs, made)
+    data = reference.dump(outside.with_scores(runs), made)
     if len(data) > LARGEST:
         raise ValueError(f"the table may have {LARGEST} bytes, but has {len(data)}")
     args.out.write_bytes(data)

@@ -3,7 +3,8 @@
     python -m benchmarks.peers.score_strangers --faults OUT --healthy OUT [--part development|held-out] [--json FILE]
 
 Each run is examined alone, as its owner would. A fault is seen when a warning or an error among the first three
-findings is about one of its kind's topics (fault_kind.py). A healthy run is one that reached its task's level.
+findings is about one of its kind's topics or names one of its signs (fault_kind.py). A healthy run is one that reached
+its task's level.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from benchmarks.peers.score_faults import share
 from relab.base.jsonl import RecordError
 from relab.health.examine import examine
 from relab.health.render import lead
+from relab.health.rule import Finding
+from relab.health.rules.outside import side_of
 
 KINDS = {kind.name: kind for kind in (*fault_kinds.KINDS, *fault_kinds_held_out.KINDS)}
 LOUD = ("warning", "error")
+OUTSIDE = "outside-healthy-runs"
 
 
 class Scored(NamedTuple):
@@ -39,7 +43,13 @@ def slugs(kind: Kind) -> set[str]:
     return {slug for topic in kind.topics for slug in fault_kind.TOPICS[topic]}
 
 
-def scored(root: Path, row: dict[str, Any], label: str, counts: set[str]) -> Scored:
+def counts(finding: Finding, kind: Kind) -> bool:
+    """Whether a finding is about one of the kind's topics, or names one of its signs."""
+    signs = {(e.metric, side_of(e)) for e in finding.evidence} if finding.slug == OUTSIDE else set()
+    return finding.severity in LOUD and (finding.slug in slugs(kind) or bool(signs & {*kind.signs}))
+
+
+def scored(root: Path, row: dict[str, Any], label: str, kind: Kind | None) -> Scored:
     try:
         findings = examine(root / row["path"]).main
     except RecordError as error:
@@ -47,18 +57,18 @@ def scored(root: Path, row: dict[str, Any], label: str, counts: set[str]) -> Sco
         return Scored(row["path"], row["tool"], label, [], [], False)
     first = lead(findings)
     loud = [finding.slug for finding in findings if finding.severity in LOUD]
-    seen = any(finding.slug in counts and finding.severity in LOUD for finding in first)
+    seen = kind is not None and any(counts(finding, kind) for finding in first)
     return Scored(row["path"], row["tool"], label, [f.slug for f in first], loud, seen)
 
 
 def of_faults(root: Path, part: str) -> list[Scored]:
     rows = [row for row in outcomes(root) if row["part"] == part]
-    return [scored(root, row, row["kind"], slugs(KINDS[row["kind"]])) for row in rows]
+    return [scored(root, row, row["kind"], KINDS[row["kind"]]) for row in rows]
 
 
 def of_healthy(root: Path, part: str) -> list[Scored]:
     rows = [row for row in outcomes(root) if row["part"] == part and row["healthy"] and row["tool"] != "relab"]
-    return [scored(root, row, f"{row['algo']} on {row['task']}", set()) for row in rows]
+    return [scored(root, row, f"{row['algo']} on {row['task']}", None) for row in rows]
 
 
 def by_tool(scores: list[Scored], what: str) -> Iterable[str]:

@@ -219,9 +219,10 @@ class Examination(health.Report):
         return render.text(self)
 
     def _repr_html_(self) -> str:
+        from relab.health import render
+
         rows = [(f.severity or "", f.slug, f.run or f"group {f.group}", f.message,
-                 "; ".join(str(t) if not isinstance(t, dict) else f"{t['key']} {t['from']} → {t['to']}"
-                           for t in f.suggest)) for f in self.main]  # fmt: skip
+                 "; ".join(map(render.tried, f.suggest))) for f in self.main]  # fmt: skip
         head = f"<p>{len(self.runs)} runs, {len(rows)} findings</p>"
         return head + (_html_table(("severity", "finding", "run", "what", "try"), rows) if rows else "")
 

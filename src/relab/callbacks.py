@@ -6,6 +6,7 @@
 
 All three write a run folder (docs/record.md) and ask relab's rules about it every `every` steps. What they find is told
 once, on stderr, and stands in events.jsonl. Looking waits where it would take more than SHARE of the training's time.
+Programs that have a copy of logger.py and no relab use its sb3_callback: a plainer record, and no warnings.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from relab import logger
 from relab.base.text import number
 from relab.formats.read import cleanrl, sb3, settings_files
 from relab.formats.read.source import FOREIGN, Names, settings
@@ -237,56 +239,74 @@ def _sb3_callback() -> type:
         def close(self) -> None:
             pass
 
-    class SB3Callback(BaseCallback):
+    class SB3Callback(SB3Moments, BaseCallback):
         """Records a run of Stable-Baselines3 and warns while it trains; `watch` is the Watch behind it."""
 
-        watch: Watch
-
-        def __init__(self, folder: str, every: int = 10_000, tell: Tell = tell_stderr):
-            super().__init__()
-            self.folder, self.every, self.tell = folder, every, tell
-            self.episodes: list[Mapping[str, float]] = []
-            self.evaluated: dict[int, int] = {}
-
-        def _on_training_start(self) -> None:
-            facts = sb3_facts(self.model, self.training_env)
-            on_policy = facts["algo"] in sb3.ON_POLICY
-            keys = sb3.KEYS | (sb3.ON_POLICY_KEYS if on_policy else {})
-            spec = sb3_spec(self.model, self.training_env)
-            self.watch = Watch(self.folder, facts, every=self.every, tell=self.tell,
-                               names=sb3.names_for(facts["algo"], spec), keys=keys, spec=spec)  # fmt: skip
-            self.rows = Rows(self._keep)
-            self.model.logger.output_formats.append(self.rows)
-
-        def _on_step(self) -> bool:
-            for info in self.locals.get("infos", ()):
-                if "episode" in info:
-                    self.episodes.append(info["episode"])
-            return True
-
-        def _on_training_end(self) -> None:
-            left = dict(self.model.logger.name_to_value)  # since the last dump
-            if left and self.num_timesteps > self.watch.record.last:
-                self._keep(left, self.num_timesteps)
-            self.model.logger.output_formats.remove(self.rows)
-            self._keep_evaluations()
-            self.watch.close()
-
-        def _keep(self, values: Mapping[str, Any], step: int) -> None:
-            self._keep_evaluations()
-            numbers = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
-            self.watch.log(step, **numbers, **episode_numbers(self.episodes))
-            self.episodes = []
-
-        def _keep_evaluations(self) -> None:
-            """Single episodes, where an EvalCallback beside this one keeps them (its log_path is set)."""
-            for each in all_callbacks(self.locals.get("callback")):
-                for k in range(self.evaluated.get(id(each), 0), len(getattr(each, "evaluations_results", ()))):
-                    step, returns = each.evaluations_timesteps[k], each.evaluations_results[k]
-                    self.watch.evaluation(step, returns, each.evaluations_length[k])
-                    self.evaluated[id(each)] = k + 1
+        writer = Rows
 
     return SB3Callback
+
+
+LAST_100 = "rollout/ep_len_mean"  # `return/length` is that of the episodes since the last row (episode_numbers)
+
+
+class SB3Moments:
+    """What SB3Callback does at each moment of learn(); the attributes without a value are BaseCallback's."""
+
+    model: Any
+    training_env: Any
+    locals: dict[str, Any]
+    num_timesteps: int
+    writer: Callable[[Callable[[Mapping[str, Any], int], None]], Any]
+    watch: Watch
+
+    def __init__(self, folder: str, every: int = 10_000, tell: Tell = tell_stderr):
+        super().__init__()
+        self.folder, self.every, self.tell = folder, every, tell
+        self.episodes: list[Mapping[str, float]] = []
+        self.gathered = 0  # steps whose episodes are among them
+        self.evaluated: dict[int, int] = {}
+
+    def _on_training_start(self) -> None:
+        facts, spec = sb3_facts(self.model), sb3_spec(self.model, self.training_env)
+        keys = sb3.KEYS | (sb3.ON_POLICY_KEYS if facts["algo"] in sb3.ON_POLICY else {})
+        names = {**sb3.names_for(facts["algo"], spec), LAST_100: (FOREIGN + LAST_100, 1.0)}
+        self.watch = Watch(self.folder, facts, every=self.every, tell=self.tell, names=names, keys=keys, spec=spec)
+        self.rows = self.writer(self._keep)
+        self.model.logger.output_formats.append(self.rows)
+
+    def _on_step(self) -> bool:
+        self._gather()
+        return True
+
+    def _on_training_end(self) -> None:
+        left = dict(self.model.logger.name_to_value)  # since the last dump
+        if left and self.num_timesteps > self.watch.record.last:
+            self._keep(left, self.num_timesteps)
+        self.model.logger.output_formats.remove(self.rows)
+        self._keep_evaluations()
+        self.watch.close()
+
+    def _gather(self) -> None:
+        """The episodes that ended in this step, once: an EvalCallback before this one lets a row be written first."""
+        if self.gathered != self.model.num_timesteps:
+            self.gathered = self.model.num_timesteps
+            self.episodes += [info["episode"] for info in self.locals.get("infos", ()) if "episode" in info]
+
+    def _keep(self, values: Mapping[str, Any], step: int) -> None:
+        self._gather()
+        self._keep_evaluations()
+        numbers = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
+        self.watch.log(step, **numbers, **episode_numbers(self.episodes))
+        self.episodes = []
+
+    def _keep_evaluations(self) -> None:
+        """Single episodes, where an EvalCallback beside this one keeps them (its log_path is set)."""
+        for each in all_callbacks(self.locals.get("callback")):
+            for k in range(self.evaluated.get(id(each), 0), len(getattr(each, "evaluations_results", ()))):
+                step, returns = each.evaluations_timesteps[k], each.evaluations_results[k]
+                self.watch.evaluation(step, returns, each.evaluations_length[k])
+                self.evaluated[id(each)] = k + 1
 
 
 def episode_numbers(episodes: list[Mapping[str, float]]) -> dict[str, float]:
@@ -308,15 +328,15 @@ PASSING = ("num_timesteps", "verbose", "start_time", "tensorboard_log")  # no se
 SCHEDULES = ("learning_rate", "clip_range", "clip_range_vf")  # a number, or a function of the share that remains
 
 
-def sb3_facts(model: Any, envs: Any) -> dict[str, Any]:
+def sb3_facts(model: Any) -> dict[str, Any]:
     """The model's settings as it calls them; schedules as the value they keep, or as both of their ends."""
+    known = logger.sb3_facts(model)
     named = {key: value for key, value in vars(model).items() if key[0] != "_" and key not in PASSING}
     named |= {key: scheduled(named.get(key)) for key in SCHEDULES}
-    facts: dict[str, Any] = {key: x for key, x in named.items() if isinstance(x, (bool, int, float, str))}
-    facts |= {"algo": type(model).__name__.lower(), "total_timesteps": model._total_timesteps}
-    facts |= {"env": env_id(envs)} if env_id(envs) else {}
-    rows, batch = facts.get("n_envs", 0) * facts.get("n_steps", 0), facts.get("batch_size")
-    return facts | ({"minibatches": -(-rows // batch)} if facts["algo"] == "ppo" and rows and batch else {})
+    facts = {key: x for key, x in named.items() if isinstance(x, (bool, int, float, str))}
+    facts |= {"algo": known["algo"], "total_timesteps": known["config"]["total_timesteps"]}
+    more = {"env": known["env"], "minibatches": known["config"].get("n_minibatches")}
+    return facts | {key: value for key, value in more.items() if value}
 
 
 def scheduled(value: Any) -> Any:
@@ -328,16 +348,8 @@ def scheduled(value: Any) -> Any:
 
 def sb3_spec(model: Any, envs: Any) -> dict[str, Any]:
     """Action space and time limit as meta.spec has them."""
-    limit = getattr(env_spec(envs), "max_episode_steps", None)
-    return {key: value for key, value in (("action", action_spec(model.action_space)), ("horizon", limit)) if value}
-
-
-def env_spec(envs: Any) -> Any:
     try:
-        return envs.get_attr("spec")[0]
+        limit = envs.get_attr("spec")[0].max_episode_steps
     except (AttributeError, IndexError):  # an environment that nobody registered
-        return None
-
-
-def env_id(envs: Any) -> str | None:
-    return getattr(env_spec(envs), "id", None)
+        limit = None
+    return {key: value for key, value in (("action", action_spec(model.action_space)), ("horizon", limit)) if value}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from relab.base import terminal
 from relab.base.near import hint
-from relab.commands.table import COMMANDS
+from relab.commands.table import COMMANDS, function_of
 
 GROUPS = {
     "Read": ("examine", "compare", "report", "note", "diff", "runs", "explain"),
@@ -116,7 +116,7 @@ def call(name: str, words: list[str]) -> int:
     from relab.config.registry import UntrustedError, load
 
     try:
-        return load(COMMANDS[name][1])(words)
+        return load(function_of(name))(words)
     except SystemExit as stop:
         return exit_code(name, stop)
     except UntrustedError as error:
@@ -175,7 +175,7 @@ def help_text(every: bool = False) -> str:
         "",
     ]
     for group, names in (GROUPS | ({"Also": REST} if every else {})).items():
-        lines += [f"{group if i == 0 else '':5}{name:11}{COMMANDS[name][0]}" for i, name in enumerate(names)]
+        lines += [f"{group if i == 0 else '':5}{name:11}{COMMANDS[name]}" for i, name in enumerate(names)]
     rest = [] if every else [f"     (relab help --all: {', '.join(REST)})"]
     return "\n".join([*lines, *rest, "", EXAMPLES.rstrip()])
 

@@ -139,7 +139,11 @@ def _no_link(path: str, flags: int) -> int:
 
 
 def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
-    """A callback for Stable-Baselines3's learn(): what its logger holds goes to a relab record, row by row."""
+    """A callback for Stable-Baselines3's learn(): what its logger holds goes to a relab record, row by row.
+
+    For programs that only have this file, or that `relab capture` starts. With relab installed use
+    relab.callbacks.SB3Callback: it keeps every episode and evaluation, and warns while it trains.
+    """
     from stable_baselines3.common.callbacks import BaseCallback
 
     class ToRelab(BaseCallback):

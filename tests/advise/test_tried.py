@@ -177,12 +177,12 @@ def test_an_experiment_says_it_before_the_forecast(
 
 def test_next_does_not_propose_it_and_says_why(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["next", "lr100"]) == 0
-    assert capsys.readouterr().out.startswith("lr100: algo.lr 0.3 -> 0.001\n")
-    made_up.answered(here / "experiments", "back", "{a: {lr: 0.3}, b: {lr: 0.001}}", [100, 20])
+    assert capsys.readouterr().out.startswith("lr100: algo.lr 0.3 -> 0.003\n")
+    made_up.answered(here / "experiments", "back", "{a: {lr: 0.3}, b: {lr: 0.003}}", [100, 20])
     assert cli.main(["next", "lr100"]) == 0
     out = " ".join(capsys.readouterr().out.split())
-    assert not out.startswith("lr100: algo.lr 0.3 -> 0.001")
-    assert "algo.lr 0.3 -> 0.001 in lr100" in out
+    assert not out.startswith("lr100: algo.lr 0.3 -> 0.003")
+    assert "algo.lr 0.3 -> 0.003 in lr100" in out
     assert "answered no before on 2026-11-16: No: b is worse than a, -80" in out
     advice = propose(examine(here / "runs" / "lr100"), here / "runs" / "lr100", log.earlier(here / "experiments"))
     assert any("answered no before" in line for line in advice.passed_over)
@@ -190,8 +190,8 @@ def test_next_does_not_propose_it_and_says_why(here: Path, capsys: pytest.Captur
 
 
 def test_next_tells_of_a_try_without_an_answer(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    made_up.answered(here / "experiments", "open", "{a: {lr: 0.3}, b: {lr: 0.001}}", [100, 20], seeds=3)
+    made_up.answered(here / "experiments", "open", "{a: {lr: 0.3}, b: {lr: 0.003}}", [100, 20], seeds=3)
     assert cli.main(["next", "lr100"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("lr100: algo.lr 0.3 -> 0.001\n")
+    assert out.startswith("lr100: algo.lr 0.3 -> 0.003\n")
     assert "asked      before, and not answered: cannot tell yet with 3 and 3 seeds (experiments/open)" in out

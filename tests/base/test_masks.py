@@ -392,6 +392,12 @@ def test_masking_is_idempotent(parts, between):
     assert mask(once) == once
 
 
+def test_a_sentence_that_ends_in_machine_begins_no_netrc():
+    text = "login is off on this machine\nmlp_keys='.*'\npassword login is switched off"
+    assert mask(text) == text
+    assert mask("machine api.wandb.ai\npassword s3cret") == "machine api.wandb.ai\npassword ***"
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PLAIN), max_size=8))
 def test_texts_without_secrets_keep_every_byte(lines):

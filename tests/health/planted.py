@@ -91,6 +91,27 @@ def sum_not_reset(copy: Copy) -> None:
     copy("cartpole", "").change("return/mean", lambda i, x: 10 * x)
 
 
+def no_episode_ends(copy: Copy) -> None:
+    """A task without a time limit: updates are logged, and not one return."""
+    run = copy("cartpole", "")
+    run.rows["evals.jsonl"] = []
+    for row in run.metrics:
+        for key in [key for key in row if key.startswith(("return/", "eval/"))]:
+            del row[key]
+
+
+def never_paid(copy: Copy) -> None:
+    """A reward that is never paid, in every row."""
+    run = copy("cartpole", "")
+    run.stretch(3)
+    run.put(return__mean=lambda i: 0.0)
+
+
+def wide(copy: Copy) -> None:
+    """Seven of ten rows leave the clip range in every update, twice as many as in any healthy run; KL is as usual."""
+    copy("cartpole", "").change("policy/clip_share", lambda i, x: 0.36 if i % 2 else 0.7)
+
+
 def capped(copy: Copy) -> None:
     """A solver that stops at 2000 of 2000 iterations; its flag is written as text."""
     run = copy("cartpole", "")
@@ -583,6 +604,7 @@ def busy(copy: Copy) -> None:
 
 
 PLANTED: dict[str, Callable[[Copy], None]] = {
+    "no-returns": no_episode_ends, "returns-all-alike": never_paid, "outside-healthy-runs": wide,
     "learning-rate-zero": rate_runs_out, "episodes-cut-short": cut_short, "success-against-return": success_turned,
     "return-against-length": sum_not_reset,
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,

@@ -1,9 +1,12 @@
-"""Do a finding and the one that explains it ever advise opposite changes?"""
+"""Is there one remedy for a finding: not against its cause's, and the same in `relab examine` and `relab next`?"""
 
 from __future__ import annotations
 
+from relab.advise.propose import propose
+from relab.cli import main
 from relab.health.advice import agree, directions
 from relab.health.examine import examine
+from relab.health.remedy import Remedy
 from relab.health.rule import Finding
 from where import histories
 
@@ -35,3 +38,38 @@ def test_no_planted_fault_gets_opposite_advice():
                     cause.slug,
                     symptom.slug,
                 )
+
+
+def test_examine_and_next_name_one_remedy():
+    """What `relab next` proposes because of a finding is what that finding says to try, with the same reason."""
+    proposed = 0
+    for folder in sorted((histories() / "faulty").iterdir()):
+        report = examine(folder)
+        proposal = propose(report, folder)
+        finding = next((f for f in report.main if f.slug == getattr(proposal, "source", None)), None)
+        if finding is None:
+            continue
+        proposed += 1
+        changes = {
+            one["key"]: {"from": one["from"], "to": one["to"]} for one in finding.suggest if isinstance(one, dict)
+        }
+        assert proposal.diff == changes, folder.name
+        assert all(one["why"] in proposal.rationale for one in finding.suggest if isinstance(one, dict)), folder.name
+    assert proposed > 10
+
+
+def test_the_remedy_is_printed_with_where_it_is_from(capsys):
+    folder = str(histories() / "faulty" / "diverged")
+    assert main(["examine", folder]) == 0
+    examined = capsys.readouterr().out
+    assert main(["next", folder]) == 0
+    change, _, because = capsys.readouterr().out.partition(": ")[2].partition("\n")
+    assert f"try: {change} (relab's" in examined
+    assert "is relab's" in " ".join(because.split())
+
+
+def test_a_remedy_that_goes_against_its_cause_is_withdrawn():
+    cause = Finding("x", slug="cause", suggest=["lower `lr`"])
+    symptom = Finding("x", slug="symptom", explained_by="cause", suggest=["raise `lr`"], remedy=Remedy({}, ""))
+    agree([cause, symptom])
+    assert symptom.remedy is None

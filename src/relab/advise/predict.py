@@ -14,9 +14,9 @@ import numpy as np
 
 from relab import stats
 from relab.advise.proposal import Cost, Predicted
-from relab.advise.recipes import is_number
 from relab.base.text import number
 from relab.config.views import diff
+from relab.health.remedy import is_number
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.record.evaluations import Estimate

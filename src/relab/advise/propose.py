@@ -16,12 +16,12 @@ from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
-from relab.advise.recipes import Suggestion, suggest, worse
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.text import number
 from relab.health.curve import Curve
 from relab.health.examine import Report
+from relab.health.remedy import Remedy
 from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
 from relab.health.view import View
@@ -112,18 +112,13 @@ class Search:
             view = by_name.get(finding.run or "")
             if view is None or finding.about == "evidence":
                 continue
-            suggestion = suggest(finding, view, self.better(view), self.report.findings)
-            if suggestion is None or suggestion.known != known:
+            remedy = finding.remedy
+            if remedy is None or remedy.known != known:
                 continue
-            proposal = self.make(view, suggestion, finding.slug, self.because(finding, view))
+            proposal = self.make(view, remedy, finding.slug, self.because(finding, view))
             if proposal is not None:
                 return proposal
         return None
-
-    def better(self, view: View) -> list[View]:
-        """Runs of the same task with another config that end clearly higher, best first."""
-        rivals = [v for v in self.others(view) if same_task(v, view) and not same_group(v, view) and worse(view, v)]
-        return sorted(rivals, key=lambda v: -v.standing().mean)  # type: ignore[union-attr]
 
     def because(self, finding: Finding, view: View) -> str:
         group = [v for v in self.views if v is view or same_group(v, view)]
@@ -141,8 +136,8 @@ class Search:
                     f"{rising.name} still rises at the end: {slope.significance:.2g} standard errors of its slope over"
                 )
                 why = f"still-improving: {gain} the last {len(rising)} points, to {number(rising.last)}"
-                suggestion = Suggestion({"total_steps": (steps, 2 * steps)}, "twice as many")
-                proposal = self.make(view, suggestion, "still-improving", why)
+                remedy = Remedy({"total_steps": (steps, 2 * steps)}, "twice as many")
+                proposal = self.make(view, remedy, "still-improving", why)
                 if proposal is not None:
                     return proposal
         return None
@@ -151,20 +146,18 @@ class Search:
         """What limits the conclusion and not the learning is asked last."""
         for finding in (f for f in self.report.main if f.about == "evidence"):
             view = next((v for v in open_ if v.name == finding.run), None)
-            suggestion = suggest(finding, view, [], self.report.findings) if view is not None else None
-            proposal = (
-                self.make(view, suggestion, finding.slug, self.because(finding, view)) if view and suggestion else None
-            )
+            remedy = finding.remedy if view is not None else None
+            proposal = self.make(view, remedy, finding.slug, self.because(finding, view)) if view and remedy else None
             if proposal is not None:
                 return proposal
         return None
 
-    def make(self, view: View, suggestion: Suggestion, source: str, why: str) -> Proposal | None:
+    def make(self, view: View, remedy: Remedy, source: str, why: str) -> Proposal | None:
         """The proposal with its checks; None where one of them fails, which is kept."""
-        diff = {key: {"from": now, "to": then} for key, (now, then) in suggestion.changes.items()}
-        here, start = view.history.source == "relab", self.start(view, suggestion)
+        diff = {key: {"from": now, "to": then} for key, (now, then) in remedy.changes.items()}
+        here, start = view.history.source == "relab", self.start(view, remedy)
         before = view.config.get("start_from")
-        whole = suggestion.changes | ({"start_from": (before, start)} if here and start and start != before else {})
+        whole = remedy.changes | ({"start_from": (before, start)} if here and start and start != before else {})
         again = tried.matching(diff, tried.subject(view.history.config), self.earlier)
         try:
             not_again(again)
@@ -177,21 +170,21 @@ class Search:
             f"relab train {Path(folder) / FILE} seed={seeds[0]}{view.trust}" if here else foreign.words(view, diff)
         )
         name = view.history.folder.resolve().name if here else view.name
-        why = f"{why}. {new_values(diff)} is {suggestion.why}."
-        expected, price = predict(view, whole, self.others(view)), cost(view, suggestion.changes)
+        why = f"{why}. {new_values(diff)} is {remedy.why}."
+        expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
                         list(self.passed_over), unanswered)  # fmt: skip
 
-    def start(self, view: View, suggestion: Suggestion) -> str | None:
+    def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
         weights = restart.weights(view, self.report.findings)
-        known = predict(view, suggestion.changes, self.others(view)).delta is not None
+        known = predict(view, remedy.changes, self.others(view)).delta is not None
         return None if known and restart.is_own(view, weights) else weights
 
     # ---- Nothing
 
-    def remedy(self) -> str:
+    def by_hand(self) -> str:
         """What the first finding with a remedy says to try, as `relab examine` prints it."""
         finding = next((f for f in self.report.main if f.suggest), None)
         return f"{finding.slug}: {'; '.join(map(tried_text, finding.suggest)).removesuffix('.')}" if finding else ""
@@ -207,17 +200,17 @@ class Search:
             ours = view.history.source == "relab" and state != "running"
             then = f"`relab resume {first}{view.trust}` first" if ours else "what it would end at is not known"
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
-                           self.remedy())  # fmt: skip
+                           self.by_hand())  # fmt: skip
         if solved_:
             return Nothing(self.told_solved(solved_), self.passed_over)
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
-                           self.remedy())  # fmt: skip
+                           self.by_hand())  # fmt: skip
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
                 f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at",
-                mend=self.remedy(),
+                mend=self.by_hand(),
             )
         return Nothing("nothing was found, and no return still rises at the end")
 

@@ -76,7 +76,7 @@ WITHIN = {  # the same in small letters; the first group stays
         rf"(?:{_GAP}|=|(?=[A-Za-z0-9]{{16}})))[^\s\"'-][^\s\"']*"
     ),
     ("machine", "default"): re.compile(  # .netrc
-        rf"(?i)((?:\bmachine{_SPACE}[^\s.,]{{1,100}}\.[^\s,]{{1,100}}|\b(?:machine{_SPACE}[^\s,]{{1,200}}|default)(?={_SPACE}(?:login|account)))"
+        rf"(?i)((?:\bmachine{_SPACE}[\w-]{{1,100}}\.[\w.:-]{{1,100}}|\b(?:machine{_SPACE}[^\s,]{{1,200}}|default)(?={_SPACE}(?:login|account)))"
         rf"{_SPACE}(?:(?:login|account){_SPACE}[^\s,]{{1,200}}?{_SPACE}){{0,2}}password{_SPACE})\S+"
     ),
     ("password ",): re.compile(  # a line of it, alone

@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING
 from relab.base import masks, terminal
 from relab.base.places import printable
 from relab.base.terminal import keep_going
+from relab.commands.options import RunsFolder
 from relab.commands.parsing import parse, vacant
 from relab.config.base import require
 from relab.record import names
@@ -42,8 +43,7 @@ class Capture:
     taken from its options (--lr 3e-4). docs/commands.md lists the lines that are understood.
     """
 
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
+    runs: RunsFolder = Path("runs")
     name: str | None = None
     """name of the run folder; default: date-adjective-animal"""
     env: str | None = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import tyro
 
 from relab.commands.hinting import Hinting
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import ConfigError, require
@@ -72,12 +73,10 @@ class Compare:
     """write intervals, performance profile and probability of improvement as figures for a paper"""
     out: Path = Path()
     """folder of the figures; default: the current one"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
     """all variants, comparisons, areas, peaks and notes"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
+    runs: RunsFolder = Path("runs")
     known: Hinting = field(default_factory=Hinting)
 
 

@@ -41,10 +41,10 @@ def main(words: Sequence[str]) -> int:
 
 def options() -> dict[str, list[str]]:
     """Command -> its options."""
-    from relab.commands.table import COMMANDS
+    from relab.commands.table import COMMANDS, function_of
     from relab.config.registry import load
 
-    return {name: options_of(load(target)) for name, (_, target) in COMMANDS.items()}
+    return {name: options_of(load(function_of(name))) for name in COMMANDS}
 
 
 def settings() -> list[str]:
@@ -128,7 +128,7 @@ def fish() -> str:
 def _fish_lines() -> Iterator[str]:
     from relab.commands.table import COMMANDS
 
-    for name, (summary, _) in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         about = summary.replace("'", "\\'")
         yield f"complete -c relab -f -n __fish_use_subcommand -a {name} -d '{about}'"
     for name, each in options().items():

@@ -12,6 +12,7 @@ import tyro
 
 from relab.base.places import printable as clean
 from relab.commands.hinting import Hinting
+from relab.commands.options import RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.record import names as run_names
@@ -45,8 +46,7 @@ class Convert:
     """only list the runs that would be written"""
     json: bool = False
     """print what was written as JSON"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
+    runs: RunsFolder = Path("runs")
     hints: Hinting = field(default_factory=Hinting)
 
 

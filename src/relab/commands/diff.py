@@ -11,6 +11,7 @@ import tyro
 
 from relab.base import masks
 from relab.base.places import printable
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config import layers
 from relab.record import names
@@ -29,10 +30,8 @@ class Diff:
     """run (name, part of it, id, folder, file of another tool) or YAML file"""
     b: tyro.conf.Positional[str]
     """the same, to compare with"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    json: bool = False
-    """print as JSON"""
+    runs: RunsFolder = Path("runs")
+    json: AsJson = False
 
 
 def main(words: Sequence[str]) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from relab.base.places import printable
+from relab.commands.options import AsJson
 from relab.commands.parsing import parse
 
 if TYPE_CHECKING:
@@ -34,8 +35,7 @@ class Doctor:
     """folder of runs to look at"""
     deep: bool = False
     """import torch and let it compute, in a process of its own"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
 
 
 def main(words: Sequence[str]) -> int:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tyro
-
 from relab.base.places import printable
+from relab.commands import dry_run
+from relab.commands.options import Checkpoint, DryRun, EnvChanges, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.record import names
 
@@ -26,27 +26,28 @@ EXAMPLES = """
 class Eval:
     """First episodes of a checkpoint on fresh seeds, deterministic and sampled, with a 95 % interval of the mean."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
-    changes: tyro.conf.Positional[tuple[str, ...]] = ()
-    """parameters of the environment to change for this (env.key=value)"""
-    checkpoint: str = "best"
-    """best, latest, or a step"""
+    run: OneRun
+    changes: EnvChanges = ()
+    checkpoint: Checkpoint = "best"
     episodes: int = 100
     """first episodes per mode"""
     seed: int = 0
     """another number gives other fresh episodes"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
     json: bool = False
     """print every episode as JSON"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
+    if args.dry_run:
+        where = f" with {' '.join(args.changes)}" if args.changes else ""
+        what = f"play {args.episodes:,} fresh episodes a mode{where}"
+        return dry_run.say([f"{what} with {dry_run.checkpoint_of(folder, args.checkpoint)}",
+                            "keep what came of it as an event of the run"], args.json)  # fmt: skip
     from relab.train import fresh
 
     evaluation = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)

@@ -13,6 +13,7 @@ import tyro
 
 from relab.base import masks
 from relab.commands.hinting import Hinting, guess
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import ConfigError, require
@@ -52,10 +53,8 @@ class Examine:
     """look again as the runs go on and print what is new, until none is running"""
     every: float = 5.0
     """seconds between two looks of --watch"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
-    json: bool = False
-    """print as JSON"""
+    runs: RunsFolder = Path("runs")
+    json: AsJson = False
     fail_on: Literal["info", "warning", "error"] | None = None
     """exit 1 when a finding is at least this severe"""
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
@@ -96,7 +95,8 @@ def one_look(paths: Sequence[Path], against: Path | None, muted: dict[str, str],
 
     path = paths[0] if len(paths) == 1 else Path(", ".join(map(str, paths)))
     with Progress("reading run") as tell:
-        loaded = loaded_below(paths, lambda each: known.load(each, tell))
+        loaded = loaded_below(paths, lambda each: known.load(each, tell, whole=False))
+        known.check_mapping([run.history for run in loaded.runs])
         tell.word = "examining run"
         report = examine_loaded(loaded, path, against, muted, tell=tell, hints=known.of(paths[0]))
     changed = memory.news(report, memory.recall(path))

@@ -16,7 +16,9 @@ from relab.base import terminal
 from relab.base.places import printable
 from relab.base.terminal import keep_going
 from relab.base.text import duration, number
+from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
 from relab.commands.parsing import named, parse
+from relab.commands.refusing import unless_refused
 from relab.config.base import require
 from relab.lab import experiment
 from relab.lab.execute.local import Result
@@ -45,14 +47,11 @@ class ExperimentArgs:
 
     file: tyro.conf.Positional[Path]
     """the question: a YAML file"""
-    name: str | None = None
-    """name of the experiment's folder; default: the file's name"""
+    name: PlanName = None
     root: Path = Path("experiments")
     """folder that holds the experiments"""
-    workers: int | None = None
-    """runs at a time; default: one per core"""
-    yes: bool = False
-    """start without asking, the command of the file too"""
+    workers: Workers = None
+    yes: StartAtOnce = False
     dry_run: bool = False
     """only say what would be run; nothing is run or written"""
     queue: bool = False
@@ -65,8 +64,7 @@ class ExperimentArgs:
     """the log that gets the entry; default: `log` of the file, else LOG.md in the folder of the experiments"""
     no_log: bool = False
     """write no entry"""
-    json: bool = False
-    """print the answers as JSON; asks nothing (a file with a `command` then needs --yes)"""
+    json: ResultAsJson = False
 
 
 def main(words: Sequence[str]) -> int:
@@ -79,12 +77,19 @@ def main(words: Sequence[str]) -> int:
         return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
     require(not (args.replicate and args.only), "`--only` makes one run of one question; leave --replicate out")
+    with unless_refused([folder, *([experiment.folder_of(folder)] if args.replicate else [])]) as answer:
+        answer.code = start(args, plan, folder)
+    return answer.code or 0
+
+
+def start(args: ExperimentArgs, plan: experiment.Experiment, folder: Path) -> int | None:
+    """The exit code; None where somebody said no."""
     parts = [part(plan, folder)]
     if args.replicate:
         parts.append(part(experiment.fresh(plan), experiment.folder_of(folder)))
     settled = all(experiment.settled(cell) for each in parts for cell in each.cells)
     if not settled and not consent([plan.command, plan.resume_command], args.yes, args.json):
-        return 0
+        return None
     if args.queue:
         return max(enqueue(args, each.folder, each.cells) for each in parts)
     if args.only is not None:
@@ -109,11 +114,11 @@ def part(plan: experiment.Experiment, folder: Path) -> Part:
     return Part(plan, folder, experiment.prepare(plan, folder))
 
 
-def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int:
+def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int | None:
     again = experiment.tried_before(one.plan, one.folder, args.root, log)
     result = look_by_look(args, one, again)
     if result is None:
-        return 0
+        return None
     done, answers = result
     written = ended(one.folder, log)
     if args.json:
@@ -123,11 +128,11 @@ def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int:
     return 1 if done.failed else 0
 
 
-def replicated(args: ExperimentArgs, parts: list[Part], log: Path | None) -> int:
+def replicated(args: ExperimentArgs, parts: list[Part], log: Path | None) -> int | None:
     """What is missing of the question, then the same on fresh seeds; three answers side by side."""
     results = [result for each in parts if (result := look_by_look(args, each, [])) is not None]
     if len(results) < len(parts):
-        return 0
+        return None
     failed = [text for each, (done, _) in zip(parts, results, strict=True) for text in failures(each.cells, done)]
     replications = experiment.replicate(parts[0].plan, parts[0].folder, *(answers for _, answers in results))
     written = [ended(each.folder, log) for each in parts]
@@ -191,7 +196,7 @@ def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cel
     chosen = [cell for cell in cells if cell.folder.name == args.only]
     names = [cell.folder.name for cell in cells]
     require(bool(chosen), f"`--only` must be one of {', '.join(names[:20])}, but is {args.only!r}")
-    done = experiment.run_some(plan, folder, chosen, 1)
+    done = experiment.run(plan, folder, chosen, 1, all_cells=False)
     state = experiment.status(chosen[0])
     if args.json:
         print(encode({"run": str(chosen[0].folder), "status": state}).decode(), end="")
@@ -202,7 +207,7 @@ def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cel
 
 def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) -> int:
     from relab.base.jsonl import encode
-    from relab.commands.queue import Common
+    from relab.commands.queue_options import Common
     from relab.lab.execute.queue import Queue
 
     place = Common().folder

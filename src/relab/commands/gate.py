@@ -12,6 +12,7 @@ import tyro
 from relab.base import limits
 from relab.base.errors import NotFoundError
 from relab.base.places import printable
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config import layers as config
 from relab.config.base import require
@@ -50,10 +51,8 @@ class Gate:
     """lint: METRIC=VALUE that is expected under any policy"""
     gate: str | None = None
     """replay: name of the gate, where there are several"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    json: bool = False
-    """print as JSON"""
+    runs: RunsFolder = Path("runs")
+    json: AsJson = False
     verbose: Annotated[bool, tyro.conf.arg(aliases=["-v"])] = False
     """lint: every line of evidence"""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import tyro
 
 from relab.advise.proposal import Proposal
+from relab.commands import dry_run
+from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config.base import require
 
@@ -33,12 +35,12 @@ class Next:
     """show the predictions of all runs below that came from a proposal, each with its score"""
     against: str | None = None
     """run to hold the findings against; else the parent, where a run has one"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders, for names"""
+    runs: RunsFolder = Path("runs")
     root: Path = Path("experiments")
     """folder that holds the experiments: what was answered no is not proposed again"""
-    json: bool = False
-    """print as JSON"""
+    json: AsJson = False
+    dry_run: bool = False
+    """with --write: say where the file would go, and write nothing"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -55,7 +57,7 @@ def main(words: Sequence[str]) -> int:
     report = examine(path, None if args.against is None else names.find(args.against, args.runs))
     advice = propose(report, path, earlier(args.root))
     wrote = None
-    if args.write and isinstance(advice, Proposal) and advice.runs_here:
+    if args.write and not args.dry_run and isinstance(advice, Proposal) and advice.runs_here:
         wrote = proposal.write(advice)
     if args.json:
         from relab.base.jsonl import encode
@@ -67,6 +69,9 @@ def main(words: Sequence[str]) -> int:
     print(render.text(advice))
     if isinstance(advice, Proposal):
         print(render.clean(how_to_run(advice, args.path, wrote, args.write)))
+    if args.dry_run:
+        here = isinstance(advice, Proposal) and advice.runs_here and args.write
+        return dry_run.say([f"write {Path(advice.folder) / proposal.FILE}" if here else "write nothing"])  # type: ignore[union-attr]
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 from relab.base import terminal
+from relab.base.contexts import holding
 from relab.commands.word_order import in_order
 from relab.config.base import require
 from relab.record import names
@@ -57,13 +59,8 @@ def parse(args: type[T], name: str, words: Sequence[str], examples: str) -> T:
 def options_of(command: Callable[[Sequence[str]], int]) -> list[str]:
     """The options that a command reads, without calling it."""
     options: list[str] = []
-    token = _listing.set(options)
-    try:
+    with holding(_listing, options), contextlib.suppress(Answered):
         command([])
-    except Answered:
-        pass
-    finally:
-        _listing.reset(token)
     return options
 
 

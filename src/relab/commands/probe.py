@@ -11,6 +11,8 @@ from typing import Any
 import tyro
 
 from relab.base.places import printable
+from relab.commands import dry_run
+from relab.commands.options import Checkpoint, DryRun, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config import layers
 from relab.record import names
@@ -27,18 +29,15 @@ EXAMPLES = """
 class Probe:
     """One measurement of a checkpoint, from random streams of its own: value, noise, n. Nothing is written."""
 
-    run: tyro.conf.Positional[str]
-    """name, part of a name, id or folder of the run"""
+    run: OneRun
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """the probe; and settings of the section `probes` (key=value)"""
-    checkpoint: str = "latest"
-    """latest, best, or a step"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
-    trust: bool = False
-    """run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"""
+    checkpoint: Checkpoint = "latest"
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
     json: bool = False
     """print the rows as JSON lines"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,9 +53,12 @@ def main(words: Sequence[str]) -> int:
     if not named:
         show_list(algo, args.json)
         return 0
+    name = probes.check(named[0], algo)
+    if args.dry_run:
+        return dry_run.say([f"measure {name} of {dry_run.checkpoint_of(folder, args.checkpoint)}"], args.json)
     from relab.train.fresh import probe
 
-    rows = probe(folder, args.checkpoint, probes.check(named[0], algo), settings, args.trust)
+    rows = probe(folder, args.checkpoint, name, settings, args.trust)
     show(rows, folder.name, args.json)
     return 0
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from relab.commands.options import AsJson, RunsFolder, Unasked
 from relab.commands.runs_common import Target, Words, ask, each, mended, of_row, opened, targets
 from relab.commands.runs_text import clean, plural, size, table
 
@@ -18,10 +19,8 @@ class Disk:
     """runs; none: all"""
     top: int = 20
     """how many to show; 0 shows all"""
-    json: bool = False
-    """print as JSON"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    json: AsJson = False
+    runs: RunsFolder = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -36,10 +35,8 @@ class Prune:
     """runs; none: all below the folder"""
     keep: str = "best,last"
     """what stays: best, last, or both with a comma"""
-    yes: bool = False
-    """do not ask"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    yes: Unasked = False
+    runs: RunsFolder = Path("runs")
 
 
 def own_runs(names: Sequence[str], root: Path) -> list[Target]:

@@ -10,6 +10,7 @@ from typing import Any
 import tyro
 
 from relab.base.jsonl import RecordError
+from relab.commands.options import OneRun, RunsFolder, SomeRuns, Unasked
 from relab.commands.parsing import parse
 from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
 from relab.commands.runs_disk import Disk, Prune, disk, prune
@@ -26,10 +27,8 @@ class Tag:
 
     tag: tyro.conf.Positional[str]
     """the tag"""
-    names: Words
-    """run: name, unique part of one, id, folder, or a pattern like 'sweep-*'"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    names: SomeRuns
+    runs: RunsFolder = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,8 @@ class Untag(Tag):
 class Some:
     """Some runs, by their names."""
 
-    names: Words
-    """run: name, unique part of one, id, folder, or a pattern like 'sweep-*'"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    names: SomeRuns
+    runs: RunsFolder = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,10 @@ class Unstar(Some):
 class Note:
     """Give a run a short note; an empty text removes it. (`relab note` writes entries for a log.)"""
 
-    name: tyro.conf.Positional[str]
-    """run: name, unique part of one, id or folder"""
+    name: OneRun
     text: tyro.conf.Positional[str]
     """what to note"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    runs: RunsFolder = Path("runs")
 
 
 def label(words: Sequence[str], root: Path, change: Callable[[Any], Any]) -> int:
@@ -111,14 +106,12 @@ def note(args: Note) -> int:
 class Rename:
     """Give a run folder another name; its id stays. Not while it is running, and not for a cell of an experiment."""
 
-    name: tyro.conf.Positional[str]
-    """run: name, unique part of one, id or folder"""
+    name: OneRun
     new: tyro.conf.Positional[str]
     """the new name: one plain folder name"""
     force: bool = False
     """also when other runs name it as their parent, and would no longer find it"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    runs: RunsFolder = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -144,8 +137,7 @@ class Undo:
     """name or id of a deleted run; none: the one that was deleted last"""
     to: Path | None = None
     """where to put it instead: a folder that is not there yet"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    runs: RunsFolder = Path("runs")
 
 
 @dataclass(frozen=True)
@@ -154,10 +146,8 @@ class Purge:
 
     names: Words = ()
     """name or id of a deleted run; none: all"""
-    yes: bool = False
-    """do not ask"""
-    runs: Path = Path("runs")
-    """folder that holds the runs"""
+    yes: Unasked = False
+    runs: RunsFolder = Path("runs")
 
 
 def rename(args: Rename) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import tyro
 
 from relab.base.terminal import keep_going
+from relab.commands.options import Workers
 from relab.commands.parsing import parse, renamed
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ class Study:
     """only say what it would do and cost"""
     yes: bool = False
     """start without asking"""
-    workers: int | None = None
-    """runs at a time; default: one per core"""
+    workers: Workers = None
     root: Path = Path("studies")
     """folder that holds the studies' runs and results, one folder each"""
     json: bool = False

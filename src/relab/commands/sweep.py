@@ -13,7 +13,9 @@ import tyro
 from relab.base.terminal import keep_going
 from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
+from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
 from relab.commands.parsing import named, parse
+from relab.commands.refusing import unless_refused
 from relab.config.base import require
 
 if TYPE_CHECKING:
@@ -39,26 +41,20 @@ class SweepArgs:
 
     file: tyro.conf.Positional[Path]
     """the sweep: a YAML file"""
-    name: str | None = None
-    """name of the sweep's folder; default: the file's name"""
+    name: PlanName = None
     root: Path = Path("sweeps")
     """folder that holds the sweeps"""
-    workers: int | None = None
-    """runs at a time; default: one per core"""
-    yes: bool = False
-    """start without asking, the command of the file too"""
+    workers: Workers = None
+    yes: StartAtOnce = False
     dry_run: bool = False
     """list the runs and stop; nothing is started or written"""
     retry_failed: bool = False
     """try failed runs again; else they are kept as what they are, data"""
-    json: bool = False
-    """print the result as JSON; asks nothing (a file with a `command` then needs --yes)"""
+    json: ResultAsJson = False
 
 
 def main(words: Sequence[str]) -> int:
     from relab.lab import sweep
-    from relab.lab.execute.slots import cores
-    from relab.lab.sweep import text
 
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
@@ -67,13 +63,24 @@ def main(words: Sequence[str]) -> int:
     if args.dry_run:
         return dry(plan, folder, args.json)
     keep_going()
+    with unless_refused([folder]) as answer:
+        answer.code = start(args, plan, folder)
+    return answer.code or 0
+
+
+def start(args: SweepArgs, plan: sweep.Sweep, folder: Path) -> int | None:
+    """The exit code; None where somebody said no."""
+    from relab.lab import sweep
+    from relab.lab.execute.slots import cores
+    from relab.lab.sweep import text
+
     sweeping = sweep.prepare(plan, folder, args.retry_failed)
     if sweep.missing(sweeping)[0] and not consent([plan.command, plan.resume_command], args.yes, args.json):
-        return 0
+        return None
     workers, progress = args.workers or cores(), Progress()
     try:
         if not (args.json or agreed(args, sweeping, workers)):
-            return 0
+            return None
         quiet = args.json
         winner = sweep.run(sweeping, workers, None if quiet else progress, None if quiet else print)
     except sweep.Interrupted:

@@ -17,6 +17,7 @@ from relab.advise.tried import Tried
 from relab.base.interrupts import NO_RUN, stops_say
 from relab.base.jsonl import RecordError
 from relab.base.places import printable
+from relab.commands.options import ProgressAsJson, Quiet, RunsFolder
 from relab.commands.parsing import parse, renamed, vacant
 from relab.config import layers as config
 from relab.config import lineage
@@ -50,8 +51,7 @@ class Train:
 
     words: tyro.conf.Positional[tuple[str, ...]]
     """algorithm, config files (*.yaml) and settings (key=value), in any order"""
-    runs: Path = Path("runs")
-    """folder that holds the run folders"""
+    runs: RunsFolder = Path("runs")
     name: str | None = None
     """name of the run folder; default: date-adjective-animal"""
     intent: str | None = None
@@ -62,10 +62,8 @@ class Train:
     """run code that a parent, a proposal or a run's config.yaml names (env or algo as package.module:Name)"""
     root: Path = Path("experiments")
     """folder that holds the experiments: whether the change to the parent was answered no before"""
-    json: bool = False
-    """print progress as JSON lines"""
-    quiet: bool = False
-    """print nothing while training"""
+    json: ProgressAsJson = False
+    quiet: Quiet = False
     dry_run: bool = False
     """print the resolved config with the source of each value, and do not train"""
 

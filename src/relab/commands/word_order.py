@@ -5,12 +5,11 @@ train sac env=pendulum --name x seed=3   ->   train sac env=pendulum seed=3 --na
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Sequence
+from typing import Annotated, get_args, get_origin, get_type_hints
 
-MANY = re.compile(r"^(?!.*UseAppendAction).*\b(tuple|list)\[")  # take all words up to the next option, at once
-ALIAS = re.compile(r"aliases=\[(.*?)\]")
+MANY = re.compile(r"\b(tuple|list)\[")  # take all words up to the next option, at once
 NUMBER = re.compile(r"-\.?[0-9]")
 
 
@@ -39,12 +38,15 @@ def in_order(args: type, words: Sequence[str]) -> list[str]:
 
 def options(args: type) -> dict[str, float]:
     """Option -> how many values it takes."""
+    from tyro.conf import Positional, UseAppendAction
+
     known: dict[str, float] = {"-h": 0, "--help": 0}
-    for field in dataclasses.fields(args):
-        kind = str(field.type)
-        if "Positional" in kind:
+    for name, hint in get_type_hints(args, include_extras=True).items():
+        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if Positional in marks:
             continue
-        aliases = re.findall(r"-[\w-]+", match[1]) if (match := ALIAS.search(kind)) else []
-        values = 0 if re.search(r"\bbool\b", kind) else float("inf") if MANY.search(kind) else 1
-        known |= dict.fromkeys([f"--{field.name.replace('_', '-')}", f"--{field.name}", *aliases], values)
+        aliases = [alias for mark in marks for alias in getattr(mark, "aliases", None) or ()]
+        many = UseAppendAction not in marks and MANY.search(str(kind))
+        values = 0 if re.search(r"\bbool\b", str(kind)) else float("inf") if many else 1
+        known |= dict.fromkeys([f"--{name.replace('_', '-')}", f"--{name}", *aliases], values)
     return known

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from relab.config.base import require_range
-from relab.config.replay import check_replay
+from relab.config.replay import Replayed, check_replay
 
 
 @dataclass(frozen=True)
-class DQN:
+class DQN(Replayed):
     """Deep Q-learning (Mnih et al. 2015), double (van Hasselt et al. 2016), n-step, dueling as an option."""
 
     name: str = "dqn"  # algorithm
@@ -36,21 +35,6 @@ class DQN:
     hidden: tuple[int, ...] = (128, 128)  # units per hidden layer
     activation: Literal["relu", "tanh"] = "relu"  # nonlinearity of the hidden layers
     adam_eps: float = 1e-8  # Adam's epsilon
-
-    @property
-    def batch(self) -> int:
-        """World rows of one iteration: envs * steps."""
-        return self.envs * self.steps
-
-    @property
-    def horizon(self) -> float:
-        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
-        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
-
-    @property
-    def replay_ratio(self) -> float:
-        """How often a transition is learned from, on average: updates_per_step * minibatch."""
-        return self.updates_per_step * self.minibatch
 
     def check(self) -> None:
         check_replay(self)

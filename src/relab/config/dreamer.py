@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 from relab.base import limits
 from relab.config.base import require, require_range
+from relab.config.shared import Discounted
 
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins")
-COUNTS = ("envs", "steps", "replay", "batch", "length", "imagine", "model_updates", *SIZES)
+COUNTS = ("envs", "steps", "replay", "batch", "length", "imagine", "model_updates",
+          "focus_updates", *SIZES)  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Dreamer:
+class Dreamer(Discounted):
     """A world model and an actor-critic that learns in its dreams (DreamerV3, Hafner et al. 2023)."""
 
     name: str = "dreamer"  # algorithm
@@ -28,6 +29,12 @@ class Dreamer:
     ends: float = 0.0  # share of the sequences that are moved so that an episode ends inside
     model_updates: int = 1  # updates of the world model for each one of actor and critic
     warmup_updates: int = 0  # updates of the world model alone before the first one of actor and critic
+    mode: Literal["full", "model", "behaviour"] = "full"  # what learns: all, the world model alone, or all but it
+    surprise_scale: float = 0.0  # steps of actor and critic are divided by 1 + this * the model's surprise
+    focus: float | None = None  # surprise above which actor and critic wait for the model; null: they never do
+    focus_updates: int = 20  # updates for which they wait; they learn in every fourth
+    focus_cooldown: int = 50  # updates before they may have to wait again
+    pause_kl: float | None = None  # surprise of the KL above which actor and critic wait; null: they never do
     lr: float = 4e-5  # step size of the world model
     lr_actor: float | None = None  # of the actor; null: as the world model's
     lr_critic: float | None = None  # of the critic; null: as the world model's
@@ -61,11 +68,6 @@ class Dreamer:
     spacing: Literal["symlog", "linear"] = "symlog"  # of the bins
 
     @property
-    def horizon(self) -> float:
-        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
-        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
-
-    @property
     def replay_ratio(self) -> float:
         """How often a step is learned from, on average: updates_per_step * batch * length."""
         return self.updates_per_step * self.batch * self.length
@@ -74,7 +76,7 @@ class Dreamer:
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
         for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy", "dyn_scale",
-                     "rep_scale", "slow_scale", "replay_critic"):  # fmt: skip
+                     "rep_scale", "slow_scale", "replay_critic", "surprise_scale", "focus_cooldown"):  # fmt: skip
             require_range(name, getattr(self, name), 0)
         for name in ("lr", "updates_per_step"):
             require_range(name, getattr(self, name), 0, open_="low")
@@ -88,6 +90,8 @@ class Dreamer:
         self.check_parts()
 
     def check_parts(self) -> None:
+        require(self.mode == "full" or self.warmup_updates == 0, "`warmup_updates` must be 0 where `mode` says what"
+                f" learns, but got {self.warmup_updates:,} and mode={self.mode}")  # fmt: skip
         require(self.gamma < 1, "`gamma` must be below 1: a two-hot head must be able to say the largest value, and"
                 f" without a discount there is none, but got {self.gamma}")  # fmt: skip
         require(self.bins >= 3, f"`bins` must be at least 3, but got {self.bins}")

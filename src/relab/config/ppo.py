@@ -9,12 +9,13 @@ from typing import Literal
 
 from relab.base import limits
 from relab.config.base import require, require_range
+from relab.config.shared import Collected, Discounted, check_layers
 
 LrSchedule = Literal["constant", "linear", "adaptive_kl"]
 
 
 @dataclass(frozen=True)
-class PPO:
+class PPO(Discounted, Collected):
     """Clipped policy gradient (Schulman et al. 2017), with GAE or Monte-Carlo advantages."""
 
     name: str = "ppo"  # algorithm
@@ -55,11 +56,6 @@ class PPO:
     adam_eps: float = 1e-5  # Adam's epsilon
 
     @property
-    def batch(self) -> int:
-        """World rows of one iteration: envs * steps."""
-        return self.envs * self.steps
-
-    @property
     def minibatch(self) -> int:
         """World rows of one optimiser step: batch / minibatches."""
         return self.batch // self.minibatches
@@ -69,11 +65,6 @@ class PPO:
         """Optimiser steps per iteration: epochs * minibatches."""
         return self.epochs * self.minibatches
 
-    @property
-    def horizon(self) -> float:
-        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
-        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
-
     def check(self) -> None:
         self._check_sizes()
         self._check_ranges()
@@ -82,10 +73,8 @@ class PPO:
     def _check_sizes(self) -> None:
         for name in ("envs", "steps", "epochs", "minibatches", "rnn_size", "bptt", "chunk"):
             require_range(name, getattr(self, name), 1)
-        require(min(self.hidden, default=1) >= 1, f"each of `hidden` must be at least 1, but got {list(self.hidden)}")
-        for name, widest in (("hidden", max(self.hidden, default=1)), ("rnn_size", self.rnn_size)):
-            require(widest <= limits.WIDTH, f"a layer of `{name}` must have at most {limits.WIDTH:,} units, but got"
-                    f" {widest:,}; use fewer")  # fmt: skip
+        check_layers(self.hidden)
+        check_layers([self.rnn_size], "rnn_size")
         weights = self._fewest_weights()
         require(weights <= limits.WEIGHTS, f"`hidden` and `rnn_size` must make networks of at most"
                 f" {limits.WEIGHTS:,} weights, but got hidden = {list(self.hidden)!s:.80}: {weights:,} even for one"

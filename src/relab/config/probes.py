@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from relab.config.base import require_range
 
 
+def at_least(probe: object, section: str, **lows: int) -> None:
+    for name, low in lows.items():
+        require_range(f"probes.{section}.{name}", getattr(probe, name), low)
+
+
+def above_zero(probe: object, section: str, *names: str) -> None:
+    for name in names:
+        require_range(f"probes.{section}.{name}", getattr(probe, name), 0.0, open_="low")
+
+
 @dataclass(frozen=True)
 class Plateau:
     """Besides the schedule: a round of probes when the loss stands still."""
@@ -18,10 +28,8 @@ class Plateau:
     min_iter: int = 20  # iterations before which none is asked for
 
     def check(self) -> None:
-        require_range("probes.plateau.window", self.window, 3)
-        require_range("probes.plateau.z", self.z, 0.0, open_="low")
-        require_range("probes.plateau.cooldown", self.cooldown, 1)
-        require_range("probes.plateau.min_iter", self.min_iter, 0)
+        at_least(self, "plateau", window=3, cooldown=1, min_iter=0)
+        above_zero(self, "plateau", "z")
 
 
 @dataclass(frozen=True)
@@ -33,8 +41,7 @@ class Distribution:
     action_samples: int = 64  # actions per state for the total variation
 
     def check(self) -> None:
-        require_range("probes.distribution.samples", self.samples, 16)
-        require_range("probes.distribution.action_samples", self.action_samples, 1)
+        at_least(self, "distribution", samples=16, action_samples=1)
 
 
 @dataclass(frozen=True)
@@ -50,10 +57,8 @@ class FixedPoint:
     capped_tol: float = 1e-7  # it has converged once a step is shorter than this
 
     def check(self) -> None:
-        for name in ("samples", "k_mc", "max_iters"):
-            require_range(f"probes.fixed_point.{name}", getattr(self, name), 1)
-        for name in ("tol", "capped_tol"):
-            require_range(f"probes.fixed_point.{name}", getattr(self, name), 0.0, open_="low")
+        at_least(self, "fixed_point", samples=1, k_mc=1, max_iters=1)
+        above_zero(self, "fixed_point", "tol", "capped_tol")
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,7 @@ class Stability:
     power_iters: int = 20  # steps of the power iteration that is shown for comparison
 
     def check(self) -> None:
-        require_range("probes.stability.krylov", self.krylov, 4)
-        require_range("probes.stability.power_iters", self.power_iters, 1)
+        at_least(self, "stability", krylov=4, power_iters=1)
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class QKernel:
     trajectories: int = 0  # of the batch that enter; 0: all
 
     def check(self) -> None:
-        require_range("probes.q_kernel.trajectories", self.trajectories, 0)
+        at_least(self, "q_kernel", trajectories=0)
 
 
 @dataclass(frozen=True)
@@ -91,9 +95,37 @@ class ValueVsRerun:
     cap: int = 1_000  # steps of a rerun at most; fewer where the discount leaves less than a thousandth of what follows
 
     def check(self) -> None:
-        require_range("probes.value_vs_rerun.starts", self.starts, 2)
-        for name in ("reruns", "spread", "cap"):
-            require_range(f"probes.value_vs_rerun.{name}", getattr(self, name), 1)
+        at_least(self, "value_vs_rerun", starts=2, reruns=1, spread=1, cap=1)
+
+
+@dataclass(frozen=True)
+class DreamVsWorld:
+    """Do dreams earn what the world pays?"""
+
+    enabled: bool = True  # whether it is asked
+    starts: int = 32  # worlds whose state is looked at, each somewhere in the policy's own first steps
+    repeats: int = 16  # dreams, and walks through the world, from each of them
+    spread: int = 100  # steps over which the looked-at states are spread
+
+    def check(self) -> None:
+        require_range("probes.dream_vs_world.starts", self.starts, 2)
+        for name in ("repeats", "spread"):
+            require_range(f"probes.dream_vs_world.{name}", getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """How well does the world model foresee what it does not see?"""
+
+    enabled: bool = True  # whether it is asked
+    walks: int = 32  # new episodes, which were never learned from
+    context: int = 5  # steps that it sees before it must foresee
+    ahead: int = 15  # steps that it foresees, told of the actions alone
+
+    def check(self) -> None:
+        require_range("probes.open_loop.walks", self.walks, 2)
+        for name in ("context", "ahead"):
+            require_range(f"probes.open_loop.{name}", getattr(self, name), 1)
 
 
 @dataclass(frozen=True)
@@ -107,6 +139,8 @@ class Probes:
     stability: Stability = field(default_factory=Stability)  # of its update
     q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
     value_vs_rerun: ValueVsRerun = field(default_factory=ValueVsRerun)  # of states, against what is earned from them
+    dream_vs_world: DreamVsWorld = field(default_factory=DreamVsWorld)  # returns of a world model
+    open_loop: OpenLoop = field(default_factory=OpenLoop)  # its predictions
 
     def check(self) -> None:
         require_range("probes.every", self.every, 0)

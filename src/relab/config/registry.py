@@ -18,14 +18,8 @@ from relab.base import faults
 from relab.base.near import nearest
 from relab.config.base import ConfigError
 
-# name -> (config class, module that keeps train/contract.py)
-ALGOS: dict[str, tuple[str, str]] = {
-    "dqn": ("relab.config.dqn:DQN", "relab.train.algos.dqn"),
-    "dreamer": ("relab.config.dreamer:Dreamer", "relab.train.algos.dreamer"),
-    "ppo": ("relab.config.ppo:PPO", "relab.train.algos.ppo"),
-    "sac": ("relab.config.sac:SAC", "relab.train.algos.sac"),
-    "tracking_ac": ("relab.config.tracking_ac:TrackingAC", "relab.train.algos.tracking_ac"),
-}
+# name -> config class in relab/config/NAME.py; the module relab/train/algos/NAME keeps train/contract.py
+ALGOS = {"dqn": "DQN", "dreamer": "Dreamer", "ppo": "PPO", "sac": "SAC", "tracking_ac": "TrackingAC"}
 GROUPS = {"env": "relab.envs", "algo": "relab.algos"}
 GYM = "gym:"  # env=gym:Acrobot-v1 is Gymnasium's environment of that id
 
@@ -114,21 +108,25 @@ def algo_config_class(name: str) -> type:
     """The dataclass of an algorithm's settings."""
     name = resolve_algo_name(name)
     if name in ALGOS:
-        return load(ALGOS[name][0])
+        return _builtin_config(name)
     plugin = _plugin("algo", name)
     return plugin if isinstance(plugin, type) else _config_class(plugin, "Config", name)
 
 
+def _builtin_config(name: str) -> Any:
+    return load(f"relab.config.{name}:{ALGOS[name]}")
+
+
 def algos_with(key: str) -> list[str]:
     """The algorithms of relab's own that have a setting of that name."""
-    return [name for name, (cls, _) in sorted(ALGOS.items()) if key in getattr(load(cls), "__dataclass_fields__", {})]
+    return [name for name in sorted(ALGOS) if key in getattr(_builtin_config(name), "__dataclass_fields__", {})]
 
 
 def algo_module(name: str) -> Any:
     """The module of an algorithm (train/contract.py); imports torch."""
     name = resolve_algo_name(name)
     if name in ALGOS:
-        return importlib.import_module(ALGOS[name][1])
+        return importlib.import_module(f"relab.train.algos.{name}")
     plugin = _plugin("algo", name)
     return importlib.import_module(plugin.__module__) if isinstance(plugin, type) else plugin
 

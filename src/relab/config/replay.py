@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from relab.base import limits
 from relab.config.base import require, require_range
+from relab.config.shared import Collected, Discounted, check_layers
 
 MOST_UPDATES = 1_000  # for each agent step
 
 
-class Replayed(Protocol):
-    """The settings that such methods share."""
+class Replayed(Discounted, Collected):
+    """The settings that such methods share, and what follows from them."""
+
+    replay: int
+    learning_starts: int
+    updates_per_step: float
+    minibatch: int
+    lr: float
+    n_step: int
+    tau: float
+    hidden: tuple[int, ...]
+    adam_eps: float
 
     @property
-    def envs(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-    @property
-    def replay(self) -> int: ...
-    @property
-    def learning_starts(self) -> int: ...
-    @property
-    def updates_per_step(self) -> float: ...
-    @property
-    def minibatch(self) -> int: ...
-    @property
-    def lr(self) -> float: ...
-    @property
-    def gamma(self) -> float: ...
-    @property
-    def n_step(self) -> int: ...
-    @property
-    def tau(self) -> float: ...
-    @property
-    def hidden(self) -> Sequence[int]: ...
-    @property
-    def adam_eps(self) -> float: ...
+    def replay_ratio(self) -> float:
+        """How often a transition is learned from, on average: updates_per_step * minibatch."""
+        return self.updates_per_step * self.minibatch
 
 
 def check_replay(cfg: Replayed) -> None:
@@ -52,13 +40,6 @@ def check_replay(cfg: Replayed) -> None:
     require_range("tau", cfg.tau, 0, 1, open_="low")
     check_layers(cfg.hidden)
     check_room(cfg)
-
-
-def check_layers(hidden: Sequence[int]) -> None:
-    widest = max(hidden, default=1)
-    require(min(hidden, default=1) >= 1, f"each of `hidden` must be at least 1, but got {list(hidden)}")
-    require(widest <= limits.WIDTH, f"a layer of `hidden` must have at most {limits.WIDTH:,} units, but got {widest:,};"
-            " use fewer")  # fmt: skip
 
 
 def check_room(cfg: Replayed) -> None:

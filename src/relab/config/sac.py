@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from relab.config.base import require, require_range
-from relab.config.replay import check_replay
+from relab.config.replay import Replayed, check_replay
 
 
 @dataclass(frozen=True)
-class SAC:
+class SAC(Replayed):
     """Soft actor-critic (Haarnoja et al. 2018): twin critics, a tanh-Gaussian actor, a temperature that is learned."""
 
     name: str = "sac"  # algorithm
@@ -31,21 +31,6 @@ class SAC:
     hidden: tuple[int, ...] = (256, 256)  # units per hidden layer, of the actor and of each critic
     activation: Literal["relu", "tanh"] = "relu"  # nonlinearity of the hidden layers
     adam_eps: float = 1e-8  # Adam's epsilon
-
-    @property
-    def batch(self) -> int:
-        """World rows of one iteration: envs * steps."""
-        return self.envs * self.steps
-
-    @property
-    def horizon(self) -> float:
-        """Steps ahead that the discount still sees: 1 / (1 - gamma)."""
-        return 1 / (1 - self.gamma) if self.gamma < 1 else math.inf
-
-    @property
-    def replay_ratio(self) -> float:
-        """How often a transition is learned from, on average: updates_per_step * minibatch."""
-        return self.updates_per_step * self.minibatch
 
     def check(self) -> None:
         check_replay(self)

@@ -26,7 +26,7 @@ def agree(findings: Sequence[Finding]) -> None:
         seen = {symptom.slug}
         while cause is not None and cause.slug not in seen:
             if _opposite(directions(cause.suggest), directions(symptom.suggest)):
-                symptom.suggest = [f"mend {cause.slug} first: it explains this"]
+                symptom.suggest, symptom.remedy = [f"mend {cause.slug} first: it explains this"], None
                 break
             seen.add(cause.slug)
             cause = by_slug.get(cause.explained_by or "")

@@ -36,9 +36,12 @@ CONFIDENCES = ("low", "medium", "high")
 
 
 def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
-    """Mark each symptom with its cause: a declared one, else that of a calibrated rule at the earliest place."""
+    """Mark each symptom with its cause: a declared one, else that of a calibrated rule at the earliest place.
+
+    What only lies outside of healthy runs (it has a tail) is a symptom, and explains nothing.
+    """
     declared = {rule.slug: rule.explains for rule in rules}
-    causes = sorted((f for f in findings if f.status == "fired" and _sure(f)), key=_first)
+    causes = sorted((f for f in findings if f.status == "fired" and _sure(f) and f.tail is None), key=_first)
     for symptom in findings:
         fitting = [cause for cause in causes if _could_explain(cause, symptom, declared)]
         fitting.sort(key=lambda cause: symptom.slug not in declared[cause.slug])
@@ -63,7 +66,7 @@ def _could_explain(cause: Finding, symptom: Finding, declared: Mapping[str, Sequ
 
 
 def _began_later(cause: Finding, symptom: Finding) -> bool:
-    return cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset * 1.5 + 1
+    return cause.onset is not None and symptom.onset is not None and cause.onset > symptom.onset
 
 
 def _in_a_circle(cause: Finding, symptom: Finding, findings: Sequence[Finding]) -> bool:

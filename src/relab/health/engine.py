@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import faults
-from relab.health.advice import agree
+from relab.health import beside
 from relab.health.chain import explain
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
@@ -87,8 +87,9 @@ def ask_run(
                 answer.severity, answer.confidence = "info", "low"
             hold_against(rule, answer, view)
             findings.append(answer)
+    findings = beside.give_way(findings)
+    beside.put_beside(view, findings)
     explain(rules, findings)
-    agree(findings)
     return findings, gone
 
 

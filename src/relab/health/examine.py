@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,8 +16,10 @@ from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
-from relab.health import chain, engine
+from relab.health import beside, chain, engine
+from relab.health.advice import agree
 from relab.health.mute import read_mutes
+from relab.health.remedy import prescribe, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import View, ViewGroup, clear
 from relab.record.state import group_key, state_of
@@ -114,6 +117,7 @@ def examine_loaded(
     reference = load_view(Path(against), str(against), hints) if against is not None else None
     _link(views, reference)
     _group(views, report)
+    best = _best_of_each_config(views)
     known = rules or all_rules()
     mutes = read_mutes(Path(path), known, ignore or {})
     report.muted = mutes.reasons
@@ -121,8 +125,11 @@ def examine_loaded(
         said = partial(tell, number, len(views), view.name) if tell is not None else lambda: None
         muted = mutes.of(view.spec.get("env"))
         fired, gone = engine.ask_run([rule for slug, rule in known.items() if slug not in muted], view, said)
+        prescribe(fired, view, _better(view, best))
+        agree(fired)
         report.findings += fired
         report.not_checked += gone
+    beside.control(report.findings, len(views))
     active = [rule for slug, rule in known.items() if slug not in mutes.everywhere]
     fired, gone = engine.ask_groups(active, report.groups)
     report.findings = chain.ordered(report.findings + fired)
@@ -175,20 +182,44 @@ def _link_best(views: list[View]) -> None:
     It must have another config: what all seeds of one config share is what the rules are to find, not to excuse. And it
     must be better by more than noise: next to a run that is as bad, "also there" would excuse everything.
     """
-    standing = {id(view): end for view in views if (end := view.standing()) is not None}
-    tasks: dict[str, dict[str, View]] = {}  # task -> config -> its best run: a thousand runs have few of either
-    for view in (v for v in views if id(v) in standing and v.spec.get("env") is not None):
-        known = tasks.setdefault(task_of(view), {})
-        rival = known.setdefault(group_key(view.history, view.name), view)
-        if standing[id(view)].mean > standing[id(rival)].mean:
-            known[group_key(view.history, view.name)] = view
-    for view in (v for v in views if v.reference is None and id(v) in standing):
-        own = group_key(view.history, view.name)
-        rivals = [v for key, v in tasks.get(task_of(view), {}).items() if key != own]
-        best = max(rivals, key=lambda v: standing[id(v)].mean, default=None)
-        if best is not None and clear(standing[id(best)].mean - standing[id(view)].mean, standing[id(best)],
-                                      standing[id(view)]) > CLEARLY:  # fmt: skip
-            view.reference = best
+    best = _best_of_each_config(views)
+    for view in (v for v in views if v.reference is None):
+        rival, end = _best_rival(view, best), view.standing()
+        high = rival.standing() if rival is not None else None
+        if end is not None and high is not None and clear(high.mean - end.mean, high, end) > CLEARLY:
+            view.reference = rival
+
+
+Best = dict[str, dict[str, View]]  # task -> config -> its best run: a thousand runs have few of either
+
+
+def _best_of_each_config(views: list[View]) -> Best:
+    tasks: Best = {}
+    for view in (v for v in views if v.spec.get("env") is not None):
+        end = view.standing()
+        if end is None:
+            continue
+        known, config = tasks.setdefault(task_of(view), {}), group_key(view.history, view.name)
+        if end.mean > _mean(known.get(config)):
+            known[config] = view
+    return tasks
+
+
+def _mean(view: View | None) -> float:
+    end = view.standing() if view is not None else None
+    return end.mean if end is not None else -math.inf
+
+
+def _best_rival(view: View, best: Best) -> View | None:
+    """The best run on the same task with another config."""
+    own = group_key(view.history, view.name)
+    return max((v for key, v in best.get(task_of(view), {}).items() if key != own), key=_mean, default=None)
+
+
+def _better(view: View, best: Best) -> View | None:
+    """The run whose settings a finding may be mended with: it ends higher by more than two standard errors."""
+    rival = _best_rival(view, best)
+    return rival if rival is not None and worse(view, rival) else None
 
 
 def task_of(view: View) -> str:

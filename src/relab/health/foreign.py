@@ -13,6 +13,7 @@ from relab.health.curve import Curve
 from relab.health.rule import Missing
 from relab.health.view import View, clear
 from relab.record.history import History
+from relab.runs.verdict import above, pooled
 
 HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 
@@ -109,14 +110,17 @@ def std_in_half_ranges(view: View, rows: int = 3) -> Curve:
     return Curve("exp(policy/entropy / dim - ln sqrt(2 pi e)) / half range", entropy.steps, std)
 
 
-def entropy_share(view: View, rows: int = 5) -> Curve:
-    """Entropy over its maximum: as logged, else out of the number of actions."""
+def entropy_share(view: View, rows: int = 5, guessed: bool = False) -> Curve:
+    """Entropy over its maximum: as logged, else out of the number of actions, else (`guessed`) over its highest."""
     if view.has("policy/entropy_share"):
         return view.curve("policy/entropy_share", rows)
-    if not view.choices:
-        raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
-    most = sum(math.log(x) for x in view.choices)
     entropy = view.curve("policy/entropy", rows)
+    if not view.choices and not guessed:
+        raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
+    if not view.choices:  # at least two actions, and as many as the entropy has shown
+        most = max(math.log(2), float(entropy.values.max()))
+        return Curve("policy/entropy / its highest", entropy.steps, entropy.values / most)
+    most = sum(math.log(x) for x in view.choices)
     if most <= 0:
         raise Missing("more than one action")
     return Curve("policy/entropy / ln n", entropy.steps, entropy.values / most)
@@ -164,6 +168,37 @@ def rose(view: View) -> bool:
 def learned(view: View) -> bool:
     """Whether the run ends with something it learned, by the verdict that every command gives."""
     return view.verdict.learned
+
+
+def failed(view: View) -> bool:
+    """Whether nothing was learned, as far as anybody can tell: as random is, or no gain over its own start.
+
+    Evaluations may begin when learning is over; a flat course of them proves nothing where random is not known.
+    """
+    verdict = view.verdict
+    flat = verdict.kind == "flat" and verdict.random is None and not verdict.metric.startswith("eval/")
+    return verdict.kind in ("not", "worse") or flat or hardly_learned(view)
+
+
+def hardly_learned(view: View, part: float = 0.05) -> bool:
+    """Whether its second half, which does not rise, is within a twentieth of the way from random to the solved level.
+
+    A rise from 15 to 26 may be clear of noise, and is nothing where random earns 22 and 475 is solved.
+    """
+    verdict = view.verdict
+    yard, points = verdict.yardstick, [p for p in verdict.points if math.isfinite(p.mean)]
+    if yard.random is None or yard.solved is None or len(points) < 4 or view.resumed:
+        return False
+    half = points[len(points) // 2 :]
+    if above(half[-1], half[0]):
+        return False  # slow, but on its way
+    late = pooled(half)
+    return late.mean - yard.random.mean < part * (yard.solved - yard.random.mean)
+
+
+def doubted(view: View) -> str | None:
+    """A rule that is a remark by itself warns in a run that learned nothing: there every oddity counts for more."""
+    return "warning" if failed(view) else None
 
 
 def judged(view: View) -> str:

@@ -19,7 +19,7 @@ from relab.base.jsonl import RecordError
 from relab.health.features import FEATURES, METRICS, Key
 from relab.stats import conformal
 
-SCHEMA = 1
+SCHEMA = 2  # 1 had no scores
 FILE = "reference_table.json"
 ALGOS = ("ppo", "a2c", "dqn", "sac", "td3")
 KINDS = ("discrete", "continuous")
@@ -35,6 +35,11 @@ class HealthyRun:
     kind: str  # of the actions: discrete, continuous
     cell: str  # tool, task and setting
     numbers: dict[Key, float]
+    score: float = 0.0  # how strange it is to healthy runs of other tasks (outside.py)
+
+    @property
+    def task(self) -> str:
+        return self.cell.split()[1]
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,11 @@ class Healthy:
     most: float
     runs: int
     cells: int
+
+    def times(self, factor: float) -> Healthy:
+        """The same in other units."""
+        low, high, least, most = (factor * end for end in (self.low, self.high, self.least, self.most))
+        return Healthy(low, high, least, most, self.runs, self.cells)
 
     def beyond(self, value: float) -> float:
         """How far a value is outside of all of them, in widths of what they span; 0 inside."""
@@ -74,18 +84,20 @@ def _run(row: dict[str, Any]) -> HealthyRun:
         for feature, value in zip(FEATURES, values, strict=True)
         if value is not None
     }
-    return HealthyRun(row["algo"], row["kind"], row["cell"], numbers)
+    return HealthyRun(row["algo"], row["kind"], row["cell"], numbers, row["score"])
 
 
 def dump(runs: list[HealthyRun], made: dict[str, Any]) -> bytes:
     """The table as it is shipped: features in the order of FEATURES, four digits each, null for what is not known."""
-    rows = [
-        {"algo": run.algo, "kind": run.kind, "cell": run.cell, "metrics": _rounded(run.numbers)}
-        for run in sorted(runs, key=lambda run: (run.algo, run.kind, run.cell))
-    ]
-    lines = b",\n".join(orjson.dumps(row) for row in rows)
+    ordered = sorted(runs, key=lambda run: (run.algo, run.kind, run.cell))
+    lines = b",\n".join(orjson.dumps(_row(run)) for run in ordered)
     head = orjson.dumps({"schema": SCHEMA, "features": list(FEATURES), "made": made})[:-1]
     return head + b',"runs":[\n' + lines + b"\n]}\n"
+
+
+def _row(run: HealthyRun) -> dict[str, Any]:
+    return {"algo": run.algo, "kind": run.kind, "cell": run.cell, "score": _digits(run.score),
+            "metrics": _rounded(run.numbers)}  # fmt: skip
 
 
 def _rounded(numbers: dict[Key, float]) -> dict[str, list[float | None]]:

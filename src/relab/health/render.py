@@ -304,11 +304,16 @@ def numbers(finding: Finding) -> str:
     there = None if reference is None else reference.value
     other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
     formula = f"({first.formula})" if values and first.formula else first.formula
-    return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}"
+    healthy = f"; {finding.healthy}" if finding.healthy else ""
+    return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}{healthy}"
 
 
 def tried(item: Any) -> str:
-    return f"{item['key']} {item['from']} -> {item['to']}" if isinstance(item, dict) else str(item)
+    """One suggestion in words: algo.lr 0.1 -> 0.003 (relab's default)."""
+    if not isinstance(item, dict):
+        return str(item)
+    why = f" ({item['why']})" if item.get("why") else ""
+    return f"{item['key']} {item['from']} -> {item['to']}{why}"
 
 
 def footer(report: Report) -> list[str]:

@@ -13,16 +13,19 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from relab.base import faults
 from relab.health.chain import PLACES
 from relab.health.chain import SEVERITIES as SEVERITIES
 from relab.health.mend import Change
 
+if TYPE_CHECKING:
+    from relab.health.remedy import Remedy
+
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
 FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model units
-           curve accounts design arms sweep gate stages"""
+           curve returns accounts outside design arms sweep gate stages"""
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
@@ -58,7 +61,7 @@ class Finding:
     value: float | None = None  # the measured number; held against the reference's
     onset: int | None = None  # step at which it began
     evidence: list[Evidence] = field(default_factory=list)
-    suggest: list[Any] = field(default_factory=list)  # {key, from, to} or text; empty: the rule's Try
+    suggest: list[Any] = field(default_factory=list)  # {key, from, to, why} or text; empty: the rule's Try
     confidence: str = "medium"
     severity: str | None = None  # None: the rule's own
     slug: str = ""
@@ -72,6 +75,9 @@ class Finding:
     refuted_by: str = ""
     explained_by: str | None = None
     footer: bool = False  # a limit of the data, told in the footer line
+    remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
+    tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
+    healthy: str = ""  # the interval of healthy runs of what the first evidence is about
 
     def to_json(self) -> dict[str, Any]:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
@@ -80,7 +86,8 @@ class Finding:
         return {
             "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
-            "reference": reference, "meaning": self.meaning, "refuted_by": self.refuted_by, "try": self.suggest,
+            "reference": reference, "healthy": self.healthy, "meaning": self.meaning, "refuted_by": self.refuted_by,
+            "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
         }  # fmt: skip
 

@@ -98,6 +98,8 @@ class View:
         kind = self.action.get("kind")
         if kind is None and (self.action.get("low") or self._negative_entropy or self._named_continuous):
             return "continuous"
+        if kind is None and self._named_discrete:
+            return "discrete"
         return "discrete" if kind == "multi_discrete" else kind
 
     @cached_property
@@ -109,6 +111,21 @@ class View:
     def _named_continuous(self) -> bool:
         """Single-file scripts are called after it: ppo_continuous_action."""
         return "continuous" in str(self.config.get("algo.name", "")).lower()
+
+    @property
+    def _named_discrete(self) -> bool:
+        """Epsilon is of choices, Stable-Baselines3 logs the spread of every Gaussian, and an entropy that stays just
+        above 0 is that of choices."""
+        names = self.history.mapping
+        gaussian = any(name.rpartition("/")[2] in ("std", "action_std") for name in self.history.columns)
+        theirs = {"train/entropy_loss", "train/explained_variance", "rollout/ep_rew_mean"} <= {*names}
+        spread_is_missing = theirs and "train/std" not in names and not gaussian
+        return spread_is_missing or self.has("policy/exploration") or (self._vanished_entropy and not gaussian)
+
+    @cached_property
+    def _vanished_entropy(self, below: float = 0.05, rows: int = 3) -> bool:
+        column = self.history.columns.get("policy/entropy")
+        return column is not None and int(np.sum(np.abs(column.values) < below)) >= rows
 
     @property
     def has_choice(self) -> bool:

@@ -130,9 +130,23 @@ model/prior_entropy  | nats   | -inf | inf | 0  | world models: entropy of the p
 model/post_entropy   | nats   | -inf | inf | 0  | world models: entropy of the inferred latent state
 model/imag_reward    | reward | -inf | inf | 0  | world models: mean reward per imagined step
 model/imag_return    | return | -inf | inf | 0  | world models: mean return (value target) of imagined states
+value/std            | return | 0    | inf | 0  | world models: standard deviation of what the critic says along dreams
+value/critic_excess  | nats   | -inf | inf | -1 | world models: loss of the critic on dreams above the entropy of its two-hot targets, below which it cannot fall
 value/replay_loss    | nats   | 0    | inf | -1 | world models: loss of the critic on real rewards, before its weight
 value/return_scale   | return | 0    | inf | 0  | world models: what advantages are divided by, the 5th to 95th percentile of returns or more
 value/clamped        | share  | 0    | 1   | -1 | two-hot heads: share of the targets that lie beyond the support and are learned as its end
+model/reward_excess  | nats   | -inf | inf | -1 | world models: loss of the predicted reward above the entropy of its two-hot targets, below which it cannot fall
+model/agreement      | share  | 0    | 1   | 0  | world models: share of latent variables whose likeliest class is the same in posterior and prior
+model/imag_survival  | share  | 0    | 1   | 0  | world models: mean predicted probability that a dream goes on to its last step
+model/surprise_total | ln     | -inf | inf | 0  | world models: ln of the model's loss over its running mean
+model/surprise_max   | ln     | -inf | inf | 0  | world models: the largest surprise among the parts of the loss
+model/surprise_obs   | ln     | -inf | inf | 0  | world models: surprise of the reconstruction
+model/surprise_reward | ln    | -inf | inf | 0  | world models: surprise of the predicted reward
+model/surprise_continue | ln  | -inf | inf | 0  | world models: surprise of the predicted continuation
+model/surprise_dyn   | ln     | -inf | inf | 0  | world models: surprise of the prior's part of the KL
+model/surprise_rep   | ln     | -inf | inf | 0  | world models: surprise of the posterior's part of the KL
+model/surprise_ready | -      | 0    | 1   | 0  | world models: 1 once the running means behind surprises mean something
+model/focus          | -      | 0    | 1   | 0  | world models: 1 where actor and critic wait for the world model
 model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
 optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
 optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum

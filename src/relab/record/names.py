@@ -105,14 +105,19 @@ def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:
         if matches:
             some = ", ".join(f.name for f in matches[:5]) + (" ..." if len(matches) > 5 else "")
             raise NotFoundError(f"`{word}` means {len(matches)} runs below {root}: {some}; write more of the name")
-    for folder in (path, Path(root) / word):
+    raise NotFoundError(_why_none(word, Path(root), folders))
+
+
+def _why_none(word: str, root: Path, folders: list[Path]) -> str:
+    path = Path(word)
+    for folder in (path, root / word):
         if is_unborn(folder):
-            raise NotFoundError(f"{folder} holds no run yet: a training was killed there before it had begun, and"
-                                " nothing is lost; delete that folder and call `relab train` again")  # fmt: skip
-    if path == Path(root) and not path.exists():
-        raise NotFoundError(f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs")
+            return (f"{folder} holds no run yet: a training was killed there before it had begun, and nothing is lost;"
+                    " delete that folder and call `relab train` again")  # fmt: skip
+    if path == root and not path.exists():
+        return f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs"
     gone = f"{word} does not exist, and there is " if not path.exists() else ""
-    raise NotFoundError(f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}")
+    return f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}"
 
 
 def is_unborn(folder: Path) -> bool:

@@ -75,7 +75,7 @@ def figure_of(each: Picture | Curve) -> Figure:
     return figure
 
 
-def _rows(axes: Axes, picture: Intervals | Improvement) -> None:
+def _rows(axes: Axes, picture: Intervals) -> None:
     for at, row in enumerate(picture.rows):
         _row(axes, at, row)
     labels = axes.set_yticks(range(len(picture.rows)), [row.label for row in picture.rows])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
@@ -17,6 +18,7 @@ from relab.comparison.task import Task
 from relab.report import words
 from relab.stats import wilson
 
+T = TypeVar("T")
 MOST = 8  # variants in one picture; the table has all
 
 
@@ -33,26 +35,6 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Intervals:
-    """The mean of each variant with its interval, over the dots of its seeds."""
-
-    kind: str = field(default="intervals", init=False)
-    title: str
-    across: str
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """How likely one run of a variant is to beat one of the reference."""
-
-    kind: str = field(default="improvement", init=False)
-    title: str
-    across: str
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
 class Trace:
     """The share of a variant's runs at or above each score."""
 
@@ -65,16 +47,37 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Profile:
+class Rows(Generic[T]):
+    """A title, what the numbers across are, and a row for each variant."""
+
+    kind: str = field(default="", init=False)
+    title: str
+    across: str
+    rows: list[T]
+
+
+@dataclass(frozen=True)
+class Intervals(Rows[Row]):
+    """The mean of each variant with its interval, over the dots of its seeds."""
+
+    kind: str = field(default="intervals", init=False)
+
+
+@dataclass(frozen=True)
+class Improvement(Intervals):
+    """How likely one run of a variant is to beat one of the reference."""
+
+    kind: str = field(default="improvement", init=False)
+
+
+@dataclass(frozen=True)
+class Profile(Rows[Trace]):
     """A performance profile: the higher a line, the more runs got that far."""
 
     kind: str = field(default="profile", init=False)
-    title: str
-    across: str
-    rows: list[Trace]
 
 
-Picture = Intervals | Improvement | Profile
+Picture = Intervals | Profile
 
 
 def pictures(result: Result, places: Mapping[int, int] | None = None) -> list[Picture]:

@@ -16,7 +16,7 @@ def draw(picture: Picture) -> str:
     return profile(picture) if isinstance(picture, Profile) else rows_of(picture)
 
 
-def rows_of(picture: Intervals | Improvement) -> str:
+def rows_of(picture: Intervals) -> str:
     """A row for each variant: its name, the interval as a bar, the mean as a tick, seeds as dots."""
     height = HEAD + ROW * len(picture.rows) + 40
     if isinstance(picture, Improvement):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from relab.base.streams import world_seeds
 from relab.config import layers, registry
 from relab.config.run import RunConfig
 from relab.record.run_folder import append_event_to
+from relab.record.spec import Spec
 from relab.train import checkpoint, rollout
 from relab.train.contract import clock_of
 from relab.train.kernels import jit
@@ -112,10 +113,7 @@ def film(
     """One episode as mp4 or gif. The whole evaluation runs again, so the episode is the recorded one to the bit."""
     layers.require(mode in ("det", "sampled"), f"`--mode` must be det or sampled, but got {mode!r}")
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
-    if not env.spec.renders:
-        raise layers.ConfigError(
-            f"{env.spec.env} cannot be filmed: it does not render (no `render`, spec.renders is false)"
-        )
+    require_render(env.spec)
     recorded = [] if changes else recorded_returns(folder, step, mode)
     seeds = world_seeds(cfg.seed, f"eval/{step}" if recorded else f"fresh/0/{step}", cfg.eval.episodes)
     again = rollout.evaluate(env, agent, seeds)
@@ -123,12 +121,7 @@ def film(
     world = row // env.spec.agents + (len(seeds) if mode == "sampled" else 0)
     path = out or film_place(folder, f"step-{step:012d}-{mode}-{which}.mp4")
     with Film(path, fps) as reel:
-
-        def keep(worlds: Any, waiting: np.ndarray) -> None:
-            if waiting[world].any():
-                reel.add(worlds.render(world))
-
-        episode = rollout.evaluate(env, agent, seeds, frames=keep).episodes[mode][row]
+        episode = rollout.evaluate(env, agent, seeds, frames=filming(reel, world)).episodes[mode][row]
     same = bool(recorded) and bool(np.isclose(recorded[row], episode["return"]))
     return episode | {
         "path": str(path),
@@ -137,6 +130,21 @@ def film(
         "recorded": same,
         "frames": reel.frames,
     }
+
+
+def require_render(spec: Spec) -> None:
+    layers.require(spec.renders, f"{spec.env} cannot be filmed: it does not render (no `render`, spec.renders is"
+                   " false)")  # fmt: skip
+
+
+def filming(reel: Film, world: int) -> Callable[[Any, np.ndarray], None]:
+    """Every step of one world, until its episode has ended."""
+
+    def keep(worlds: Any, waiting: np.ndarray) -> None:
+        if waiting[world].any():
+            reel.add(worlds.render(world))
+
+    return keep
 
 
 def film_place(folder: Path, name: str) -> Path:
@@ -156,18 +164,12 @@ def film_multi(
     name = nearest_checkpoint(folder, played[-1]["step"]) if name == "best" else name
     cfg, env, agent, step = load_agent(folder, name, trust=trust)
     judge = judge_of(cfg, env)
-    if not judge.env.spec.renders:
-        raise layers.ConfigError(f"{judge.env.spec.env} cannot be filmed: it does not render (spec.renders is false)")
+    require_render(judge.env.spec)
     row, _ = judge.play(agent, iteration)
     world = choose_world(row["episodes"], which)
     path = out or film_place(folder, f"step-{step:012d}-multi-{iteration}-{which}.mp4")
     with Film(path, fps) as reel:
-
-        def keep(worlds: Any, waiting: np.ndarray) -> None:
-            if waiting[world].any():
-                reel.add(worlds.render(world))
-
-        judge.play(agent, iteration, keep)
+        judge.play(agent, iteration, filming(reel, world))
     same = played[-1]["episodes"][world] == row["episodes"][world]
     film = {"path": str(path), "n": len(row["episodes"]), "which": which, "recorded": same, "frames": reel.frames}
     return row["episodes"][world] | film | {"world": world, "step": step}

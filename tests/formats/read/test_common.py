@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from relab import logger
-from relab.formats.read import common, find
+from relab.formats.read import common, find, source
 from relab.record import glossary
 from where import ROOT
 
@@ -16,6 +16,8 @@ from where import ROOT
 def test_examples():
     assert doctest.testmod(common).failed == 0
     assert doctest.testmod(common).attempted >= 2
+    assert doctest.testmod(source).attempted >= 1
+    assert not doctest.testmod(source).failed
 
 
 def test_every_target_is_in_the_glossary_and_every_axis_known():
@@ -26,7 +28,7 @@ def test_every_target_is_in_the_glossary_and_every_axis_known():
 
 @pytest.mark.parametrize("text", [common.METRICS, common.STEPS])
 def test_a_name_has_one_meaning(text):
-    words = [word for line in text.strip().splitlines() for word in line.split("|")[1].split()]
+    words = [word.strip() for line in text.strip().splitlines() for word in line.split("|")[1].split(",")]
     assert len(words) == len(set(words))
     assert all(word == common.plain(word) for word in words)
 

@@ -11,29 +11,28 @@ from typing import Any
 
 from relab.base.documents import Settings
 from relab.base.numbers import integer
-from relab.formats.read.source import Names
+from relab.formats.read.source import Names, name_table
 
-# charts/episodic_return is one finished episode a point; losses are of the last minibatch of an update.
-NAMES: Names = {
-    "charts/episodic_return": ("return/mean", 1),
-    "charts/episodic_length": ("return/length", 1),
-    "charts/learning_rate": ("optim/lr", 1),
-    "charts/SPS": ("time/sps_mean", 1),
-    "losses/value_loss": ("value/loss", 1),
-    "losses/policy_loss": ("policy/loss", 1),
-    "losses/entropy": ("policy/entropy", 1),
-    "losses/approx_kl": ("policy/kl", 1),
-    "losses/old_approx_kl": ("policy/kl_k1", 1),
-    "losses/clipfrac": ("policy/clip_share", 1),
-    "losses/explained_variance": ("value/explained_variance", 1),
-    "losses/td_loss": ("value/critic_loss", 1),
-    "losses/q_values": ("value/q_mean", 1),
-    "losses/qf_loss": ("value/critic_loss", 1),  # the mean of both critics'
-    "losses/qf1_values": ("value/q_mean", 1),
-    "losses/actor_loss": ("policy/actor_loss", 1),
-    "losses/alpha": ("optim/temperature", 1),
-    "losses/alpha_loss": ("optim/temperature_loss", 1),
-}
+# charts/episodic_return is one finished episode a point; losses are of the last minibatch of an update; qf_loss is the
+# mean of both critics'.
+NAMES: Names = name_table("""
+return/mean              | charts/episodic_return
+return/length            | charts/episodic_length
+optim/lr                 | charts/learning_rate
+time/sps_mean            | charts/SPS
+value/loss               | losses/value_loss
+policy/loss              | losses/policy_loss
+policy/entropy           | losses/entropy
+policy/kl                | losses/approx_kl
+policy/kl_k1             | losses/old_approx_kl
+policy/clip_share        | losses/clipfrac
+value/explained_variance | losses/explained_variance
+value/critic_loss        | losses/td_loss, losses/qf_loss
+value/q_mean             | losses/q_values, losses/qf1_values
+policy/actor_loss        | losses/actor_loss
+optim/temperature        | losses/alpha
+optim/temperature_loss   | losses/alpha_loss
+""")
 
 TABLE_TAG = "hyperparameters"
 RUN_NAME = re.compile(r"^(?P<env>.+)__(?P<exp>.+)__(?:seed)?(?P<seed>\d+)__(?P<unix>\d{9,11})$")

@@ -15,70 +15,71 @@ from types import MappingProxyType
 
 import numpy as np
 
-from relab.formats.read.source import Names
+from relab.base.contexts import holding
+from relab.formats.read.source import Names, name_table
 from relab.record import glossary
 
 # relab's name | the names others use for it (factor 1 in all of these)
 METRICS = """
-return/mean          | return returns reward rewards episodic_return episodic_reward episode_return episode_reward ep_return ep_reward ep_ret epret averageepret
-return/mean          | mean_return mean_reward return_mean reward_mean avg_return avg_reward average_return average_reward episode_return_mean episode_reward_mean
-return/mean          | mean_episode_return mean_episode_reward train_return train_reward total_reward cumulative_reward undiscounted_return
-return/mean_100      | ep_rew_mean eprewmean return_mean_100 mean_100 mean_reward_100 avg_reward_100
-return/std           | return_std reward_std std_return std_reward stdepret episode_return_std episode_reward_std
-return/min           | return_min min_return minepret episode_return_min episode_reward_min
-return/max           | return_max max_return maxepret episode_return_max episode_reward_max
-return/length        | ep_len eplen ep_length ep_len_mean eplenmean episodic_length episode_length episode_len episode_len_mean mean_episode_length
-return/success       | success_rate success is_success success_mean
-eval/return_det      | eval_return eval_reward eval_mean_reward eval_episode_reward eval_episode_return test_return test_reward averagetestepret
-eval/length_det      | eval_length eval_ep_len eval_mean_ep_length eval_episode_length test_length testeplen
-eval/std_det         | eval_std eval_return_std eval_reward_std stdtestepret
-eval/success_det     | eval_success eval_success_rate test_success_rate
-policy/loss          | policy_loss pg_loss pi_loss losspi policy_gradient_loss loss_policy surrogate_loss
-policy/entropy       | entropy policy_entropy entropy_mean mean_entropy actor_entropy
-policy/kl            | kl approx_kl approxkl kl_mean mean_kl kl_divergence
+return/mean          | return, returns, reward, rewards, episodic_return, episodic_reward, episode_return, episode_reward, ep_return, ep_reward, ep_ret, epret, averageepret
+return/mean          | mean_return, mean_reward, return_mean, reward_mean, avg_return, avg_reward, average_return, average_reward, episode_return_mean, episode_reward_mean
+return/mean          | mean_episode_return, mean_episode_reward, train_return, train_reward, total_reward, cumulative_reward, undiscounted_return
+return/mean_100      | ep_rew_mean, eprewmean, return_mean_100, mean_100, mean_reward_100, avg_reward_100
+return/std           | return_std, reward_std, std_return, std_reward, stdepret, episode_return_std, episode_reward_std
+return/min           | return_min, min_return, minepret, episode_return_min, episode_reward_min
+return/max           | return_max, max_return, maxepret, episode_return_max, episode_reward_max
+return/length        | ep_len, eplen, ep_length, ep_len_mean, eplenmean, episodic_length, episode_length, episode_len, episode_len_mean, mean_episode_length
+return/success       | success_rate, success, is_success, success_mean
+eval/return_det      | eval_return, eval_reward, eval_mean_reward, eval_episode_reward, eval_episode_return, test_return, test_reward, averagetestepret
+eval/length_det      | eval_length, eval_ep_len, eval_mean_ep_length, eval_episode_length, test_length, testeplen
+eval/std_det         | eval_std, eval_return_std, eval_reward_std, stdtestepret
+eval/success_det     | eval_success, eval_success_rate, test_success_rate
+policy/loss          | policy_loss, pg_loss, pi_loss, losspi, policy_gradient_loss, loss_policy, surrogate_loss
+policy/entropy       | entropy, policy_entropy, entropy_mean, mean_entropy, actor_entropy
+policy/kl            | kl, approx_kl, approxkl, kl_mean, mean_kl, kl_divergence, kl_div, mean_kl_divergence, approx_kl_div
 policy/kl_k1         | old_approx_kl
-policy/clip_share    | clipfrac clip_frac clip_fraction
-policy/actor_loss    | actor_loss loss_actor
-policy/exploration   | exploration_rate epsilon eps_greedy
-value/loss           | value_loss vf_loss v_loss lossv loss_value value_function_loss baseline_loss
-value/explained_variance | explained_variance explained_var vf_explained_var ev
-value/mean           | value_mean mean_value values vvals
-value/critic_loss    | critic_loss qf_loss q_loss lossq loss_critic loss_q td_loss
-value/q_mean         | q_mean mean_q q_values qf_values average_q avg_q
-value/td_error       | abs_td_error mean_abs_td_error td_error_abs
-policy/weight_mean   | weight_mean exp_adv exp_adv_mean adv_weight adv_weight_mean adv_weights_mean advantage_weights_mean awr_weight
-policy/weight_std    | adv_weight_std advantage_weights_std
-policy/weight_max    | weight_max adv_weight_max advantage_weights_max
-policy/weight_capped | weight_capped weight_clip_share weight_clip_frac
+policy/clip_share    | clipfrac, clip_frac, clip_fraction, clipped_fraction, frac_clipped, clip_share
+policy/actor_loss    | actor_loss, loss_actor
+policy/exploration   | exploration_rate, epsilon, eps_greedy, exploration_epsilon, explore_rate, eps
+value/loss           | value_loss, vf_loss, v_loss, lossv, loss_value, value_function_loss, baseline_loss
+value/explained_variance | explained_variance, explained_var, vf_explained_var, ev
+value/mean           | value_mean, mean_value, values, vvals
+value/critic_loss    | critic_loss, qf_loss, q_loss, lossq, loss_critic, loss_q, td_loss
+value/q_mean         | q_mean, mean_q, q_values, q_value, qf_values, qf_mean, average_q, avg_q, mean_q_value, q_value_mean
+value/td_error       | abs_td_error, mean_abs_td_error, td_error_abs
+policy/weight_mean   | weight_mean, exp_adv, exp_adv_mean, adv_weight, adv_weight_mean, adv_weights_mean, advantage_weights_mean, awr_weight
+policy/weight_std    | adv_weight_std, advantage_weights_std
+policy/weight_max    | weight_max, adv_weight_max, advantage_weights_max
+policy/weight_capped | weight_capped, weight_clip_share, weight_clip_frac
 policy/weight_ess    | weight_ess
 data/advantage_mean  | advantage_score_mean
 data/advantage_std   | advantage_score_std
-model/loss           | model_loss model_loss_mean world_model_loss wm_loss world_model_l_total
-model/obs_loss       | observation_loss obs_loss recon_loss reconstruction_loss image_loss image_loss_mean world_model_l_decoder
-model/reward_loss    | reward_loss reward_loss_mean world_model_l_reward
-model/continue_loss  | continue_loss cont_loss cont_loss_mean world_model_l_continue
+model/loss           | model_loss, model_loss_mean, world_model_loss, wm_loss, world_model_l_total
+model/obs_loss       | observation_loss, obs_loss, recon_loss, reconstruction_loss, image_loss, image_loss_mean, world_model_l_decoder
+model/reward_loss    | reward_loss, reward_loss_mean, world_model_l_reward
+model/continue_loss  | continue_loss, cont_loss, cont_loss_mean, world_model_l_continue
 model/kl_loss        | state_loss
-model/dyn_loss       | dyn_loss dyn_loss_mean dynamics_loss world_model_l_dynamics
-model/rep_loss       | rep_loss rep_loss_mean representation_loss world_model_l_representation
-model/prior_entropy  | prior_entropy prior_ent prior_ent_mean
-model/post_entropy   | post_entropy posterior_entropy post_ent post_ent_mean
-model/imag_reward    | imag_reward_mean imag_reward dream_reward imagined_reward
-model/imag_return    | imag_return_mean imag_return imagined_return dream_return
-model/imag_continue  | imag_continue_mean imag_continue dream_continue
+model/dyn_loss       | dyn_loss, dyn_loss_mean, dynamics_loss, world_model_l_dynamics
+model/rep_loss       | rep_loss, rep_loss_mean, representation_loss, world_model_l_representation
+model/prior_entropy  | prior_entropy, prior_ent, prior_ent_mean
+model/post_entropy   | post_entropy, posterior_entropy, post_ent, post_ent_mean
+model/imag_reward    | imag_reward_mean, imag_reward, dream_reward, imagined_reward
+model/imag_return    | imag_return_mean, imag_return, imagined_return, dream_return
+model/imag_continue  | imag_continue_mean, imag_continue, dream_continue
 return/mean          | rew_avg
 return/length        | ep_len_avg
-optim/lr             | lr learning_rate
-optim/grad_norm      | grad_norm gradient_norm grad_norm_mean
-optim/temperature    | alpha alpha_value temperature ent_temperature
-optim/temperature_loss | alpha_loss temperature_loss ent_coef_loss
-time/sps             | sps fps steps_per_second env_steps_per_second
-time/elapsed_s       | time_elapsed elapsed_time elapsed elapsed_s time_total_s
-data/env_steps       | global_step total_timesteps num_timesteps env_steps total_env_steps num_env_steps totalenvinteracts
-data/agent_steps     | agent_steps total_agent_steps
-data/updates         | n_updates updates num_updates gradient_steps learner_steps
-data/iteration       | iteration iterations training_iteration
-data/episodes        | episodes num_episodes total_episodes episodes_total actor_episodes
-data/replay_size     | replay_size buffer_size replay_buffer_size
+optim/lr             | lr, learning_rate
+optim/grad_norm      | grad_norm, gradient_norm, grad_norm_mean
+optim/temperature    | alpha, alpha_value, temperature, ent_temperature, entropy_temperature
+optim/temperature_loss | alpha_loss, temperature_loss, ent_coef_loss
+time/sps             | sps, fps, steps_per_second, env_steps_per_second
+time/elapsed_s       | time_elapsed, elapsed_time, elapsed, elapsed_s, time_total_s
+data/env_steps       | global_step, total_timesteps, num_timesteps, env_steps, total_env_steps, num_env_steps, totalenvinteracts
+data/agent_steps     | agent_steps, total_agent_steps
+data/updates         | n_updates, updates, num_updates, gradient_steps, learner_steps
+data/iteration       | iteration, iterations, training_iteration
+data/episodes        | episodes, num_episodes, total_episodes, episodes_total, actor_episodes
+data/replay_size     | replay_size, buffer_size, replay_buffer_size
 """  # noqa: E501 - a table reads by its columns
 
 # What a name means depends on the group before it: `loss/value` is a loss, `value` alone is not.
@@ -102,35 +103,39 @@ JUDGED |= {"return/std": "eval/std_det", "return/success": "eval/success_det", "
 
 # What steps count, in the order in which a column is preferred as the step of a row.
 STEPS = """
-env_steps   | global_step total_timesteps num_timesteps timesteps_total timesteps timestep env_steps env_step total_env_steps total_steps
-env_steps   | num_env_steps totalenvinteracts num_env_steps_sampled_lifetime environment_steps frames frame num_frames total_frames actor_steps
-agent_steps | agent_steps agent_step total_agent_steps
-env_steps   | step steps _step
-updates     | update updates gradient_step gradient_steps n_updates num_updates opt_step optimizer_step train_step learner_steps
-iteration   | iteration iterations iter training_iteration itr epoch epochs
-episodes    | episode episodes num_episodes episode_number episode_idx ep
+env_steps   | global_step, total_timesteps, num_timesteps, timesteps_total, timesteps, timestep, env_steps, env_step, total_env_steps, total_steps
+env_steps   | num_env_steps, totalenvinteracts, num_env_steps_sampled_lifetime, environment_steps, frames, frame, num_frames, total_frames, actor_steps
+agent_steps | agent_steps, agent_step, total_agent_steps
+env_steps   | step, steps, _step
+updates     | update, updates, gradient_step, gradient_steps, n_updates, num_updates, opt_step, optimizer_step, train_step, learner_steps
+iteration   | iteration, iterations, iter, training_iteration, itr, epoch, epochs
+episodes    | episode, episodes, num_episodes, episode_number, episode_idx, ep
 """  # noqa: E501
 
-
-def _read(table: str) -> dict[str, str]:
-    rows = [line.split("|") for line in table.strip().splitlines()]
-    return {word: ours.strip() for ours, words in rows for word in words.split()}
-
-
-KNOWN = _read(METRICS)
-STEP_AXES = _read(STEPS)
+KNOWN, STEP_AXES = ({theirs: ours for theirs, (ours, _) in name_table(text).items()} for text in (METRICS, STEPS))
 STEP = "step"  # what --mapping calls a column of steps whose kind is not told: those of the environment
 _also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
+_met: ContextVar[set[str] | None] = ContextVar("met", default=None)
 
 
 @contextmanager
-def also(mapping: Names) -> Iterator[None]:
-    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
-    token = _also.set(mapping)
-    try:
-        yield
-    finally:
-        _also.reset(token)
+def also(mapping: Names) -> Iterator[set[str]]:
+    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor).
+
+    Yields the set of those that a log turned out to have.
+    """
+    met: set[str] = set()
+    with holding(_also, mapping), holding(_met, met):
+        yield met
+
+
+def _explained(name: str) -> str | None:
+    """What the user says that a column is; None where nothing was said."""
+    if name not in _also.get():
+        return None
+    if (met := _met.get()) is not None:
+        met.add(name)
+    return _also.get()[name][0]
 
 
 def is_steps(target: str) -> bool:
@@ -149,8 +154,7 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return None if is_steps(target) else target
     if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
         return name
@@ -171,8 +175,7 @@ def names_for(names: Iterable[str]) -> Names:
 
 def step_axis(name: str) -> str | None:
     """What a column of this name counts, None where it is no step column."""
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return ("env_steps" if target == STEP else target) if is_steps(target) else None
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 

@@ -2,6 +2,7 @@
 
 A library is told by a name that only it logs. Its own table counts before the common one: the same word has other
 signs, scales and steps elsewhere. Each table was held against the code that writes it (version in brackets).
+`foreign/action_std` is in units of the action: rules divide it by half the range, where that is known.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from relab.formats.read.source import FOREIGN, Names
-
-STD = (FOREIGN + "action_std", 1.0)  # in units of the action: rules divide it by half the range, where that is known
+from relab.formats.read.source import FOREIGN, Names, name_table
 
 
 @dataclass(frozen=True)
@@ -44,24 +43,23 @@ def _means(names: Names) -> Names:
 RSL_RL = Library(
     "rsl_rl",
     frozenset({"Perf/total_fps", "Train/mean_reward/time"}),
-    {
-        "Train/mean_reward": ("return/mean_100", 1.0),
-        "Train/mean_episode_length": ("return/length", 1.0),
-        "Loss/value_function": ("value/loss", 0.5),
-        "Loss/value": ("value/loss", 0.5),
-        "Loss/surrogate": ("policy/loss", 1.0),
-        "Loss/entropy": ("policy/entropy", 1.0),
-        "Loss/learning_rate": ("optim/lr", 1.0),
-        "Policy/mean_noise_std": STD,
-        "Policy/mean_std": STD,
-        "Perf/total_fps": ("time/sps", 1.0),
-        "Perf/collection time": ("time/collect_s", 1.0),
-        "Perf/collection_time": ("time/collect_s", 1.0),
-        "Perf/learning_time": ("time/update_s", 1.0),
-    },
+    name_table("""
+        return/mean_100    | Train/mean_reward
+        return/length      | Train/mean_episode_length
+        value/loss * 0.5   | Loss/value_function, Loss/value
+        policy/loss        | Loss/surrogate
+        policy/entropy     | Loss/entropy
+        optim/lr           | Loss/learning_rate
+        foreign/action_std | Policy/mean_noise_std, Policy/mean_std
+        time/sps           | Perf/total_fps
+        time/collect_s     | Perf/collection time, Perf/collection_time
+        time/update_s      | Perf/learning_time
+    """),
     beside=(
-        ("Rnd/mean_extrinsic_reward", {"Train/mean_reward": (FOREIGN + "Train/mean_reward", 1.0),
-                                       "Rnd/mean_extrinsic_reward": ("return/mean_100", 1.0)}),
+        ("Rnd/mean_extrinsic_reward", name_table("""
+            foreign/Train/mean_reward | Train/mean_reward
+            return/mean_100           | Rnd/mean_extrinsic_reward
+        """)),
     ),
     axes=(("", "iteration"),),
     closed=("Loss/", "Perf/", "Train/", "Policy/"),
@@ -74,27 +72,26 @@ RSL_RL = Library(
 SKRL = Library(
     "skrl",
     frozenset({"Reward / Total reward (mean)", "Reward / Instantaneous reward (mean)"}),
-    {
-        "Reward / Total reward (mean)": ("return/mean", 1.0),
-        "Reward / Total reward (min)": ("return/min", 1.0),
-        "Reward / Total reward (max)": ("return/max", 1.0),
-        "Episode / Total timesteps (mean)": ("return/length", 1.0),
-        "Reward / Instantaneous reward (mean)": ("data/reward_mean", 1.0),
-        "Reward / Instantaneous reward (min)": ("data/reward_min", 1.0),
-        "Reward / Instantaneous reward (max)": ("data/reward_max", 1.0),
-        "Loss / Policy loss": ("policy/loss", 1.0),
-        "Loss / Value loss": ("value/loss", 0.5),
-        "Loss / Critic loss": ("value/critic_loss", 1.0),
-        "Loss / Q-network loss": ("value/critic_loss", 1.0),
-        "Policy / Standard deviation": STD,
-        "Learning / Learning rate": ("optim/lr", 1.0),
-        "Q-network / Q1 (mean)": ("value/q_mean", 1.0),
-        "Target / Target (mean)": ("value/target_mean", 1.0),
-        "Target / Target (min)": ("value/target_min", 1.0),
-        "Target / Target (max)": ("value/target_max", 1.0),
-        "Exploration / Exploration epsilon": ("policy/exploration", 1.0),
-        "Coefficient / Entropy coefficient": ("optim/temperature", 1.0),
-    },
+    name_table("""
+        return/mean        | Reward / Total reward (mean)
+        return/min         | Reward / Total reward (min)
+        return/max         | Reward / Total reward (max)
+        return/length      | Episode / Total timesteps (mean)
+        data/reward_mean   | Reward / Instantaneous reward (mean)
+        data/reward_min    | Reward / Instantaneous reward (min)
+        data/reward_max    | Reward / Instantaneous reward (max)
+        policy/loss        | Loss / Policy loss
+        value/loss * 0.5   | Loss / Value loss
+        value/critic_loss  | Loss / Critic loss, Loss / Q-network loss
+        foreign/action_std | Policy / Standard deviation
+        optim/lr           | Learning / Learning rate, Learning / Policy learning rate
+        value/q_mean       | Q-network / Q1 (mean)
+        value/target_mean  | Target / Target (mean)
+        value/target_min   | Target / Target (min)
+        value/target_max   | Target / Target (max)
+        policy/exploration | Exploration / Exploration epsilon
+        optim/temperature  | Coefficient / Entropy coefficient
+    """),
     beside=(
         ("Loss / Critic loss", {"Loss / Policy loss": ("policy/actor_loss", 1.0)}),
         ("Coefficient / Entropy coefficient", {"Loss / Entropy loss": ("optim/temperature_loss", 1.0)}),
@@ -104,39 +101,39 @@ SKRL = Library(
 )
 
 # Tianshou (0.5, 1.1, 2.0): losses by gradient step up to 1, by training step (collect and update) from 2 on.
-_ON_POLICY: Names = _means({
-    "clip_loss": ("policy/loss", 1.0),
-    "vf_loss": ("value/loss", 0.5),
-    "ent_loss": ("policy/entropy", 1.0),
-    "loss/clip": ("policy/loss", 1.0),
-    "loss/vf": ("value/loss", 0.5),
-    "loss/ent": ("policy/entropy", 1.0),
-})  # fmt: skip
-_OFF_POLICY: Names = {
-    "actor_loss": ("policy/actor_loss", 1.0),
-    "critic_loss": ("value/critic_loss", 1.0),
-    "critic1_loss": ("value/critic_loss", 1.0),
-    "loss/actor": ("policy/actor_loss", 1.0),
-    "loss/critic": ("value/critic_loss", 1.0),
-    "loss/critic1": ("value/critic_loss", 1.0),
-    "alpha": ("optim/temperature", 1.0),
-    "alpha_loss": ("optim/temperature_loss", 1.0),
-    "loss/alpha": ("optim/temperature_loss", 1.0),
-}
+_ON_POLICY: Names = _means(
+    name_table("""
+    policy/loss      | clip_loss, loss/clip
+    value/loss * 0.5 | vf_loss, loss/vf
+    policy/entropy   | ent_loss, loss/ent
+""")
+)
+_OFF_POLICY: Names = name_table("""
+    policy/actor_loss      | actor_loss, loss/actor
+    value/critic_loss      | critic_loss, critic1_loss, loss/critic, loss/critic1
+    optim/temperature      | alpha
+    optim/temperature_loss | alpha_loss, loss/alpha
+""")
+_PLAYED: Names = name_table("""
+    return/mean     | reward, returns_stat/mean
+    return/std      | returns_stat/std
+    return/min      | returns_stat/min
+    return/max      | returns_stat/max
+    return/length   | length, lens_stat/mean
+    return/episodes | episode, n_collected_episodes
+""")
+_TESTED: Names = name_table("""
+    eval/return_det | reward, returns_stat/mean
+    eval/std_det    | reward_std, returns_stat/std
+    eval/length_det | length, lens_stat/mean
+    eval/episodes   | n_collected_episodes
+""")
 TIANSHOU = Library(
     "tianshou",
     frozenset({"update/gradient_step", "test/env_step"}),
     {
-        **_each(("train/", "training/"), {
-            "reward": ("return/mean", 1.0), "length": ("return/length", 1.0), "episode": ("return/episodes", 1.0),
-            **{f"returns_stat/{part}": (f"return/{part}", 1.0) for part in ("mean", "std", "min", "max")},
-            "lens_stat/mean": ("return/length", 1.0), "n_collected_episodes": ("return/episodes", 1.0),
-        }),
-        **_each(("test/",), {
-            "reward": ("eval/return_det", 1.0), "reward_std": ("eval/std_det", 1.0), "length": ("eval/length_det", 1.0),
-            "returns_stat/mean": ("eval/return_det", 1.0), "returns_stat/std": ("eval/std_det", 1.0),
-            "lens_stat/mean": ("eval/length_det", 1.0), "n_collected_episodes": ("eval/episodes", 1.0),
-        }),
+        **_each(("train/", "training/"), _PLAYED),
+        **_each(("test/",), _TESTED),
         **_each(("update/",), {**_OFF_POLICY, **_ON_POLICY}),
     },
     beside=tuple((f"update/vf_loss{end}", {f"update/actor_loss{end}": ("policy/loss", 1.0)}) for end in ("", "/mean")),
@@ -153,17 +150,16 @@ TIANSHOU_2 = replace(TIANSHOU, signs=frozenset({"update/update_step", "training/
 TORCHRL = Library(
     "torchrl",
     frozenset({"train/loss_objective", "train/kl_approx", "train/ESS", "time/speed"}),
-    {
-        "train/reward": ("return/mean", 1.0),
-        "train/episode_reward": ("return/mean", 1.0),
-        "train/episode_length": ("return/length", 1.0),
-        "eval/reward": ("eval/return_det", 1.0),
-        "train/loss_objective": ("policy/loss", 1.0),
-        "train/kl_approx": ("policy/kl_k1", 1.0),
-        "train/clip_fraction": ("policy/clip_share", 1.0),
-        "train/a_loss": ("policy/actor_loss", 1.0),
-        "time/speed": ("time/sps", 1.0),
-    },
+    name_table("""
+        return/mean       | train/reward, train/episode_reward
+        return/length     | train/episode_length
+        eval/return_det   | eval/reward
+        policy/loss       | train/loss_objective
+        policy/kl_k1      | train/kl_approx
+        policy/clip_share | train/clip_fraction
+        policy/actor_loss | train/a_loss
+        time/sps          | time/speed
+    """),
     beside=(("train/loss_objective", {"train/loss_critic": (FOREIGN + "train/loss_critic", 1.0)}),),
     axes=(("", "env_steps"),),
 )
@@ -173,23 +169,23 @@ TORCHRL = Library(
 SAMPLE_FACTORY = Library(
     "sample_factory",
     frozenset({"perf/_fps", "perf/_sample_throughput", "train/version_diff_avg"}),
-    {
-        "reward/reward": ("return/mean_100", 1.0),
-        "reward/reward_min": ("return/min", 1.0),
-        "reward/reward_max": ("return/max", 1.0),
-        "len/len": ("return/length", 1.0),
-        "perf/_fps": ("time/sps", 1.0),
-        "train/lr": ("optim/lr", 1.0),
-        "train/entropy": ("policy/entropy", 1.0),
-        "train/policy_loss": ("policy/loss", 1.0),
-        "train/value_loss": ("value/loss", 1.0),
-        "train/kl_divergence": ("policy/kl", 1.0),
-        "train/kl_divergence_max": ("policy/kl_max", 1.0),
-        "train/fraction_clipped": ("policy/clip_share", 1.0),
-        "train/ratio_max": ("policy/ratio_max", 1.0),
-        "train/adv_mean": ("data/advantage_mean", 1.0),
-        "train/adv_std": ("data/advantage_std", 1.0),
-    },
+    name_table("""
+        return/mean_100     | reward/reward
+        return/min          | reward/reward_min
+        return/max          | reward/reward_max
+        return/length       | len/len
+        time/sps            | perf/_fps
+        optim/lr            | train/lr
+        policy/entropy      | train/entropy
+        policy/loss         | train/policy_loss
+        value/loss          | train/value_loss
+        policy/kl           | train/kl_divergence
+        policy/kl_max       | train/kl_divergence_max
+        policy/clip_share   | train/fraction_clipped
+        policy/ratio_max    | train/ratio_max
+        data/advantage_mean | train/adv_mean
+        data/advantage_std  | train/adv_std
+    """),
     axes=(("", "env_steps"),),
     closed=("train/", "stats/", "perf/", "reward/", "len/", "policy_stats/"),
     algos=(("train/fraction_clipped", "appo"),),
@@ -199,14 +195,14 @@ SAMPLE_FACTORY = Library(
 DOPAMINE = Library(
     "dopamine",
     frozenset({"Train/AverageReturns", "Train/AverageStepsPerSecond"}),
-    {
-        "Train/AverageReturns": ("return/mean", 1.0),
-        "Train/NumEpisodes": ("return/episodes", 1.0),
-        "Train/AverageStepsPerSecond": ("time/sps", 1.0),
-        "Eval/AverageReturns": ("eval/return_det", 1.0),
-        "Eval/NumEpisodes": ("eval/episodes", 1.0),
-        "HuberLoss": ("value/critic_loss", 1.0),
-    },
+    name_table("""
+        return/mean       | Train/AverageReturns
+        return/episodes   | Train/NumEpisodes
+        time/sps          | Train/AverageStepsPerSecond
+        eval/return_det   | Eval/AverageReturns
+        eval/episodes     | Eval/NumEpisodes
+        value/critic_loss | HuberLoss
+    """),
     axes=(("Train/", "iteration"), ("Eval/", "iteration"), ("", "env_steps")),
 )
 

@@ -20,30 +20,26 @@ from relab.base.documents import Document, Settings
 from relab.base.numbers import MAX_STEP, integer
 from relab.config.views import flatten
 from relab.formats.read import common, jsonl_file, settings_files, table
-from relab.formats.read.source import Listing, Names, Source, problem, put
+from relab.formats.read.source import Listing, Names, Source, name_table, problem, put
 from relab.record.history import History
 
 MAX_BYTES = 1 << 27
 STEPS = ("agent_steps", "global_step", "steps")
 INI = b"# PufferLib log"
-NAMES: Names = {
-    "env/episode_return": ("return/mean", 1),
-    "env/episode_length": ("return/length", 1),
-    "loss/policy": ("policy/loss", 1),
-    "loss/value": ("value/loss", 1),
-    "loss/entropy": ("policy/entropy", 1),
-    "loss/kl": ("policy/kl", 1),
-    "loss/old_kl": ("policy/kl_k1", 1),
-    "loss/clipfrac": ("policy/clip_share", 1),
-    "loss/policy_loss": ("policy/loss", 1),
-    "loss/value_loss": ("value/loss", 1),
-    "loss/approx_kl": ("policy/kl", 1),
-    "loss/old_approx_kl": ("policy/kl_k1", 1),
-    "loss/explained_variance": ("value/explained_variance", 1),
-    "SPS": ("time/sps", 1),
-    "uptime": ("time/elapsed_s", 1),
-    "epoch": ("data/iteration", 1),
-}
+NAMES: Names = name_table("""
+return/mean              | env/episode_return
+return/length            | env/episode_length
+policy/loss              | loss/policy, loss/policy_loss
+value/loss               | loss/value, loss/value_loss
+policy/entropy           | loss/entropy
+policy/kl                | loss/kl, loss/approx_kl
+policy/kl_k1             | loss/old_kl, loss/old_approx_kl
+policy/clip_share        | loss/clipfrac
+value/explained_variance | loss/explained_variance
+time/sps                 | SPS
+time/elapsed_s           | uptime
+data/iteration           | epoch
+""")
 
 
 def sources(listing: Listing) -> list[Source]:
@@ -131,24 +127,27 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
         problem(history, file, f"{len(wrong)} metrics, `{wrong[0]}` first, are no list of numbers")
     steps = next((lists[name] for name in STEPS if lists.get(name) is not None), None)
     for name, values in lists.items():
-        if values is None or name in STEPS:
-            continue
-        has_steps = steps is not None and len(steps) == len(values) and bool((np.abs(steps) < MAX_STEP).all())
-        at = steps if has_steps and steps is not None else np.arange(1, len(values) + 1)
-        order, said = common.in_order(at.astype(np.int64))
-        put(
-            history, name, at.astype(np.int64)[order], values[order], "agent_steps" if has_steps else "iteration", NAMES
-        )
-        if said and said not in {earlier.message for earlier in history.problems}:
-            problem(history, file, said)
-    if steps is None and lists:
-        problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
+        if values is not None and name not in STEPS:
+            _column(history, file, name, values, steps)
     if not lists:
         problem(history, file, "no metrics are in it; PufferLib writes them when a run has ended")
+        return
+    history.meta["status"] = "finished"  # the file is written when it is
+    if steps is None:
+        problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
     else:
-        history.meta["status"] = "finished"  # the file is written when it is
-    if steps is not None:
         history.meta["read_from"] = f"{len(steps)} values per metric: means over parts of the run, then the last one"
+
+
+def _column(history: History, file: Path, name: str, values: np.ndarray, steps: np.ndarray | None) -> None:
+    if steps is None or len(steps) != len(values) or not (np.abs(steps) < MAX_STEP).all():
+        at, axis = np.arange(1, len(values) + 1), "iteration"
+    else:
+        at, axis = steps.astype(np.int64), "agent_steps"
+    order, said = common.in_order(at)
+    put(history, name, at[order], values[order], axis, NAMES)
+    if said and said not in {earlier.message for earlier in history.problems}:
+        problem(history, file, said)
 
 
 def _floats(values: Any) -> np.ndarray | None:

@@ -27,23 +27,10 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1, "ms": 0.001}
 
+# The dashboard spells out the groups that the files shorten; losses have shorter names from 4.0 on.
 NAMES: Names = {
-    "environment/episode_return": ("return/mean", 1),
-    "environment/episode_length": ("return/length", 1),
-    "losses/policy_loss": ("policy/loss", 1),
-    "losses/value_loss": ("value/loss", 1),
-    "losses/entropy": ("policy/entropy", 1),
-    "losses/approx_kl": ("policy/kl", 1),
-    "losses/old_approx_kl": ("policy/kl_k1", 1),
-    "losses/clipfrac": ("policy/clip_share", 1),
-    "losses/explained_variance": ("value/explained_variance", 1),
-    "losses/policy": ("policy/loss", 1),  # from here on the names of 4.0
-    "losses/value": ("value/loss", 1),
-    "losses/kl": ("policy/kl", 1),
-    "losses/old_kl": ("policy/kl_k1", 1),
-    "SPS": ("time/sps", 1),
-    "uptime": ("time/elapsed_s", 1),
-    "epoch": ("data/iteration", 1),
+    re.sub("^env/", "environment/", re.sub("^loss/", "losses/", name)): meaning
+    for name, meaning in puffer_files.NAMES.items()
 }
 LOSSES = [name.partition("/")[2] for name in NAMES if name.startswith("losses/")]
 

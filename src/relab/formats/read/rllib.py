@@ -19,7 +19,7 @@ from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import jsonl_file, settings_files, table, tabular
 from relab.formats.read.settings_files import MAX_BYTES, parse_json
-from relab.formats.read.source import FOREIGN, Listing, Names, Source, problem, set_config, start
+from relab.formats.read.source import FOREIGN, Listing, Names, Source, name_table, problem, set_config, start
 from relab.record.history import History
 
 DEEP = True
@@ -27,23 +27,21 @@ MARKS = (b'"training_iteration"', b'"trial_id"')
 HEAD_BYTES = 1 << 19  # every line repeats the config
 DROP = ("config", "pid", "timestamp", "done", "hostname", "node_ip", "date", "trial_id", "iterations_since_restore")
 
-TOP: Names = {
-    "num_env_steps_sampled_throughput_per_sec": ("time/sps", 1.0),
-    "env_runners/num_env_steps_sampled_lifetime_throughput/throughput_since_last_reduce": ("time/sps", 1.0),
-    "time_total_s": ("time/elapsed_s", 1.0),
-    "training_iteration": ("data/iteration", 1.0),
-    "env_runners/num_episodes": ("return/episodes", 1.0),
-    "env_runners/num_episodes_lifetime": ("data/episodes", 1.0),
-    "episodes_this_iter": ("return/episodes", 1.0),
-    "episodes_total": ("data/episodes", 1.0),
-}
+TOP: Names = name_table("""
+time/sps        | num_env_steps_sampled_throughput_per_sec
+time/sps        | env_runners/num_env_steps_sampled_lifetime_throughput/throughput_since_last_reduce
+time/elapsed_s  | time_total_s
+data/iteration  | training_iteration
+return/episodes | env_runners/num_episodes, episodes_this_iter
+data/episodes   | env_runners/num_episodes_lifetime, episodes_total
+""")
 # Of the iteration in the new stack; over a hundred episodes in the old one.
-NEW_RETURNS: Names = {
-    "env_runners/episode_return_mean": ("return/mean", 1.0),
-    "env_runners/episode_return_min": ("return/min", 1.0),
-    "env_runners/episode_return_max": ("return/max", 1.0),
-    "env_runners/episode_len_mean": ("return/length", 1.0),
-}
+NEW_RETURNS: Names = name_table("""
+return/mean   | env_runners/episode_return_mean
+return/min    | env_runners/episode_return_min
+return/max    | env_runners/episode_return_max
+return/length | env_runners/episode_len_mean
+""")
 OLD_RETURNS: Names = {
     "env_runners/episode_reward_mean": ("return/mean_100", 1.0),
     "episode_reward_mean": ("return/mean_100", 1.0),
@@ -52,28 +50,22 @@ OLD_RETURNS: Names = {
                                                       "return_min", "return_max")},
 }  # fmt: skip
 # Below learners/POLICY/ (new) or info/learner/POLICY/learner_stats/ (old).
-LEARNER: Names = {
-    "policy_loss": ("policy/loss", 1.0),
-    "entropy": ("policy/entropy", 1.0),
-    "mean_kl_loss": ("policy/kl", 1.0),
-    "kl": ("policy/kl", 1.0),
-    "vf_loss_unclipped": ("value/loss", 0.5),
-    "vf_explained_var": ("value/explained_variance", 1.0),
-    "cur_lr": ("optim/lr", 1.0),
-    "default_optimizer_learning_rate": ("optim/lr", 1.0),
-    "entropy_coeff": ("optim/ent_coef", 1.0),
-    "curr_entropy_coeff": ("optim/ent_coef", 1.0),
-    "grad_gnorm": ("optim/grad_norm", 1.0),
-    "gradients_default_optimizer_global_norm": ("optim/grad_norm", 1.0),
-    "qf_loss": ("value/critic_loss", 1.0),
-    "critic_loss": ("value/critic_loss", 1.0),
-    "actor_loss": ("policy/actor_loss", 1.0),
-    "alpha_value": ("optim/temperature", 1.0),
-    "alpha_loss": ("optim/temperature_loss", 1.0),
-    "qf_mean": ("value/q_mean", 1.0),
-    "mean_q": ("value/q_mean", 1.0),
-    "vf_loss": (FOREIGN + "vf_loss", 1.0),
-}
+LEARNER: Names = name_table("""
+policy/loss              | policy_loss
+policy/entropy           | entropy
+policy/kl                | mean_kl_loss, kl
+value/loss * 0.5         | vf_loss_unclipped
+value/explained_variance | vf_explained_var
+optim/lr                 | cur_lr, default_optimizer_learning_rate
+optim/ent_coef           | entropy_coeff, curr_entropy_coeff
+optim/grad_norm          | grad_gnorm, gradients_default_optimizer_global_norm
+value/critic_loss        | qf_loss, critic_loss
+policy/actor_loss        | actor_loss
+optim/temperature        | alpha_value
+optim/temperature_loss   | alpha_loss
+value/q_mean             | qf_mean, mean_q
+foreign/vf_loss          | vf_loss
+""")
 POLICY = re.compile(r"(?:learners/([^/]+)/|info/learner/([^/]+)/(?:learner_stats/)?)([^/]+)")
 EVALUATION = re.compile(r"evaluation/(?:env_runners/|sampler_results/)?episode_(?:return|reward)_mean")
 FILLED = re.compile(r"(?:^|/)(?:episode|policy_reward|num_\w*parameters)[^/]*$")  # NaN where there was nothing to count

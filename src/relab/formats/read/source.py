@@ -72,6 +72,20 @@ class Source:
         return self.path if self.path.is_dir() else self.path.parent
 
 
+def name_table(text: str) -> Names:
+    """The translation that a table tells: relab's name, `* factor` where sign or scale differ, then the tool's names.
+
+    >>> name_table("policy/loss | pi_loss \\n value/loss * 0.5 | v_loss, Loss / value")
+    {'pi_loss': ('policy/loss', 1.0), 'v_loss': ('value/loss', 0.5), 'Loss / value': ('value/loss', 0.5)}
+    """
+    names: dict[str, tuple[str, float]] = {}
+    for row in text.strip().splitlines():
+        ours, theirs = row.split(" | ")
+        name, _, factor = ours.partition(" * ")
+        names |= dict.fromkeys(map(str.strip, theirs.split(",")), (name.strip(), float(factor or 1)))
+    return names
+
+
 def start(source: Source) -> History:
     """An empty history of a foreign run."""
     return History(source.folder, source=source.format)

@@ -12,32 +12,31 @@ from typing import Any
 
 from relab.base.documents import Settings
 from relab.formats.read import csv_file, settings_files, table
-from relab.formats.read.source import Listing, Names, Source, start
+from relab.formats.read.source import Listing, Names, Source, name_table, start
 from relab.record.history import History
 
 FILE = "progress.txt"
 SIGN = b"TotalEnvInteracts"
 HEAD_BYTES = 1 << 14
-NAMES: Names = {
-    "AverageEpRet": ("return/mean", 1.0),
-    "StdEpRet": ("return/std", 1.0),
-    "MinEpRet": ("return/min", 1.0),
-    "MaxEpRet": ("return/max", 1.0),
-    "EpLen": ("return/length", 1.0),
-    "AverageTestEpRet": ("eval/return_det", 1.0),
-    "StdTestEpRet": ("eval/std_det", 1.0),
-    "TestEpLen": ("eval/length_det", 1.0),
-    "LossPi": ("policy/loss", 1.0),
-    "LossV": ("value/loss", 0.5),
-    "LossQ": ("value/critic_loss", 1.0),
-    "Entropy": ("policy/entropy", 1.0),
-    "KL": ("policy/kl_k1", 1.0),
-    "ClipFrac": ("policy/clip_share", 1.0),
-    "AverageVVals": ("value/mean", 1.0),
-    "AverageQ1Vals": ("value/q_mean", 1.0),
-    "AverageQVals": ("value/q_mean", 1.0),
-    "Time": ("time/elapsed_s", 1.0),
-}
+NAMES: Names = name_table("""
+return/mean       | AverageEpRet
+return/std        | StdEpRet
+return/min        | MinEpRet
+return/max        | MaxEpRet
+return/length     | EpLen
+eval/return_det   | AverageTestEpRet
+eval/std_det      | StdTestEpRet
+eval/length_det   | TestEpLen
+policy/loss       | LossPi
+value/loss * 0.5  | LossV
+value/critic_loss | LossQ
+policy/entropy    | Entropy
+policy/kl_k1      | KL
+policy/clip_share | ClipFrac
+value/mean        | AverageVVals
+value/q_mean      | AverageQ1Vals, AverageQVals
+time/elapsed_s    | Time
+""")
 OFF_POLICY: Names = {"LossPi": ("policy/actor_loss", 1.0)}
 # the algorithm and the columns that only it has, the first that fits
 TELLS = (

@@ -8,14 +8,15 @@ several values holds a run per value.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from relab.base import limits
+from relab.base.contexts import holding
 from relab.base.jsonl import Problem
 from relab.formats.read import settings_files, table
 from relab.formats.read.source import Listing, Source, start
@@ -48,14 +49,9 @@ class Splits:
 _splits: ContextVar[Splits | None] = ContextVar("splits", default=None)
 
 
-@contextmanager
-def remembering(splits: Splits) -> Iterator[None]:
+def remembering(splits: Splits) -> AbstractContextManager[None]:
     """Inside, files that are as they were are not read to find out which runs they hold."""
-    token = _splits.set(splits)
-    try:
-        yield
-    finally:
-        _splits.reset(token)
+    return holding(_splits, splits)
 
 
 def runs(listing: Listing, names: Sequence[str], load: Load) -> list[Source]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import named
+from relab.health.foreign import failed, named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, shown
@@ -111,11 +111,15 @@ def _earned(view: View) -> tuple[list[Estimate], Evidence]:
     least=SHORT,
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
 )
-def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, few: float = 0.1) -> Finding | None:
+def has_not_learned(
+    view: View, *, part: float = 0.5, steady: float = 0.1, few: float = 0.1, least_steps: int = 1000
+) -> Finding | None:
     """
     What: the run ends as good as a random policy: the second half of its evaluations, or of its training returns, is no
-        gain that matters (half a standard deviation of random episodes), two standard errors included. Where no random
-        level is known, it ends no better than it began, and its last half moved by less than a tenth: said so.
+        gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
+        twentieth of the way from random to the level that is called solved. Where no random
+        level is known, training ends no better than it began, beyond noise; evaluations alone must not have moved by
+        more than a tenth over their last half either, for they may begin late.
     Why: the run goes on without learning; more steps of the same will not help.
     Known problems: sparse rewards look so until the first success; a run without a known random level may have begun
         at its best. One that runs still is asked from half of its planned steps on. Nor is one with under a tenth
@@ -127,12 +131,12 @@ def has_not_learned(view: View, *, part: float = 0.5, steady: float = 0.1, few: 
     if not view.has_choice or view.resumed or _early(view, part):
         return None
     if verdict.random is not None:
-        return _as_random(view, course, few) if verdict.kind in ("not", "worse") else None
-    if view.rows < SHORT:
-        raise Missing(f"{SHORT} rows, or what a random policy earns")
+        return _as_random(view, course, few) if failed(view) else None
+    if view.rows < SHORT or view.last_step < least_steps:
+        raise Missing(f"{SHORT} rows over {least_steps:,} steps, or what a random policy earns")
     means = [e.mean for e in course[len(course) // 2 :]]
-    still = max(means) - min(means) <= steady * abs(course[0].mean)
-    if verdict.kind != "not" and not (verdict.kind == "flat" and still):
+    still = verdict.kind == "flat" and max(means) - min(means) <= steady * abs(course[0].mean)
+    if not failed(view) and not still:
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
     return Finding(f"no gain over its own start: {text}; what a random policy earns here is not known", course[-1].mean,
@@ -155,7 +159,8 @@ def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None
         raise Missing(f"{few * min(budgets):,.0f} steps, a tenth of what the quickest published run took")
     text = f"return {course[0].mean:.4g} -> {course[-1].mean:.4g}, a random policy earns {random.mean:.4g}"
     since = _below_since(course, random.mean + view.verdict.yardstick.matters)
-    return Finding(f"the run has not learned: {text}", course[-1].mean, since, [view.evidence(course)],
+    words = "the run has hardly learned" if view.verdict.learned else "the run has not learned"
+    return Finding(f"{words}: {text}", course[-1].mean, since, [view.evidence(course)],
                    confidence="high")  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from relab.health.curve import Curve
-from relab.health.foreign import entropy_share, first_setting, moved, named, std_in_half_ranges
+from relab.health.foreign import entropy_share, failed, first_setting, moved, named, std_in_half_ranges
 from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
@@ -27,30 +27,32 @@ BONUS = ("ent_coef", "entropy_coef", "entropy_coeff")  # names of its coefficien
     names=("entropy-punished",),
 )
 def entropy_collapse(
-    view: View, *, share_below: float = 0.05, solved: float = 0.75, low: float = 0.2, half: float = 0.5
+    view: View, *, share_below: float = 0.05, solved: float = 0.75, low: float = 0.2, per_way: float = 0.4
 ) -> Finding | None:
     """
     What: entropy is under 5 % of its maximum in the last quarter, while the return has gone less than three quarters of
-        the way from random to the highest there is; or under 20 % (of two actions, one is taken 97 times in 100) and
-        less than half of that way.
+        the way from random to the highest there is; or, the more of that way is left, under up to 20 % (of two actions,
+        one is taken 97 times in 100): under 0.4 times the part of the way that is left.
     Why: exploration ended before the task was solved; the policy can no longer find anything better.
-    Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known.
+    Known problems: a solved task looks the same; hence the ceiling, and the run's own best where none is known. Where
+        the number of actions is not known, the highest entropy that was logged stands for its maximum.
     Refuted by: the reference run being as low and still improving.
     Try: raise `ent_coef`, lower `lr`.
     """
-    share, course = entropy_share(view), view.course(at_least=2)
+    share, course = entropy_share(view, guessed=True), view.course(at_least=2)
     last, best = course[-1].mean, max(course, key=lambda e: e.mean)
     way = view.share_of_ceiling(last)
-    early = share.median(0.25) < low and way < half
+    limit = min(low, per_way * (1 - way)) if way < solved else share_below
+    early = share.median(0.25) < limit and way < solved
     if not view.has_choice or not (early or (share.median(0.25) < share_below and not way > solved)):
         return None
-    if not view.knows_ceiling and _kept(view, best, course[-1]):
+    if not view.knows_ceiling and not failed(view) and _kept(view, best, course[-1]):
         return None
     return Finding(
         f"policy entropy is {share.median(0.25):.1%} of its maximum at a return of {last:.4g}",
         share.median(0.25),
-        share.onset(share.values < (low if early else share_below)),
-        [share.evidence(f"< {low if early else share_below:g}")],
+        share.onset(share.values < (limit if early else share_below)),
+        [share.evidence(f"< {limit if early else share_below:.2g}")],
     )
 
 
@@ -202,7 +204,7 @@ def _rises(view: View, entropy: Curve, least: float, errors: float) -> Finding |
 
     A policy that began narrow on purpose (an entropy below 0) may widen for a good reason.
     """
-    if view.kind != "continuous":
+    if view.kind == "discrete":
         raise Missing("the entropy coefficient, or a Gaussian policy")
     start = float(entropy.values[0])
     if start <= 0 or entropy.last - start <= least or entropy.slope().significance < errors:

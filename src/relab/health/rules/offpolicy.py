@@ -7,18 +7,22 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import action_dim, judged, q_estimate, setting, value_scale
+from relab.health.foreign import doubted, judged, learned, least_dim, q_estimate, setting, value_scale
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
 OFF_POLICY = ("sac", "td3", "dqn")
+SHORT_SIGHT, FAR_SIGHT = 0.9, 0.999  # discounts that are hardly undercut or exceeded
+# A tag of an episode, and the group of those of an update: Stable-Baselines3, CleanRL.
+EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "train"), ("charts/episodic_return", "losses"))
 NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
 @rule("learning-never-started", about="fault", algos=OFF_POLICY, severity="warning")
 def learning_never_started(view: View) -> Finding | None:
     """
-    What: the run ended before `learning_starts`, or without a single update.
+    What: the run ended before `learning_starts`, or without a single update; or, of a library that logs its losses with
+        every update (Stable-Baselines3, scripts like CleanRL's), without a single loss in ten rows of returns.
     Why: up to there actions are random and only fill the buffer; the result is that of an untrained policy.
     Known problems: a run that was cut short is one too; it is run-incomplete as well.
     Refuted by: updates that happened in another process and were not counted.
@@ -34,9 +38,20 @@ def learning_never_started(view: View) -> Finding | None:
                        confidence="high")  # fmt: skip
     if updates is not None and updates.last == 0:
         return Finding(f"not a single update in {last:,} steps", 0.0, 0, [updates.evidence()], confidence="high")
+    if updates is None and not learned(view) and _logs_no_loss(view):
+        return Finding(f"not a single loss in {last:,} steps, where this library logs one with every update", 0.0, 0,
+                       confidence="medium")  # fmt: skip
     if updates is None and starts is None:
         raise Missing("learning_starts, or data/updates")
     return None
+
+
+def _logs_no_loss(view: View, rows: int = 10) -> bool:
+    """Whether a library's usual tag of an episode is there in enough rows, and none of its tags of an update."""
+    names = {*view.history.mapping, *(name.removeprefix("foreign/") for name in view.history.columns)}
+    groups = {name.partition("/")[0] for name in names}
+    enough = view.earned in view.history.columns and len(view.history.columns[view.earned].values) >= rows
+    return enough and any(tag in names and update not in groups for tag, update in EPISODE_AND_UPDATE)
 
 
 @rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="warning")
@@ -79,7 +94,7 @@ def temperature_runaway(view: View, *, times: float = 10, errors: float = 3.0, b
         return None
     onset = next((int(s) for s, v in zip(heat.steps[low:], heat.values[low:]) if v > begun * heat.values[low]), None)
     return Finding(f"the entropy temperature runs away: {heat.values[low]:.3g} -> {heat.last:.3g}", rise, onset,
-                   [heat.evidence(f"last / lowest > {times:g}, still rising")])  # fmt: skip
+                   [heat.evidence(f"last / lowest > {times:g}, still rising")], severity=doubted(view))  # fmt: skip
 
 
 @rule(
@@ -111,14 +126,13 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
     What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
         its reward per step for ever (/ (1 - gamma)), by more than half of that and a tenth of the returns' range.
     Why: the critic believes in what no episode ever gave; the policy follows the error.
-    Known problems: for SAC the value is read from the actor's loss, which holds the entropy bonus too; the rule leaves
-        it out up to twice the temperature per action and step.
+    Known problems: the returns of DQN are those of a policy that explores, its value is not: there it is a remark. For
+        SAC the value is read from the actor's loss, which holds the entropy bonus too; the rule leaves it out up to
+        twice the temperature per action and step.
     Refuted by: rewards that are scaled for learning but not in the logged return.
     Try: take the smaller of two critics, lower the learning rate or gamma, bootstrap no terminated states.
     """
-    value, gamma = q_estimate(view, rows=8), view.number("algo.gamma")
-    if gamma >= 1:
-        raise Missing("gamma < 1")
+    value, gamma = q_estimate(view, rows=8), _gamma(view, FAR_SIGHT)
     returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
@@ -132,7 +146,7 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
         return None
     return Finding(f"the critic expects {level:.4g}, the best returns allow {bound:.4g}", level,
                    value.onset(value.values > limit), [value.evidence(f"> {limit:.4g}"), returns.evidence()],
-                   confidence="medium")  # fmt: skip
+                   confidence="medium", severity=None if view.algo == "dqn" else doubted(view))  # fmt: skip
 
 
 @rule("critic-loss-blow-up", about="critic", needs=("value/critic_loss",), algos=OFF_POLICY, severity="warning")
@@ -201,15 +215,18 @@ def value_sign_turned(view: View, *, least: float = 0.05, most: float = 2.0) -> 
     Try: print one reward as the environment gives it and as the buffer holds it; look for a minus in a wrapper.
     """
     value, expected, sign = q_estimate(view, rows=8), amount(view), reward_sign(view)
-    entropy = NATS * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    entropy = NATS * least_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
     returns, level = _returns(view).values, value.median(0.25)
     if (sign * returns <= 0).any() or sign * level >= 0:
         return None
     if not least * abs(expected) + entropy < abs(level) < most * value_scale(view):
         return None
-    return Finding(f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
-                   f" {expected:.3g}: the sign is turned", level / expected, None,
-                   [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
+    return Finding(
+        f"the critic expects {level:.3g}, where returns of {np.median(returns):.4g} amount to"
+        f" {expected:.3g}: the sign is turned",
+        level / expected,
+        None,
+        [value.evidence(f"sign of {expected:.3g}"), _returns(view).evidence()],
                    severity=judged(view))  # fmt: skip
 
 
@@ -231,7 +248,7 @@ def value_in_other_units(view: View, *, times: float = 10, errors: float = 0.2) 
     if scale <= 0:
         raise Missing("a return other than 0")
     level, error = abs(value.median(0.25)), math.sqrt(max(view.curve("value/critic_loss", rows=8).median(0.25), 0.0))
-    entropy = NATS * action_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
+    entropy = NATS * least_dim(view) * entropy_worth(view) if view.algo == "sac" else 0.0
     ratio = level / scale
     if level <= times * scale + entropy or error >= errors * level:
         return None
@@ -258,8 +275,8 @@ def _returns(view: View) -> Curve:
 
 def amount(view: View, least_gamma: float = 0.5) -> float:
     """What the returns seen amount to as a value: their reward per step times (1 - gamma^length) / (1 - gamma)."""
-    gamma = view.number("algo.gamma")
-    if view.config.get("algo.norm_return") or gamma >= 1 or gamma < least_gamma:
+    gamma = _gamma(view, SHORT_SIGHT)
+    if view.config.get("algo.norm_return") or gamma < least_gamma:
         raise Missing(f"returns in the critic's units, gamma from {least_gamma:g} to 1")
     length = max(view.curve("return/length").median(), 1.0)
     return float(np.median(_returns(view).values)) / length * (1 - gamma**length) / (1 - gamma)
@@ -267,7 +284,12 @@ def amount(view: View, least_gamma: float = 0.5) -> float:
 
 def entropy_worth(view: View) -> float:
     """What a nat of entropy per step is worth in a value of SAC."""
-    gamma = view.number("algo.gamma")
+    return view.curve("optim/temperature").median(0.25) / (1 - _gamma(view, FAR_SIGHT))
+
+
+def _gamma(view: View, otherwise: float) -> float:
+    """The discount; where the log does not say, the one with which the conclusion is the hardest to reach."""
+    gamma = view.number("algo.gamma") if "algo.gamma" in view.config else otherwise
     if gamma >= 1:
         raise Missing("gamma < 1")
-    return view.curve("optim/temperature").median(0.25) / (1 - gamma)
+    return gamma

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import action_dim, action_ends, first_setting, judged, learned, least_dim, setting
+from relab.health.foreign import action_dim, action_ends, failed, first_setting, judged, learned, least_dim, setting
+from relab.health.mend import LARGER_STEPS, SMALLER_STEPS, at_least, set_to
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -30,26 +31,45 @@ def _rates(view: View) -> dict[str, float]:
     return rates
 
 
+def _most_updates(view: View) -> float:
+    """Updates of the run as it logs them; else one a step. Of PPO and A2C tools count epochs or rounds, not steps."""
+    counted = view.has("data/updates") and (view.algo not in ON_POLICY or view.history.source == "relab")
+    return view.curve("data/updates").last if counted else float(view.last_step)
+
+
+def _planned_updates(view: View) -> float:
+    """Updates of the run as it logs them; else what its settings make of its steps."""
+    if view.has("data/updates"):
+        return view.curve("data/updates").last
+    every = first_setting(view, "train_frequency", "train_freq")
+    if every is None or not every >= 1:
+        raise Missing("data/updates, or the steps between updates (train_freq)")
+    return view.last_step / every * max(first_setting(view, "gradient_steps", "utd_ratio") or 1.0, 1.0)
+
+
 # ---- Size of the steps
 
 
 @rule(
     "steps-too-small",
     about="optimiser",
-    needs=("data/updates",),
-    algos=(*OFF_POLICY, *OFFLINE),
+    algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
+    mends=LARGER_STEPS,
+    fallback=(at_least("algo.lr", 3e-4, "a learning rate that is usual"),),
+    names=("lr-over-1000",),
 )
 def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: float = 0.1) -> Finding | None:
     """
-    What: after 1,000 updates or more, the largest learning rate times their number is under 0.1.
+    What: after 1,000 updates or more, a learning rate (the smallest, where critic and actor have their own) times their
+        number is under 0.1. Where updates are not counted, one a step is the most that is usual.
     Why: Adam moves a parameter by about the learning rate an update at most; all of them together cannot change a
         network whose weights are drawn with a size of about 0.1.
     Known problems: plain gradient descent moves by the rate times the gradient, and may go further.
     Refuted by: the return having risen; then it is told as a remark.
     Try: raise the learning rate by the factor that is missing; 1e-4 to 3e-3 are usual.
     """
-    updates, (name, lr) = view.curve("data/updates").last, max(_rates(view).items(), key=lambda item: item[1])
+    updates, (name, lr) = _most_updates(view), min(_rates(view).items(), key=lambda item: item[1])
     reach = lr * updates
     if updates < least_updates or reach >= reach_below or lr <= 0:
         return None
@@ -58,7 +78,15 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("steps-too-large", about="optimiser", algos=(*OFF_POLICY, *OFFLINE), severity="warning")
+@rule(
+    "steps-too-large",
+    about="optimiser",
+    algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
+    severity="warning",
+    mends=SMALLER_STEPS,
+    fallback=(set_to("algo.lr", 1e-3),),
+    names=("lr-times-100",),
+)
 def steps_too_large(view: View, *, rate: float = 0.02) -> Finding | None:
     """
     What: a learning rate of 0.02 or more.
@@ -99,8 +127,7 @@ def _copied(view: View) -> tuple[float, float, float]:
     """(tau, interval, how often the target was moved) of a run."""
     tau, every = _copies(view)
     by_steps = view.algo == "dqn" and setting(view, "target_every") is None  # relab's counts updates
-    counted = view.last_step if by_steps else view.curve("data/updates").last
-    return tau, every, counted / every
+    return tau, every, (view.last_step if by_steps else _most_updates(view)) / every
 
 
 @rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
@@ -167,7 +194,7 @@ def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("rows-hardly-used", about="fault", needs=("data/updates",), algos=OFF_POLICY, severity="warning")
+@rule("rows-hardly-used", about="fault", algos=OFF_POLICY, severity="warning")
 def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = ENOUGH) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
@@ -179,14 +206,15 @@ def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = 
     batch, starts = first_setting(view, "batch_size", "minibatch"), setting(view, "learning_starts") or 0.0
     if batch is None:
         raise Missing("batch_size")
-    updates, steps = view.curve("data/updates").last, view.last_step - starts
+    updates, steps = _planned_updates(view), view.last_step - starts
     if steps < least_steps:
         raise Missing(f"{least_steps:,} steps after learning_starts")
     uses = updates * batch / steps
     if uses >= least_uses:
         return None
     return Finding(f"a row is used {uses:.2g} times: {updates:,.0f} updates of {batch:,.0f} rows in {steps:,.0f} steps",
-                   uses, None, [view.curve("data/updates").evidence(f"x {batch:g} / steps < {least_uses:g}")],
+                   uses, None, [Evidence("data/updates", [view.last_step], [updates], f"x {batch:g} / steps <"
+                   f" {least_uses:g}")],
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
@@ -224,7 +252,7 @@ def _per_step(count: Curve) -> float:
 def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: float = 10) -> Finding | None:
     """
     What: gamma is 1 or more in a method that bootstraps, or so small that rewards beyond five steps do not count while
-        the longest episodes last ten times as long as it sees.
+        the longest episodes last ten times as long as it sees (where no length is logged: nothing was learned).
     Why: at 1 the value of a task that goes on has no bound and the targets grow with every update; when it is small
         the method cannot see what an action leads to.
     Known problems: short tasks whose episodes always end have finite values at 1, and short trainings do not come to
@@ -235,9 +263,11 @@ def discount_out_of_range(view: View, *, sight_below: float = 5, times_longer: f
     gamma = view.number("algo.gamma")
     length = float(view.curve("return/length").values.max()) if view.has("return/length") else math.nan
     sight = math.inf if gamma >= 1 else 1 / (1 - gamma)
-    if gamma < 1 and not (sight < sight_below and length > times_longer * sight):
+    blind = failed(view) if math.isnan(length) else length > times_longer * sight
+    if gamma < 1 and not (sight < sight_below and blind):
         return None
-    reason = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} of {length:.0f} steps"
+    steps = "steps" if math.isnan(length) else f"of {length:.0f} steps"
+    reason = "the values have no bound" if gamma >= 1 else f"it sees {sight:.2g} {steps}"
     return Finding(f"gamma is {gamma:g}: {reason}", gamma, 0, [Evidence("gamma", [0], [gamma], "1 / (1 - gamma)")],
                    confidence="medium" if learned(view) else "high",
                    severity=judged(view) if 0 < gamma < 1 else "info")  # fmt: skip

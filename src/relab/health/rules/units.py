@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import plain_key
+from relab.health.foreign import judged, plain_key
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -24,6 +26,19 @@ LEGAL: dict[str, tuple[float, float]] = {
     "buffer_size": (1, math.inf), "horizon": (0, math.inf), "unimix": (0, 1), "exploration_final_eps": (0, 1),
     "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
 }  # fmt: skip
+# Last word of a setting -> where values of working runs lie, with room: libraries' defaults and RL-Zoo's tuned settings
+# lie well inside. What is outside of it can be meant; in a run that learned nothing it is the first thing to change.
+USUAL: dict[str, tuple[float, float]] = {
+    "clip": (0.01, 1), "clip_range": (0.01, 1), "clip_coef": (0.01, 1), "max_grad_norm": (1e-3, math.inf),
+    "epochs": (1, 100), "n_epochs": (1, 100), "update_epochs": (1, 100), "value_coef": (1e-4, 20),
+    "vf_coef": (1e-4, 20), "lam": (0.2, 1), "gae_lambda": (0.2, 1), "weight_decay": (0, 0.1),
+    "exploration_final_eps": (0, 0.3), "end_e": (0, 0.3), "epsilon_final": (0, 0.3), "final_epsilon": (0, 0.3),
+    "exploration_initial_eps": (0.05, 1), "start_e": (0.05, 1), "epsilon_start": (0.05, 1),
+    "exploration_noise": (0, 1.5), "policy_noise": (0, 1.5), "target_policy_noise": (0, 1.5), "alpha": (0, 10),
+    "target_entropy": (-math.inf, 2), "lr": (1e-12, 1), "learning_rate": (1e-12, 1),
+}  # fmt: skip
+# Usual weights of the entropy: of a bonus on the reward, and of SAC's temperature; entropy-punished is about the sign.
+BONUS, HEAT = (-math.inf, 0.5), (-math.inf, 10.0)
 SIDE = 5  # rows before a jump, and after it
 BLOCK = 100_000  # rows whose windows are looked at together
 UNITS = (100.0, 1000.0)  # percent, milli and kilo
@@ -32,11 +47,18 @@ UNTRAINED = ("value_coef", "vf_coef", "value_loss_coef")  # weights of the value
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
 
-@rule("setting-out-of-range", about="fault", algos=(), severity="warning")
+@rule(
+    "setting-out-of-range",
+    about="fault",
+    algos=(),
+    severity="warning",
+    names=("gradient-clip-1e-6", "entropy-bonus-times-12"),
+)
 def setting_out_of_range(view: View) -> Finding | None:
     """
     What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3;
-        or one that switches learning off: a value loss with the weight 0.
+        or one that switches learning off: a value loss with the weight 0; or, in a run that learned nothing, one that
+        lies far outside of what is used: an entropy bonus of 5, a clip of 0, half of all actions random to the end.
     Why: the program did something else than its equations say, or the setting belongs to another part.
     Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
         are looked at.
@@ -57,7 +79,26 @@ def setting_out_of_range(view: View) -> Finding | None:
             span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
             return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
+    return _far_from_usual(view)
+
+
+def _far_from_usual(view: View) -> Finding | None:
+    """The first setting that hardly anybody's working run has; a remark where the run learned with it."""
+    for key, value in view.config.items():
+        word, where = key.rpartition(".")[2], plain_key(key)
+        low, high = _usual(view, word)
+        if where in (word, f"algo.{word}") and _number(value) and not low <= value <= high:
+            usual = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+            return Finding(f"{where} is {value:g}, where {usual} is usual", float(value), 0,
+                           [Evidence(where, [0], [float(value)], f"usual: {usual}")],
+                           severity=judged(view))  # fmt: skip
     return None
+
+
+def _usual(view: View, word: str) -> tuple[float, float]:
+    if word in ENTROPY:
+        return HEAT if view.algo == "sac" else BONUS
+    return USUAL.get(word, (-math.inf, math.inf))
 
 
 def _number(value: Any) -> bool:
@@ -244,20 +285,23 @@ def unit_change(view: View, *, agree: float = 0.05, rows: int = 12) -> Finding |
     Refuted by: something else that changed at that step.
     Try: convert one part; name the unit with the metric.
     """
-    names = [n for n in view.history.columns if n.startswith(("value/", "return/", "eval/", "model/imag"))]
-    if not names:
-        raise Missing("a value or a return")
-    for name in names:
-        try:
-            curve = view.curve(name, rows)
-        except Missing:
-            continue
+    for name, curve in _long_enough(view, ("value/", "return/", "eval/", "model/imag"), rows, "a value or a return"):
         jump = _jump(curve, agree)
         if jump:
             at, before, after, what = jump
             return Finding(f"{name} jumps from {before:.4g} to {after:.4g} in one row: {what}", after / before,
                            int(curve.steps[at]), [curve.evidence(what)], confidence="medium")  # fmt: skip
     return None
+
+
+def _long_enough(view: View, starts: tuple[str, ...], rows: int, what: str) -> Iterator[tuple[str, Curve]]:
+    """The columns whose names begin so, where they have that many rows; Missing where there is no such column."""
+    names = [name for name in view.history.columns if name.startswith(starts)]
+    if not names:
+        raise Missing(what)
+    for name in names:
+        with contextlib.suppress(Missing):
+            yield name, view.curve(name, rows)
 
 
 def _jump(curve: Curve, agree: float) -> tuple[int, float, float, str] | None:
@@ -327,14 +371,7 @@ def lost_to_rounding(
     Refuted by: more digits in another file of the run.
     Try: write the raw numbers, or print them with three significant digits.
     """
-    names = [n for n in view.history.columns if n.startswith(("policy/", "value/", "optim/", "foreign/"))]
-    if not names:
-        raise Missing("a metric of the update")
-    for name in names:
-        try:
-            curve = view.curve(name, rows)
-        except Missing:
-            continue
+    for name, curve in _long_enough(view, ("policy/", "value/", "optim/", "foreign/"), rows, "a metric of the update"):
         scaled = np.abs(curve.values) * 10**digits
         small = float(scaled.max()) < largest * 10**digits and bool(np.allclose(scaled, scaled.round()))
         flat = max(float(np.mean(np.abs(curve.values) == end)) for end in (0.0, 1.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import moved, q_estimate, value_scale
+from relab.health.foreign import doubted, failed, moved, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
@@ -67,12 +67,12 @@ def _explains_nothing(
 ) -> Finding | None:
     """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
     level = ev.median(0.5)
-    failed = level < nothing and view.verdict.kind in ("not", "worse")
-    if level < far_worse or failed:
-        and_so = ", and the run has not learned" if failed else ": its errors are larger than what there is to explain"
+    useless = level < nothing and failed(view)
+    if level < far_worse or useless:
+        and_so = ", and the run has not learned" if useless else ": its errors are larger than what there is to explain"
         return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,
                        ev.onset(ev.values < nothing), [ev.evidence("median of the second half")],
-                       confidence="low" if failed else "medium")  # fmt: skip
+                       confidence="low" if useless else "medium")  # fmt: skip
     last = view.course(at_least=3)[-1]
     if level >= worse_than_constant or moved(view) > rise or view.well_above_random(last):
         return None
@@ -157,7 +157,7 @@ def _above_all_values(view: View, loss: Curve, iterations: int, begin: float, su
     worst = float(loss.values[high].max())
     return Finding(f"the value loss reaches {worst:.3g}, more than the square of any value here ({limit:.3g})",
                    worst / limit, loss.first(high), [loss.evidence(f"> {limit:.3g}")],
-                   severity="warning" if _far_above(loss, limit, surely) else None)  # fmt: skip
+                   severity="warning" if _far_above(loss, limit, surely) else doubted(view))  # fmt: skip
 
 
 def _far_above(loss: Curve, limit: float, surely: float) -> bool:

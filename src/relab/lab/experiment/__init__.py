@@ -13,7 +13,6 @@ from relab.lab.experiment.cells import (
     prepare,
     rounds,
     run,
-    run_some,
     settled,
     status,
     why_failed,
@@ -28,5 +27,5 @@ from relab.lab.experiment.replicate import compare as replicate
 __all__ = [
     "LOG", "STARTUP_S", "Cell", "Experiment", "Forecast", "Interrupted", "Repeat", "Replication", "conclude", "decided",
     "enqueue", "finished", "folder_of", "forecast", "fresh", "histories", "load", "prepare", "replicate", "rounds",
-    "run", "run_some", "settled", "status", "tried_before", "why_failed",
+    "run", "settled", "status", "tried_before", "why_failed",
 ]  # fmt: skip

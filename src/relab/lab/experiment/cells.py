@@ -204,28 +204,20 @@ def run(
     cells: list[Cell],
     workers: int | None = None,
     watch: Callable[[int, int], None] | None = None,
+    *,
+    all_cells: bool = True,
 ) -> local.Result:
     """Run what is missing; returns when all is done, something failed for good, or somebody asked to stop."""
-    result = run_some(e, folder, cells, workers, watch)
-    rows = [
-        {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
-        for c in cells
-    ]
-    write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True), several=True)
-    return result
-
-
-def run_some(
-    e: Experiment,
-    folder: Path,
-    cells: list[Cell],
-    workers: int | None = None,
-    watch: Callable[[int, int], None] | None = None,
-) -> local.Result:
-    """Some of the cells; what is known of all of them is not written down."""
     looker = watcher.Watcher(e.stop_on, {cell.folder.name: cell.folder for cell in cells})
     look = looker.look if e.stop_on else None
-    return local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every)
+    result = local.run(jobs(e, cells, folder), workers or local.cores(), watch, look, e.look_every)
+    if all_cells:  # runs.json tells how all of them stand
+        rows = [
+            {"run": str(c.folder.relative_to(folder)), "variant": c.variant, "seed": c.seed, "status": status(c)}
+            for c in cells
+        ]
+        write_atomic(folder / "runs.json", encode({"runs": rows}, indent=True), several=True)
+    return result
 
 
 def histories(cells: list[Cell]) -> dict[str, list[history.History]]:

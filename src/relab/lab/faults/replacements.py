@@ -76,34 +76,37 @@ def ratio_one(take_step: Callable[..., Any]) -> Callable[..., Any]:
     return step
 
 
-def step_by_step(make_learner: Callable[..., Any]) -> Callable[..., Any]:
-    """No fault: the learner takes its steps one at a time, so that one of them can be replaced."""
+def changed_learner(change: Callable[[Any, Any], None], make_learner: Callable[..., Any]) -> Callable[..., Any]:
+    """A learner that takes its steps one at a time, so that `change(learner, agent)` can replace one of them."""
 
     def make(cfg: Any, agent: Any) -> Any:
         learner = make_learner(cfg, agent)
         learner.one_call = False
+        change(learner, agent)
         return learner
 
     return make
+
+
+def step_by_step(make_learner: Callable[..., Any]) -> Callable[..., Any]:
+    """No fault: the learner takes its steps one at a time."""
+    return changed_learner(lambda learner, agent: None, make_learner)
 
 
 def entropy_punished(make_learner: Callable[..., Any]) -> Callable[..., Any]:
     """The entropy bonus enters the loss with the wrong sign."""
 
-    def make(cfg: Any, agent: Any) -> Any:
-        learner = step_by_step(make_learner)(cfg, agent)
+    def punish(learner: Any, agent: Any) -> None:
         gradient = learner.gradient
         learner.gradient = lambda rows, coefs: gradient(rows, coefs._replace(ent_coef=-coefs.ent_coef))
-        return learner
 
-    return make
+    return changed_learner(punish, make_learner)
 
 
 def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
     """The critic's parameters get no gradient."""
 
-    def make(cfg: Any, agent: Any) -> Any:
-        learner = step_by_step(make_learner)(cfg, agent)
+    def freeze(learner: Any, agent: Any) -> None:
         gradient = learner.gradient
 
         def without_critic(*args: Any) -> Any:
@@ -114,9 +117,8 @@ def critic_frozen(make_learner: Callable[..., Any]) -> Callable[..., Any]:
             return whole
 
         learner.gradient = without_critic
-        return learner
 
-    return make
+    return changed_learner(freeze, make_learner)
 
 
 def targets_follow(appraise: Callable[[Any], Any]) -> Callable[[Any], Any]:

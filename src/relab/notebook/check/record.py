@@ -105,31 +105,21 @@ class RunRecord:
     @cached_property
     def aliases(self) -> dict[str, list[str]]:
         """Normal name -> columns."""
-        columns: dict[str, list[str]] = {}
         names = [(name, name) for name in self.curves]
         names += [
             (own, ours) for own, ours in self.view.history.mapping.items() if ours in self.curves and own not in MINUS
         ]
         names += [(word, ours) for word, ours in KNOWN.items() if ours in self.curves]
         names += [(phrase, ours) for phrase, some in SPOKEN.items() for ours in some if ours in self.curves]
-        for name, column in names:
-            for alias in _ends(name, "/"):
-                if column not in columns.setdefault(alias, []):
-                    columns[alias].append(column)
-        return columns
+        return _by_alias(names, "/")
 
     @cached_property
     def keys(self) -> dict[str, list[str]]:
         """Normal name -> settings."""
-        settings: dict[str, list[str]] = {}
         names = [(key, key) for key in self.settings]
         names += [(word, ours) for word, ours in KEYS.items() if ours in self.settings]
         names += [(phrase, ours) for phrase, some in SPOKEN_KEYS.items() for ours in some if ours in self.settings]
-        for name, key in names:
-            for alias in _ends(name, "."):
-                if key not in settings.setdefault(alias, []):
-                    settings[alias].append(key)
-        return settings
+        return _by_alias(names, ".")
 
     @cached_property
     def _parts(self) -> dict[str, list[str]]:
@@ -265,6 +255,15 @@ class RunRecord:
             elif bool(fits_all(quoted, curve.values).any()) or self.stands_for(name, quoted):
                 return name
         return ""
+
+
+def _by_alias(names: Iterable[tuple[str, str]], sign: str) -> dict[str, list[str]]:
+    """Normal name -> what it may mean, for (a name, what it means)."""
+    meanings: dict[str, dict[str, None]] = {}
+    for name, meaning in names:
+        for alias in _ends(name, sign):
+            meanings.setdefault(alias, {})[meaning] = None
+    return {alias: list(each) for alias, each in meanings.items()}
 
 
 def _ends(name: str, sign: str) -> Iterable[str]:

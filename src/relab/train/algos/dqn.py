@@ -22,7 +22,7 @@ from relab.config.dqn import DQN
 from relab.record.spec import Spec
 from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
-from relab.train.kernels.jit import compiled, njit
+from relab.train.kernels.jit import compile_note, njit
 from relab.train.kernels.rng import integer, uniform
 from relab.train.nets import fastmlp, q_learning
 from relab.train.nets.mlps import Adam, Networks, follow
@@ -134,14 +134,12 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" and not spec.obs_shape else "algo=ppo"
     require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
             f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
-    require_vectors("dqn", spec)
-    require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
+    require_vectors("dqn", spec, device)
     return Agent(cfg, spec, generator(seed, "init"))
 
 
 def first_time() -> str:
-    """What takes long the first time on a machine; empty from then on."""
-    return "" if compiled(q_learning.q_gradient) else "compiling kernels for this machine, the first time only"
+    return compile_note(q_learning.q_gradient)
 
 
 def init(setup: Setup) -> State:

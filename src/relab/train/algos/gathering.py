@@ -48,11 +48,12 @@ def transition_fields(obs_dim: int, action: np.ndarray) -> Fields:
             "next_obs": ((obs_dim,), np.float32)}  # fmt: skip
 
 
-def require_vectors(algo: str, spec: Spec) -> None:
-    """Replay methods have no encoder, and a replay of images would keep each pixel twice, in 4 bytes."""
+def require_vectors(algo: str, spec: Spec, device: str) -> None:
+    """Replay methods have no encoder, a replay of images would keep each pixel twice in 4 bytes, and kernels no GPU."""
     require(not spec.obs_shape, f"{algo} learns from vectors, but {spec.env} observes {spec.seen}; try algo=ppo, which"
             " has an encoder for them, or register the environment with a wrapper that makes a vector"
             " (gymnasium.wrappers.FlattenObservation)")  # fmt: skip
+    require(device == "cpu", f"{algo} runs on the cpu, but `device` is {device}")
 
 
 @dataclass

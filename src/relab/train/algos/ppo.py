@@ -32,7 +32,7 @@ from relab.train.envs.base import Worlds
 from relab.train.kernels import ahead, blas
 from relab.train.kernels.ahead import Ahead
 from relab.train.kernels.crew import Crew
-from relab.train.kernels.jit import compiled
+from relab.train.kernels.jit import compile_note, compiled
 from relab.train.nets import fastmlp, losses, mlps, networks, optim, returns
 from relab.train.nets.encoder import SMALLEST_SIDE
 from relab.train.nets.heads import Head
@@ -210,9 +210,7 @@ def encoded_image(cfg: PPO, spec: Spec) -> tuple[int, ...]:
 
 
 def first_time() -> str:
-    """What takes long the first time on a machine; empty from then on."""
-    made = compiled(fastmlp.forward_blocks)
-    return "" if made else "compiling kernels for this machine, the first time only: some seconds"
+    return compile_note(fastmlp.forward_blocks)
 
 
 def init(setup: Setup) -> State:

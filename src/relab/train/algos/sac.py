@@ -23,7 +23,7 @@ from relab.config.sac import SAC
 from relab.record.spec import Spec
 from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
-from relab.train.kernels.jit import compiled
+from relab.train.kernels.jit import compile_note
 from relab.train.kernels.rng import fill_uniform
 from relab.train.nets import fastmlp
 from relab.train.nets import soft_actor_critic as soft
@@ -142,14 +142,12 @@ def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: in
     open_ends = int((~Head.of(spec.action).box[0]).sum())
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
-    require_vectors("sac", spec)
-    require(device == "cpu", f"sac runs on the cpu, but `device` is {device}")
+    require_vectors("sac", spec, device)
     return Agent(cfg, spec, generator(seed, "init"))
 
 
 def first_time() -> str:
-    """What takes long the first time on a machine; empty from then on."""
-    return "" if compiled(soft.learn) else "compiling kernels for this machine, the first time only"
+    return compile_note(soft.learn)
 
 
 def init(setup: Setup) -> State:

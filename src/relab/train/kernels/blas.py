@@ -56,3 +56,17 @@ def matmul(a, a_turned, b, b_turned, c, m, n, k):
         chars[0:].ctypes, chars[1:].ctypes, ints[0:].ctypes, ints[1:].ctypes, ints[2:].ctypes, reals[0:].ctypes,
         b.ctypes, ints[3:].ctypes, a.ctypes, ints[4:].ctypes, reals[1:].ctypes, c.ctypes, ints[5:].ctypes,
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def gemm(a, lda, a_turned, b, ldb, b_turned, c, ldc, m, n, k, keep):
+    """C[m,n] = op(A) op(B) + keep * C, all row-major flat arrays whose rows lie lda, ldb and ldc numbers apart."""
+    ints, reals, chars = np.empty(6, np.int32), np.empty(2, np.float32), np.empty(2, np.int8)
+    ints[0], ints[1], ints[2] = n, m, k
+    ints[3], ints[4], ints[5] = ldb, lda, ldc
+    reals[0], reals[1] = 1.0, keep
+    chars[0], chars[1] = TRANSPOSE if b_turned else NO_TRANSPOSE, TRANSPOSE if a_turned else NO_TRANSPOSE
+    _sgemm(
+        chars[0:].ctypes, chars[1:].ctypes, ints[0:].ctypes, ints[1:].ctypes, ints[2:].ctypes, reals[0:].ctypes,
+        b.ctypes, ints[3:].ctypes, a.ctypes, ints[4:].ctypes, reals[1:].ctypes, c.ctypes, ints[5:].ctypes,
+    )  # fmt: skip

@@ -46,6 +46,11 @@ def compiled(kernel: Any) -> bool:
     return any(Path(where).glob(f"{module}.{kernel.py_func.__name__}-*.nbi"))
 
 
+def compile_note(kernel: Any) -> str:
+    """What a user should know who waits for this kernel to be compiled; empty where it has been."""
+    return "" if compiled(kernel) else "compiling kernels for this machine, the first time only: some seconds"
+
+
 def _skip_scipy() -> None:
     """Answer Numba's question "is there a BLAS?" without importing scipy.linalg (0.25 s of every process start).
 

@@ -16,12 +16,19 @@ from torch import Tensor
 
 
 class Adam:
-    """m, v: running first and second moments; theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
+    """theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
 
     def __init__(self, theta: Tensor, eps: float = 1e-8, betas: tuple[float, float] = (0.9, 0.999)):
-        self.m, self.v = torch.zeros_like(theta), torch.zeros_like(theta)
-        self.scratch = torch.zeros_like(theta)
-        self.updates, self.eps, self.betas = 0, eps, betas
+        self.m, self.v, self.updates = torch.zeros_like(theta), torch.zeros_like(theta), 0
+        self.scratch, self.eps, self.betas = torch.zeros_like(theta), eps, betas
+
+    def to_tree(self) -> dict[str, Any]:
+        return {"m": self.m, "v": self.v, "updates": self.updates}
+
+    def load(self, tree: Mapping[str, Any]) -> None:
+        self.m.copy_(torch.from_numpy(tree["m"]))
+        self.v.copy_(torch.from_numpy(tree["v"]))
+        self.updates = int(tree["updates"])
 
     @torch.no_grad()
     def step(self, theta: Tensor, grad: Tensor, lr: float, max_norm: float = math.inf) -> float:
@@ -38,14 +45,6 @@ class Adam:
 
     def norm(self, grad: Tensor) -> float:
         return clip_norm(grad, math.inf)
-
-    def to_tree(self) -> dict[str, Any]:
-        return {"m": self.m, "v": self.v, "updates": self.updates}
-
-    def load(self, tree: Mapping[str, Any]) -> None:
-        self.m.copy_(torch.from_numpy(tree["m"]))
-        self.v.copy_(torch.from_numpy(tree["v"]))
-        self.updates = int(tree["updates"])
 
 
 @torch.no_grad()

@@ -76,13 +76,16 @@ class Actions:
 
     def log_prob(self, out: Tensor, action: Tensor) -> Tensor:
         """ln pi(a|s): [..., out_dim], [..., dim] -> [...]."""
-        if self.sizes:
-            logs = [p.log().gather(-1, action[..., i : i + 1]) for i, p in enumerate(self.probs(out))]
-            return torch.cat(logs, -1).sum(-1)
-        mean, std = self.gaussian(out)
-        return (-0.5 * ((action - mean) / std).square() - std.log() - 0.5 * math.log(2 * math.pi)).sum(-1)
+        return self.judge(out, action)[0]
 
-    def entropy(self, out: Tensor) -> Tensor:
+    def judge(self, out: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        """(ln pi(a|s), entropy): [..., out_dim], [..., dim] -> [...] each."""
         if self.sizes:
-            return torch.stack([torch.special.entr(p).sum(-1) for p in self.probs(out)]).sum(0)
-        return (0.5 * LOG_2PI_E + self.gaussian(out)[1].log()).sum(-1)
+            probs = self.probs(out)
+            logs = [p.log() for p in probs]
+            chosen = [log.gather(-1, action[..., i : i + 1]).squeeze(-1) for i, log in enumerate(logs)]
+            nats = [-(p * log).sum(-1) for p, log in zip(probs, logs)]
+            return torch.stack(chosen).sum(0), torch.stack(nats).sum(0)
+        mean, std = self.gaussian(out)
+        log = -0.5 * ((action - mean) / std).square() - std.log() - 0.5 * math.log(2 * math.pi)
+        return log.sum(-1), (0.5 * LOG_2PI_E + std.log()).sum(-1)

@@ -15,10 +15,10 @@ from relab.record.spec import Spec
 from relab.train.algos.dreamer import behaviour, equations, layers, world_model
 from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Behaviour
-from relab.train.algos.dreamer.world_model import MODEL, WorldModel
+from relab.train.algos.dreamer.layers import Weights
+from relab.train.algos.dreamer.world_model import MODEL, Start, WorldModel
 from relab.train.kernels.rng import fill_uniform
 from relab.train.nets.heads import Head
-from relab.train.nets.networks import Params
 from relab.train.rollout import Acted
 
 WIDEST = float(torch.expm1(torch.tensor(20.0, dtype=torch.float64)))  # symexp(20), where nothing bounds rewards
@@ -48,7 +48,7 @@ class Agent:
         self.actions = Actions.of(spec.action, cfg.unimix)
         feature, support = cfg.deter + cfg.stoch * cfg.classes, support_of(cfg, spec)
         shapes = world_model.shapes(cfg, spec.obs_dim, self.actions) | behaviour.shapes(cfg, feature, self.actions)
-        self.params, self.slow = Params(shapes), Params(behaviour.critic_shapes(cfg, feature))
+        self.params, self.slow = Weights(shapes), Weights(behaviour.critic_shapes(cfg, feature))
         layers.init(self.params, rng, FIRST)
         self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support)
         self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)
@@ -77,12 +77,12 @@ class Agent:
         """Memory and latents in this state; the first `n_mode` rows take the likeliest latents."""
         m, sizes = self.model, (self.cfg.deter, self.model.latent, self.actions.in_dim)
         h, z, action = torch.from_numpy(np.asarray(memory_BM, np.float32)).split(sizes, -1)
-        h = m.core(h, z, m.effect(action))
-        post = m.posterior(h, m.see(torch.from_numpy(np.asarray(obs_BD, np.float32))))
-        z = equations.sample(post, u_BS)
+        seen = m.see(torch.from_numpy(np.asarray(obs_BD, np.float32)))[None]
+        keep = torch.ones(1, len(obs_BD))
+        h, z, post = (x[0] for x in m.scan(seen, m.effect(action)[None], keep, u_BS[None], Start(h, z)))
         if n_mode:
-            z[:n_mode] = equations.mode(post[:n_mode])
-        return h, z.flatten(-2)
+            z[:n_mode] = equations.mode(post[:n_mode]).flatten(-2)
+        return h, z
 
     def to_env(self, action: np.ndarray) -> np.ndarray:
         return self.head.to_env(action)

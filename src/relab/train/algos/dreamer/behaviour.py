@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer import fast_dream, layers
 from relab.train.algos.dreamer.actions import Actions
-from relab.train.algos.dreamer.layers import Shapes
-from relab.train.algos.dreamer.world_model import Batch, Course, WorldModel
-from relab.train.nets.networks import Params
+from relab.train.algos.dreamer.layers import Shapes, Weights
+from relab.train.algos.dreamer.world_model import MODEL, Batch, Course, WorldModel
 
 ACTOR, CRITIC = "actor", "critic"
 
@@ -32,6 +32,7 @@ class Dream(NamedTuple):
     reward: Tensor  # [H + 1, N]: that arrives with a state; the first is not used
     goes_on: Tensor  # [H + 1, N]: probability that the episode is not over in a state
     returns: Tensor  # [H, N]
+    logits: Tensor  # [H + 1, N, bins]: the critic's, the one part that carries a gradient
     value: Tensor  # [H + 1, N]: what the critic says, as targets are made of
     weight: Tensor  # [H + 1, N]: probability to get there
 
@@ -46,8 +47,8 @@ class Behaviour:
 
     cfg: Dreamer
     actions: Actions
-    params: Params
-    slow: Params
+    params: Weights
+    slow: Weights
     support: eq.Support
 
     def policy(self, feature: Tensor) -> Tensor:
@@ -64,28 +65,43 @@ class Behaviour:
 
     # ---- Dreaming
 
-    @torch.no_grad()
     def dream(self, model: WorldModel, course: Course, batch: Batch, uniform: Tensor) -> Dream:
-        """From every row of the batch; `uniform` [H, N, stoch + draws]. No gradient: the actor learns by REINFORCE."""
-        S = self.cfg.stoch
-        h, z = course.h.detach().flatten(0, 1), course.z.detach().flatten(0, 1)
-        features, actions = [torch.cat((h, z), -1)], []
+        """From every row of the batch; `uniform` [H, N, stoch + draws]. The actor learns by REINFORCE: no gradient."""
+        with torch.no_grad():
+            feature, action = self.imagine(model, course.feature.flatten(0, 1), uniform)
+            reward, goes_on = model.earned(feature)
+            goes_on[0] = 1 - batch.terminal.flatten()  # the first state is real
+        logits = self.critic(feature)
+        value, live = self.support.mean(logits), self.cfg.gamma * goes_on
+        returns = eq.lambda_returns(reward, live, value, self.cfg.lam)
+        weight = torch.cumprod(torch.cat((goes_on[:1], live[1:])), 0)
+        return Dream(feature, action, reward, goes_on, returns, logits, value, weight)
+
+    @torch.no_grad()
+    def imagine(self, model: WorldModel, first: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """States [H + 1, N, F] and actions [H, N, dim] of dreams that begin in the states `first` [N, F]."""
+        if model.fast_core is not None:
+            return self.imagine_fast(model, first, uniform)
+        S, (h, z) = self.cfg.stoch, first.split((self.cfg.deter, model.latent), -1)
+        features, actions = [first], []
         for u in uniform:
             action = self.actions.draw(self.policy(features[-1]), u[:, S:])
             h = model.core(h, z, model.effect(self.actions.encode(action)))
             z = eq.sample(model.prior(h), u[:, :S]).flatten(-2)
             features.append(torch.cat((h, z), -1))
             actions.append(action)
-        return self.weighed(model, torch.stack(features), torch.stack(actions), batch.terminal.flatten())
+        return torch.stack(features), torch.stack(actions)
 
-    def weighed(self, model: WorldModel, feature: Tensor, action: Tensor, terminal: Tensor) -> Dream:
-        """What the dreams earn; the first state is real, and so is whether the episode was over there."""
-        reward, goes_on = model.support.mean(model.reward(feature)), torch.sigmoid(model.goes_on(feature))
-        goes_on[0] = 1 - terminal
-        value, live = self.value(feature), self.cfg.gamma * goes_on
-        returns = eq.lambda_returns(reward, live, value, self.cfg.lam)
-        weight = torch.cumprod(torch.cat((goes_on[:1], live[1:])), 0)
-        return Dream(feature, action, reward, goes_on, returns, value, weight)
+    def imagine_fast(self, model: WorldModel, first: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        H, N, _ = uniform.shape
+        p, a = self.params, self.actions
+        choices = fast_dream.Choices(np.array(a.sizes, np.int64), a.dim, a.mix)
+        feature, action = torch.empty(H + 1, *first.shape), torch.empty(H, N, a.dim)
+        feature[0] = first
+        fast_dream.dream(p.flat.numpy(), model.fast_core, p.layout(ACTOR), p.layout(f"{MODEL}/prior"),
+                         p.place(f"{MODEL}/action/weight"), choices, uniform.numpy().reshape(-1), H, N,
+                         feature.numpy().reshape(-1), action.numpy().reshape(-1))  # fmt: skip
+        return feature, action.long() if a.sizes else action
 
     # ---- Learning
 
@@ -93,19 +109,17 @@ class Behaviour:
         """(loss [H, N], entropy [H, N], advantage [H, N])."""
         out = self.policy(dream.feature[:-1])
         advantage = (dream.returns - dream.value[:-1]) / scale
-        nats = self.actions.entropy(out)
-        gain = self.actions.log_prob(out, dream.action) * advantage + entropy * nats
+        logp, nats = self.actions.judge(out, dream.action)
+        gain = logp * advantage + entropy * nats
         return -dream.weight[:-1] * gain, nats, advantage
 
-    def critic_loss(self, feature: Tensor, target: Tensor) -> Tensor:
-        """To the returns, and to the slow copy: [..., F], [...] -> [...]."""
-        logs = self.critic(feature).log_softmax(-1)
-        loss = self.support.cross_entropy(logs, target)
+    def critic_loss(self, logits: Tensor, feature: Tensor, target: Tensor) -> Tensor:
+        """The critic's distance to the returns and to its slow copy: [..., bins], [..., F], [...] -> [...]."""
         if not self.cfg.slow_scale:
-            return loss
+            return self.support.loss(logits, target)
         with torch.no_grad():
             slow = self.slow_value(feature)
-        return loss + self.cfg.slow_scale * self.support.cross_entropy(logs, slow)
+        return self.support.loss(logits, target, slow, weights=(1.0, self.cfg.slow_scale))
 
     def replay_returns(self, batch: Batch, dream: Dream) -> Tensor:
         """Returns [T - 1, B] of real rewards; each row's value is what dreams from there earn."""

@@ -9,8 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from relab.train.algos.dreamer import two_hot
+from relab.train.kernels.jit import njit
 
 
 def symlog(x: Tensor) -> Tensor:
@@ -60,14 +64,19 @@ class Support:
         bins, weights = self.neighbours(x)
         return torch.zeros(*x.shape, len(self.values)).scatter_(-1, bins, weights)
 
-    def cross_entropy(self, logs: Tensor, target: Tensor) -> Tensor:
-        """-sum two_hot(target) logs, `logs` the logarithms of probabilities: [..., bins], [...] -> [...]."""
-        bins, weights = self.neighbours(target)
-        return -(weights * logs.gather(-1, bins)).sum(-1)
+    def floor(self, x: Tensor) -> Tensor:
+        """The entropy of two_hot(x), below which no cross-entropy to it can fall: [...] -> [...]."""
+        return entropy_of(self.neighbours(x)[1])
+
+    def loss(self, logits: Tensor, *targets: Tensor, weights: tuple[float, ...] = (1.0,)) -> Tensor:
+        """-sum_k weight_k sum two_hot(target_k) ln softmax(logits): [..., bins], [...] each -> [...]."""
+        return two_hot.Loss.apply(logits, torch.stack(targets), self.values.numpy(), np.array(weights, np.float32))
 
     def mean(self, logits: Tensor) -> Tensor:
-        """What the head says: [..., bins] -> [...]."""
-        return logits.softmax(-1) @ self.values
+        """What the head says, without a gradient: [..., bins] -> [...]."""
+        flat, out = logits.detach().contiguous(), torch.empty(logits.shape[:-1])
+        two_hot.means(flat.numpy().reshape(-1), out.numel(), self.values.numpy(), out.numpy().reshape(-1))
+        return out
 
     def outside(self, x: Tensor) -> Tensor:
         """Which targets lie beyond an end, and are therefore learned as that end."""
@@ -124,12 +133,22 @@ def lambda_returns(reward_T: Tensor, live_T: Tensor, value_T: Tensor, lam: float
     All arguments [T, ...] and `live` the discount times the probability to go on; the result has rows 0 to T - 2.
     Where `lam` is a tensor, its row t + 1 says how far R_{t+1} is trusted: 0 at the last row of an episode.
     """
-    R, out = value_T[-1], []
-    for t in range(len(reward_T) - 2, -1, -1):
-        trust = lam[t + 1] if isinstance(lam, Tensor) else lam
-        R = reward_T[t + 1] + live_T[t + 1] * ((1 - trust) * value_T[t + 1] + trust * R)
-        out.append(R)
-    return torch.stack(out[::-1])
+    trust = lam if isinstance(lam, Tensor) else torch.full_like(reward_T, lam)
+    parts = [x.contiguous().numpy().reshape(len(x), -1) for x in (reward_T, live_T, value_T, trust)]
+    out = np.empty((len(reward_T) - 1, parts[0].shape[1]), np.float32)
+    returns_back(*parts, out)  # type: ignore[call-arg]
+    return torch.from_numpy(out).view(-1, *reward_T.shape[1:])
+
+
+@njit(cache=True, nogil=True)
+def returns_back(reward_TN, live_TN, value_TN, trust_TN, out_TN):
+    T, N = reward_TN.shape
+    for i in range(N):
+        R = value_TN[T - 1, i]
+        for t in range(T - 2, -1, -1):
+            trust = trust_TN[t + 1, i]
+            R = reward_TN[t + 1, i] + live_TN[t + 1, i] * ((1 - trust) * value_TN[t + 1, i] + trust * R)
+            out_TN[t, i] = R
 
 
 @dataclass

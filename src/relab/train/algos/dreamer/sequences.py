@@ -14,6 +14,8 @@ import numpy as np
 from relab.train.kernels.jit import njit
 from relab.train.replay import Replay
 
+COLUMNS = ("obs", "action", "reward", "terminated", "truncated", "alive", "next_obs")
+
 
 class Sequences(NamedTuple):
     """`batch` sequences of `length` rows, time first."""
@@ -36,12 +38,17 @@ def draw(replay: Replay, rng: np.random.Generator, batch: int, length: int, ends
         late = rng.random(batch) < ends
         back = rng.integers(0, max(1, length - 1), batch)  # so that the row the episode ends with is in
         move_to_end(ring["terminated"], ring["truncated"], late, back, replay.oldest, replay.count, slot, column)
-    D, action = ring["obs"].shape[-1], ring["action"]
-    obs, done = np.zeros((length, batch, D), np.float32), np.zeros((length, batch, action.shape[-1]), action.dtype)
-    rows = Sequences(obs, done, *np.zeros((6, length, batch), np.float32))
-    fill(ring["obs"], action, ring["reward"], ring["terminated"], ring["truncated"], ring["alive"], ring["next_obs"],
-         replay.oldest, replay.count, slot, column, *rows)  # fmt: skip
+    rows = blank(ring, length, batch)
+    columns = [ring[name] for name in COLUMNS]
+    fill(*columns, replay.oldest, replay.count, slot, column, *rows)  # type: ignore[call-arg]
     return rows
+
+
+def blank(ring: np.ndarray, length: int, batch: int) -> Sequences:
+    """Rows of zeros, as wide as a replay's."""
+    obs = np.zeros((length, batch, ring["obs"].shape[-1]), np.float32)
+    action = np.zeros((length, batch, ring["action"].shape[-1]), ring["action"].dtype)
+    return Sequences(obs, action, *np.zeros((6, length, batch), np.float32))
 
 
 def first_slots(replay: Replay, rng: np.random.Generator, batch: int, length: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,7 @@ In a dream the prior takes the posterior's place. Names of tensors: T time, B se
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -17,10 +18,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, linear, silu
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer import fast_scan, layers
 from relab.train.algos.dreamer.actions import Actions
-from relab.train.algos.dreamer.layers import Shapes
-from relab.train.nets.networks import Params
+from relab.train.algos.dreamer.fast_scan import Core, Start
+from relab.train.algos.dreamer.layers import Shapes, Weights
 
 MODEL = "model"
 REWARD_LAYERS = 1  # of the heads of reward and continuation
@@ -59,7 +60,7 @@ class WorldModel:
     cfg: Dreamer
     obs_dim: int
     actions: Actions
-    params: Params
+    params: Weights
     support: eq.Support  # of rewards
 
     @property
@@ -121,20 +122,34 @@ class WorldModel:
 
     def observe(self, batch: Batch, uniform: Tensor) -> Course:
         """Run over real rows; `uniform` [T, B, stoch] draws the latents."""
-        T, B = batch.reward.shape
-        keep = (1 - batch.fresh).unsqueeze(-1)
-        seen, effect = self.see(batch.obs), self.effect(batch.action * keep)
-        h, z = torch.zeros(B, self.cfg.deter), torch.zeros(B, self.latent)
-        hs, zs, posts = [], [], []
-        for t in range(T):
-            h = self.core(h * keep[t], z * keep[t], effect[t])
+        keep = 1 - batch.fresh
+        effect = self.effect(batch.action * keep.unsqueeze(-1))
+        h, z, post = self.scan(self.see(batch.obs), effect, keep, uniform, self.blank(keep.shape[1]))
+        return Course(h, z, post, self.prior(h))
+
+    def blank(self, rows: int) -> Start:
+        return Start(torch.zeros(rows, self.cfg.deter), torch.zeros(rows, self.latent))
+
+    def scan(self, seen: Tensor, effect: Tensor, keep: Tensor, uniform: Tensor, start: Start) -> tuple[Tensor, ...]:
+        """(memory, latents, their posterior) of every step [T, B, ...]; `keep` is 0 where an episode begins."""
+        if self.fast_core is not None:
+            h, z, post = fast_scan.Scan.apply(seen, effect, keep, uniform, start, self.params, self.fast_core)
+            return h, z, post.unflatten(-1, (self.cfg.classes, self.cfg.stoch))
+        (h, z), steps = start, []
+        for t, keep_t in enumerate(keep.unsqueeze(-1)):
+            h = self.core(h * keep_t, z * keep_t, effect[t])
             post = self.posterior(h, seen[t])
             z = eq.sample(post, uniform[t]).flatten(-2)
-            hs.append(h)
-            zs.append(z)
-            posts.append(post)
-        h_T = torch.stack(hs)
-        return Course(h_T, torch.stack(zs), torch.stack(posts), self.prior(h_T))
+            steps.append((h, z, post))
+        return tuple(torch.stack(parts) for parts in zip(*steps))
+
+    @cached_property
+    def fast_core(self) -> Core | None:
+        """The recurrent part as the kernels take it, where they can."""
+        cfg = self.cfg
+        if cfg.core != "gru" or not self.params.fast:
+            return None
+        return fast_scan.core_of(self.params, cfg.deter, cfg.hidden, cfg.classes, cfg.stoch, cfg.unimix, MODEL)
 
     def reward(self, feature: Tensor) -> Tensor:
         """Logits of the reward that arrived with this state."""
@@ -143,6 +158,15 @@ class WorldModel:
     def goes_on(self, feature: Tensor) -> Tensor:
         """Logit of the probability that the episode is not over in this state."""
         return layers.head(self.params, f"{MODEL}/continue", feature, REWARD_LAYERS).squeeze(-1)
+
+    def earned(self, feature: Tensor) -> tuple[Tensor, Tensor]:
+        """(reward that arrives with each state, probability that the episode is not over in it)."""
+        return self.support.mean(self.reward(feature)), torch.sigmoid(self.goes_on(feature))
+
+    def predict(self, h: Tensor, z: Tensor, action: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Memory and latents after an action [B, in_dim], without looking."""
+        h = self.core(h, z, self.effect(action))
+        return h, eq.sample(self.prior(h), uniform).flatten(-2)
 
     def decode(self, feature: Tensor) -> Tensor:
         """The observation, in symlog."""
@@ -154,7 +178,7 @@ class WorldModel:
         floor = eq.free_bits if cfg.free_bits == "clamp" else eq.straight_free_bits
         return {
             "obs": 0.5 * (self.decode(feature) - eq.symlog(batch.obs)).square().sum(-1),
-            "reward": self.support.cross_entropy(self.reward(feature).log_softmax(-1), batch.reward) * batch.earned,
+            "reward": self.support.loss(self.reward(feature), batch.reward) * batch.earned,
             "continue": binary_cross_entropy_with_logits(self.goes_on(feature), 1 - batch.terminal, reduction="none"),
             "dyn": cfg.dyn_scale * floor(eq.kl(course.post.detach(), course.prior), cfg.free_nats),
             "rep": cfg.rep_scale * floor(eq.kl(course.post, course.prior.detach()), cfg.free_nats),

@@ -1,8 +1,9 @@
 """Which setting would mend what a rule found? What its declaration says, turned into a change of this run.
 
-A key is set back first: to the value of the reference (the parent, or a run on the same task that does better), else to
-what relab ships for this algorithm and environment, if the run's own value lies on the wrong side of it by more than a
-factor of 1.5. Only where nothing stands out does the finding's own suggestion count, or the rule's fallback.
+This is the one place where a remedy is chosen: `relab examine` prints it, `relab next` proposes it. A key is set back
+first: to the value of the reference (the parent, or a run on the same task that does better), else to what relab ships
+for this algorithm and environment, if the run's own value lies on the wrong side of it by more than a factor of 1.5.
+Only where nothing stands out does the finding's own suggestion count, or the rule's fallback.
 """
 
 from __future__ import annotations
@@ -24,18 +25,39 @@ FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 
 
 @dataclass(frozen=True)
-class Suggestion:
+class Remedy:
     """Changes of settings, and whose values they are."""
 
     changes: dict[str, tuple[Any, Any]]  # key -> (from, to)
     why: str
     known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
 
+    def to_json(self) -> list[dict[str, Any]]:
+        return [{"key": key, "from": _fits(now), "to": _fits(then), "why": self.why}
+                for key, (now, then) in self.changes.items()]  # fmt: skip
 
-def suggest(finding: Finding, view: View, better: Sequence[View], findings: Sequence[Finding]) -> Suggestion | None:
+
+def _fits(value: Any) -> Any:
+    """Settings may hold integers of any size; JSON readers stop at 64 bits."""
+    return float(value) if isinstance(value, int) and abs(value) >= 2**63 else value
+
+
+def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> None:
+    """Each finding of a run with its remedy: a known value is all that is advised, a blind step stands before words.
+
+    `better` is the best run on the same task with other settings, where it ends clearly higher.
+    """
+    for finding in findings:
+        remedy = finding.remedy = choose(finding, view, better, findings)
+        if remedy is not None:
+            words = [] if remedy.known else [item for item in finding.suggest if isinstance(item, str)]
+            finding.suggest = [*remedy.to_json(), *words]
+
+
+def choose(finding: Finding, view: View, better: View | None, findings: Sequence[Finding]) -> Remedy | None:
     """The change of settings that a finding calls for; None where it calls for none that can be named.
 
-    `better` are runs on the same task that end higher, best first; `findings` say what explains what.
+    `findings` say what explains what.
     """
     rule = all_rules().get(finding.slug)
     if rule is None:
@@ -48,7 +70,7 @@ def suggest(finding: Finding, view: View, better: Sequence[View], findings: Sequ
 # ---- Back to a known value
 
 
-def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Suggestion | None:
+def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Remedy | None:
     """Unmentioned changes undone, if the run does worse than its parent; where symptoms name a key, only that one."""
     parent = view.reference
     if parent is None or not worse(view, parent):
@@ -58,7 +80,7 @@ def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Sugg
     rules = [all_rules().get(f.slug) for f in symptoms_of(finding, findings)]
     named = {key for rule in rules if rule is not None for key in rule.mends}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
-    return Suggestion(some, f"the value of its parent {parent.name}") if some else None
+    return Remedy(some, f"the value of its parent {parent.name}") if some else None
 
 
 def worse(a: View, b: View) -> bool:
@@ -67,7 +89,7 @@ def worse(a: View, b: View) -> bool:
     return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
 
 
-def _towards(view: View, rule: Rule, better: Sequence[View]) -> Suggestion | None:
+def _towards(view: View, rule: Rule, better: View | None) -> Remedy | None:
     """The rule's setting that deviates most from a known value, in the direction that explains the finding."""
     for who, values in known_values(view, better):
         deviations: list[tuple[float, str, Any, Any]] = []
@@ -79,7 +101,7 @@ def _towards(view: View, rule: Rule, better: Sequence[View]) -> Suggestion | Non
                 deviations.append((0.0, key, now, then))  # a choice: counts where no number stands out
         if deviations:
             _, key, now, then = max(deviations, key=lambda each: each[0])
-            return Suggestion({key: (now, then)}, who)
+            return Remedy({key: (now, then)}, who)
     return None
 
 
@@ -88,13 +110,14 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
     return right and now != then and change_size("", now, then) > FACTOR
 
 
-def known_values(view: View, better: Sequence[View]) -> list[tuple[str, dict[str, Any]]]:
-    """Where a good value can be had from: the parent or another reference, better runs, what relab ships."""
+def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
+    """Where a good value can be had from: the parent or another reference, a better run, what relab ships."""
     sources = []
     reference = view.reference
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
-    sources += [(f"the value of {other.name}, which does better", other.config) for other in better[:1]]
+    if better is not None and better is not reference:
+        sources.append((f"the value of {better.name}, which does better", better.config))
     return sources + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 
 
@@ -115,7 +138,7 @@ def is_number(x: Any) -> TypeGuard[float]:
 # ---- Where nothing stands out
 
 
-def _own(finding: Finding, view: View) -> Suggestion | None:
+def _own(finding: Finding, view: View) -> Remedy | None:
     """What the rule itself suggests as {key, from, to}."""
     changes = {
         e["key"]: (e["from"], e["to"])
@@ -124,18 +147,18 @@ def _own(finding: Finding, view: View) -> Suggestion | None:
     }
     good = {key: pair for key, pair in changes.items() if key in view.config and None not in pair}
     return (
-        Suggestion({k: (now, rounded(then)) for k, (now, then) in good.items()}, "a cautious step", known=False)
+        Remedy({k: (now, rounded(then)) for k, (now, then) in good.items()}, "a cautious step", known=False)
         if good
         else None
     )
 
 
-def _fallback(view: View, rule: Rule) -> Suggestion | None:
+def _fallback(view: View, rule: Rule) -> Remedy | None:
     for change in rule.fallback:
         now = view.config.get(change.key)
         then = _changed(now, change)
         if now is not None and then is not None and then != now:
-            return Suggestion({change.key: (now, then)}, change.why, known=False)
+            return Remedy({change.key: (now, then)}, change.why, known=False)
     return None
 
 

@@ -1,0 +1,35 @@
+"""Which options do several commands have? Each has one meaning and one description."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+OneRun = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help="name, part of a name, id or folder of the run")]
+SomeRuns = Annotated[
+    tyro.conf.Positional[tuple[str, ...]],
+    tyro.conf.arg(help="runs: name, part of a name, id, folder, or a pattern like 'sweep-*'"),
+]
+RunsFolder = Annotated[Path, tyro.conf.arg(help="folder that holds the runs")]
+Trust = Annotated[
+    bool,
+    tyro.conf.arg(help="run code that the record itself names (env or algo as package.module:Name, gym:module:Id)"),
+]
+AsJson = Annotated[bool, tyro.conf.arg(help="print as JSON")]
+ProgressAsJson = Annotated[bool, tyro.conf.arg(help="print progress as JSON lines")]
+DryRun = Annotated[bool, tyro.conf.arg(help="say what would be done and written, and do nothing")]
+Quiet = Annotated[bool, tyro.conf.arg(help="print nothing while training")]
+Checkpoint = Annotated[str, tyro.conf.arg(help="best, latest, or a step")]
+EnvChanges = Annotated[
+    tyro.conf.Positional[tuple[str, ...]],
+    tyro.conf.arg(help="parameters of the environment to change for this (env.key=value)"),
+]
+Workers = Annotated[int | None, tyro.conf.arg(help="runs at a time; default: one per core")]
+StartAtOnce = Annotated[bool, tyro.conf.arg(help="start without asking, the command of the file too")]
+Unasked = Annotated[bool, tyro.conf.arg(help="do not ask")]
+PlanName = Annotated[str | None, tyro.conf.arg(help="name of its folder; default: the file's name")]
+ResultAsJson = Annotated[
+    bool, tyro.conf.arg(help="print the result as JSON; asks nothing (a file with a `command` then needs --yes)")
+]

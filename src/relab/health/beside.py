@@ -1,0 +1,65 @@
+"""What do healthy runs show of what a finding is about, and does the finding stand beside the others?
+
+A laboratory prints each value beside the interval of healthy people: so does a finding whose first evidence is a metric
+that the table of healthy runs has. A finding that only says "outside of healthy runs" gives way to a rule that names
+the mechanism of the same metric, and over many runs only as many of them stay warnings as keeps false alarms rare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relab.health import reference
+from relab.health.features import METRICS, Key, in_own_units
+from relab.health.rule import Finding
+from relab.health.view import View
+from relab.stats import conformal
+
+FALSE = 0.1  # of the runs that are called strange, at most, on average over folders
+THIRDS = ("first", "middle", "last")
+
+
+def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
+    """The interval of healthy runs in each third of a run, in the run's own units; empty where there is none."""
+    if metric not in METRICS or view.algo not in reference.ALGOS:
+        return {}
+    levels = {}
+    for third in THIRDS:
+        key = Key(metric, third)
+        healthy = reference.interval(str(view.algo), view.kind, key)
+        factor = in_own_units(view.history, key, 1.0)
+        if healthy is not None:
+            levels[third] = healthy.times(factor)
+    return levels
+
+
+def healthy_words(view: View, metric: str) -> str:
+    """`healthy PPO runs: 0.002 to 0.03`, over the whole run; empty where nothing is known."""
+    levels = healthy_levels(view, metric).values()
+    if not levels:
+        return ""
+    low, high = min(each.low for each in levels), max(each.high for each in levels)
+    return f"healthy {str(view.algo).upper()} runs: {low:.2g} to {high:.2g}"
+
+
+def put_beside(view: View, findings: Sequence[Finding]) -> None:
+    """Each finding gets the interval of its first metric, if it does not say it itself."""
+    for finding in findings:
+        if finding.evidence and finding.tail is None:
+            finding.healthy = healthy_words(view, finding.evidence[0].metric)
+
+
+def give_way(findings: Sequence[Finding]) -> list[Finding]:
+    """All findings but symptoms whose metrics other warnings are about already."""
+    loud = [f for f in findings if f.tail is None and f.status == "fired" and f.severity in ("warning", "error")]
+    metrics = {each.metric for f in loud for each in f.evidence}
+    return [f for f in findings if f.tail is None or not all(each.metric in metrics for each in f.evidence)]
+
+
+def control(findings: Sequence[Finding], runs: int) -> None:
+    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks."""
+    strange = [f for f in findings if f.tail is not None]
+    tails = [float(f.tail or 0.0) for f in strange] + [1.0] * (runs - len(strange))
+    for finding, named in zip(strange, conformal.discoveries(tails, FALSE)):
+        if not named and finding.severity == "warning":
+            finding.severity, finding.confidence = "info", "low"

@@ -1,0 +1,93 @@
+"""Is something of this run far outside of every healthy run? What a curve shows by itself, without any setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from relab.health import outside, reference
+from relab.health.features import FEW, features, in_own_units
+from relab.health.foreign import learned
+from relab.health.outside import Excess
+from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
+from relab.health.view import View
+
+SAID = 3  # metrics that one finding names
+TWICE = 2  # from where a factor says more than "beyond"
+OFTEN = 0.05  # of healthy strangers, at most, may score as high
+
+
+@rule("outside-healthy-runs", about="numbers", algos=reference.ALGOS, severity="warning", least=SHORT)
+def outside_healthy_runs(view: View, *, margins: float = 1.0, often: float = OFTEN) -> Finding | None:
+    """
+    What: a level or a growth of a logged quantity lies beyond the most extreme of the healthy runs that relab ships
+        (Stable-Baselines3, CleanRL-like scripts, relab), by as far again as that one lies from their median and tenfold
+        at least; and at most one of twenty healthy runs scores as high when its own task is left out of the table.
+    Why: no run that reached its task's level looked like this. The finding names the symptom and what usually causes
+        it; a rule that knows the settings may name the cause itself.
+    Known problems: the table holds short runs of 13 small tasks; a task unlike all of them may differ in health. In a
+        folder of many runs only as many are warned about as keeps the share of false alarms under a tenth.
+    Refuted by: a run of the same task with the same level that learned.
+    Try: look at what the finding calls likely; `relab explain` with the metric and the run shows where it lies.
+    """
+    algo = view.algo
+    if algo not in reference.ALGOS:
+        raise Missing("an algorithm that the table of healthy runs has")
+    numbers = features(view.history)
+    if not numbers:
+        raise Missing(f"{FEW} rows of a metric that the table of healthy runs has")
+    beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e)]
+    far = [excess for excess in beyond if excess.score >= margins]
+    tail = outside.tail(outside.score(beyond))
+    if not far or tail > often:
+        return None
+    return _told_as_one(view, _each_metric_once(far)[:SAID], tail)
+
+
+def _done(view: View, excess: Excess) -> bool:
+    """Whether a policy stands still because there is nothing left to learn, or nothing to choose."""
+    still = (excess.sign.metric, excess.sign.side) == ("policy/kl", outside.LOW)
+    return still and (learned(view) or not view.has_choice)
+
+
+def _each_metric_once(far: Sequence[Excess]) -> list[Excess]:
+    first: dict[str, Excess] = {}
+    for excess in far:
+        first.setdefault(excess.key.metric, excess)
+    return list(first.values())
+
+
+def _told_as_one(view: View, far: Sequence[Excess], tail: float) -> Finding:
+    causes = dict.fromkeys(excess.sign.cause for excess in far)
+    symptoms = "; ".join(_words(view, excess) for excess in far)
+    return Finding(f"{symptoms}. Likely {next(iter(causes))}", far[0].value, None,
+                   [_evidence(view, excess) for excess in far], about=far[0].sign.about, tail=tail,
+                   confidence="high" if len(far) > 1 else "medium")  # fmt: skip
+
+
+def _words(view: View, excess: Excess) -> str:
+    """policy/kl is 40 times the highest of 34 kinds of healthy PPO runs (last third: 1.4)"""
+    name, level = excess.key.metric, in_own_units(view.history, excess.key, excess.value)
+    most = "highest" if excess.sign.side == outside.HIGH else "lowest"
+    times = excess.times
+    factor = f"{times:.3g} times" if times >= TWICE else f"1/{1 / times:.3g} of" if 0 < times <= 1 / TWICE else "beyond"
+    where = "growth" if excess.key.feature == "growth" else f"{excess.key.feature} third".replace("peak third", "peak")
+    return f"{name} is {factor} the {most} of {excess.cells} kinds of healthy {_algo(view)} runs ({where}: {level:.3g})"
+
+
+def _algo(view: View) -> str:
+    return str(view.algo).upper()
+
+
+def _evidence(view: View, excess: Excess) -> Evidence:
+    """The curve, with the interval of healthy runs in the run's own units."""
+    low, high = (in_own_units(view.history, excess.key, end) for end in (excess.low, excess.high))
+    formula = f"{excess.sign.side}: {excess.key.feature} of healthy {_algo(view)} runs {low:.3g} to {high:.3g}"
+    try:
+        return view.curve(excess.key.metric).evidence(formula)
+    except Missing:  # in a unit that the log does not tell
+        return Evidence(excess.key.metric, [view.last_step], [excess.value], formula)
+
+
+def side_of(evidence: Evidence) -> str:
+    """high or low, of a finding of this rule."""
+    return evidence.formula.partition(":")[0]

@@ -1,0 +1,52 @@
+"""Is there anything to judge a run by? A return at all, and one that differs from episode to episode."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from relab.health.rule import SHORT, Finding, Missing, rule
+from relab.health.view import View
+from relab.runs.course import is_return
+
+ONLINE = ("ppo", "a2c", "dqn", "sac", "td3")
+UPDATED = ("value/loss", "value/critic_loss", "policy/loss", "policy/actor_loss", "policy/entropy", "policy/kl")
+
+
+@rule("no-returns", about="evidence", algos=ONLINE, severity="warning", least=SHORT)
+def no_returns(view: View) -> Finding | None:
+    """
+    What: the run logged ten rows or more of its updates, and not one return: no episode ended, or nobody counted it.
+    Why: nothing tells whether it learns. Where no episode ends, values have no end either, and a task without a time
+        limit never starts anew.
+    Known problems: the returns may lie in another file, or under a name that relab does not know (`--show-mapping`).
+    Refuted by: a file of returns, or such a name.
+    Try: log each episode's return (in Stable-Baselines3 wrap the environment in Monitor); give the task a time limit.
+    """
+    if view.algo not in ONLINE:
+        raise Missing("an algorithm that plays episodes")
+    rows = {name: len(view.history.columns[name].values) for name in UPDATED if view.has(name)}
+    if not rows or max(rows.values()) < SHORT:
+        raise Missing(f"{SHORT} rows of updates")
+    if any(is_return(name) for name in view.history.columns) or view.history.evals:
+        return None
+    shown = view.curve(max(rows, key=lambda name: rows[name]))
+    return Finding(f"no return in {view.last_step:,} steps: no episode ended, or none was logged", 0.0, 0,
+                   [shown.evidence("updates were logged")], confidence="high")  # fmt: skip
+
+
+@rule("returns-all-alike", about="fault", algos=(), severity="warning", least=SHORT)
+def returns_all_alike(view: View, *, rows: int = 20) -> Finding | None:
+    """
+    What: all of 20 or more rows of training returns are exactly the same number.
+    Why: what the agent does makes no difference to what it is paid: the reward is a constant, is never paid, or what is
+        logged is not the return. There is nothing to learn from.
+    Known problems: a run that went on from a policy that was perfect already; a task that pays only for rare success.
+    Refuted by: single episodes that earn something else.
+    Try: print the rewards of one episode; follow one reward from the environment to the log.
+    """
+    name = next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean")
+    returns = view.curve(name, rows)
+    if np.ptp(returns.values) > 0 or view.resumed or not view.has_choice or view.at_ceiling(returns.last):
+        return None
+    return Finding(f"every episode earns exactly {returns.last:.4g}, in all {len(returns)} rows", returns.last,
+                   int(returns.steps[0]), [returns.evidence("constant")], confidence="high")  # fmt: skip

@@ -1,0 +1,76 @@
+"""What is written of an update? The model's losses against their floors, its latents, and what dreams were like."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relab.train.algos.dreamer import equations as eq
+from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Dream
+from relab.train.algos.dreamer.state import State
+from relab.train.algos.dreamer.world_model import Batch, Course
+
+DORMANT = 40  # times less active than the mean of its layer
+SELDOM = 50  # updates between two looks at what costs more
+
+
+@torch.no_grad()
+def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) -> dict[str, float]:
+    valid, weight = batch.valid, batch.valid.sum()
+
+    def average(x: Tensor) -> float:
+        return float((x * valid).sum() / weight)
+
+    floor = average(s.agent.model.support.floor(batch.reward) * batch.earned)
+    row = {f"model/{name}_loss": float(x) for name, x in mean.items()}
+    return row | {
+        "model/loss": sum(row.values()), "model/kl": average(eq.kl(course.post, course.prior)),
+        "model/reward_excess": row["model/reward_loss"] - floor,
+        "model/prior_entropy": average(torch.special.entr(course.prior).sum((-2, -1))),
+        "model/post_entropy": average(torch.special.entr(course.post).sum((-2, -1))),
+        "model/agreement": average((course.prior.argmax(-2) == course.post.argmax(-2)).float().mean(-1)),
+        "data/padding": float(1 - valid.mean()),
+    }  # fmt: skip
+
+
+@torch.no_grad()
+def of_dreams(s: State, dream: Dream, scale: float) -> dict[str, float]:
+    support = s.agent.behaviour.support
+    return {
+        "model/imag_reward": float(dream.reward[1:].mean()), "model/imag_return": float(dream.returns.mean()),
+        "model/imag_continue": float(dream.goes_on[1:].mean()),
+        "model/imag_survival": float(dream.goes_on[1:].prod(0).mean()),
+        "value/mean": float(dream.value.mean()), "value/std": float(dream.value.std()),
+        "value/clamped": float(support.outside(dream.returns).float().mean()), "value/return_scale": scale,
+    }  # fmt: skip
+
+
+def critic_excess(s: State, batch: Batch, dream: Dream) -> float:
+    """The critic's loss on dreams above the entropy of its targets, each dream weighed as it is learned from."""
+    support, weight = s.agent.behaviour.support, dream.weight[:-1] * batch.valid.flatten()
+    excess = support.loss(dream.logits[:-1].detach(), dream.returns) - support.floor(dream.returns)
+    return float((weight * excess).sum() / weight.sum().clamp(min=1e-8))
+
+
+@torch.no_grad()
+def dormant_share(s: State, feature: Tensor) -> float:
+    """Share of hidden units of actor and critic whose mean activation is under a fortieth of their layer's."""
+    shares = []
+    for name in (ACTOR, CRITIC):
+        x = feature
+        for i in range(s.cfg.layers):
+            x = layers.layer(s.agent.params, f"{name}/{i}", x)
+            size = x.abs().mean(tuple(range(x.dim() - 1)))
+            shares.append(float((size < size.mean() / DORMANT).float().mean()))
+    return float(np.mean(shares))
+
+
+def of_iteration(s: State, rows: list[dict[str, float]], pace: float) -> dict[str, float]:
+    """Means over the updates of this iteration beside what was gathered."""
+    row = s.gathering.metrics(s.counts)
+    row |= {"optim/lr": s.cfg.lr * pace, "optim/param_norm": float(torch.linalg.vector_norm(s.agent.params.flat))}
+    row |= s.surprise.metrics() | {"model/focus": float(s.focus.on)}
+    names = dict.fromkeys(name for each in rows for name in each)
+    return row | {name: float(np.mean([each[name] for each in rows if name in each])) for name in names}

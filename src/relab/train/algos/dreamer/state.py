@@ -1,0 +1,73 @@
+"""What does a Dreamer run need to go on? The state of its learner and of its worlds; the replay lies in the record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relab.base.streams import get_state, set_state
+from relab.config.dreamer import Dreamer
+from relab.train.algos.dreamer import equations as eq
+from relab.train.algos.dreamer.agent import Agent
+from relab.train.algos.dreamer.optimiser import LaProp
+from relab.train.algos.dreamer.surprise import Focus, Surprise
+from relab.train.algos.gathering import Gathering
+from relab.train.contract import Counts
+
+
+@dataclass
+class State:
+    """All that a Dreamer run needs to go on."""
+
+    cfg: Dreamer
+    agent: Agent
+    optimiser: LaProp
+    scale: eq.ReturnScale
+    gathering: Gathering
+    total: int
+    draw: np.random.Generator  # which sequences are learned from
+    noise: np.random.Generator  # latents and actions in updates
+    surprise: Surprise
+    focus: Focus
+    counts: Counts = field(default_factory=Counts)
+
+    def uniform(self, *shape: int) -> Tensor:
+        return torch.from_numpy(self.noise.random(shape, np.float32))
+
+    @property
+    def share_done(self) -> float:
+        return min(1.0, self.counts.agent_steps / self.total)
+
+    def to_tree(self) -> dict[str, Any]:
+        return {
+            "params": {name: p.detach() for name, p in self.agent.params.named.items()},
+            "slow": {"flat": self.agent.slow.flat},
+            "optimiser": self.optimiser.to_tree(),
+            "return_scale": self.scale.to_tree(),
+            "surprise": self.surprise.to_tree(),
+            "focus": self.focus.to_tree(),
+            **self.gathering.to_tree(),
+            "draw": get_state(self.draw),
+            "noise": get_state(self.noise),
+            "counts": vars(self.counts),
+        }
+
+    def load(self, tree: dict[str, Any]) -> None:
+        load_agent(self.agent, tree)
+        self.optimiser.load(tree["optimiser"])
+        self.scale.load(tree["return_scale"])
+        self.surprise.load(tree["surprise"])
+        self.focus.load(tree["focus"])
+        self.gathering.load(tree)
+        set_state(self.draw, tree["draw"])
+        set_state(self.noise, tree["noise"])
+        self.counts = Counts(**tree["counts"])
+
+
+def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+    agent.params.load(tree["params"])
+    agent.slow.flat.copy_(torch.from_numpy(tree["slow"]["flat"]))
