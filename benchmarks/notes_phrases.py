@@ -405,7 +405,8 @@ FIFTH = {
         "Reward is scaled by 0.015 before it enters the buffer.",
     ],
     "openings": [
-        "", "", "TL;DR", "Results", "Status update:", "Raw notes, to be cleaned up.", "What the logs say", "Today's run.",
+        "", "", "TL;DR", "Results", "Status update:", "Raw notes, to be cleaned up.", "What the logs say",
+        "Today's run.",
     ],
 }  # fmt: skip
 NAMES_FIFTH = {
