@@ -433,7 +433,7 @@ def test_a_mapping_may_name_the_columns_of_one_path_alone(two, tmp_path, capsys)
     odd.parent.mkdir()
     odd.write_text("t,R\n" + "".join(f"{100 * i},{i}\n" for i in range(1, 30)), encoding="utf-8")
     assert "odd" in printed(capsys, two, odd.parent, "--mapping", "t=step,R=return/mean")
-    assert "none of the runs has a metric" in printed(capsys, two, odd.parent, "--mapping", "Q=return/mean", code=64)
+    assert "none of the runs has a column" in printed(capsys, two, odd.parent, "--mapping", "Q=return/mean", code=64)
 
 
 def test_labels_that_begin_alike_stay_apart():

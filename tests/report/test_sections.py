@@ -355,7 +355,10 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
             write_run(tmp_path / f"{env}-s{seed}", UP, seed=seed, config=config)
     data = sections.build(tmp_path)
     assert [(panel.env, len(panel.curve.lines)) for panel in data["panels"]] == [("CartPole-v1", 2), ("Pendulum-v1", 2)]
+    said = "CartPole-v1: learned on all 2 seeds, ends at 400; Pendulum-v1: learned on all 2 seeds, ends at 400."
+    assert data["first"].sentence == said, "short: the rest stands with the outcome"
     page = render.html(data)
+    assert page.index('class="low"') < page.index("<h2>Findings</h2>") < page.index('class="side"'), "no empty column"
     assert page.count("<h3>") == 2
     assert "CartPole-v1: last evaluated return" in page
 
@@ -372,7 +375,7 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
     (tmp_path / "answer.json").write_text(json.dumps({"question": "Is b better?", "answers": [{"text": text}]}))
     first = sections.build(tmp_path)["first"]
     assert (first.question, first.sentence) == ("Is b better?", "Yes: b is better than a, by +5 [+1, +9].")
-    assert first.detail == "final eval/return_det, + is better; 95 % interval, 5 and 5 seeds"
+    assert first.detail == "final evaluated return, + is better; 95 % interval, 5 and 5 seeds", "words, no codes"
 
 
 def test_every_verdict_has_words():

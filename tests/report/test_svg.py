@@ -54,6 +54,35 @@ def test_nothing_to_draw_is_said(lines, text):
     assert text in svg.curve(data(lines))
 
 
+def test_a_flat_line_below_random_is_shown_as_one():
+    figure = svg.curve(
+        data([line([9.2, 9.8, 9.4])], levels=[curves.Level("random", 22.2), curves.Level("ceiling", 500.0)])
+    )
+    assert "random 22.2" in figure
+    assert "ceiling" not in figure, "so far off that the line would be one with the axis"
+
+
+def heights(figure: str) -> list[float]:
+    return sorted(float(e.get("y")) for e in drawn(figure, "over"))
+
+
+def test_no_name_in_the_picture_covers_another():
+    levels = [curves.Level("solved", 475.0), curves.Level("ceiling", 500.0), curves.Level("random", 22.2)]
+    for at in (430.0, 450.0, 475.0):
+        figure = svg.curve(
+            data([line([20, at, 500])], levels=levels, onset=curves.Onset(2, "peak-then-collapse (run)"))
+        )
+        apart = [b - a for a, b in zip(heights(figure), heights(figure)[1:])]
+        assert min(apart) >= 13
+
+
+def test_a_name_that_would_be_cut_is_told_without_its_run():
+    onset = curves.Onset(0, "critic-not-learning (lr0p0003_ec0_s0_731489ca_and_a_long_name_that_nobody_can_read)")
+    narrow = svg.curve(data([line([20, 30, 40])], onset=onset), 360)
+    assert "critic-not-learning<" in narrow
+    assert "731489ca" in svg.curve(data([line([20, 30, 40])], onset=onset), 900)
+
+
 @pytest.mark.parametrize("y", [[5.0], [5.0, 5.0], [0.0, 0.0], [-1e30, 1e30], [1e-9, 2e-9]])
 def test_odd_ranges(y):
     figure = svg.curve(data([line(y)], levels=[curves.Level("random", 0.5)]))

@@ -9,7 +9,8 @@ import pytest
 
 from relab.record.history import Column, History
 from relab.runs.course import course_of
-from relab.runs.verdict import Verdict, sentence, verdict_of
+from relab.record.evaluations import Estimate
+from relab.runs.verdict import Verdict, brief_sentence, sentence, verdict_of
 
 CARTPOLE = {"env": "CartPole-v1", "reward_low": 1.0, "reward_high": 1.0, "horizon": 500,
             "random": {"return_mean": 22.2, "return_std": 11.3, "n": 1000}}  # fmt: skip
@@ -65,6 +66,29 @@ def test_what_was_learned_before_the_first_evaluation_was_learned():
     assert sentence(verdict_of(run)).startswith("Learned before the first evaluation, by the returns of training: ")
     run.columns["return/mean"] = Column(100 * np.arange(1, 101), np.full(100, 0.95))
     assert verdict_of(run).kind == "flat"
+
+
+@pytest.mark.parametrize(
+    ("means", "first", "kind"),
+    [([285, 180, 240, 500, 500, 302], 5000, "part"),  # the first evaluation came late: the gain is that over random
+     ([285, 180, 240, 500, 500, 90], 5000, "lost"),
+     ([285, 400, 500, 302], 0, "lost")],  # weights that began at 285: what was gained over them is gone
+)  # fmt: skip
+def test_what_is_left_is_held_against_random_where_the_start_was_not_seen(means, first, kind):
+    verdict = verdict_of(evaluated(means, 60.0, CARTPOLE, first=first))
+    assert verdict.kind == kind
+    lasting = [1000 * i + first for i, mean in enumerate(means) if mean == 500][-1]
+    assert f"after {lasting:,} steps (best 500)" in sentence(verdict), "the last time it was at its best"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said"),
+    [(["learned", "top", "lost"], "learned on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
+     (["worse", "worse", "not"], "worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
+     (["learned"] * 2, "learned on all 2 seeds, ends at 1.5")],
+)  # fmt: skip
+def test_a_group_in_a_few_words(kinds, said):
+    assert brief_sentence([Verdict(kind, "r", [Estimate(1, i + 1.0, 0.1, 9)]) for i, kind in enumerate(kinds)]) == said
 
 
 @pytest.mark.parametrize("means", [[339.5, 480, 500, 500], [500.0] * 5, [490, 495, 499, 478]])

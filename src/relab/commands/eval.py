@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.places import printable
-from relab.commands.options import Checkpoint, EnvChanges, OneRun, RunsFolder, Trust
+from relab.commands import dry_run
+from relab.commands.options import Checkpoint, DryRun, EnvChanges, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.record import names
 
@@ -36,11 +37,17 @@ class Eval:
     trust: Trust = False
     json: bool = False
     """print every episode as JSON"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
     folder = names.find(args.run, args.runs)
+    if args.dry_run:
+        where = f" with {' '.join(args.changes)}" if args.changes else ""
+        what = f"play {args.episodes:,} fresh episodes a mode{where}"
+        return dry_run.say([f"{what} with {dry_run.checkpoint_of(folder, args.checkpoint)}",
+                            "keep what came of it as an event of the run"], args.json)  # fmt: skip
     from relab.train import fresh
 
     evaluation = fresh.fresh(folder, args.checkpoint, args.episodes, args.seed, args.changes, args.trust)

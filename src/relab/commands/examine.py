@@ -95,7 +95,8 @@ def one_look(paths: Sequence[Path], against: Path | None, muted: dict[str, str],
 
     path = paths[0] if len(paths) == 1 else Path(", ".join(map(str, paths)))
     with Progress("reading run") as tell:
-        loaded = loaded_below(paths, lambda each: known.load(each, tell))
+        loaded = loaded_below(paths, lambda each: known.load(each, tell, whole=False))
+        known.check_mapping([run.history for run in loaded.runs])
         tell.word = "examining run"
         report = examine_loaded(loaded, path, against, muted, tell=tell, hints=known.of(paths[0]))
     changed = memory.news(report, memory.recall(path))

@@ -16,6 +16,7 @@ from relab.base.terminal import keep_going
 from relab.base.text import duration, number
 from relab.commands.options import Planned, ResultAsJson
 from relab.commands.parsing import parse
+from relab.commands.refusing import unless_refused
 from relab.config.base import require
 from relab.lab import experiment
 from relab.lab.execute.local import Result
@@ -67,12 +68,19 @@ def main(words: Sequence[str]) -> int:
         return 0
     require(not (args.queue and args.only), "`--queue` adds all runs that are missing; leave --only out")
     require(not (args.replicate and args.only), "`--only` makes one run of one question; leave --replicate out")
+    with unless_refused([folder, *([experiment.folder_of(folder)] if args.replicate else [])]) as answer:
+        answer.code = start(args, plan, folder)
+    return answer.code or 0
+
+
+def start(args: ExperimentArgs, plan: experiment.Experiment, folder: Path) -> int | None:
+    """The exit code; None where somebody said no."""
     parts = [part(plan, folder)]
     if args.replicate:
         parts.append(part(experiment.fresh(plan), experiment.folder_of(folder)))
     settled = all(experiment.settled(cell) for each in parts for cell in each.cells)
     if not settled and not consent([plan.command, plan.resume_command], args.yes, args.json):
-        return 0
+        return None
     if args.queue:
         return max(enqueue(args, each.folder, each.cells) for each in parts)
     if args.only is not None:
@@ -97,11 +105,11 @@ def part(plan: experiment.Experiment, folder: Path) -> Part:
     return Part(plan, folder, experiment.prepare(plan, folder))
 
 
-def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int:
+def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int | None:
     again = experiment.tried_before(one.plan, one.folder, args.root, log)
     result = look_by_look(args, one, again)
     if result is None:
-        return 0
+        return None
     done, answers = result
     written = ended(one.folder, log)
     if args.json:
@@ -111,11 +119,11 @@ def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int:
     return 1 if done.failed else 0
 
 
-def replicated(args: ExperimentArgs, parts: list[Part], log: Path | None) -> int:
+def replicated(args: ExperimentArgs, parts: list[Part], log: Path | None) -> int | None:
     """What is missing of the question, then the same on fresh seeds; three answers side by side."""
     results = [result for each in parts if (result := look_by_look(args, each, [])) is not None]
     if len(results) < len(parts):
-        return 0
+        return None
     failed = [text for each, (done, _) in zip(parts, results, strict=True) for text in failures(each.cells, done)]
     replications = experiment.replicate(parts[0].plan, parts[0].folder, *(answers for _, answers in results))
     written = [ended(each.folder, log) for each in parts]
@@ -190,7 +198,7 @@ def run_one(args: ExperimentArgs, plan: experiment.Experiment, folder: Path, cel
 
 def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) -> int:
     from relab.base.jsonl import encode
-    from relab.commands.queue import Common
+    from relab.commands.queue_options import Common
     from relab.lab.execute.queue import Queue
 
     place = Common().folder

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relab.base.terminal import keep_going
+from relab.commands import dry_run
+from relab.commands.options import DryRun
 from relab.commands.parsing import parse
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ EXAMPLES = """
   relab faults                                        every fault, seeds 0 to 2: about a quarter of an hour of one core
   relab faults --only gradient-clip-1e-6 --seeds 0 1  one fault
   relab faults --healthy runs/ other/logs             count false alarms on your own healthy runs too
+  relab faults --dry-run                              which runs that would train
   relab faults --list                                 the faults, and which findings count as naming each
 """
 
@@ -43,6 +46,7 @@ class Faults:
     """only list the faults"""
     json: bool = False
     """print the matrix as JSON"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
@@ -56,6 +60,8 @@ def main(words: Sequence[str]) -> int:
     if args.list:
         print(listed(args.only))
         return 0
+    if args.dry_run:
+        return dry_run.say(planned(args), args.json)
     keep_going()
     scores = suite.run_suite(args.out, args.only, args.envs, args.seeds, args.workers, say)
     healthy = suite.healthy_alarms(args.out, scores, args.healthy)
@@ -63,6 +69,17 @@ def main(words: Sequence[str]) -> int:
     keep(args.out, scorecard)
     print(encoded(scorecard) if args.json else markdown(scorecard), end="")
     return 0
+
+
+def planned(args: Faults) -> list[str]:
+    """What --dry-run says."""
+    from relab.lab.faults import suite
+
+    todo = suite.planned(args.only, args.envs, args.seeds)
+    left = suite.missing(args.out, todo)
+    folders = "".join(f" and the runs below {folder}" for folder in args.healthy)
+    return [*(f"train {case.label}" for case in left), f"examine {len(todo)} runs{folders}",
+            f"write {args.out / 'faults.json'} and {args.out / 'faults.md'}"]  # fmt: skip
 
 
 def say(text: str) -> None:

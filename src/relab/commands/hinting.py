@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,6 +66,9 @@ class Hinting:
             print(_clean(f"relab: {strange}"), file=sys.stderr)
         return loaded
 
+    def together(self, tell: Tell | None = None) -> Reading:
+        return Reading(self, tell)
+
     def shown(self, path: Path) -> str:
         """What --show-mapping prints."""
         from relab.formats.read.shown import mapping_text
@@ -85,16 +88,38 @@ class Hinting:
             hints.remember_group(path, self.group)
 
     def check_mapping(self, runs: Sequence[History]) -> None:
-        """Names that no run has are a slip."""
+        """Names that no run has are a slip: an error where it is all of them, else a line that says which."""
         from relab.config.base import require
-        from relab.formats.read import common, hints
+        from relab.formats.read import hints
 
-        if self.mapping is not None:
-            theirs = dict.fromkeys(name for run in runs for name in run.mapping)
-            names = hints.mapping_of(self.mapping)
-            wanted = {name for name, (ours, _) in names.items() if not common.is_steps(ours)}
-            require(not wanted or bool(wanted & set(theirs)), "none of the runs has a metric that"
-                    f" {self.mapping} names; theirs are {', '.join([*theirs][:5]) or 'none'}")  # fmt: skip
+        if self.mapping is None:
+            return
+        names = hints.mapping_of(self.mapping)
+        theirs = dict.fromkeys(name for run in runs for name in [*run.mapping, *run.explained])
+        lost = [name for name in names if name not in theirs]
+        columns = f"theirs are {', '.join([*theirs][:5]) or 'none'}"
+        require(len(lost) < len(names) or not names, f"none of the runs has a column that {self.mapping} names;"
+                f" {columns}")  # fmt: skip
+        if lost:
+            said = f"relab: `--mapping` explains {', '.join(lost)}, which no run has; {columns}"
+            print(_clean(said), file=sys.stderr)
+
+
+@dataclass
+class Reading:
+    """Reads one path after the other; names of `--mapping` may be those of any of them."""
+
+    hinting: Hinting
+    tell: Tell | None
+    runs: list[History] = field(default_factory=list)
+
+    def __call__(self, path: Path) -> LoadedRuns:
+        loaded = self.hinting.load(path, self.tell, whole=False)
+        self.runs += [run.history for run in loaded.runs]
+        return loaded
+
+    def check(self) -> None:
+        self.hinting.check_mapping(self.runs)
 
 
 def unexplained(loaded: LoadedRuns) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import tyro
 
 from relab.advise.proposal import Proposal
+from relab.commands import dry_run
 from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config.base import require
@@ -38,6 +39,8 @@ class Next:
     root: Path = Path("experiments")
     """folder that holds the experiments: what was answered no is not proposed again"""
     json: AsJson = False
+    dry_run: bool = False
+    """with --write: say where the file would go, and write nothing"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -54,7 +57,7 @@ def main(words: Sequence[str]) -> int:
     report = examine(path, None if args.against is None else names.find(args.against, args.runs))
     advice = propose(report, path, earlier(args.root))
     wrote = None
-    if args.write and isinstance(advice, Proposal) and advice.runs_here:
+    if args.write and not args.dry_run and isinstance(advice, Proposal) and advice.runs_here:
         wrote = proposal.write(advice)
     if args.json:
         from relab.base.jsonl import encode
@@ -66,6 +69,9 @@ def main(words: Sequence[str]) -> int:
     print(render.text(advice))
     if isinstance(advice, Proposal):
         print(render.clean(how_to_run(advice, args.path, wrote, args.write)))
+    if args.dry_run:
+        here = isinstance(advice, Proposal) and advice.runs_here and args.write
+        return dry_run.say([f"write {Path(advice.folder) / proposal.FILE}" if here else "write nothing"])  # type: ignore[union-attr]
     return 0
 
 

@@ -8,13 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from relab.commands import dry_run
 from relab.commands.note_common import Note, find, logs_of, show
 from relab.commands.parsing import parse
 from relab.config.base import require
 
 EXAMPLES = """
   relab note brave-otter                         print the entry
-  relab note brave-otter --into LOG.md           write it into the log, or renew it there
+  relab note brave-otter --into LOG.md           write it into the log, or renew it there; --dry-run says which
   relab note brave-otter --into notes/ --lang zh  a dated file for each entry, in Chinese
   relab note experiments/question --into LOG.md
   relab note LOG.md --refresh                    renew the numbers that name their run
@@ -64,9 +65,11 @@ def write(args: Note) -> int:
     entry = making.of_folder(folder, args.into, args.lang, (args.runs, args.root))
     where: dict[str, Any] = {}
     if args.into is not None:
-        from relab.notebook.folder import write as put
+        from relab.notebook import folder as logs
 
-        path, did = put(args.into, entry, args.force)
+        if args.dry_run:
+            return dry_run.say([logs.planned(args.into, entry, args.force)], args.json)
+        path, did = logs.write(args.into, entry, args.force)
         where = {"into": str(path), "did": did}
     from relab.notebook.references import bare
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import tyro
 
-from relab.commands.options import RunsFolder
+from relab.commands.options import DryRun, RunsFolder
 from relab.config.base import require
 from relab.record import names
 
@@ -44,6 +44,7 @@ class Note:
     """last day of the digest, YYYY-MM-DD; default: today (UTC)"""
     families: bool = False
     """list the families (architecture and environment) of the entries, as a tree"""
+    dry_run: DryRun = False
     runs: RunsFolder = Path("runs")
     root: Path = Path("experiments")
     """folder that holds the experiments"""

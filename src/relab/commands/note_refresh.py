@@ -28,7 +28,7 @@ class LogChange:
 
 def refresh(args: Note) -> int:
     """Renew what can be renewed, or only tell what would be."""
-    writes = args.refresh and not args.check
+    writes = args.refresh and not (args.check or args.dry_run)
     changes, anew = [], []
     for path in [file for one in logs_of(args, args.run) for file in log.files(one)]:
         say, records = words(args.lang or log.language([path])), Records(bases(path, args))
@@ -39,7 +39,7 @@ def refresh(args: Note) -> int:
     if args.json:
         show({"references": [row(each) for each in changes], "stale": len(stale), "written": writes, "entries": anew})
     else:
-        print("\n".join([*summary(changes, stale, args.check), *(f"entry {id_}: written anew" for id_ in anew)]))
+        print("\n".join([*summary(changes, stale, not writes), *(f"entry {id_}: written anew" for id_ in anew)]))
     return STALE if args.check and stale else 0
 
 

@@ -22,6 +22,7 @@ Trust = Annotated[
 ]
 AsJson = Annotated[bool, tyro.conf.arg(help="print as JSON")]
 ProgressAsJson = Annotated[bool, tyro.conf.arg(help="print progress as JSON lines")]
+DryRun = Annotated[bool, tyro.conf.arg(help="say what would be done and written, and do nothing")]
 Quiet = Annotated[bool, tyro.conf.arg(help="print nothing while training")]
 Checkpoint = Annotated[str, tyro.conf.arg(help="best, latest, or a step")]
 EnvChanges = Annotated[
@@ -47,8 +48,7 @@ class Planned:
     workers: Workers = None
     yes: bool = False
     """start without asking, the command of the file too"""
-    dry_run: bool = False
-    """say what would be run; nothing is started or written"""
+    dry_run: DryRun = False
 
     def folder(self) -> Path:
         return self.root / self.file.stem if self.name is None else named(self.root, self.name)

@@ -11,7 +11,8 @@ from typing import Any
 import tyro
 
 from relab.base.places import printable
-from relab.commands.options import Checkpoint, OneRun, RunsFolder, Trust
+from relab.commands import dry_run
+from relab.commands.options import Checkpoint, DryRun, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config import layers
 from relab.record import names
@@ -36,6 +37,7 @@ class Probe:
     trust: Trust = False
     json: bool = False
     """print the rows as JSON lines"""
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
@@ -51,9 +53,12 @@ def main(words: Sequence[str]) -> int:
     if not named:
         show_list(algo, args.json)
         return 0
+    name = probes.check(named[0], algo)
+    if args.dry_run:
+        return dry_run.say([f"measure {name} of {dry_run.checkpoint_of(folder, args.checkpoint)}"], args.json)
     from relab.train.fresh import probe
 
-    rows = probe(folder, args.checkpoint, probes.check(named[0], algo), settings, args.trust)
+    rows = probe(folder, args.checkpoint, name, settings, args.trust)
     show(rows, folder.name, args.json)
     return 0
 

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import tyro
 
 from relab.base import masks
 from relab.base.near import hint
 from relab.base.places import printable
 from relab.base.terminal import keep_going
-from relab.commands.options import AsJson
+from relab.commands import dry_run
 from relab.commands.parsing import parse, vacant
+from relab.commands.queue_options import (
+    Add,
+    Cancel,
+    Clear,
+    Common,
+    Doing,
+    Ids,
+    List,
+    Orphans,
+    Pause,
+    Resume,
+    Retry,
+    Show,
+    Work,
+)
 from relab.config.base import require
 
 if TYPE_CHECKING:
@@ -40,9 +51,7 @@ EXAMPLES = """
 
 `relab queue VERB --help` shows the options of a verb.
 """
-VARIABLE = "RELAB_QUEUE"
 INTERRUPTED = 130
-SHOWN = 20
 QUEUED = (
     "train",
     "resume",
@@ -57,117 +66,7 @@ QUEUED = (
     "convert",
     "report",
 )
-FLAGS = ("--json", "--elsewhere", "--paused", "--help", "-h")  # of `add`, that take no value
-
-
-@dataclass(frozen=True)
-class Common:
-    """What every verb has."""
-
-    queue: Path | None = None
-    """the queue's folder; default: $RELAB_QUEUE, else `queue` in this folder"""
-    json: AsJson = False
-
-    @property
-    def folder(self) -> Path:
-        return self.queue or Path(os.environ.get(VARIABLE) or "queue")
-
-    def open(self) -> Queue:
-        from relab.lab.execute.queue import Queue
-
-        return Queue(self.folder).check()
-
-
-@dataclass(frozen=True)
-class List(Common):
-    """Show a queue: files in a folder, which any number of submitters and workers may share, on network mounts too.
-
-    A verb as the first word does something with it: add, work, pause, resume, cancel, retry, show, clear, orphans.
-    """
-
-    top: int = SHOWN
-    """entries to show of each state; 0 shows all"""
-
-
-@dataclass(frozen=True)
-class Add(Common):
-    """Add a command of relab (`add train ppo env=cartpole`) or, after two dashes, any program (`add -- python x.py`).
-
-    The options of `add` stand before the command. It will run in this folder, with the worker's environment.
-    """
-
-    priority: int = 0
-    """-999 to 999; higher ones run first, equal ones in the order in which they came"""
-    cores: int = 1
-    """cores that it takes"""
-    memory: float | None = None
-    """MB that it takes; default: what the largest of its kind took, 512 before one has ended"""
-    elsewhere: bool = False
-    """it may need more than this machine has: a worker on another one will run it"""
-    paused: bool = False
-    """it waits until `relab queue resume ID`"""
-
-
-@dataclass(frozen=True)
-class Work(Common):
-    """Run what waits, in the foreground, until nothing does. Ctrl-C asks what runs to checkpoint and puts it back."""
-
-    workers: int | None = None
-    """cores for this worker; default: those that no other worker of the queue uses on this machine"""
-    stay: bool = False
-    """wait for more when nothing is left"""
-
-
-@dataclass(frozen=True)
-class Ids(Common):
-    """Some entries."""
-
-    ids: tyro.conf.Positional[tuple[str, ...]] = ()
-    """ids, or how they begin"""
-
-
-@dataclass(frozen=True)
-class Pause(Ids):
-    """Start nothing new from this queue; or, with ids, pause these: one that runs checkpoints and is put aside."""
-
-
-@dataclass(frozen=True)
-class Resume(Ids):
-    """Go on with a paused queue; or, with ids, with these entries."""
-
-
-@dataclass(frozen=True)
-class Cancel(Ids):
-    """Take entries out of the queue; one that runs is asked to end, and ended after a minute; `retry` undoes it."""
-
-
-@dataclass(frozen=True)
-class Retry(Ids):
-    """Try entries again that failed or were cancelled."""
-
-    failed: bool = False
-    """all that failed"""
-
-
-@dataclass(frozen=True)
-class Show(Ids):
-    """All that is known about entries, and the end of their logs."""
-
-
-@dataclass(frozen=True)
-class Clear(Common):
-    """Forget entries that are done or cancelled, with their logs. The runs that they made stay."""
-
-    failed: bool = False
-    """those that failed as well"""
-
-
-@dataclass(frozen=True)
-class Orphans(Common):
-    """Processes that a killed relab left running on this machine: of queues, experiments and sweeps."""
-
-    end: bool = False
-    """ask them to checkpoint and end, and end those that do not listen within a minute"""
+FLAGS = ("--json", "--elsewhere", "--paused", "--dry-run", "--help", "-h")  # of `add`, that take no value
 
 
 def main(words: Sequence[str]) -> int:
@@ -195,6 +94,10 @@ def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
         print(encode({"schema": 1, "queue": str(args.folder), **masks.masked(body)}).decode(), end="")
     elif shown := text():
         print("\n".join(printable(line) for line in masks.mask(shown).split("\n")))
+
+
+def only_say(args: Doing, would: Sequence[str]) -> int:
+    return dry_run.say([masks.mask(line) for line in would], args.json)
 
 
 # ---- Looking
@@ -232,6 +135,9 @@ def orphans(args: Orphans) -> int:
     from relab.base import processes
 
     processes_left = processes.orphans()
+    if args.dry_run:
+        ends = [f"end process {each.pid} of {each.job}" for each in processes_left if args.end]
+        return only_say(args, ends or ["end nothing"])
     gone = [processes.end(each) for each in processes_left] if args.end else [False] * len(processes_left)
     rows = [{**each.to_json(), "ended": ended} for each, ended in zip(processes_left, gone)]
 
@@ -268,6 +174,9 @@ def add(words: list[str]) -> int:
     entry = entry_of(theirs, foreign, args.cores, args.memory)
     if not args.elsewhere:
         check_size(entry)
+    if args.dry_run:
+        makes = f", whose run will be {entry.run}" if entry.run else ""
+        return only_say(args, [f"add `{shlex.join(theirs)}`{makes}, with priority {args.priority}, to {args.folder}"])
     item = Queue(args.folder).add(entry, args.priority, "paused" if args.paused else "waiting")
     put(args, {"id": item.id, "state": item.state, "run": entry.run}, lambda: added(args, item, entry.run))
     return 0
@@ -327,6 +236,9 @@ def work(args: Work) -> int:
     require(args.workers is None or args.workers >= 1, f"`--workers` must be at least 1, but is {args.workers}")
     folder = args.folder
     require(folder.is_dir() or args.stay, f"there is no queue in {folder}; `relab queue add` makes one")
+    if args.dry_run:
+        waiting = [f"run {item.id[:8]}" for item in Queue(folder).items(("waiting",))] if folder.is_dir() else []
+        return only_say(args, waiting or ["run nothing: nothing waits"])
     keep_going()
 
     def tell(what: str, item: Item, more: str) -> None:
@@ -353,6 +265,10 @@ def outcome_text(outcome: Any, folder: Path) -> list[str]:
 
 def change(args: Ids, words: Sequence[str], do: Callable[[Queue, str], tuple[Item, str]]) -> int:
     queue = args.open()
+    if args.dry_run:
+        items = [queue.find(word) for word in words]
+        verb = type(args).__name__.lower()
+        return only_say(args, [f"{verb} {item.id[:8]}, which is {item.state}" for item in items])
     done = [do(queue, word) for word in words]
     rows = [{"id": item.id, "before": item.state, "now": now} for item, now in done]
     put(args, {"entries": rows}, lambda: "\n".join(f"{item.id[:8]} was {item.state}: {now}" for item, now in done))
@@ -366,6 +282,8 @@ def pause(args: Pause | Resume) -> int:
     if args.ids:
         return change(args, args.ids, control.pause if stops else control.resume)
     queue = args.open()
+    if args.dry_run:
+        return only_say(args, [f"{'pause' if stops else 'go on with'} {args.folder}"])
     queue.pause(stops)
     goes_on = "; what runs goes on" if stops and queue.names("running") else ""
     said = "is paused: nothing new is started" + goes_on if stops else "goes on"
@@ -395,6 +313,9 @@ def clear(args: Clear) -> int:
     from relab.lab.execute import control
 
     states = ("done", "cancelled", *(("failed",) if args.failed else ()))
+    if args.dry_run:
+        items = args.open().items(states)
+        return only_say(args, [f"forget {item.id[:8]}, which is {item.state}" for item in items] or ["forget nothing"])
     gone = control.clear(args.open(), states)
     put(args, {"cleared": [item.id for item in gone]}, lambda: f"{len(gone)} entries forgotten ({', '.join(states)})")
     return 0

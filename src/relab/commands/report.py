@@ -10,8 +10,9 @@ from typing import Literal
 import tyro
 
 from relab.base.places import printable
+from relab.commands import dry_run
 from relab.commands.hinting import Hinting
-from relab.commands.options import RunsFolder
+from relab.commands.options import DryRun, RunsFolder
 from relab.commands.parsing import parse
 from relab.commands.progress import Progress
 from relab.config.base import require
@@ -52,6 +53,7 @@ class Report:
     """write the curves and the pictures of comparisons as figures for a paper, beside the page"""
     json: bool = False
     """print what the report says as JSON; writes nothing"""
+    dry_run: DryRun = False
     known: Hinting = field(default_factory=Hinting)
 
 
@@ -70,8 +72,9 @@ def main(words: Sequence[str]) -> int:
         print("\n".join(args.known.shown(folder) for folder in folders))
         return 0
     with Progress("reading run") as tell:
-        facts = content.content(folders, lambda folder: args.known.load(folder, tell), against, args.known.of,
-                                making.known_here)  # fmt: skip
+        load = args.known.together(tell)
+        facts = content.content(folders, load, against, args.known.of, making.known_here)
+        load.check()
     data = sections.build(folders[0], full=args.full, against=against, **facts)
     if args.json:
         from relab.base.jsonl import encode
@@ -80,6 +83,9 @@ def main(words: Sequence[str]) -> int:
         print(encode(plain(data)).decode(), end="")
         return 0
     place, stem = content.place(args.out, folders)
+    if args.dry_run:
+        figures = [f"write the figures of the page as {args.figure}"] if args.figure else []
+        return dry_run.say([f"write {place / stem}.md", f"write {place / stem}.html", *figures])
     pages = render.write(data, place, stem)
     if args.figure:
         from relab.report import paper

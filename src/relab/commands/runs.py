@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
 from relab.base.near import nearest
+from relab.commands.hinting import Hinting
 from relab.commands.options import AsJson
 from relab.commands.parsing import parse
 from relab.commands.runs_common import opened
 from relab.config.base import require
 
 if TYPE_CHECKING:
+    from relab.formats.read.hints import Hints
     from relab.runs.index import Index
     from relab.runs.listing import ListedRun, Query
 
@@ -24,6 +26,7 @@ EXAMPLES = """
   relab runs logs/ --match 'ppo.*' --sort outcome
   relab runs algo.lr=3e-4 'outcome>400' --state finished
   relab runs --tag baseline --json
+  relab runs logs/ --mapping score=return/mean   what their columns mean, where relab cannot know
   relab runs --by lr,env                         groups that share these settings
   relab runs tag baseline brave-otter calm-lynx  (untag)
   relab runs star brave-otter                    (unstar)
@@ -74,6 +77,7 @@ class Runs:
     json: AsJson = False
     rebuild: bool = False
     """read every run anew instead of those that changed"""
+    known: Hinting = field(default_factory=Hinting)
 
 
 def main(words: Sequence[str]) -> int:
@@ -83,13 +87,24 @@ def main(words: Sequence[str]) -> int:
         return runs_verbs.main(words[0], words[1:])
     args = parse(Runs, "runs", words, EXAMPLES)
     path, filters = split(args.words)
-    index = opened(path, args.rebuild)
+    if args.known.show_mapping:
+        print(args.known.shown(path))
+        return 0
+    index = opened(path, args.rebuild, checked(args.known, path))
     query = query_of(args, filters)
     if args.by:
         print(by_text(index, query, args), end="")
     else:
         print(json_text(index, query, args) if args.json else list_text(index, query, args), end="")
     return 0
+
+
+def checked(known: Hinting, path: Path) -> Hints | None:
+    """What the user says about these logs; a mapping or a pattern that fits none of them is an error."""
+    if known == Hinting() or not path.is_dir():
+        return None
+    known.load(path)
+    return known.of(path)
 
 
 def split(words: Sequence[str]) -> tuple[Path, list[Any]]:

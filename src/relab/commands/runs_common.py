@@ -17,20 +17,21 @@ from relab.commands.runs_text import clean
 from relab.config.base import require
 
 if TYPE_CHECKING:
+    from relab.formats.read.hints import Hints
     from relab.runs.index import Index
     from relab.runs.listing import ListedRun
 
 Words = tyro.conf.Positional[tuple[str, ...]]
 
 
-def opened(path: Path, rebuild: bool = False) -> Index:
-    """The index of a folder, brought up to date."""
+def opened(path: Path, rebuild: bool = False, hints: Hints | None = None) -> Index:
+    """The index of a folder, brought up to date; `hints`: what the user knows besides other tools' logs."""
     from relab.runs.index import Index
 
     if not path.is_dir():
         what = "is a file; give its folder" if path.exists() else "does not exist"
         raise FileNotFoundError(f"{path} {what}; `relab runs FOLDER` lists the runs below a folder")
-    index = Index(path, rebuild)
+    index = Index(path, rebuild, hints)
     with Progress("reading run") as tell:
         index.refresh(tell)
     return index

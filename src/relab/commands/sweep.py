@@ -13,6 +13,7 @@ from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
 from relab.commands.options import Planned, ResultAsJson
 from relab.commands.parsing import parse
+from relab.commands.refusing import unless_refused
 from relab.config.base import require
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ class SweepArgs(Planned):
 
 def main(words: Sequence[str]) -> int:
     from relab.lab import sweep
-    from relab.lab.execute.slots import cores
-    from relab.lab.sweep import text
 
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
@@ -55,13 +54,24 @@ def main(words: Sequence[str]) -> int:
     if args.dry_run:
         return dry(plan, folder, args.json)
     keep_going()
+    with unless_refused([folder]) as answer:
+        answer.code = start(args, plan, folder)
+    return answer.code or 0
+
+
+def start(args: SweepArgs, plan: sweep.Sweep, folder: Path) -> int | None:
+    """The exit code; None where somebody said no."""
+    from relab.lab import sweep
+    from relab.lab.execute.slots import cores
+    from relab.lab.sweep import text
+
     sweeping = sweep.prepare(plan, folder, args.retry_failed)
     if sweep.missing(sweeping)[0] and not consent([plan.command, plan.resume_command], args.yes, args.json):
-        return 0
+        return None
     workers, progress = args.workers or cores(), Progress()
     try:
         if not (args.json or agreed(args, sweeping, workers)):
-            return 0
+            return None
         quiet = args.json
         winner = sweep.run(sweeping, workers, None if quiet else progress, None if quiet else print)
     except sweep.Interrupted:

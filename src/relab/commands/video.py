@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from relab.commands.options import Checkpoint, EnvChanges, OneRun, RunsFolder, Trust
+from relab.commands import dry_run
+from relab.commands.options import Checkpoint, DryRun, EnvChanges, OneRun, RunsFolder, Trust
 from relab.commands.parsing import parse
 from relab.config.base import require_range
 from relab.record import names
@@ -42,12 +43,15 @@ class Video:
     """frames per second"""
     runs: RunsFolder = Path("runs")
     trust: Trust = False
+    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Video, "video", words, EXAMPLES)
     require_range("--fps", args.fps, 1)
     folder = names.find(args.run, args.runs)
+    if args.dry_run:
+        return dry_run.say(planned(args, folder))
     if args.curve:
         return film_curve(folder, args.out)
     from relab.train import fresh
@@ -66,6 +70,17 @@ def main(words: Sequence[str]) -> int:
         f" ended by {film['end']} ({film['which']} of {film['n']} {args.mode} episodes, {origin})"
     )
     return 0
+
+
+def planned(args: Video, folder: Path) -> list[str]:
+    """What --dry-run says."""
+    into = f"into {args.out or folder / 'media'}"
+    if args.curve:
+        return [f"draw the curves of {folder.name} as a film {into}"]
+    which = args.episode if not args.episode.isdigit() else f"number {args.episode}"
+    what = f"{which} {args.mode} episode" if args.multi is None else f"{which} world of iteration {args.multi}"
+    with_ = f" with {' '.join(args.changes)}" if args.changes else ""
+    return [f"play {dry_run.checkpoint_of(folder, args.checkpoint)}{with_} and film the {what} {into}"]
 
 
 def film_curve(folder: Path, out: Path | None) -> int:

@@ -45,6 +45,17 @@ def write(into: Path, entry: Entry, force: bool = False) -> tuple[Path, str]:
     return path, did
 
 
+def planned(into: Path, entry: Entry, force: bool = False) -> str:
+    """What `write` would do, in words; what it refuses is refused."""
+    check_place(into)
+    path = place_of(into, entry) if is_folder(into) else into
+    before = fence.read(path)
+    after = fence.place(before, entry.id, entry.block(), force, path.name)
+    there = any(block.id == entry.id for block in fence.blocks(before, path.name))
+    verb = "leave" if after == before else "renew" if there else "add"
+    return f"{verb} the entry {entry.id} in {path}" + (" as it is" if after == before else "")
+
+
 def check_place(into: Path) -> None:
     """A log, or a folder of entries, begins in a folder that exists: another one is more likely a slip of the pen."""
     above = into.parent

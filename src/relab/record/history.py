@@ -52,6 +52,7 @@ class History:
     mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
     factors: dict[str, float] = field(default_factory=dict)  # column -> what the tool's number was multiplied with
     keys: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's config key -> relab's
+    explained: set[str] = field(default_factory=set)  # columns of it that a user's mapping was asked about
 
     def __repr__(self) -> str:
         rows = f"{len(self.columns)} metrics, {len(self.evals)} evaluations, {len(self.events)} events"

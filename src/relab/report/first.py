@@ -13,17 +13,17 @@ from relab.base.text import count
 from relab.comparison.profile import env_id
 from relab.config.views import diff, flatten
 from relab.record.history import History
-from relab.report import replication_page, sweep_page
+from relab.report import replication_page, sweep_page, words
 from relab.report.changes import base_of, likely
 from relab.runs.grouping import Group
-from relab.runs.verdict import finals, group_sentence, many_sentence
+from relab.runs.verdict import brief_sentence, finals, group_sentence, many_sentence
 
 MANY = 3  # groups up to which each gets its own words
 FEW_CHANGES = 4  # settings; groups that differ in more are different experiments
 UNWELL = ("part", "lost", "flat", "not", "worse", "broken")  # verdicts that ask for a cause
 INTERVAL = re.compile(r" \[[^\[\]]*\]")
 DETAIL = re.compile(r" \((?P<detail>[^()]*;[^()]*)\)")  # what the numbers of an answer are, and how sure they are
-SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z])")
+SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z0-9])")
 
 
 @dataclass(frozen=True)
@@ -42,15 +42,15 @@ def first(path: Path, groups: list[Group], findings: list[dict[str, Any]], refer
     answer, swept = answers(path), sweep_page.build(path)
     task, about, causes = task_of(groups), about_of(path, groups), _causes(groups, findings).strip()
     if answer:
-        texts, details = zip(*map(shortened, answer.texts))
+        texts, details = zip(*(map(words.in_text, shortened(text)) for text in answer.texts))
         some = [*texts[:2], *([f"{len(texts) - 2} more answers below."] if len(texts) > 2 else [])]
         return First(task, about, answer.question, " ".join(some), details[0], causes)
     if swept:
         said, *rest = SENTENCE.split(swept.text)
         question, said, *rest = (said, *rest) if said.endswith("?") and rest else ("", said, *rest)
-        return First(task, about, question, said, " ".join(rest), "")
+        return First(task, about, question, words.in_text(said), words.in_text(" ".join(rest)), "")
     if len(groups) > 1:
-        return First(task, about, "", INTERVAL.sub("", _each_group(groups)), "", causes)
+        return First(task, about, "", _briefly(groups), "", causes)
     cause = cause_of(groups[0], findings, reference)
     said = INTERVAL.sub("", _so_far(groups[0]))
     return First(task, about, "", f"{said}.", "", f"{cause[:1].upper()}{cause[1:]}." if cause else "")
@@ -128,6 +128,16 @@ def _each_group(groups: list[Group]) -> str:
     if len(groups) > MANY:
         return many_sentence([run.verdict for g in groups for run in g.distinct], len(groups)) + "."
     return "; ".join(f"{g.label}: {_lower(group_sentence([r.verdict for r in g.distinct]))}" for g in groups) + "."
+
+
+def _briefly(groups: list[Group]) -> str:
+    """A few words on each group; where it began, random's level and intervals stand with the outcome."""
+    if len(groups) > MANY:
+        return _each_group(groups)
+    one = len({str(flatten(g.config).get("algo.name")) for g in groups}) == 1  # which the title says already
+    names = [g.label.removeprefix(f"{flatten(g.config).get('algo.name')} on ") if one else g.label for g in groups]
+    said = [brief_sentence([run.verdict for run in group.distinct]) for group in groups]
+    return "; ".join(f"{name}: {text}" for name, text in zip(names, said)) + "."
 
 
 def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | None = None) -> str:

@@ -28,6 +28,7 @@ from relab.report.tables import try_text
 NAMES = ("report.md", "report.html")
 SIZES = {"wide": (760, 300), "narrow": (380, 270), "panel": (480, 290)}
 CALM = 1  # findings up to which the right column has room for the other cards
+CONFIGS = 4  # columns of the settings' card: the key and three configs; more would be cut
 THUMBS = 4  # small figures below the curve, where those cards leave room
 
 
@@ -130,7 +131,7 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
     """As much of the table as a card has room for."""
-    return [row[:5] for row in config.rows[:4]]
+    return [row[:CONFIGS] for row in config.rows[:4]]
 
 
 def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
@@ -175,7 +176,7 @@ def _environment(kind: str) -> Environment:
         "word": words.metric,
         "rows_of": rows_of,
     }
-    environment.globals |= helpers
+    environment.globals |= {**helpers, "columns": CONFIGS}
     return environment
 
 

@@ -160,7 +160,7 @@ def top(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _where(finding: dict[str, Any], labels: dict[str, str]) -> str:
     group = str(finding.get("group") or "")
-    return str(finding.get("run") or labels.get(group, group))
+    return str(finding.get("run") or labels.get(group, group)).removeprefix("runs/")
 
 
 # ---- Outcome, config, budget

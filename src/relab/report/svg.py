@@ -22,6 +22,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 DASHES = ("", "6 3", "2 3")  # the second and third six groups
 MOST_KEYS = 6  # groups that the legend names
 GREY = "#8a8f98"
+LINE, LETTER = 13, 6.4  # height of a line of text and width of a letter, in units of the picture
 CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
 GAP = 3.5  # times the usual distance of two points: rows are missing
@@ -82,7 +83,7 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
         parts += _group(group, place, x, y, view)
     at = view.at(data.onset) if data.onset else None
     if data.onset and at is not None and x.shows(at):
-        parts.append(_onset(at, data.onset.slug, x, y))
+        parts.append(_onset(at, data.onset.slug, x, y, _free(y.end + 30, _names_at(data.levels, y))))
     parts += _levels(data.levels, x, y)
     label = f"{data.metric} over {_across(data, view)}, {len(lines)} runs"
     return _svg(width, height, label, "".join(parts))
@@ -181,7 +182,8 @@ def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
     if log:
         return _log_padded([y for y in ys if y > 0] or [1.0], height - 44, 14)
     ys += [min(max(v, min(ys) - span / 4), max(ys) + span / 4) for b in bands for v in (*b.low, *b.high)]
-    ys += [level.value for level in data.levels if abs(level.value - ys[0]) <= 20 * span]
+    reach = max(20 * span, 3 * max(map(abs, ys)))  # of a flat line, too: 9 beside a random policy's 22 is the news
+    ys += [level.value for level in data.levels if abs(level.value - ys[0]) <= reach]
     return _padded(ys, height - 44, 14)
 
 
@@ -264,10 +266,26 @@ def _tick(value: float) -> str:
     return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
+def _inside(levels: list[Level], y: Scale) -> list[tuple[float, Level]]:
+    """The levels that the picture shows, each with its height on the page."""
+    known = [(y(each.value), each) for each in sorted(levels, key=lambda each: each.value) if y.shows(each.value)]
+    return [(at, each) for at, each in known if y.end - 1 <= at <= y.start + 1]
+
+
+def _names_at(levels: list[Level], y: Scale) -> list[float]:
+    return [_name_at(some) for some in _close(_inside(levels, y))]
+
+
+def _free(wanted: float, taken: list[float]) -> float:
+    """The first height from `wanted` downwards at which no other text stands."""
+    while any(abs(wanted - at) < LINE for at in taken):
+        wanted += LINE
+    return wanted
+
+
 def _levels(levels: list[Level], x: Scale, y: Scale) -> list[str]:
     """Dashed lines with their names at the right end; those too close for two names share one."""
-    inside = [(y(each.value), each) for each in sorted(levels, key=lambda each: each.value) if y.shows(each.value)]
-    inside = [(at, each) for at, each in inside if y.end - 1 <= at <= y.start + 1]
+    inside = _inside(levels, y)
     parts = [f'<path d="M{x.start} {at:.1f}H{x.end}" stroke="currentColor" stroke-dasharray="5 4" opacity=".5"/>'
              for at, _ in inside]  # fmt: skip
     return parts + [_level_name(some, x) for some in _close(inside)]
@@ -277,18 +295,21 @@ def _close(levels: list[tuple[float, Level]]) -> list[list[tuple[float, Level]]]
     """Neighbours that stand less than a line of text apart, together."""
     groups: list[list[tuple[float, Level]]] = []
     for at, level in levels:
-        if groups and abs(groups[-1][-1][0] - at) < 13:
+        if groups and abs(groups[-1][-1][0] - at) < LINE:
             groups[-1].append((at, level))
         else:
             groups.append([(at, level)])
     return groups
 
 
-def _level_name(some: list[tuple[float, Level]], x: Scale) -> str:
+def _name_at(some: list[tuple[float, Level]]) -> float:
     lowest, highest = some[0][0], some[-1][0]  # on the page, where y goes down
+    return highest - 4 if highest > 24 else lowest + LINE
+
+
+def _level_name(some: list[tuple[float, Level]], x: Scale) -> str:
     text = escape(", ".join(f"{level.label} {number(level.value)}" for _, level in some))
-    at = highest - 4 if highest > 24 else lowest + 13
-    return f'<text class="over" x="{x.end}" y="{at:.1f}" text-anchor="end">{text}</text>'
+    return f'<text class="over" x="{x.end}" y="{_name_at(some):.1f}" text-anchor="end">{text}</text>'
 
 
 def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
@@ -307,13 +328,15 @@ def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
     return parts
 
 
-def _onset(step: float, slug: Any, x: Scale, y: Scale) -> str:
+def _onset(step: float, slug: Any, x: Scale, y: Scale, height: float) -> str:
     at = min(max(x(step), x.start), x.end)
     side = "end" if at > (x.start + x.end) / 2 else "start"
     shift = -4 if side == "end" else 4
+    room = at - x.start if side == "end" else x.end - at
+    name = str(slug) if len(str(slug)) * LETTER < room else str(slug).partition(" ")[0]  # without the run
     return (f'<path class="onset" d="M{at:.1f} {y.end}V{y.start}" stroke="currentColor" stroke-dasharray="1 3" '
-            f'stroke-width="1.5"/><text class="over" x="{at + shift:.1f}" y="{y.end + 30}" text-anchor="{side}">'
-            f"{escape(str(slug))}</text>")  # fmt: skip
+            f'stroke-width="1.5"/><text class="over" x="{at + shift:.1f}" y="{height:.1f}" text-anchor="{side}">'
+            f"{escape(name)}</text>")  # fmt: skip
 
 
 # ---- Lines

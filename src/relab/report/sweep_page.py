@@ -143,11 +143,9 @@ def effects(body: dict[str, Any]) -> Table:
     for e in body["effects"]:
         w = e["widest"]
         step = [f"{value(w['from'])} to {value(w['to'])}", _ends(w["delta"], w["low"], w["high"])] if w else ["", ""]
-        of_noise = (
-            f"{e['most'] / e['noise']:.2g} of a run's noise" if e["noise"] > 0 and math.isfinite(e["most"]) else ""
-        )
+        of_noise = f"{e['most'] / e['noise']:.2g}" if e["noise"] > 0 and math.isfinite(e["most"]) else ""
         rows.append([e["axis"], e["verdict"], *step, number(e["most"]), of_noise])
-    return table(["axis", "verdict", "furthest apart", "difference", "moves it by at most", ""], rows,
+    return table(["axis", "verdict", "furthest apart", "difference", "moves it by at most", "in noise of a run"], rows,
                  "What each axis does, averaged over the others; 95 % over all axes together")  # fmt: skip
 
 

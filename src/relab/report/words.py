@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from relab.runs.verdict import Verdict
 
 METRICS = {
@@ -28,6 +30,7 @@ METRICS = {
     "optim/temperature": "temperature",
     "policy/exploration": "exploration rate",
 }
+CODE = re.compile(r"\b[a-z]+/[a-z_0-9]+\b")
 AXES = {"agent_steps": "steps", "env_steps": "steps", "sim_steps": "simulator steps", "iteration": "iterations"}
 VERDICTS = {
     "learned": "learned", "top": "at the top throughout", "part": "learned, lost part of it",
@@ -44,6 +47,14 @@ def metric(name: str) -> str:
     ('evaluated return', 'rollout/my_reward')
     """
     return METRICS.get(name, name.removeprefix("foreign/"))
+
+
+def in_text(text: str) -> str:
+    """
+    >>> in_text("+12 (final eval/return_det, + is better)")
+    '+12 (final evaluated return, + is better)'
+    """
+    return CODE.sub(lambda match: METRICS.get(match[0], match[0]), text)
 
 
 def both(name: str) -> str:

@@ -75,8 +75,8 @@ class Remarks:
 class Index:
     """The runs at or below one folder."""
 
-    def __init__(self, root: str | os.PathLike[str], fresh: bool = False):
-        self.root = Path(root)
+    def __init__(self, root: str | os.PathLike[str], fresh: bool = False, hints: Hints | None = None):
+        self.root, self.hints = Path(root), hints
         self.base = os.fsencode(os.path.realpath(root))
         self.trash: list[Path] = []
         self.cut = False
@@ -146,7 +146,7 @@ class Index:
     ) -> int:
         from relab.formats.read.hints import of_folder
 
-        hints, done = of_folder(self.root), 0
+        hints, done = self.hints or of_folder(self.root), 0
         for number, source in enumerate(sources):
             path, stamp = os.fsencode(source.path)[len(self.base) :], _stamp(source, hints)
             if others.pop((path, source.key), "") != stamp:

@@ -22,6 +22,7 @@ INCIDENTAL = re.compile(
     r"(?i)(^|[._])(run_?name|exp_?name|run_?id|id|start_?time|timestamp|date|log_?dir|log_?path|save_?path|output_?dir|"
     r"tensorboard_log|wandb.*|track|cuda|_?git.*|hostname)$"
 )
+MADE = re.compile(r"_[0-9a-f]{8}$")  # a name that a sweep made from the settings: with its hash, for no reader
 MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
 
 
@@ -69,7 +70,8 @@ def _labels(groups: Sequence[Nameable]) -> list[str]:
 def _stem(group: Nameable, whole: bool) -> str:
     """What the runs are called without their seed; empty where that is no one name."""
     stems = {seedless(name if whole else name.rpartition("/")[2]).strip("/") for name in group.names}
-    return stems.pop() if len(stems) == 1 else ""
+    stem = stems.pop() if len(stems) == 1 else ""
+    return "" if MADE.search(stem) else stem
 
 
 def _by_settings(groups: Sequence[Nameable]) -> list[str]:

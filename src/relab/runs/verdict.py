@@ -3,7 +3,8 @@
 Every command reads this verdict. The run's course (course.py) is held against what is known of the task (yardstick.py):
 - at the top, or at the level that is called solved, it learned; where it was there from the first value on, "top";
 - else it learned when it ends above the random policy, by more than Z standard errors and by a gain that matters, and
-  above where it began; it lost it when the best part was that good, and half of the gain over the start is gone;
+  above where it began; it lost it when the best part was that good, and half of the gain over the start is gone (over
+  random, where the first evaluation came after learning had begun);
 - it did not learn when even its upper end (SURE standard errors) is no gain over random that matters;
 - what lies between is not told: "unclear". Without a random level the run's own start is all there is, which is said.
 Z is 3, not 2, because the best of many points is high by chance as well.
@@ -77,7 +78,8 @@ def verdict_of(run: History) -> Verdict:
     if not good or course.flaw:
         return Verdict("broken", course.metric, course.points, yard.random, yardstick=yard, flaw=course.flaw)
     yard = yard if yard.fits(good) else Yardstick(choice=yard.choice)
-    best, (solved, level) = max(good, key=lambda p: p.mean), _first_solved(run, course, yard)
+    best = max(reversed(good), key=lambda p: p.mean)  # the last of equals: what was lost was lost after it
+    solved, level = _first_solved(run, course, yard)
     kind, stages = _kind(good, best, yard, level), _stages(run)
     early = kind in STILL and yard.random is None and course.evaluated and _rose_in_training(run)
     kind = "learned" if early else kind
@@ -100,8 +102,14 @@ def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | 
         kept = (last.mean - base.mean) / (best.mean - base.mean)
         return "learned" if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "lost"
     if above(best, base) and above(best, last) and best.mean > floor:
-        return "lost"
+        return "lost" if first.step <= 0 or yard.random is None else _kept(last, best, yard.random, floor)
     return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor)
+
+
+def _kept(last: Estimate, best: Estimate, random: Estimate, floor: float) -> str:
+    """A log whose first evaluation came after learning had begun: the gain is that over a random policy."""
+    kept = (last.mean - random.mean) / (best.mean - random.mean)
+    return "part" if kept >= KEPT_HALF and above(last, random) and last.mean > floor else "lost"
 
 
 def _against_random(good: list[Estimate], random: Estimate, floor: float) -> str:
@@ -269,6 +277,23 @@ def group_sentence(verdicts: list[Verdict]) -> str:
     words = [f"{text} on {kinds.count(kind)} of {len(kinds)} seeds" for kind, text in _COUNTED.items() if kind in kinds]
     text = ", ".join(words)
     return text[:1].upper() + text[1:] + ": " + _group_numbers(verdicts)
+
+
+def brief_sentence(verdicts: list[Verdict]) -> str:
+    """learned on 4 of 5 seeds, ends at 487; what became of the others is told elsewhere."""
+    kinds, n = [v.kind for v in verdicts], len(verdicts)
+    kept = sum(kind in ("learned", "top") for kind in kinds)
+    kind = "learned" if kept else max(_COUNTED, key=kinds.count)
+    seeds = _on_seeds(kind, kept or kinds.count(kind), n) if n > 1 else ""
+    end = finals([v for v in verdicts if v.points and v.metric == verdicts[0].metric])
+    where = f", ends at {number(end.mid)}" if end.n and math.isfinite(end.mid) else ""
+    return _COUNTED[kind] + seeds + where
+
+
+def _on_seeds(kind: str, how_many: int, n: int) -> str:
+    if how_many < n:
+        return f" on {how_many} of {n} seeds"
+    return f" on any of {n} seeds" if kind == "not" else f" on all {n} seeds"
 
 
 def many_sentence(verdicts: list[Verdict], configs: int) -> str:

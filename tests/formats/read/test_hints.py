@@ -186,6 +186,42 @@ def test_a_mapping_of_names_that_no_run_has_is_an_error(folder, tmp_path, capsys
     assert "theirs are reward, entropy, odd" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["examine", "report", "compare", "runs"])
+def test_a_step_column_that_no_run_has_is_no_less_an_error(command, folder, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([command, str(folder), "--mapping", "bogus=step"]) == 64
+    assert "none of the runs has a column that bogus=step names" in capsys.readouterr().err
+
+
+def test_what_a_mapping_explains_beside_the_columns_is_said(tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text(ODD)
+    line = "frames_seen=step,payoff_avg=return/mean,bogus=value/mean"
+    assert cli.main(["examine", str(tmp_path), "--mapping", line]) == 0
+    said = capsys.readouterr().err
+    assert "`--mapping` explains bogus, which no run has" in said
+    assert cli.main(["examine", str(tmp_path), "--mapping", line.rpartition(",")[0]]) == 0
+    assert "no run has" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["examine", "report", "compare"])
+def test_two_paths_may_have_columns_of_their_own(command, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text(ODD)
+    (tmp_path / "b.csv").write_text(ODD.replace("payoff_avg", "gain"))
+    line = "frames_seen=step,payoff_avg=return/mean,gain=return/mean"
+    assert cli.main([command, "a.csv", "b.csv", "--mapping", line]) == 0
+    assert "no run has" not in capsys.readouterr().err
+
+
+def test_runs_are_listed_by_what_their_columns_mean(tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text(ODD)
+    assert cli.main(["runs", str(tmp_path)]) == 0
+    assert "return/mean" not in capsys.readouterr().out
+    assert cli.main(["runs", str(tmp_path), "--mapping", "frames_seen=step,payoff_avg=return/mean", "--json"]) == 0
+    run = json.loads(capsys.readouterr().out)["runs"][0]
+    assert (run["metric"], run["steps"]) == ("return/mean", 300)
+
+
 def test_the_mapping_is_shown(capsys):
     assert cli.main(["examine", str(FIXTURES / "sb3"), "--show-mapping"]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]

@@ -402,6 +402,7 @@ def test_a_command_is_shown_and_not_run_where_nobody_can_be_asked(
     assert "add --yes" in err
     assert not Path("calls.txt").exists()
     assert not Path("queue").exists()
+    assert not Path("experiments").exists(), "what was refused leaves nothing behind"
 
 
 def test_a_command_is_asked_for_before_the_first_run(
@@ -412,10 +413,12 @@ def test_a_command_is_asked_for_before_the_first_run(
     assert prompts == ["  run it? [y/N] "]
     assert f"{sys.executable} program.py" in capsys.readouterr().out
     assert not Path("calls.txt").exists()
+    assert not Path("experiments").exists(), "nor does what somebody said no to"
     prompts = answers(monkeypatch, "y", "n")
     assert cli.main(["experiment", str(ask())]) == 0
     assert prompts == ["  run it? [y/N] ", "  start? [y/N] "]
     assert len(calls()) == 1, "the first run, for the forecast"
+    assert list(Path("experiments").glob("*/experiment.yaml")), "which counts, and so does its question"
 
 
 def test_a_sweep_asks_for_its_command_too(

@@ -357,7 +357,7 @@ def test_an_absurd_grid_is_told_in_days(tmp_path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "41 runs of about" in out
     assert " days" in out
-    assert not Path("sweeps/own/runs").exists()
+    assert not Path("sweeps").exists(), "what somebody said no to leaves nothing behind"
     Path("own.yaml").write_text(OWN.replace("[1e-3, 1e-6]", "[1e-3, 1e-5]"))
     sweeping = sweep.prepare(sweep.load(Path("own.yaml")), Path("sweeps/own"))
     assert len(sweeping.ledger.points) == 4, "whoever declined may ask for less"

@@ -8,8 +8,8 @@ their own (SB3, RLlib, CleanRL) bring their own tables and never look here first
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
 
@@ -36,16 +36,16 @@ eval/std_det         | eval_std, eval_return_std, eval_reward_std, stdtestepret
 eval/success_det     | eval_success, eval_success_rate, test_success_rate
 policy/loss          | policy_loss, pg_loss, pi_loss, losspi, policy_gradient_loss, loss_policy, surrogate_loss
 policy/entropy       | entropy, policy_entropy, entropy_mean, mean_entropy, actor_entropy
-policy/kl            | kl, approx_kl, approxkl, kl_mean, mean_kl, kl_divergence
+policy/kl            | kl, approx_kl, approxkl, kl_mean, mean_kl, kl_divergence, kl_div, mean_kl_divergence, approx_kl_div
 policy/kl_k1         | old_approx_kl
-policy/clip_share    | clipfrac, clip_frac, clip_fraction
+policy/clip_share    | clipfrac, clip_frac, clip_fraction, clipped_fraction, frac_clipped, clip_share
 policy/actor_loss    | actor_loss, loss_actor
-policy/exploration   | exploration_rate, epsilon, eps_greedy
+policy/exploration   | exploration_rate, epsilon, eps_greedy, exploration_epsilon, explore_rate, eps
 value/loss           | value_loss, vf_loss, v_loss, lossv, loss_value, value_function_loss, baseline_loss
 value/explained_variance | explained_variance, explained_var, vf_explained_var, ev
 value/mean           | value_mean, mean_value, values, vvals
 value/critic_loss    | critic_loss, qf_loss, q_loss, lossq, loss_critic, loss_q, td_loss
-value/q_mean         | q_mean, mean_q, q_values, qf_values, average_q, avg_q
+value/q_mean         | q_mean, mean_q, q_values, q_value, qf_values, qf_mean, average_q, avg_q, mean_q_value, q_value_mean
 value/td_error       | abs_td_error, mean_abs_td_error, td_error_abs
 policy/weight_mean   | weight_mean, exp_adv, exp_adv_mean, adv_weight, adv_weight_mean, adv_weights_mean, advantage_weights_mean, awr_weight
 policy/weight_std    | adv_weight_std, advantage_weights_std
@@ -70,7 +70,7 @@ return/mean          | rew_avg
 return/length        | ep_len_avg
 optim/lr             | lr, learning_rate
 optim/grad_norm      | grad_norm, gradient_norm, grad_norm_mean
-optim/temperature    | alpha, alpha_value, temperature, ent_temperature
+optim/temperature    | alpha, alpha_value, temperature, ent_temperature, entropy_temperature
 optim/temperature_loss | alpha_loss, temperature_loss, ent_coef_loss
 time/sps             | sps, fps, steps_per_second, env_steps_per_second
 time/elapsed_s       | time_elapsed, elapsed_time, elapsed, elapsed_s, time_total_s
@@ -115,11 +115,27 @@ episodes    | episode, episodes, num_episodes, episode_number, episode_idx, ep
 KNOWN, STEP_AXES = ({theirs: ours for theirs, (ours, _) in name_table(text).items()} for text in (METRICS, STEPS))
 STEP = "step"  # what --mapping calls a column of steps whose kind is not told: those of the environment
 _also: ContextVar[Names] = ContextVar("also", default=MappingProxyType({}))
+_met: ContextVar[set[str] | None] = ContextVar("met", default=None)
 
 
-def also(mapping: Names) -> AbstractContextManager[None]:
-    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor)."""
-    return holding(_also, mapping)
+@contextmanager
+def also(mapping: Names) -> Iterator[set[str]]:
+    """Inside, the names that a user has explained are known: their name -> (relab's, or what steps count; factor).
+
+    Yields the set of those that a log turned out to have.
+    """
+    met: set[str] = set()
+    with holding(_also, mapping), holding(_met, met):
+        yield met
+
+
+def _explained(name: str) -> str | None:
+    """What the user says that a column is; None where nothing was said."""
+    if name not in _also.get():
+        return None
+    if (met := _met.get()) is not None:
+        met.add(name)
+    return _also.get()[name][0]
 
 
 def is_steps(target: str) -> bool:
@@ -138,8 +154,7 @@ def meaning(name: str) -> str | None:
     >>> meaning("rollout/ep_rew_mean"), meaning("Eval/Return"), meaning("losses/value"), meaning("entropy_loss")
     ('return/mean_100', 'eval/return_det', 'value/loss', None)
     """
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return None if is_steps(target) else target
     if name in glossary.METRICS:  # relab's own, as `relab convert` and programs that follow it write them
         return name
@@ -160,8 +175,7 @@ def names_for(names: Iterable[str]) -> Names:
 
 def step_axis(name: str) -> str | None:
     """What a column of this name counts, None where it is no step column."""
-    if name in _also.get():
-        target = _also.get()[name][0]
+    if (target := _explained(name)) is not None:
         return ("env_steps" if target == STEP else target) if is_steps(target) else None
     return STEP_AXES.get(plain(name).rpartition("/")[2])
 

@@ -200,8 +200,9 @@ def look(folder: Path) -> Listing:
 def read(source: Source, hints: Hints | None = None) -> History:
     """A run as its importer reads it, with what its experiment, the table of levels and the user know besides."""
     besides = hints or Hints()
-    with common.also(besides.mapping):
+    with common.also(besides.mapping) as met:
         history = importer(source.format).read(source)
+    history.explained = met
     path_names.add(history, source)
     foreign_state.add(history, source.path)
     besides.before(history, source.name)

@@ -84,7 +84,7 @@ SKRL = Library(
         value/loss * 0.5   | Loss / Value loss
         value/critic_loss  | Loss / Critic loss, Loss / Q-network loss
         foreign/action_std | Policy / Standard deviation
-        optim/lr           | Learning / Learning rate
+        optim/lr           | Learning / Learning rate, Learning / Policy learning rate
         value/q_mean       | Q-network / Q1 (mean)
         value/target_mean  | Target / Target (mean)
         value/target_min   | Target / Target (min)

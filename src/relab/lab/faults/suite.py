@@ -109,10 +109,20 @@ def case_folder(out: Path, case: Case) -> Path:
     return out / "made" / case.label
 
 
+def done_file(out: Path, case: Case) -> Path:
+    """There once a case is trained."""
+    folder = case_folder(out, case)
+    return folder.with_name(folder.name + ".done")
+
+
+def missing(out: Path, todo: Sequence[Case]) -> list[Case]:
+    return [case for case in todo if not done_file(out, case).exists()]
+
+
 def make(out: Path, case: Case) -> None:
     """Train a case unless it is there; one that broke off is made anew."""
     folder = case_folder(out, case)
-    done = folder.with_name(folder.name + ".done")
+    done = done_file(out, case)
     if done.exists():
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -123,22 +133,20 @@ def make(out: Path, case: Case) -> None:
 
 def make_all(out: Path, todo: Sequence[Case], workers: int, watch: Watch) -> None:
     """Train what is missing, one process per worker; with one worker, here."""
-    missing = [
-        case for case in todo if not case_folder(out, case).with_name(case_folder(out, case).name + ".done").exists()
-    ]
+    left = missing(out, todo)
     if workers <= 1:
-        for i, case in enumerate(missing):
-            watch(f"{i + 1} of {len(missing)}: {case.label}")
+        for i, case in enumerate(left):
+            watch(f"{i + 1} of {len(left)}: {case.label}")
             make(out, case)
         return
     from concurrent.futures import ProcessPoolExecutor, as_completed
     from multiprocessing import get_context
 
     with processes.safe_path(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        jobs = {pool.submit(make, out, case): case for case in missing}
+        jobs = {pool.submit(make, out, case): case for case in left}
         for i, job in enumerate(as_completed(jobs)):
             job.result()
-            watch(f"{i + 1} of {len(missing)}: {jobs[job].label}")
+            watch(f"{i + 1} of {len(left)}: {jobs[job].label}")
 
 
 # ---- Asking the examiner
@@ -181,12 +189,16 @@ def reference_of(out: Path, case: Case, seeds: Sequence[int]) -> Path | None:
     return blind(out, Case(None, case.env, other))
 
 
+def planned(only: Sequence[str], envs: Sequence[str], seeds: Sequence[int]) -> list[Case]:
+    return [*healthy_cases(envs, seeds), *cases(only, envs, seeds)]
+
+
 def run_suite(
     out: Path, only: Sequence[str], envs: Sequence[str], seeds: Sequence[int], workers: int, watch: Watch
 ) -> list[Score]:
     """Plant, train, hide, examine: the score of every case, healthy ones included."""
     check(only, envs, seeds)
-    todo = [*healthy_cases(envs, seeds), *cases(only, envs, seeds)]
+    todo = planned(only, envs, seeds)
     make_all(out, todo, workers, watch)
     return [score(out, case, reference_of(out, case, seeds)) for case in todo]
 

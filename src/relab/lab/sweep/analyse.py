@@ -182,8 +182,8 @@ def sentence(s: Sweep, k: int, gaps: Differences, winner: Winner | None) -> str:
     point, picked, fresh, bias = point_text(winner.point), winner.selection, winner.fresh, winner.bias
     text = f"Best of {k} trials: {point}, {s.metric} {number(picked.mean)} on the {picked.n} seeds that chose it"
     if fresh and fresh.n and bias:
-        text += f" and {number(fresh.mean)}{ends(fresh)} on {fresh.n} fresh ones: the choice flattered it by"
-        text += f" {number(bias.delta)}{ends(bias)}"
+        flattery = f"flattered it by {number(bias.delta)}{ends(bias)}" if bias.delta > 0 else "did not flatter it"
+        text += f" and {number(fresh.mean)}{ends(fresh)} on {fresh.n} fresh ones: the choice {flattery}"
     others = len(gaps.against_best)
     worse = sum(each.verdict == "worse" for each in gaps.against_best)
     return f"{text}. {worse} of {others} others are clearly worse, {others - worse} cannot be told from it."
