@@ -9,6 +9,7 @@ from typing import Annotated
 import tyro
 
 from relab.commands.parsing import named
+from relab.record import names
 
 OneRun = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help="name, part of a name, id or folder of the run")]
 SomeRuns = Annotated[
@@ -48,8 +49,21 @@ class Planned:
     workers: Workers = None
     yes: bool = False
     """start without asking, the command of the file too"""
-    dry_run: bool = False
-    """say what would be run; nothing is started or written"""
+    dry_run: DryRun = False
 
     def folder(self) -> Path:
         return self.root / self.file.stem if self.name is None else named(self.root, self.name)
+
+
+@dataclass(frozen=True)
+class OfCheckpoint:
+    """One checkpoint of one run."""
+
+    run: OneRun
+    checkpoint: Checkpoint = "best"
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
+    dry_run: DryRun = False
+
+    def folder(self) -> Path:
+        return names.find(self.run, self.runs)
