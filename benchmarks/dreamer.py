@@ -24,7 +24,7 @@ from relab.train.envs.cartpole import CartPole
 
 LOG = Dreamer(envs=8, learning_starts=500, batch=8, length=25, deter=64, bins=41, imagine=15)
 CASES = {"log": LOG, "log_11_bins": replace(LOG, bins=11), "width_256": replace(LOG, deter=256, hidden=256, units=256)}
-TURNS, UPDATES = 7, 20
+TURNS, UPDATES = 5, 10
 
 
 def prepared(cfg: Dreamer) -> State:

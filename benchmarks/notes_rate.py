@@ -1,11 +1,12 @@
 """How often does `relab examine --notes` call a true sentence wrong, or let a false one pass? Sentences made from runs.
 
-Run as `python -m benchmarks.notes_rate [--runs DIR] [--set NAME] [--seed N] [-v]`. For each run it draws values out of
-the record, puts them into sentences whose truth is known by construction, and counts what the check says of each. The
-sentences of a set were written before it was first measured and are not changed after; a set that led to a change of
-the code is spent, and the next one measures it. Runs come from three places: relab's own, trained on the spot into DIR
-where it is empty; the fixtures that other libraries wrote and the histories of the rules; records beside the
-repository, where there are any.
+Run as `python -m benchmarks.notes_rate [--runs DIR] [--more DIR ...] [--set NAME] [--seed N] [-v]`. For each run it
+draws values out of the record, puts them into sentences whose truth is known by construction, and counts what the
+check says of each: one sentence a text in the first three sets, whole write-ups (notes_writeups.py) from the fourth
+on. The phrases of a set were written before it was first measured and are not changed after; a set that led to a
+change of the code is spent, and the next one measures it. Runs come from relab's own, trained on the spot into DIR
+where it is empty; the fixtures that other libraries wrote and the histories of the rules; records beside the repository, where there are
+any; and the folders of --more.
 """
 
 from __future__ import annotations
@@ -25,13 +26,16 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import notes_phrases
 from benchmarks.common import ROOT, machine, write
 from benchmarks.notes_sentences import SETS
+from benchmarks.notes_writeups import Piece, curve_facts, of_run, write_up
 from relab.config.views import flatten
 from relab.health import examine
 from relab.health.curve import Curve
 from relab.health.view import View
 from relab.notebook.check import notes
+from relab.notebook.check.wording import plain
 from relab.stats.rates import wilson
 
 RUNS = 10  # seeds of relab's own
@@ -40,6 +44,7 @@ CHILDREN = {"one": ("algo.lr", "0.0005"), "two": ("algo.clip", "0.1"), "three": 
             "seven": ("algo.max_grad_norm", "1.0"), "eight": ("algo.lr", "0.008")}  # fmt: skip
 PLACES = (ROOT / "tests/formats/read/fixtures/sb3", ROOT / "tests/formats/read/fixtures/rllib",
           ROOT.parent / "shared/corpus")  # fmt: skip
+CURVE_FACTS, RUN_FACTS = 6, 3  # claims of a write-up
 PER_RUN = 2  # sentences of each kind about one run
 NAMED = {"eval/return_det": "eval return", "return/mean": "episode return", "policy/entropy": "entropy",
          "value/loss": "value loss", "policy/kl": "approx_kl", "value/explained_variance": "explained variance",
@@ -59,21 +64,26 @@ class Said:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=Path, default=Path("notes_runs"))
-    parser.add_argument("--set", choices=list(SETS), default="third")
+    parser.add_argument("--more", type=Path, nargs="*", default=[])
+    parser.add_argument("--set", choices=[*SETS, *notes_phrases.SETS], default=list(notes_phrases.SETS)[-1])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-v", action="store_true")
     args = parser.parse_args()
     started = machine()
     make(args.runs)
-    rows: list[tuple[Said, str]] = []
-    for place in [args.runs, *histories(), *(path for path in PLACES if path.is_dir())]:
-        rows += measured(place, SETS[args.set], Random(f"{args.seed} {place.name}"))
+    rows: list[tuple[Said | Piece, str]] = []
+    runs = 0
+    for place in [args.runs, *histories(), *(path for path in PLACES if path.is_dir()), *args.more]:
+        rng, report = Random(f"{args.seed} {place.name}"), examine.examine(place)
+        runs += len(report.runs)
+        rows += measured(report, SETS[args.set], rng) if args.set in SETS else of_texts(report, args.set, rng)
+    print(f"{runs} runs")
     if args.v:
         wrong = [(said, got) for said, got in rows if (got == "contradicted") == said.true]
         print("\n".join(f"{said.kind}, {said.true}, {got}: {said.run}: {said.text}" for said, got in wrong))
     table = counted(rows)
     print(shown(table))
-    write(f"notes_rate_{args.set}", {"set": args.set, "seed": args.seed, "kinds": table}, started)
+    write(f"notes_rate_{args.set}", {"set": args.set, "seed": args.seed, "runs": runs, "kinds": table}, started)
 
 
 def histories() -> Iterator[Path]:
@@ -100,11 +110,10 @@ def make(folder: Path) -> None:
 # ---- Sentences
 
 
-def measured(place: Path, words: dict[str, list[str]], rng: Random) -> list[tuple[Said, str]]:
+def measured(report: examine.Report, words: dict[str, list[str]], rng: Random) -> list[tuple[Said | Piece, str]]:
     """Every sentence about the runs of one place, with what the check says of it."""
-    report = examine.examine(place)
     views = [run.view for run in report.runs if len(run.view.history.columns)]
-    found: list[tuple[Said, str]] = []
+    found: list[tuple[Said | Piece, str]] = []
     with tempfile.TemporaryDirectory() as folder:
         for view in views:
             for said in sentences(view, words, rng):
@@ -119,6 +128,47 @@ def verdict(found: notes.Notes, said: Said) -> str:
         return "contradicted" if found.unsaid else "matched"
     states = {each.status for each in found.checked if each.claim.line == 3}
     return next((state for state in ("contradicted", "matched") if state in states), "unmatched")
+
+
+def of_texts(report: examine.Report, name: str, rng: Random) -> list[tuple[Said | Piece, str]]:
+    """Every claim of a write-up about each run of one place, with what the check says of it."""
+    verdicts: list[tuple[Said | Piece, str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "LOG.md"
+        for text, pieces in texts(report, name, rng):
+            path.write_text(text, encoding="utf-8")
+            verdicts += attributed(notes.check(path, report), pieces)
+    return verdicts
+
+
+def texts(report: examine.Report, name: str, rng: Random) -> Iterator[tuple[str, list[Piece]]]:
+    words, names, keys = notes_phrases.SETS[name]
+    views = [run.view for run in report.runs if len(run.view.history.columns)]
+    for view in views:
+        about = list(of_run(view, views, keys, names, rng))
+        facts = curve_facts(view, names, rng, CURVE_FACTS) + rng.sample(about, min(RUN_FACTS, len(about)))
+        if facts:
+            yield write_up(view, facts, words, rng)
+
+
+def attributed(checks: notes.Notes, pieces: list[Piece]) -> list[tuple[Said | Piece, str]]:
+    """What the check says of each piece; a contradiction that belongs to none of them is a false alarm of its own."""
+    states: dict[int, set[str]] = {id(piece): set() for piece in pieces}
+    strays: list[tuple[Said | Piece, str]] = []
+    for each in checks.checked:
+        owners = [piece for piece in pieces if belongs(each.claim.line, each.claim.text, piece)]
+        for piece in owners[:1]:
+            states[id(piece)].add(each.status)
+        if not owners and each.status == "contradicted":
+            strays.append((Piece(str(each.claim.run), "stray", True, each.claim.quote), "contradicted"))
+    order = ("contradicted", "matched", "unmatched")
+    return strays + [(p, next((s for s in order if s in states[id(p)]), "unmatched")) for p in pieces]
+
+
+def belongs(line: int, text: str, piece: Piece) -> bool:
+    if piece.line:
+        return piece.line == line
+    return bool(text.strip(" .")) and text.strip(" .") in plain(piece.text)
 
 
 def sentences(view: View, words: dict[str, list[str]], rng: Random) -> Iterator[Said]:
@@ -158,18 +208,18 @@ def of_evaluations(view: View, rng: Random) -> Iterator[Fact]:
     """Only where episodes are known is the noise; a peak is far from the end at four of its errors."""
     if not view.has_evals(view.by):
         return
-    rows = [e for e in view.evals() if math.isfinite(e.error)]
+    rows = [e for e in view.evals() if math.isfinite(e.se)]
     if len(rows) < 3:
         return
     best, last = max(rows, key=lambda e: e.mean), rows[-1]
-    error = max(float(np.median([e.error for e in rows])), best.error, last.error)
+    error = max(float(np.median([e.se for e in rows])), best.se, last.se)
     if best is not last and best.mean - last.mean > 4 * error:
         yield "peak as result", False, {"peak": number(best.mean)}
         yield "peak and end", True, {"peak": number(best.mean), "last": number(last.mean)}
     pairs = [(a, b) for a, b in pairwise(rows) if a.mean != b.mean]
     rng.shuffle(pairs)
     for a, b in pairs[: 2 * PER_RUN]:
-        gap, noise = b.mean - a.mean, math.hypot(a.error, b.error)
+        gap, noise = b.mean - a.mean, math.hypot(a.se, b.se)
         told = {"a": number(a.mean), "b": number(b.mean), "noise": number(noise)}
         if 0 < gap < noise:
             yield "luck as gain", False, told
@@ -216,7 +266,7 @@ def number(value: float) -> str:
 # ---- Counts
 
 
-def counted(rows: list[tuple[Said, str]]) -> list[dict[str, Any]]:
+def counted(rows: list[tuple[Said | Piece, str]]) -> list[dict[str, Any]]:
     """Per kind, then all true and all false ones: how many were contradicted, matched, neither, with an interval."""
     kinds = list(dict.fromkeys((said.kind, said.true) for said, _ in rows))
     made = [_row(kind, true, [got for s, got in rows if s.kind == kind and s.true == true]) for kind, true in kinds]

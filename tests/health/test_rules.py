@@ -77,9 +77,9 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
     [
         ("frozen-parameters", "steps-too-small"),
         ("diverged", "diverged"),
-        ("std-exceeds-action-range", "entropy-runaway"),
+        ("std-exceeds-action-range", "setting-out-of-range"),
         ("critic-not-learning", "setting-out-of-range"),
-        ("gradient-always-clipped", "gradient-always-clipped"),
+        ("gradient-always-clipped", "setting-out-of-range"),
         ("unmentioned-config-change", "unmentioned-config-change"),
         ("non-finite", "non-finite"),
     ],

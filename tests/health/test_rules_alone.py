@@ -98,3 +98,97 @@ def test_steps_that_a_file_wrote_twice_are_told():
     columns = {"return/mean": FLAT}
     assert told("steps-not-monotone", columns, meta={"steps_again": {"step": 0, "points": 5, "tags": 1}}) == "warning"
     assert told("steps-not-monotone", columns) is None
+
+
+# ---- Outcomes without a known random level
+
+
+@pytest.mark.parametrize(("returns", "expected"), [(FLAT, "warning"), (RISES, None)])
+def test_training_that_gains_nothing_over_its_start_is_told(returns, expected):
+    assert told("has-not-learned", {"return/mean": returns}) == expected
+
+
+def test_a_twentieth_of_the_way_to_solved_is_nothing():
+    """15 to 26 is clear of noise, where random earns 22 and 475 is solved."""
+    meta = {"spec": {"env": "CartPole-v1", "random": {"return_mean": 22.2, "return_std": 11.0, "n": 1000}}}
+    slow = 26 - 11 * np.exp(-np.arange(40) / 4) + 0.1 * np.sin(np.arange(40))
+    assert told("has-not-learned", {"return/mean": slow}, meta=meta) == "warning"
+    rises = np.linspace(15, 60, 40) + 0.1 * np.sin(np.arange(40))  # slow, but on its way
+    assert told("has-not-learned", {"return/mean": rises}, meta=meta) is None
+
+
+# ---- Things that need fewer inputs than they seem to
+
+
+@pytest.mark.parametrize(("turn", "expected"), [(-1.0, "warning"), (1.0, None)])
+def test_a_kl_that_is_always_below_0_has_its_sign_turned(turn, expected):
+    kl = turn * (0.01 + 0.002 * np.sin(np.arange(40)))
+    assert told("negative-kl", {"policy/kl_k1": kl, "return/mean": RISES}) == expected
+
+
+@pytest.mark.parametrize(
+    ("moves", "returns", "expected"), [(0.0, FLAT, "warning"), (0.3, FLAT, None), (0, RISES, None)]
+)
+def test_a_policy_without_a_logged_kl_stands_still_by_its_entropy(moves, returns, expected):
+    columns = {"policy/entropy": 0.69 - moves * np.linspace(0, 1, 40), "return/mean": returns}
+    assert told("policy-not-moving", columns, {"algo": {"name": "a2c"}}) == expected
+
+
+def test_a_library_that_logs_losses_and_has_none_never_started():
+    view = made({"return/mean_100": FLAT}, {"algo": {"name": "sac"}})
+    view.history.mapping = {"rollout/ep_rew_mean": "return/mean_100"}
+    assert isinstance(asked("learning-never-started", view), Finding)
+    view.history.mapping = {"rollout/ep_rew_mean": "return/mean_100", "train/actor_loss": "policy/actor_loss"}
+    assert isinstance(asked("learning-never-started", view), NotChecked)
+
+
+@pytest.mark.parametrize(
+    ("algo", "setting", "value"),
+    [
+        ("ppo", "clip_range", 0.0), ("ppo", "n_epochs", 300), ("ppo", "ent_coef", 5.0), ("ppo", "vf_coef", 0.0),
+        ("dqn", "exploration_final_eps", 0.9), ("dqn", "start_e", 0.0), ("td3", "exploration_noise", 5.0),
+        ("sac", "ent_coef", 100.0), ("ppo", "max_grad_norm", 1e-7), ("a2c", "learning_rate", 0.0),
+    ],
+)  # fmt: skip
+def test_settings_that_hardly_anybody_uses_warn_where_nothing_was_learned(algo, setting, value):
+    config = {"algo": {"name": algo}, "foreign": {setting: value}}
+    assert told("setting-out-of-range", {"return/mean": FLAT}, config) == "warning"
+    if setting != "vf_coef":  # which switches the critic off, whatever came of it
+        assert told("setting-out-of-range", {"return/mean": RISES}, config) == "info"
+
+
+@pytest.mark.parametrize(("lr", "slug"), [(0.1, "steps-too-large"), (1e-9, "steps-too-small")])
+@pytest.mark.parametrize("algo", ["ppo", "a2c", "dqn", "sac"])
+def test_learning_rates_are_everybodys_business(algo, lr, slug):
+    config = {"algo": {"name": algo, "lr": lr}}
+    assert told(slug, {"return/mean": FLAT}, config) == "warning"
+
+
+def test_the_smallest_of_several_rates_counts():
+    config = {"algo": {"name": "sac"}, "foreign": {"q_lr": 1e-8, "policy_lr": 1e-3}}
+    answer = asked("steps-too-small", made({"return/mean": FLAT}, config))
+    assert isinstance(answer, Finding)
+    assert "q_lr" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"), [({"train/entropy_loss"}, "discrete"), ({"train/entropy_loss", "train/std"}, None)]
+)
+def test_what_stable_baselines_leaves_out_tells_the_kind_of_action(names, kind):
+    view = made({"policy/entropy": np.linspace(1.4, 0.7, 40), "return/mean": RISES}, PPO)
+    usual = {"train/explained_variance", "rollout/ep_rew_mean"}
+    view.history.mapping = dict.fromkeys(names | usual, "policy/entropy")
+    assert view.kind == kind
+
+
+# ---- A return at all
+
+
+def test_updates_without_a_return_are_told():
+    assert told("no-returns", {"value/loss": np.ones(40)}) == "warning"
+    assert told("no-returns", {"value/loss": np.ones(40), "foreign/ep_reward": FLAT}) is None
+
+
+def test_returns_that_never_differ_are_told():
+    assert told("returns-all-alike", {"return/mean": np.zeros(40)}) == "warning"
+    assert told("returns-all-alike", {"return/mean": FLAT}) is None

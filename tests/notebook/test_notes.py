@@ -13,8 +13,9 @@ from relab.base.jsonl import RecordError
 from relab.cli import main
 from relab.health.examine import examine
 from relab.notebook.check import notes, wording
-from relab.notebook.check.claims import RULES
-from relab.notebook.check.wording import numbers, parse, plain, steps
+from relab.notebook.check.verdict import RULES
+from relab.notebook.check.when import steps
+from relab.notebook.check.wording import numbers, parse, plain
 from where import ROOT, histories
 
 SHARED = ROOT.parent / "shared"
@@ -196,6 +197,93 @@ def test_what_is_true_in_other_words_is_never_contradicted(runs, claim):
     assert not checks.having("contradicted"), [c.says for c in checks.having("contradicted")]
 
 
+@pytest.mark.parametrize(
+    ("claim", "slug"),
+    [
+        ("`top_score` never exceeded 0.5.", "bound-crossed"),
+        ("`entropy` stayed below 1.2 throughout.", "bound-crossed"),
+        ("`mean_loss` never fell below 1.5.", "bound-crossed"),
+        ("It reached a `top_score` of 0.70 by iteration 30.", "bound-not-reached"),
+        ("The run needed 20 iterations to reach a `top_score` of 0.7.", "bound-not-reached"),
+        ("`mean_loss` dropped below 0.5.", "bound-not-reached"),
+        ("Entropy collapsed below 0.1 by iteration 50.", "bound-not-reached"),
+        ("`top_score` ended above 0.6.", "bound-not-reached"),
+        ("`top_score` peaked at 0.71 around iteration 20 and settled at 0.39.", "another-step"),
+        ("`top_score` peaked at 0.71 around iteration 60 and settled at 0.62.", "not-the-last"),
+        ("The best `top_score`, 0.51, came late.", "not-the-peak"),
+        ("Best `top_score` at iteration 20.", "another-step"),
+        ("Entropy started at 1.9 and rose from there.", "number-differs"),
+        ("Entropy went from 1.05 at the start to 1.31 at the end.", "not-the-last"),
+        ("`mean_loss` went from 2.5 to 1.9 between iteration 10 and 90.", "number-differs"),
+        ("In the first half `top_score` fell.", "direction-differs"),
+        ("Halfway through, `mean_loss` was 0.45.", "number-differs"),
+        ("With a learning rate of 0.03 the run was stable.", "setting-differs"),
+        ("Compared with the baseline, `entropy` ended at 1.1.", "not-the-last"),
+        ("`top_score` 最终为 0.62。", "not-the-last"),
+        ("Entropy endete bei 1,10 (final).", "not-the-last"),
+        ("The final `top_score` is **0.62**.", "not-the-last"),
+    ],
+)
+def test_sentences_as_people_write_them(runs, claim, slug):
+    checks = check(f"## alpha-01\n\n{claim}\n", runs)
+    assert slug in [c.slug for c in checks.having("contradicted")], [(c.claim, c.says) for c in checks.checked]
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "`top_score` never exceeded 0.75.",
+        "`entropy` stayed above 1.0 throughout and ended at 2.04.",
+        "It reached a `top_score` of 0.7 by iteration 60, then lost half of it.",
+        "`top_score` peaked at 0.71 around iteration 60 and settled at 0.39.",
+        "On the hard maps `top_score` was 0.99.",
+        "The expert has a `top_score` of 0.99.",
+        "Unlike the previous run, which ended at a `top_score` of 0.95, this one ended at 0.39.",
+        "`top_score` improved by 0.61 before it fell.",
+        "`mean_loss` plateaued at 10k.",
+        "The entropy bonus was 0.99.",
+        "The discounted `entropy` was 9.9.",
+        "The best `top_score` was 0.7 or so.",
+        "The final `top_score` is just under 0.4.",
+        "`top_score` (5 seeds) 0.99.",
+        "It took 3 hours.",
+        "`top_score` was 0.39 at the end (noise 0.99).",
+        "We would need a `top_score` of 0.99.",
+        "`entropy` rose from 1.05 to 2.04.",
+        "Entropy went from 1.05 at the start to 2.04 at the end.",
+        "In the first half `top_score` rose, and in the second half it fell.",
+    ],
+)
+def test_true_or_unclear_sentences_of_people_stand(runs, claim):
+    checks = check(f"## alpha-01\n\n{claim}\n", runs)
+    assert not checks.having("contradicted"), [(c.claim.quote, c.says) for c in checks.having("contradicted")]
+
+
+def test_a_reached_peak_is_fair_where_the_text_tells_the_end(runs):
+    alone = check("## alpha-01\n- `top_score` reaches 0.71\n", runs)
+    assert one(alone).slug == "peak-as-result"
+    both = check("## alpha-01\n- `top_score` reaches 0.71\n- final `top_score` 0.39\n", runs)
+    assert [c.status for c in both.checked] == ["matched", "matched"]
+
+
+def test_a_wrapped_paragraph_is_one_text_with_the_lines_of_its_claims(runs):
+    text = (
+        "## alpha-01\n\nThis was the first run with the new sampler, and the final value of its\n"
+        "`top_score` was 0.62, which is far more than I had hoped for when starting, while\n`mean_loss` ended at 0.7.\n"
+    )
+    checks = check(text, runs)
+    assert [(c.claim.line, c.status) for c in checks.checked] == [(4, "contradicted"), (5, "matched")]
+
+
+def test_two_runs_in_one_sentence(runs):
+    text = "# Log\n\nalpha-01 ended with an `entropy` of 2.04, beta-02 ended with an `entropy` of 1.9.\n"
+    checks = check(text, runs)
+    assert [(c.claim.run, c.status) for c in checks.checked] == [("alpha-01", "matched"), ("beta-02", "contradicted")]
+    order = check("# Log\n\nalpha-01 has a lower final `entropy` than beta-02.\n", runs)
+    assert one(order).slug == "order-differs"
+    assert one(check("# Log\n\nalpha-01 has a higher final `entropy` than beta-02.\n", runs)).status == "matched"
+
+
 @pytest.mark.parametrize("heading", ["Next steps", "Plan", "下一步", "Hypothesis"])
 def test_plans_are_no_claims_about_the_run(runs, heading):
     assert not check(f"## alpha-01\n### {heading}\n- `top_score` 0.99\n", runs).having("contradicted")
@@ -247,6 +335,19 @@ def test_a_run_whose_name_is_a_plain_word_must_be_named_as_one(runs):
     assert check("Run `baseline`:\n- `top_score` 0.39\n", runs).runs == ["baseline"]
 
 
+def test_a_run_is_known_by_its_top_folder(runs):
+    """As CleanRL and TensorBoard lay them out: the name that people use is the folder above."""
+    for name in ("alpha-01", "beta-02"):
+        (runs / f"exp-{name}" / "runs").mkdir(parents=True)
+        (runs / name).rename(runs / f"exp-{name}" / "runs" / "PPO_1")
+    checks = check("## exp-alpha-01\n- final `entropy` is 1.05\n\n## exp-beta-02\n- final `entropy` is 1.05\n", runs)
+    assert checks.runs == ["exp-alpha-01/runs/PPO_1", "exp-beta-02/runs/PPO_1"]
+    assert [c.status for c in checks.checked] == ["contradicted", "matched"]
+    alone = check("## exp-alpha-01\n- final `entropy` is 1.05\n", runs / "exp-alpha-01", runs.parent)
+    assert one(alone).status == "contradicted"
+    assert check("## PPO_1\n- final `entropy` is 1.05\n", runs).runs == [], "both runs are called so"
+
+
 def test_runs_that_are_not_there_take_their_numbers_with_them(runs):
     other = "## alpha-77\n- `top_score` 0.99\n"
     assert not check(other, runs).having("contradicted")
@@ -278,6 +379,17 @@ def test_a_row_per_metric(runs):
     assert "0.71" in one(checks, "contradicted").says
 
 
+def test_names_and_values(runs):
+    rows = "| final top_score | 0.62 |\n| peak top_score | 0.71 |\n| learning_rate | 0.1 |\n"
+    text = f"## alpha-01\n\n| | |\n|---|---|\n{rows}"
+    assert [c.status for c in check(text, runs).checked] == ["contradicted", "matched", "contradicted"]
+
+
+def test_a_row_per_run_with_what_its_columns_hold(runs):
+    text = "| run | final top_score | best top_score |\n|---|---|---|\n| alpha-01 | 0.62 | 0.71 |\n"
+    assert [c.status for c in check(text, runs).checked] == ["contradicted", "matched"]
+
+
 def test_a_row_per_run_is_matched_but_never_contradicted(runs):
     text = "| run | top_score |\n|---|---|\n| alpha-01 | 0.39 |\n| beta-02 | 0.99 |\n"
     assert [c.status for c in check(text, runs).checked] == ["matched", "unmatched"]
@@ -288,8 +400,8 @@ def test_a_row_per_run_is_matched_but_never_contradicted(runs):
 
 def test_a_peak_of_the_evaluations_is_no_result():
     report = examine(histories() / "faulty" / "peak-then-collapse")
-    checks = said(report, "## peak-then-collapse\n- eval return reaches 500\n- final eval return is 50\n")
-    assert [(c.status, c.slug) for c in checks.checked] == [("contradicted", "peak-as-result"), ("matched", "")]
+    assert one(said(report, "## peak-then-collapse\n- eval return reaches 500\n")).slug == "peak-as-result"
+    assert one(said(report, "## peak-then-collapse\n- final eval return is 50\n")).status == "matched"
 
 
 @pytest.fixture

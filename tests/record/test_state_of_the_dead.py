@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+
 from relab.record import history
 from relab.record.run_folder import Record, read_meta
 from relab.record.state import state_of
@@ -39,3 +41,20 @@ def test_one_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:
     meta = read_meta(tmp_path / "run") | {"owner": "elsewhere_00000000_17_99"}
     (tmp_path / "run" / "meta.json").write_text(json.dumps(meta))
     assert state_of(history.load(tmp_path / "run")) == "running"
+
+
+def copied(tmp_path, started, rows):
+    """A log of another tool whose one file was written just now."""
+    (tmp_path / "progress.csv").write_text("x\n")
+    run = history.History(tmp_path, source="tensorboard", meta={"started": started} if started else {})
+    elapsed = np.asarray(rows, np.float64)
+    run.columns["time/elapsed_s"] = history.Column(np.arange(len(elapsed)), elapsed)
+    return run
+
+
+def test_a_copy_of_an_old_log_is_not_running(tmp_path):
+    assert state_of(copied(tmp_path, "2020-01-01T00:00:00+00:00", np.arange(40.0))) == "ended"
+
+
+def test_a_log_that_says_no_time_is_taken_for_growing(tmp_path):
+    assert state_of(copied(tmp_path, "", np.arange(40.0))) == "running"

@@ -19,6 +19,7 @@ Trust = Annotated[
 ]
 AsJson = Annotated[bool, tyro.conf.arg(help="print as JSON")]
 ProgressAsJson = Annotated[bool, tyro.conf.arg(help="print progress as JSON lines")]
+DryRun = Annotated[bool, tyro.conf.arg(help="say what would be done and written, and do nothing")]
 Quiet = Annotated[bool, tyro.conf.arg(help="print nothing while training")]
 Checkpoint = Annotated[str, tyro.conf.arg(help="best, latest, or a step")]
 EnvChanges = Annotated[
@@ -32,4 +33,3 @@ PlanName = Annotated[str | None, tyro.conf.arg(help="name of its folder; default
 ResultAsJson = Annotated[
     bool, tyro.conf.arg(help="print the result as JSON; asks nothing (a file with a `command` then needs --yes)")
 ]
-DryRun = Annotated[bool, tyro.conf.arg(help="say what would be done and written, and do nothing")]

@@ -99,6 +99,36 @@ class ValueVsRerun:
 
 
 @dataclass(frozen=True)
+class DreamVsWorld:
+    """Do dreams earn what the world pays?"""
+
+    enabled: bool = True  # whether it is asked
+    starts: int = 32  # worlds whose state is looked at, each somewhere in the policy's own first steps
+    repeats: int = 16  # dreams, and walks through the world, from each of them
+    spread: int = 100  # steps over which the looked-at states are spread
+
+    def check(self) -> None:
+        require_range("probes.dream_vs_world.starts", self.starts, 2)
+        for name in ("repeats", "spread"):
+            require_range(f"probes.dream_vs_world.{name}", getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
+class OpenLoop:
+    """How well does the world model foresee what it does not see?"""
+
+    enabled: bool = True  # whether it is asked
+    walks: int = 32  # new episodes, which were never learned from
+    context: int = 5  # steps that it sees before it must foresee
+    ahead: int = 15  # steps that it foresees, told of the actions alone
+
+    def check(self) -> None:
+        require_range("probes.open_loop.walks", self.walks, 2)
+        for name in ("context", "ahead"):
+            require_range(f"probes.open_loop.{name}", getattr(self, name), 1)
+
+
+@dataclass(frozen=True)
 class Probes:
     """Measurements during training, from random streams of their own: metrics are the same bytes with and without."""
 
@@ -109,6 +139,8 @@ class Probes:
     stability: Stability = field(default_factory=Stability)  # of its update
     q_kernel: QKernel = field(default_factory=QKernel)  # of its errors
     value_vs_rerun: ValueVsRerun = field(default_factory=ValueVsRerun)  # of states, against what is earned from them
+    dream_vs_world: DreamVsWorld = field(default_factory=DreamVsWorld)  # returns of a world model
+    open_loop: OpenLoop = field(default_factory=OpenLoop)  # its predictions
 
     def check(self) -> None:
         require_range("probes.every", self.every, 0)

@@ -32,8 +32,8 @@ FEATURES = {
     "with_return": "rank correlation with the return, over twenty equal stretches of the run",
 }
 UNIT_FREE = ("growth", "spread", "with_return")
-# The same quantity in a unit that the log does not tell: Stable-Baselines3's spread where the action range is unknown.
-RAW = {"policy/std_mean": "foreign/train/std"}
+# The same quantity in a unit that the log does not tell: the last word of a spread where the action range is unknown.
+RAW = {"policy/std_mean": ("std", "action_std", "policy_std", "mean_std")}
 FEW = 8  # rows under which a curve says too little
 TINY = 1e-12
 STRETCHES = 20
@@ -53,13 +53,18 @@ def features(history: History) -> dict[Key, float]:
     numbers: dict[Key, float] = {}
     for metric in METRICS:
         column = earned if metric == RETURN else history.columns.get(metric)
-        raw = history.columns.get(RAW.get(metric, "")) if column is None else None
+        raw = _raw(history, RAW.get(metric, ())) if column is None else None
         if column is not None:
             numbers |= {Key(metric, name): x for name, x in curve_features(metric, column, earned, size).items()}
         elif raw is not None:
             shape = curve_features(metric, raw, earned, size)
             numbers |= {Key(metric, name): x for name, x in shape.items() if name in UNIT_FREE}
     return numbers
+
+
+def _raw(history: History, words: tuple[str, ...]) -> Column | None:
+    names = [n for n in history.columns if n.startswith("foreign/") and n.rpartition("/")[2].lower() in words]
+    return history.columns[names[0]] if names else None
 
 
 def curve_features(metric: str, column: Column, earned: Column | None, size: float | None) -> dict[str, float]:

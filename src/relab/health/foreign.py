@@ -110,11 +110,13 @@ def std_in_half_ranges(view: View, rows: int = 3) -> Curve:
     return Curve("exp(policy/entropy / dim - ln sqrt(2 pi e)) / half range", entropy.steps, std)
 
 
-def entropy_share(view: View, rows: int = 5) -> Curve:
-    """Entropy over its maximum: as logged, else out of the number of actions."""
+def entropy_share(view: View, rows: int = 5, guessed: bool = False) -> Curve:
+    """Entropy over its maximum: as logged, else out of the number of actions, else (`guessed`) over its highest."""
     if view.has("policy/entropy_share"):
         return view.curve("policy/entropy_share", rows)
     entropy = view.curve("policy/entropy", rows)
+    if not view.choices and not guessed:
+        raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
     if not view.choices:  # at least two actions, and as many as the entropy has shown
         most = max(math.log(2), float(entropy.values.max()))
         return Curve("policy/entropy / its highest", entropy.steps, entropy.values / most)

@@ -118,7 +118,8 @@ class View:
         above 0 is that of choices."""
         names = self.history.mapping
         gaussian = any(name.rpartition("/")[2] in ("std", "action_std") for name in self.history.columns)
-        spread_is_missing = "train/entropy_loss" in names and "train/std" not in names and not gaussian
+        theirs = {"train/entropy_loss", "train/explained_variance", "rollout/ep_rew_mean"} <= {*names}
+        spread_is_missing = theirs and "train/std" not in names and not gaussian
         return spread_is_missing or self.has("policy/exploration") or (self._vanished_entropy and not gaussian)
 
     @cached_property

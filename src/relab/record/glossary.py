@@ -131,6 +131,7 @@ model/post_entropy   | nats   | -inf | inf | 0  | world models: entropy of the i
 model/imag_reward    | reward | -inf | inf | 0  | world models: mean reward per imagined step
 model/imag_return    | return | -inf | inf | 0  | world models: mean return (value target) of imagined states
 value/std            | return | 0    | inf | 0  | world models: standard deviation of what the critic says along dreams
+value/critic_excess  | nats   | -inf | inf | -1 | world models: loss of the critic on dreams above the entropy of its two-hot targets, below which it cannot fall
 value/replay_loss    | nats   | 0    | inf | -1 | world models: loss of the critic on real rewards, before its weight
 value/return_scale   | return | 0    | inf | 0  | world models: what advantages are divided by, the 5th to 95th percentile of returns or more
 value/clamped        | share  | 0    | 1   | -1 | two-hot heads: share of the targets that lie beyond the support and are learned as its end

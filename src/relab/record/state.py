@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import os
 import re
 import time
@@ -15,6 +16,7 @@ from relab.base.places import run_state
 from relab.config.views import config_hash
 from relab.record.history import History
 
+LATE_S = 30.0  # a row may be written so long after the time that it holds
 AT_ONCE_S = 5.0  # between the oldest and the newest file of a folder that was copied
 SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(?=$|[-_./])")
 
@@ -34,7 +36,18 @@ def _last_sign(run: History) -> float:
         return datetime.datetime.fromisoformat(beat).timestamp()
     except (KeyError, ValueError, OverflowError):
         pass
-    return growing([e.path for e in _files(run.folder)]) if run.source != "relab" else _newest(run.folder)
+    if run.source == "relab":
+        return _newest(run.folder)
+    return min(growing([e.path for e in _files(run.folder)]), _last_row(run))
+
+
+def _last_row(run: History) -> float:
+    """When the last row was written, by the log itself: a copy of its file is newer. Infinite where it does not say."""
+    try:
+        began = datetime.datetime.fromisoformat(str(run.meta["started"]).replace("Z", "+00:00")).timestamp()
+        return began + float(run.columns["time/elapsed_s"].values.max()) + LATE_S
+    except (KeyError, ValueError, OverflowError):
+        return math.inf
 
 
 def growing(paths: Iterable[str | bytes | os.PathLike[Any]]) -> float:

@@ -115,10 +115,10 @@ def test_the_same_uniform_numbers_give_the_same_dreams(kind):
     uniform = torch.rand(6, 35, SMALL.stoch + agent.actions.draws, generator=noise(8))
     with torch.no_grad():
         course = agent.model.observe(batch, torch.rand(7, 5, SMALL.stoch, generator=noise(4)))
-        feature, drawn = agent.behaviour.imagine(agent.model, course, uniform)
+        feature, drawn = agent.behaviour.imagine(agent.model, course.feature.flatten(0, 1), uniform)
         agent.params.fast = False
         del vars(agent.model)["fast_core"]
-        feature_torch, drawn_torch = agent.behaviour.imagine(agent.model, course, uniform)
+        feature_torch, drawn_torch = agent.behaviour.imagine(agent.model, course.feature.flatten(0, 1), uniform)
     assert torch.allclose(feature, feature_torch, atol=1e-4)
     assert torch.allclose(drawn.float(), drawn_torch.float(), atol=1e-4)
 

@@ -77,7 +77,7 @@ def test_a_critic_that_is_right_has_no_gap() -> None:
 def test_a_critic_that_promises_too_much_is_told_by_how_much() -> None:
     (found,) = value_vs_rerun(asked(ladder.Discount(), lambda obs: np.full(len(obs), 2.0), spread=8))
     seen = asked(ladder.Discount(), None, spread=8)
-    starts = visited(seen, seen.state.agent, 32, 8).obs_BD[:, 0]
+    starts = visited(seen, seen.state.agent, 32, 8, "value_vs_rerun").obs_BD[:, 0]
     assert 0 < starts.mean() < 1, "both kinds of state are looked at"
     assert found.value == pytest.approx(2.0 - np.where(starts == 0.0, 0.9, 1.0).mean())
     assert found.more["correlation"] is None, "an opinion that does not vary knows no state from another"

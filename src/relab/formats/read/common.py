@@ -36,16 +36,16 @@ eval/std_det         | eval_std, eval_return_std, eval_reward_std, stdtestepret
 eval/success_det     | eval_success, eval_success_rate, test_success_rate
 policy/loss          | policy_loss, pg_loss, pi_loss, losspi, policy_gradient_loss, loss_policy, surrogate_loss
 policy/entropy       | entropy, policy_entropy, entropy_mean, mean_entropy, actor_entropy
-policy/kl            | kl, approx_kl, approxkl, kl_mean, mean_kl, kl_divergence
+policy/kl            | kl, approx_kl, approxkl, kl_mean, mean_kl, kl_divergence, kl_div, mean_kl_divergence, approx_kl_div
 policy/kl_k1         | old_approx_kl
-policy/clip_share    | clipfrac, clip_frac, clip_fraction
+policy/clip_share    | clipfrac, clip_frac, clip_fraction, clipped_fraction, frac_clipped, clip_share
 policy/actor_loss    | actor_loss, loss_actor
-policy/exploration   | exploration_rate, epsilon, eps_greedy
+policy/exploration   | exploration_rate, epsilon, eps_greedy, exploration_epsilon, explore_rate, eps
 value/loss           | value_loss, vf_loss, v_loss, lossv, loss_value, value_function_loss, baseline_loss
 value/explained_variance | explained_variance, explained_var, vf_explained_var, ev
 value/mean           | value_mean, mean_value, values, vvals
 value/critic_loss    | critic_loss, qf_loss, q_loss, lossq, loss_critic, loss_q, td_loss
-value/q_mean         | q_mean, mean_q, q_values, qf_values, average_q, avg_q
+value/q_mean         | q_mean, mean_q, q_values, q_value, qf_values, qf_mean, average_q, avg_q, mean_q_value, q_value_mean
 value/td_error       | abs_td_error, mean_abs_td_error, td_error_abs
 policy/weight_mean   | weight_mean, exp_adv, exp_adv_mean, adv_weight, adv_weight_mean, adv_weights_mean, advantage_weights_mean, awr_weight
 policy/weight_std    | adv_weight_std, advantage_weights_std
@@ -70,7 +70,7 @@ return/mean          | rew_avg
 return/length        | ep_len_avg
 optim/lr             | lr, learning_rate
 optim/grad_norm      | grad_norm, gradient_norm, grad_norm_mean
-optim/temperature    | alpha, alpha_value, temperature, ent_temperature
+optim/temperature    | alpha, alpha_value, temperature, ent_temperature, entropy_temperature
 optim/temperature_loss | alpha_loss, temperature_loss, ent_coef_loss
 time/sps             | sps, fps, steps_per_second, env_steps_per_second
 time/elapsed_s       | time_elapsed, elapsed_time, elapsed, elapsed_s, time_total_s

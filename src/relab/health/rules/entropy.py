@@ -39,7 +39,7 @@ def entropy_collapse(
     Refuted by: the reference run being as low and still improving.
     Try: raise `ent_coef`, lower `lr`.
     """
-    share, course = entropy_share(view), view.course(at_least=2)
+    share, course = entropy_share(view, guessed=True), view.course(at_least=2)
     last, best = course[-1].mean, max(course, key=lambda e: e.mean)
     way = view.share_of_ceiling(last)
     limit = min(low, per_way * (1 - way)) if way < solved else share_below
@@ -204,7 +204,7 @@ def _rises(view: View, entropy: Curve, least: float, errors: float) -> Finding |
 
     A policy that began narrow on purpose (an entropy below 0) may widen for a good reason.
     """
-    if view.kind != "continuous":
+    if view.kind == "discrete":
         raise Missing("the entropy coefficient, or a Gaussian policy")
     start = float(entropy.values[0])
     if start <= 0 or entropy.last - start <= least or entropy.slope().significance < errors:

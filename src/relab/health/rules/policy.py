@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import failed, first_setting, judged, named
+from relab.health.foreign import failed, first_setting, judged, learned, named
 from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
@@ -134,15 +134,18 @@ def clip_share_high(view: View, *, most: float = 0.4) -> Finding | None:
                    severity=judged(view))  # fmt: skip
 
 
-@rule("negative-kl", about="fault", needs=("policy/kl",), severity="warning")
-def negative_kl(view: View, *, rounding: float = 1e-3) -> Finding | None:
+@rule("negative-kl", about="fault", severity="warning")
+def negative_kl(view: View, *, rounding: float = 1e-3, rows: float = 0.9) -> Finding | None:
     """
-    What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0.
+    What: the k3 estimate of the KL is below -0.001; each of its terms is at least 0. Of the k1 estimate, which may be
+        below 0 by chance: nine of ten rows are, and their median is below -0.001.
     Why: log-probabilities of old and new policy belong to different actions or masks.
-    Known problems: the k1 estimate may be negative in health; this one may not.
-    Refuted by: the metric being k1, or something else, under this name.
+    Known problems: single rows of the k1 estimate may be negative in health.
+    Refuted by: the metric being something else under this name.
     Try: compare log-probabilities of old and new policy before the first optimiser step: they must be equal.
     """
+    if not view.has("policy/kl"):
+        return _always_negative(view.curve("policy/kl_k1", rows=8), rounding, rows)
     kl = view.curve("policy/kl")
     low = float(kl.values.min())
     if low >= -rounding:
@@ -154,6 +157,15 @@ def negative_kl(view: View, *, rounding: float = 1e-3) -> Finding | None:
         [kl.evidence(f"< -{rounding:g}")],
         confidence="high",
     )
+
+
+def _always_negative(kl: Curve, rounding: float, rows: float) -> Finding | None:
+    below = kl.values < 0
+    if below.mean() < rows or kl.median() >= -rounding:
+        return None
+    return Finding(f"KL is below 0 in {below.mean():.0%} of the rows (median {kl.median():.3g}), where it is above 0 on"
+                   " average: its sign is turned", kl.median(), kl.first(below), [kl.evidence("< 0")],
+                   confidence="high")  # fmt: skip
 
 
 @rule(
@@ -217,17 +229,20 @@ def policy_not_moving(
     """
     if not view.has("policy/kl"):
         return _entropy_stands(view, nats)
-    kl, clipped = view.curve("policy/kl", rows=5), view.curve("policy/clip_share", rows=5)
-    still = (kl.values < kl_below).mean() >= iterations and (clipped.values < clipped_below).mean() >= iterations
-    if not view.has_choice:
+    kl = view.curve("policy/kl", rows=5)
+    clipped = view.curve("policy/clip_share", rows=5) if view.has("policy/clip_share") else None
+    within = clipped is None or (clipped.values < clipped_below).mean() >= iterations
+    still = (kl.values < kl_below).mean() >= iterations and within
+    if not view.has_choice or (clipped is None and learned(view)):
         return None
     if not still or kl.values[0] >= kl_below:
         return _ends_still(view, kl)
     return Finding(
-        f"the policy hardly moves: KL {kl.median():.2g}, clip share {clipped.median():.2g}",
+        f"the policy hardly moves: KL {kl.median():.2g}"
+        + ("" if clipped is None else f", clip share {clipped.median():.2g}"),
         kl.median(),
         kl.onset(kl.values < kl_below),
-        [kl.evidence(f"< {kl_below:g}"), clipped.evidence(f"< {clipped_below:g}")],
+        [kl.evidence(f"< {kl_below:g}"), *([] if clipped is None else [clipped.evidence(f"< {clipped_below:g}")])],
     )
 
 

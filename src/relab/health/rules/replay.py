@@ -61,15 +61,15 @@ def _planned_updates(view: View) -> float:
 )
 def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: float = 0.1) -> Finding | None:
     """
-    What: after 1,000 updates or more, the largest learning rate times their number is under 0.1. Where updates are not
-        counted, one a step is the most that is usual.
+    What: after 1,000 updates or more, a learning rate (the smallest, where critic and actor have their own) times their
+        number is under 0.1. Where updates are not counted, one a step is the most that is usual.
     Why: Adam moves a parameter by about the learning rate an update at most; all of them together cannot change a
         network whose weights are drawn with a size of about 0.1.
     Known problems: plain gradient descent moves by the rate times the gradient, and may go further.
     Refuted by: the return having risen; then it is told as a remark.
     Try: raise the learning rate by the factor that is missing; 1e-4 to 3e-3 are usual.
     """
-    updates, (name, lr) = _most_updates(view), max(_rates(view).items(), key=lambda item: item[1])
+    updates, (name, lr) = _most_updates(view), min(_rates(view).items(), key=lambda item: item[1])
     reach = lr * updates
     if updates < least_updates or reach >= reach_below or lr <= 0:
         return None

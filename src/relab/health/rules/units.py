@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import plain_key
+from relab.health.foreign import judged, plain_key
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -26,6 +26,19 @@ LEGAL: dict[str, tuple[float, float]] = {
     "buffer_size": (1, math.inf), "horizon": (0, math.inf), "unimix": (0, 1), "exploration_final_eps": (0, 1),
     "exploration_fraction": (0, 1), "max_grad_norm": (0, math.inf), "target_kl": (0, math.inf),
 }  # fmt: skip
+# Last word of a setting -> where values of working runs lie, with room: libraries' defaults and RL-Zoo's tuned settings
+# lie well inside. What is outside of it can be meant; in a run that learned nothing it is the first thing to change.
+USUAL: dict[str, tuple[float, float]] = {
+    "clip": (0.01, 1), "clip_range": (0.01, 1), "clip_coef": (0.01, 1), "max_grad_norm": (1e-3, math.inf),
+    "epochs": (1, 100), "n_epochs": (1, 100), "update_epochs": (1, 100), "value_coef": (1e-4, 20),
+    "vf_coef": (1e-4, 20), "lam": (0.2, 1), "gae_lambda": (0.2, 1), "weight_decay": (0, 0.1),
+    "exploration_final_eps": (0, 0.3), "end_e": (0, 0.3), "epsilon_final": (0, 0.3), "final_epsilon": (0, 0.3),
+    "exploration_initial_eps": (0.05, 1), "start_e": (0.05, 1), "epsilon_start": (0.05, 1),
+    "exploration_noise": (0, 1.5), "policy_noise": (0, 1.5), "target_policy_noise": (0, 1.5), "alpha": (0, 10),
+    "target_entropy": (-math.inf, 2), "lr": (1e-12, 1), "learning_rate": (1e-12, 1),
+}  # fmt: skip
+# Usual weights of the entropy: of a bonus on the reward, and of SAC's temperature; entropy-punished is about the sign.
+BONUS, HEAT = (-math.inf, 0.5), (-math.inf, 10.0)
 SIDE = 5  # rows before a jump, and after it
 BLOCK = 100_000  # rows whose windows are looked at together
 UNITS = (100.0, 1000.0)  # percent, milli and kilo
@@ -34,11 +47,18 @@ UNTRAINED = ("value_coef", "vf_coef", "value_loss_coef")  # weights of the value
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
 
-@rule("setting-out-of-range", about="fault", algos=(), severity="warning")
+@rule(
+    "setting-out-of-range",
+    about="fault",
+    algos=(),
+    severity="warning",
+    names=("gradient-clip-1e-6", "entropy-bonus-times-12"),
+)
 def setting_out_of_range(view: View) -> Finding | None:
     """
     What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3;
-        or one that switches learning off: a value loss with the weight 0.
+        or one that switches learning off: a value loss with the weight 0; or, in a run that learned nothing, one that
+        lies far outside of what is used: an entropy bonus of 5, a clip of 0, half of all actions random to the end.
     Why: the program did something else than its equations say, or the setting belongs to another part.
     Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
         are looked at.
@@ -59,7 +79,26 @@ def setting_out_of_range(view: View) -> Finding | None:
             span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
             return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
+    return _far_from_usual(view)
+
+
+def _far_from_usual(view: View) -> Finding | None:
+    """The first setting that hardly anybody's working run has; a remark where the run learned with it."""
+    for key, value in view.config.items():
+        word, where = key.rpartition(".")[2], plain_key(key)
+        low, high = _usual(view, word)
+        if where in (word, f"algo.{word}") and _number(value) and not low <= value <= high:
+            usual = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+            return Finding(f"{where} is {value:g}, where {usual} is usual", float(value), 0,
+                           [Evidence(where, [0], [float(value)], f"usual: {usual}")],
+                           severity=judged(view))  # fmt: skip
     return None
+
+
+def _usual(view: View, word: str) -> tuple[float, float]:
+    if word in ENTROPY:
+        return HEAT if view.algo == "sac" else BONUS
+    return USUAL.get(word, (-math.inf, math.inf))
 
 
 def _number(value: Any) -> bool:

@@ -1,7 +1,7 @@
 """Does the record say what a write-up says? Each claim is matched, contradicted, or unmatched; unmatched is not wrong.
 
-A claim is contradicted only when it is firm (notes_read.py), every column its metric can mean disagrees by more than
-rounding, and the number stands nowhere else in the record where it could have come from.
+A claim is contradicted only when it is firm (read.py) and every column its metric can mean disagrees by more than all
+that an honest reader could take from it (readings.py). Bounds and directions are held against the curve in course.py.
 """
 
 from __future__ import annotations
@@ -18,27 +18,16 @@ from relab.base.numbers import to_int
 from relab.health.curve import Curve
 from relab.health.foreign import plain_key, theirs
 from relab.health.view import ViewGroup
+from relab.notebook.check import between, course, readings
 from relab.notebook.check import words as w
-from relab.notebook.check.read import Claim
+from relab.notebook.check.claim import Claim
 from relab.notebook.check.record import RunRecord, far, fits, reach
+from relab.notebook.check.verdict import Checked
 from relab.notebook.check.wording import Number
 from relab.record import glossary
 from relab.record.evaluations import Estimate
 from relab.record.state import seed_of
 
-RULES = {
-    "another-step": "the number stands in the record, but at another step than the one quoted",
-    "number-differs": "the metric has another value at the quoted step, or as what a table calls it",
-    "number-nowhere": "the metric never had this value, nor has any other metric of the run",
-    "not-the-peak": "the number is quoted as the highest (or lowest), and it is neither",
-    "not-the-last": "the number is quoted as the final one, and the run ends at another",
-    "peak-as-result": "the best of many rows is quoted as the result, and the run ends clearly away from it",
-    "difference-in-noise": "a difference is called a change, and two evaluations differ by as much through luck",
-    "direction-differs": "the metric is said to rise, fall or stay, and did not",
-    "setting-differs": "a setting is quoted with another value than the run had",
-    "count-differs": "episodes or seeds are quoted as asked for, and another number was run",
-    "change-not-mentioned": "a setting differs from the parent's, and the text does not say so",
-}
 BEHIND = 40  # characters
 CLEARLY, NOISE_WORDS = 3.0, re.compile(r"(?i)noise|significan|similar|same|噪声|显著|波动")
 LEVELS: dict[str, Callable[[Curve], float]] = {  # what a column of a table of metrics holds
@@ -46,25 +35,6 @@ LEVELS: dict[str, Callable[[Curve], float]] = {  # what a column of a table of m
     "first": lambda c: float(c.values[0]),
 }  # fmt: skip
 RETURNS = {"eval/return_det": "det", "eval/return_sampled": "sampled"}
-
-
-@dataclass
-class Checked:
-    """A claim and what the record says to it."""
-
-    claim: Claim
-    status: str = "unmatched"  # matched, contradicted, unmatched
-    says: str = ""
-    slug: str = ""
-
-    def to_json(self) -> dict[str, Any]:
-        claim = self.claim
-        step = None if claim.step is None else {"axis": claim.step.axis, "step": claim.step.number.value}
-        return {
-            "line": claim.line, "quote": claim.quote, "kind": claim.kind, "run": claim.run,
-            "metric": claim.word or None, "numbers": [n.value for n in claim.numbers], "step": step,
-            "status": self.status, "slug": self.slug or None, "says": self.says,
-        }  # fmt: skip
 
 
 @dataclass
@@ -80,13 +50,21 @@ class Checker:
             return Checked(claim, says="no run is named for it")
         if claim.kind == "count":
             return self.count(claim)
+        if claim.kind == "length":
+            return length(claim, self.records[claim.run])
+        if claim.kind == "solved":
+            return course.solved(claim, self.records[claim.run])
+        if claim.kind == "comparison":
+            return between.compared(claim, self.records)
+        if claim.kind == "moment":
+            return course.moment(claim, self.records[claim.run])
         if not claim.word:
             return Checked(claim, says="no metric stands before it")
         if not claim.names:
             return Checked(claim, says="the record has no metric or setting of that name")
         record = self.records[claim.run]
         if claim.kind == "direction":
-            return direction(claim, record)
+            return course.direction(claim, record)
         if claim.kind == "pair":
             return self.pair(claim, record)
         return value(claim, record)
@@ -104,19 +82,24 @@ class Checker:
         luck = self.in_noise(claim, record)
         if luck is not None:
             return luck
+        span = claim.step is not None and claim.step.relation == "between"
+        if claim.firm and span and (wrong := course.from_to(claim, record)).status == "contradicted":
+            return wrong
         both = [c for c in claim.names.columns if all(record.stands_for(c, n) for n in (a, b))]
         if both:
             places = " and ".join(record.stands_for(both[0], n)[0] for n in (a, b))
             return Checked(claim, "matched", f"{both[0]}: {places}")
         if claim.firm and claim.names.keys and not claim.names.columns:
             return _setting_differs(claim, record)
+        if claim.firm and claim.names.columns:
+            return course.from_to(claim, record)
         return Checked(claim, says="the two numbers do not both stand in one metric of the run")
 
     def in_noise(self, claim: Claim, record: RunRecord) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
         text = f"{claim.text} {_behind(claim)}"
-        word = w.RISE.search(text) or w.FALL.search(text)
+        word = w.RISE.search(text) or w.FALL.search(text) or w.GAIN.search(text)
         if column is None or not word or w.SOFT.search(claim.text) or NOISE_WORDS.search(claim.whole):
             return None
         a, b = (self.level(n, record, column) for n in claim.numbers)
@@ -193,6 +176,19 @@ def episodes(claim: Claim, record: RunRecord, n: int) -> Checked:
     return Checked(claim, says="which evaluation is meant is not known")
 
 
+def length(claim: Claim, record: RunRecord) -> Checked:
+    """How many steps the run had, or was to have."""
+    n, view = claim.numbers[0], record.view
+    counts = [float(view.last_step), *(float(c.last) for name, c in record.curves.items() if name.endswith("_steps"))]
+    counts += [float(view.planned)] if view.planned else []
+    if any(abs(n.value - count) <= max(n.unit, 0.1 * count) for count in counts):
+        return Checked(claim, "matched", f"the last step is {view.last_step:,}")
+    within = min(counts) <= n.value <= max(counts)
+    if not claim.firm or within or view.last_step <= 0:
+        return Checked(claim, says=f"the last step is {view.last_step:,}")
+    return Checked(claim, "contradicted", f"the last step is {view.last_step:,}", "count-differs")
+
+
 # ---- One number
 
 
@@ -201,17 +197,37 @@ def value(claim: Claim, record: RunRecord) -> Checked:
     key = next((k for k in names.keys if _is(record.settings[k], one)), None)
     if key:
         return Checked(claim, "matched", f"the setting {key}")
-    if not names.columns:
-        return _setting_differs(claim, record) if claim.firm else Checked(claim, says=_settings(record, names.keys))
+    if not names.columns or (claim.setting and not claim.role and claim.step is None):
+        return _setting(claim, record)
     if claim.role == "slope":
         return _slope(claim, record)
+    if claim.bound:
+        return course.bound(claim, record)
+    if claim.step is not None and (wrong := _not_the_extreme(claim, record)) is not None:
+        return wrong
     if claim.step is not None and (checked := _at_step(claim, record)) is not None:
         return checked
     return _anywhere(claim, record)
 
 
+def _setting(claim: Claim, record: RunRecord) -> Checked:
+    """Also against a curve of that name, which may have been annealed."""
+    one = claim.numbers[0]
+    if not claim.firm:
+        return (
+            _anywhere(claim, record)
+            if claim.names.columns
+            else Checked(claim, says=_settings(record, claim.names.keys))
+        )
+    for column in claim.names.columns:
+        v = record.curves[column].values
+        if fits(one, float(v[0])) or fits(one, float(v[-1])):
+            return Checked(claim, "matched", f"{column}: first or last")
+    return _setting_differs(claim, record)
+
+
 def _at_step(claim: Claim, record: RunRecord) -> Checked | None:
-    """Held against the row of the quoted step; None where no column has one."""
+    """Held against the row of the quoted step and those beside it; None where no column has one."""
     one, step = claim.numbers[0], claim.step
     assert step is not None  # asked of claims with a step only
     rows = {c: v for c in claim.names.columns if (v := record.at(c, step)) is not None}
@@ -219,26 +235,45 @@ def _at_step(claim: Claim, record: RunRecord) -> Checked | None:
         (c for c in claim.names.columns if record.near(c, step, one)), None
     )
     if hit:
-        return Checked(claim, "matched", f"{hit} at {record.axis_word(hit)} {step.number.text}")
+        return Checked(claim, "matched", f"{hit} at {record.axis_word(hit)} {step.shown}")
     if not rows and any(record.counts(c, step) for c in claim.names.columns):
-        return Checked(claim, says=f"there is no row at {step.number.text}")
+        return course.in_span(claim, record) or Checked(claim, says=f"there is no row at {step.shown}")
     if not rows:
         return None
-    other = record.anywhere(one, claim.word, step) if one.digits > 1 else "another metric"
-    if other:
-        return (
-            Checked(claim, "matched", f"{other} at that step, under another name") if one.digits > 1 else Checked(claim)
-        )
     column, there = next(iter(rows.items()))
-    if not (claim.firm and all(far(one, v) for v in rows.values())):
+    every = [c for c in record.alike(claim.word, claim.names.columns) if record.row(c, step) is not None]
+    if not claim.firm or not all(_off_at(claim, record, c) for c in every):
         return Checked(claim, says=f"{column} is {there:.4g} there")
+    if one.digits > 1 and (other := record.anywhere(one, claim.word, step)):
+        return Checked(claim, "matched", f"{other} at that step, under another name")
     return _other_step(claim, record, list(rows), there)
+
+
+def _off_at(claim: Claim, record: RunRecord, column: str) -> bool:
+    """Whether the number is none that could be read off the curve near the quoted step."""
+    step, curve = claim.step, record.curves[column]
+    assert step is not None  # as above
+    row = record.row(column, step)
+    width = max(step.number.unit, 0.02 * float(curve.steps[-1] - curve.steps[0])) if step.number.unit > 1 else 0.0
+    width = 0.1 * float(curve.steps[-1]) if step.axis == "share" or step.number.hedged else width
+    beside = np.flatnonzero(np.abs(curve.steps - curve.steps[row or 0]) <= width)
+    reach = record.beside(column, step)
+    spans = [readings.around(curve, int(i), reach) for i in (beside[0], row or 0, beside[-1])]
+    some = spans[0].over(spans[1]).over(spans[2]).over(readings.span(curve.values[beside]))
+    if claim.role == "last":  # `final return at 20k`: either may be meant
+        some = some.over(readings.last(curve))
+    return readings.beyond(claim.numbers[0], some, _size(curve))
+
+
+def _size(curve: Curve) -> float:
+    """How far most of a curve spreads."""
+    return float(np.subtract(*np.percentile(curve.values, [90, 10]))) if len(curve) > 1 else 0.0
 
 
 def _other_step(claim: Claim, record: RunRecord, columns: list[str], there: float) -> Checked:
     one, step = claim.numbers[0], claim.step
     assert step is not None  # as above
-    at_step = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.number.text}"
+    at_step = f"{columns[0]} is {there:.4g} at {record.axis_word(columns[0])} {step.shown}"
     for column in columns:
         curve = record.curves[column]
         rows = [i for i, v in enumerate(curve.values) if fits(one, float(v))]
@@ -252,55 +287,109 @@ def _anywhere(claim: Claim, record: RunRecord) -> Checked:
     """Held against the whole column: as what does the number stand there? A step that was not logged could hold it."""
     one, firm = claim.numbers[0], claim.firm and claim.step is None
     tags = {c: column_tags for c in claim.names.columns if (column_tags := record.stands_for(c, one))}
-    if firm and not w.QUALIFIED.search(claim.text) and (wrong := _role_differs(claim, record, tags)):
+    if firm and (wrong := _role_differs(claim, record, tags)):
         return wrong
     if tags:
         column = next(iter(tags))
         return Checked(claim, "matched", f"{column}: {', '.join(tags[column][:2])}")
+    every = [record.curves[c] for c in record.alike(claim.word, claim.names.columns)]
+    if firm and all(_out_of_range(one, curve) for curve in every):
+        ranges = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in every[:2])
+        return Checked(claim, "contradicted", f"{ranges}, last {every[0].last:.4g}", "number-nowhere")
     if one.digits > 1 and (other := record.anywhere(one, claim.word)):
         return Checked(claim, says=f"not in {claim.names.columns[0]}; {other} has such a value")
-    curves = [record.curves[c] for c in claim.names.columns]
-    if firm and not claim.text and claim.role in LEVELS and all(far(one, LEVELS[claim.role](c)) for c in curves):
-        peak = f"the {claim.role} of {curves[0].name} is {LEVELS[claim.role](curves[0]):.4g}"
-        return Checked(claim, "contradicted", peak, "number-differs")
-    if firm and one.digits > 1 and all(_out_of_range(one, curve) for curve in curves):
-        ranges = "; ".join(f"{c.name} goes from {c.values.min():.4g} to {c.values.max():.4g}" for c in curves[:2])
-        return Checked(claim, "contradicted", f"{ranges}, last {curves[0].last:.4g}", "number-nowhere")
     return Checked(claim, says=f"no row of {claim.names.columns[0]} has this value")
 
 
 def _role_differs(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -> Checked | None:
     """A peak that is none, a final value that is not the last, a peak that is quoted as the result."""
-    curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) > 2]
-    every = {tag for column_tags in tags.values() for tag in column_tags}
-    if not curves or not every:
-        return None
-    if claim.role == "peak" and not every & {"peak", "low"}:
-        return _not_the_peak(claim, record, curves)
-    if claim.role in ("last", "result") and not any(tag.startswith(("last", "mean")) for tag in every):
-        return _not_the_last(claim, record, curves, tags)
+    if claim.role in ("peak", "low", "best"):
+        return _not_the_extreme(claim, record)
+    if claim.role in ("last", "first", "mean"):
+        return _not_the_end(claim, record, tags)
+    if claim.role == "result" and tags and not w.QUALIFIED.search(claim.whole):
+        return _peak_as_result(claim, record, tags)
     return None
 
 
-def _not_the_peak(claim: Claim, record: RunRecord, curves: list[Curve]) -> Checked | None:
-    one, first = claim.numbers[0], curves[0]
-    if not all(far(one, float(c.values.max())) and far(one, float(c.values.min())) for c in curves):
+def _is_earned(name: str) -> bool:
+    return name.startswith("return/") or "return" in name or "success" in name
+
+
+def _curves(claim: Claim, record: RunRecord) -> list[Curve]:
+    """What a firm claim is held against: every column it can mean; none where one is too short to judge."""
+    role = "peak" if claim.role == "best" else claim.role
+    every = [record.curves[c] for c in record.alike(claim.word, claim.names.columns, role)]
+    own = [c for c in every if c.name in claim.names.columns]
+    return [c for c in every if len(c) > 2] if all(len(c) > 2 for c in own) else []
+
+
+def _not_the_extreme(claim: Claim, record: RunRecord) -> Checked | None:
+    """Highest and lowest by their names; the best may be either, where the glossary does not say."""
+    one, curves = claim.numbers[0], _curves(claim, record)
+    if claim.role not in ("peak", "low", "best") or not curves or not claim.firm:
         return None
-    at = int(first.steps[int(np.argmax(first.values))])
-    highest = f"the highest of {first.name} is {first.values.max():.4g}, at {record.axis_word(first.name)} {at:,}"
-    return Checked(claim, "contradicted", highest, "not-the-peak")
+    wanted = {"peak": ("peak",), "low": ("low",), "best": ("peak", "low")}[claim.role]
+    if claim.role == "best" and all(_is_earned(c.name) for c in curves):
+        wanted = ("peak",)  # of a loss people call either the best
+    spans = [(c, readings.ROLES[role](c)) for c in curves for role in wanted]
+    if not all(readings.beyond(one, some, _size(c)) for c, some in spans):
+        return course.other_time(claim, record, wanted)
+    first, low = curves[0], wanted == ("low",)
+    row = int(np.argmin(first.values) if low else np.argmax(first.values))
+    word, at = "lowest" if low else "highest", int(first.steps[row])
+    says = f"the {word} of {first.name} is {first.values[row]:.4g}, at {record.axis_word(first.name)} {at:,}"
+    return Checked(claim, "contradicted", says, "not-the-peak")
 
 
-def _not_the_last(claim: Claim, record: RunRecord, curves: list[Curve], tags: dict[str, list[str]]) -> Checked | None:
+def _not_the_end(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -> Checked | None:
+    """A final, first or mean value that no reading of the curve gives."""
+    one, curves = claim.numbers[0], _curves(claim, record)
+    if not curves or not all(readings.beyond(one, readings.ROLES[claim.role](c), _size(c)) for c in curves):
+        return None
+    first = curves[0]
+    if claim.role == "mean":
+        if not all(_out_of_range(one, c) for c in curves):
+            return None  # which rows were averaged is not known
+        return Checked(
+            claim, "contradicted", f"the mean of {first.name} is {first.values.mean():.4g}", "number-differs"
+        )
+    hit = next((c for c in curves if c.name in tags), None)
+    if claim.role == "last" and hit is not None and _best(hit) in tags[hit.name]:
+        return Checked(claim, "contradicted", _ending(one, hit, tags), "peak-as-result")
+    if claim.role == "last" and (noisy := [c for c in curves if _near_noise(one, c)]):
+        return Checked(claim, says=f"{noisy[0].name} ends at {noisy[0].last:.4g}")
+    edge = "ends" if claim.role == "last" else "starts"
+    says = f"{first.name} {edge} at {LEVELS[claim.role](first):.4g}"
+    says += f"; {one.text} is its {', '.join(tags[hit.name][:2])}" if hit is not None else ""
+    return Checked(claim, "contradicted", says, "not-the-last" if claim.role == "last" else "number-differs")
+
+
+def _near_noise(one: Number, curve: Curve) -> bool:
+    """Whether the last rows scatter so much that the number may be one of them."""
+    tail = curve.values[-max(3, len(curve) // 10) :]
+    return bool(tail.min() <= one.value <= tail.max()) and len(curve) > 30
+
+
+def _ending(one: Number, hit: Curve, tags: dict[str, list[str]]) -> str:
+    return f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
+
+
+def _peak_as_result(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -> Checked | None:
     """Not where the end differs by no more than three times the noise."""
     one = claim.numbers[0]
+    curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) > 2]
+    every = {tag for column_tags in tags.values() for tag in column_tags}
+    if not curves or any(tag.startswith(("last", "mean")) for tag in every):
+        return None
     if not all(far(one, c.last) and abs(c.last - one.value) > CLEARLY * noise(record, c) for c in curves):
         return None
     hit = next(c for c in curves if c.name in tags)
-    best = _best(hit) in tags[hit.name]
-    slug = "peak-as-result" if best else "not-the-last" if claim.role == "last" else ""
-    ending = f"{hit.name} ends at {hit.last:.4g}; {one.text} is its {', '.join(tags[hit.name][:2])}"
-    return Checked(claim, "contradicted", ending, slug) if slug else None
+    return (
+        Checked(claim, "contradicted", _ending(one, hit, tags), "peak-as-result")
+        if _best(hit) in tags[hit.name]
+        else None
+    )
 
 
 def _best(curve: Curve) -> str:
@@ -353,7 +442,7 @@ def _range(claim: Claim, record: RunRecord) -> Checked:
                    else _settings(record, claim.names.keys))  # fmt: skip
 
 
-# ---- Settings, directions
+# ---- Settings
 
 
 def _behind(claim: Claim) -> str:
@@ -388,32 +477,3 @@ def _setting_differs(claim: Claim, record: RunRecord) -> Checked:
     if not all(_is_number(v) and _is_other(v, n) for n in claim.numbers for v in values):
         return Checked(claim, says=settings)
     return Checked(claim, "contradicted", settings, "setting-differs")
-
-
-def direction(claim: Claim, record: RunRecord) -> Checked:
-    """`rose`, `fell`, `unchanged`, by the slope over the whole run, where every column of that name agrees."""
-    curves = [record.curves[c] for c in claim.names.columns if len(record.curves[c]) >= 8]
-    if not curves or len(curves) < len(claim.names.columns):
-        return Checked(claim, says="fewer than 8 rows")
-    ways = {_went(curve) for curve in curves}
-    first = curves[0]
-    course = f"{first.name} goes from {_end(first, 0):.4g} to {_end(first, -1):.4g} (means of the first and last fifth)"
-    if ways == {claim.role}:
-        return Checked(claim, "matched", course)
-    against = {"rise": {"fall"}, "fall": {"rise"}, "flat": {"rise", "fall"}}[claim.role]
-    if claim.firm and len(ways) == 1 and ways <= against:
-        return Checked(claim, "contradicted", course, "direction-differs")
-    return Checked(claim, says=course)
-
-
-def _end(curve: Curve, which: int) -> float:
-    return float(np.array_split(curve.values, 5)[which].mean())
-
-
-def _went(curve: Curve) -> str:
-    """rise or fall where the slope is clear of its error and the ends differ by a tenth of the span or more."""
-    slope, gap = curve.slope(), _end(curve, -1) - _end(curve, 0)
-    size = float(np.ptp(curve.values))
-    if abs(slope.significance) < 4 or abs(gap) < 0.3 * size or slope.value * gap <= 0:
-        return "flat" if abs(gap) <= 0.05 * max(abs(_end(curve, 0)), 1e-300) else "unclear"
-    return "rise" if gap > 0 else "fall"

@@ -1,6 +1,6 @@
 """Does a write-up say what the runs did? Finds the runs it quotes, checks its claims, tells settings it leaves out.
 
-Plain text processing: claims come from notes_read.py, the record's answers from notes_check.py. Nothing is called wrong
+Plain text processing: claims come from read.py, the record's answers from claims.py. Nothing is called wrong
 that could not be matched.
 """
 
@@ -21,9 +21,11 @@ from relab.health.view import View
 from relab.logger import KEYS
 from relab.notebook.check import wording
 from relab.notebook.check import words as w
-from relab.notebook.check.claims import Checked, Checker
-from relab.notebook.check.read import MAX_CLAIMS, Claim, Reader
+from relab.notebook.check.claim import MAX_CLAIMS, Claim
+from relab.notebook.check.claims import Checker
+from relab.notebook.check.read import Reader
 from relab.notebook.check.record import RunRecord, normal
+from relab.notebook.check.verdict import Checked
 
 SLUG = "change-not-mentioned"
 SHOWN = 4  # contradictions that are printed without -v
@@ -64,7 +66,7 @@ def check(path: str | Path, report: Report) -> Notes:
         text.cut = f"only the first {MAX_CLAIMS:,} claims were checked"
     checker = Checker(records, report.groups)
     notes = Notes(str(path), text.lines, list(reader.quoted), len(records), cut=text.cut)
-    notes.checked = [checker.check(claim) for claim in claims]
+    notes.checked = fair([checker.check(claim) for claim in claims])
     if not reader.quoted and place is None and not fits_run(notes):
         notes.checked = [weakened(each) for each in notes.checked]
         return notes
@@ -72,6 +74,19 @@ def check(path: str | Path, report: Report) -> Notes:
     for name in subjects(said, reader):
         notes.unsaid += unmentioned(records[name].view, said, reader)
     return notes
+
+
+def fair(checked: list[Checked]) -> list[Checked]:
+    """A peak that is quoted as reached hides nothing where the text tells the end as well."""
+    ends = {(each.claim.run, column) for each in checked if each.status == "matched" and each.claim.role == "last"
+            for column in each.claim.names.columns}  # fmt: skip
+    return [_as_peak(each) if each.slug == "peak-as-result" and each.claim.role == "result"
+            and any((each.claim.run, column) in ends for column in each.claim.names.columns) else each
+            for each in checked]  # fmt: skip
+
+
+def _as_peak(each: Checked) -> Checked:
+    return Checked(each.claim, "matched", f"{each.says}, as the text says")
 
 
 def fits_run(notes: Notes) -> bool:

@@ -1,4 +1,4 @@
-"""How is a line of a write-up taken apart? Names of runs and metrics, the number behind them, pairs, quoted steps."""
+"""Which runs and metrics does a line of a write-up name? All forms of their names, and the run of a section."""
 
 from __future__ import annotations
 
@@ -6,23 +6,21 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from pathlib import Path
 
+from relab.logger import KEYS
 from relab.notebook.check import words as w
-from relab.notebook.check.record import Names, RunRecord, normal
-from relab.notebook.check.wording import Line, Number, Step, numbers, steps
+from relab.notebook.check.record import SPOKEN, SPOKEN_KEYS, Names, RunRecord
+from relab.notebook.check.wording import Line, Number, numbers
 
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_/.]*(?:-[A-Za-z0-9_/.]+)*")
 STAMP = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:?\d\d(?::?\d\d)?")
-SURE_WORDS = {"return", "entropy", "kl", "clipfrac", "score"}
-ARROWS, RANGES, SPREADS = (
-    {"→", "to", "到", "至", "降到", "升到", "提升到", "下降到", "上升到"},
-    {"~", "-", "~ "},
-    {"±", "+/-"},
-)
 MARKER = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+")
-BOUND = re.compile(r"[<>≤≥]")
+CJK_NAMES = re.compile("|".join(re.escape(p) for p in sorted({*SPOKEN, *SPOKEN_KEYS}, key=len, reverse=True)
+                                if re.search(r"[\u0370-\u03ff\u4e00-\u9fff]", p)))  # fmt: skip
+COMMON_FOLDERS = set("runs run logs log results output outputs tb tensorboard experiments data tmp models".split())
+PLAIN_NAMES = {*SPOKEN, *SPOKEN_KEYS, *KEYS}  # one word that means a metric or a setting wherever it stands
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_\-]{7,}")  # what a run may be called
-REACH = 40  # characters between a metric and its number
 
 
 @dataclass
@@ -71,20 +69,32 @@ class Mention:
 
 
 def run_words(records: Mapping[str, RunRecord]) -> dict[str, str]:
-    """What can be written for a run -> its name: the name, its folder, its id, and parts that only one run has."""
+    """What can be written for a run -> its name: name, id, every folder above it, and parts that only one run has."""
     runs_by_word: dict[str, set[str]] = {}
     for name, record in records.items():
-        whole = {name, record.view.history.folder.name, str(record.view.meta.get("id") or name)}
+        whole = {name, *folders(name, record), str(record.view.meta.get("id") or name)}
         pieces = {piece for word in whole for piece in re.split(r"[-_/T]", word)}
         whole |= {piece for piece in pieces if len(piece) >= 6 and re.search(r"\d", piece)}
         for word in whole:
-            if len(word) > 2 and word not in ("runs", "run"):
+            if len(word) > 2 and word.lower() not in COMMON_FOLDERS:
                 runs_by_word.setdefault(word, set()).add(name)
     return {
         word: word if word in runs else next(iter(runs))
         for word, runs in runs_by_word.items()
         if len(runs) == 1 or word in runs
     }
+
+
+def folders(name: str, record: RunRecord) -> set[str]:
+    """The folders of a run from the one that was examined down, each alone and with those above it.
+
+    A run in `exp7/runs/PPO_1` is `PPO_1`, `runs/PPO_1` and, where no other run lies there, `exp7`.
+    """
+    own = record.view.history.folder
+    parts = Path(name).parts
+    inside = ["/".join(parts[:n]) for n in range(1, len(parts) + 1)] + ["/".join(parts[n:]) for n in range(len(parts))]
+    levels = [own, *own.parents][: len(parts) + 1]  # and the examined folder itself
+    return {word for word in (*inside, *(level.name for level in levels)) if word}
 
 
 def means_run(text: str, match: re.Match[str]) -> bool:
@@ -106,84 +116,22 @@ def run_stamps(records: Mapping[str, RunRecord]) -> dict[str, str]:
     return {digits: next(iter(runs)) for digits, runs in runs_by_digits.items() if len(runs) == 1}
 
 
-def step_of(text: str, start: int, end: int) -> tuple[Step | None, bool, bool]:
-    """The step a clause speaks of, whether that is clear (not several), and whether its line begins with it."""
-    steps_quoted = steps(text)
-    lead = MARKER.match(text)
-    begin = lead.end() if lead else 0
-    first = [
-        s for s, a, b in steps_quoted if text[begin:a].strip(" *`") == "" and text[b : b + 3].strip(" *`")[:1] == ":"
-    ]
-    here = [s for s, a, _ in steps_quoted if start <= a < end and _depth(text, a) == 0]
-    if len(here) == 1 and here[0].exact:
-        return here[0], True, here == first
-    intro = [s for s, a, b in steps_quoted if s.exact and text[b:start].strip(" *`") == "," and _opens(text[begin:a])]
-    if intro and not here:
-        return intro[0], True, True
-    return (first[0], True, True) if first and not here else (None, not here, False)
-
-
-def _opens(before: str) -> bool:
-    """Whether a sentence begins here: `After 2,048 steps, the entropy is 0.5`."""
-    return before.strip(" *`")[-1:] in ("", ".", ";", ":", "!", "?")
-
-
-def in_brackets(text: str, one: Number) -> tuple[Step | None, bool]:
-    """The step in brackets right behind a number; True where they hold a bound or several."""
-    rest = text[one.end : one.end + 60].lstrip(" `*")
-    if not rest.startswith("("):
-        return None, False
-    inner = rest[1:].partition(")")[0]
-    bracketed = [step for step, _, _ in steps(inner)]
-    return (bracketed[0] if len(bracketed) == 1 and bracketed[0].exact else None), len(bracketed) > 1 or bool(
-        BOUND.search(inner)
-    )
-
-
-def beside(text: str, one: Number, step: Step | None, figures: list[Number]) -> bool:
-    """Whether the step of a clause belongs to this one of its numbers: the only one, or right before or behind it."""
-    if step is None or len(figures) < 2:
-        return True
-    behind = [a for s, a, _ in steps(text) if s == step and 0 <= a - one.end <= 12]
-    return bool(behind) and not any(one.end <= other.start < behind[0] for other in figures)
-
-
-def _depth(text: str, at: int) -> int:
-    return text.count("(", 0, at) - text.count(")", 0, at)
-
-
-def linked(gap: str) -> bool:
-    """Whether nothing but signs and linking words stands between a metric and its number."""
-    if len(gap) > REACH:
-        return False
-    rest = w.LINKS_CJK.sub(" ", gap)
-    rest = re.sub(r"iter[a-z]*\s?\d+|step\s?\d+", " ", rest)
-    if re.search(r"\d", rest):
-        return False
-    words = re.findall(r"[^\W\d_]+", rest.lower())
-    if w.MOVES & set(words) and not {"to", "from", "at"} & set(words):
-        return False
-    return all(word in w.LINKS for word in words)
-
-
-def before(names: list[Mention], one: Number) -> Mention | None:
-    near = [m for m in names if m.end <= one.start and one.start - m.end <= REACH]
-    return near[-1] if near else None
-
-
-def pair_of(text: str, figures: list[Number], index: int) -> tuple[Number | None, str]:
-    """The second of two numbers that belong together, and how: arrow, range or spread."""
-    if index + 1 >= len(figures):
-        return None, ""
-    gap = text[figures[index].end : figures[index + 1].start].strip(" `*")
-    for kind, signs in (("arrow", ARROWS), ("range", RANGES), ("spread", SPREADS)):
-        if gap.lower() in signs:
-            return figures[index + 1], kind
-    return None, ""
+def mentions(text: str, start: int, end: int, record: RunRecord, hidden: list[tuple[int, int]]) -> list[Mention]:
+    """Metrics and settings named in a part of a line; up to four words make a name."""
+    tokens = [m for m in WORD.finditer(text, start, end) if not any(a <= m.start() < b for a, b in hidden)]
+    names: list[Mention] = []
+    at = 0
+    while at < len(tokens):
+        size, mention = longest(text, tokens, at, record)
+        if mention is not None:
+            names.append(mention)
+        at += size
+    spoken = [Mention(m.start(), m.end(), m[0], record.look(m[0]), True) for m in CJK_NAMES.finditer(text, start, end)]
+    return sorted([*names, *(m for m in spoken if m.names)], key=lambda m: m.start)
 
 
 def longest(text: str, tokens: list[re.Match[str]], at: int, record: RunRecord) -> tuple[int, Mention | None]:
-    for size in (3, 2, 1):
+    for size in (4, 3, 2, 1):
         some = tokens[at : at + size]
         if len(some) < size or any(text[a.end() : b.start()] not in (" ", "-") for a, b in pairwise(some)):
             continue
@@ -191,9 +139,20 @@ def longest(text: str, tokens: list[re.Match[str]], at: int, record: RunRecord) 
         names = record.look(phrase)
         formal = "_" in phrase or "/" in phrase
         if names or (size == 1 and formal and phrase.count("/") < 2):
-            sure = bool(names) and (formal or size > 1 or normal(phrase) in SURE_WORDS)
-            return size, Mention(some[0].start(), some[0].start() + len(phrase), phrase, names, sure)
+            start, end = some[0].start(), some[0].start() + len(phrase)
+            sure = bool(names) and (formal or size > 1 or phrase.lower() in PLAIN_NAMES)
+            return size, Mention(
+                start, end, phrase, names, (sure and formal) or (sure and _is_itself(text, start, end))
+            )
     return 1, None
+
+
+def _is_itself(text: str, start: int, end: int) -> bool:
+    """Not `discounted return` and not `entropy bonus`: those are other things."""
+    before = re.search(r"([\w\-']+)[ `]*$", text[max(0, start - 24) : start])
+    behind = re.match(r"[ `]*([\w\-']+(?: [\w\-]+)?)", text[end : end + 30])
+    other = before is not None and w.NOT_THIS_METRIC_BEFORE.fullmatch(before[1])
+    return not other and not (behind is not None and w.NOT_A_METRIC_BEHIND.match(behind[1]))
 
 
 def only_number(cell: str) -> Number | None:

@@ -1,71 +1,48 @@
 """Which claims does a write-up make, and about which run? Numbers with the metric, step and role that they are given.
 
-A claim is firm when nothing about it is guessed: the run is named above it, the metric by its own name, the number
-right behind it, and no word says plan, threshold, other run. Only a firm claim can be contradicted; all others are
-matched with the record, or remain unmatched.
+A claim is firm when nothing about it is guessed: the run is named above it, the metric by a name of its own, and no
+word says plan, threshold, other run. Only a firm claim can be contradicted; all others are matched with the record, or
+remain unmatched. How a sentence is taken apart stands in sentence.py, tables in tables.py.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
-from relab.formats.read.common import step_axis
+from relab.notebook.check import between, tables
+from relab.notebook.check import sentence as s
 from relab.notebook.check import words as w
+from relab.notebook.check.claim import MAX_CLAIMS, NOTHING, Claim
 from relab.notebook.check.parts import (  # fmt: skip
-    BOUND,
     ID,
     MARKER,
     STAMP,
-    WORD,
-    Mention,
     Scope,
-    bare,
-    before,
-    beside,
     closed,
-    in_brackets,
-    inside,
-    linked,
-    longest,
     means_run,
     measures,
-    only_number,
-    pair_of,
     quoted,
     run_stamps,
     run_words,
     stands_as_heading,
-    step_of,
 )
-from relab.notebook.check.record import Names, RunRecord, normal
-from relab.notebook.check.wording import Line, Number, Step, Table, Text, clauses, numbers, spans_of_steps
+from relab.notebook.check.record import RunRecord
+from relab.notebook.check.when import spans_of_steps, whens
+from relab.notebook.check.wording import Line, Number, Table, Text, numbers
 
 COUNT = re.compile(r"(?i)(?<![\w.])(\d{1,6})\s?(episodes?|epis?|eps|回合|局|seeds?|个?种子)(?![A-Za-z_=])")
 VERSION = re.compile(r"(?i)(?<![A-Za-z0-9])v\d{1,3}(?![0-9.])")
 STRANGER = re.compile(r"[A-Za-z0-9]+[_-][A-Za-z0-9_-]*\d|\d{4}-\d\d")  # a heading that names something else
-MAX_CLAIMS = 5_000
+COMPARED = w.words(
+    "than vs vs. versus beats beat outperforms outperformed over against compared ahead behind", "相比 对比 优于"
+)
+LENGTH = re.compile(
+    r"(?i)\b(?:trained|training|ran|run|lasted|stopped|budget of|stopped after|trained for|for)\s(?:\w+\s){0,3}?"
+    r"(?:for|after|at|of|over)\s(?:a total of |about |around |roughly |~)?(\d[\d,.]* ?(?:[kKM](?![A-Za-z]))?) "
+    r"(?:(?:env(?:ironment)?|training|total) )?(?:steps|timesteps|frames)\b"
+)
 Span = tuple[int, int]
-NOTHING = Names()
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A number, a pair of them or a direction, with what it is said of."""
-
-    line: int
-    quote: str
-    kind: str  # value, pair, direction, count
-    run: str | None
-    word: str = ""  # the metric or setting as written
-    names: Names = NOTHING
-    numbers: tuple[Number, ...] = ()
-    step: Step | None = None
-    role: str = ""
-    firm: bool = False
-    text: str = ""  # the clause
-    whole: str = ""  # the line
 
 
 class Reader:
@@ -83,13 +60,17 @@ class Reader:
         self.named = False  # whether that run was named already
         self.mingled = False  # the text speaks of other runs as well
 
-    def mentioned(self, text: str) -> list[str]:
-        """The runs that a text names, each once."""
-        mentions = [(m.start(), self.words[m[0]]) for m in self.runs_in.finditer(text) if means_run(text, m)]
+    def placed(self, text: str) -> list[tuple[int, int, str]]:
+        """Where a text names runs: (start, end, run), in order."""
+        places = [(*m.span(), self.words[m[0]]) for m in self.runs_in.finditer(text) if means_run(text, m)]
         for match in STAMP.finditer(text):
             run = self.stamps.get(re.sub(r"\D", "", match[0]))
-            mentions += [(match.start(), run)] if run else []
-        return list(dict.fromkeys(run for _, run in sorted(mentions)))
+            places += [(*match.span(), run)] if run else []
+        return sorted(places)
+
+    def mentioned(self, text: str) -> list[str]:
+        """The runs that a text names, each once."""
+        return list(dict.fromkeys(run for _, _, run in self.placed(text)))
 
     def strange(self, text: str) -> bool:
         """Whether a text names what looks like a run and is none of these: it begins as they do, and ends otherwise."""
@@ -141,104 +122,150 @@ class Reader:
             scope.mention(level, name, bool(MARKER.match(line.text)), title)
         scope.mixed = scope.mixed or strange
         run = (here[0] if len(here) == 1 else None) if here else self.about(scope)
+        if len(here) > 1:
+            return self.of_several(line, scope)
         if run is None:
             return self.unplaced(line)
         sure = bool(here) or not (scope.mixed or scope.torn)
         sure = sure and not strange and not self._soft(line, run, scope)
-        hidden, every = list(spans_of_steps(line.text)), numbers(line.text)
-        every = [n for n in every if not inside(n, hidden)]
-        spans = clauses(line.text)
-        claims = [claim for span in spans for claim in self.clause(line, span, run, sure, hidden, every)]
-        return claims + list(self.counts(line, run, sure))
+        return [*self.body(line, (0, len(line.text)), run, sure), *self.counts(line, run, sure)]
+
+    def body(self, line: Line, span: Span, run: str, sure: bool) -> Iterator[Claim]:
+        """The claims of a part of a line, sentence by sentence."""
+        record, text = self.records[run], self.blanked(line.text)
+        carry, marks = s.Carry(), s.marks(text)
+        for start, end in s.sentences(text):
+            start, end = max(start, span[0]), min(end, span[1])
+            if start >= end or not text[start:end].strip():
+                continue
+            carry = s.Carry(mention=carry.mention if s.OPENS.match(text[start:end]) else None, lead=carry.lead)
+            pieces = s.segments(text, (start, end), marks, record)
+            quotes = list(s.quotes(text, (start, end), pieces, record, carry))
+            yield from (self.claim(line, text, quote, run, sure) for quote in quotes if self.counts_as(quote))
+            yield from self.directions(line, text, pieces, run, sure)
+            yield from self.moments(line, text, pieces, run, sure)
+            yield from self.lengths(line, text, (start, end), run, sure)
+            yield from self.solved(line, text, (start, end), run, sure)
+            only = [one for one in marks.whens if start <= one.start < end] if not quotes else []
+            alone = len(only) == 1 and not re.search(r"\w", text[only[0].stop : end])
+            carry.lead = only[0].step if alone else None
+
+    def blanked(self, text: str) -> str:
+        """Names of runs as blanks: their parts are no words of the sentence."""
+        for start, end, _ in self.placed(text):
+            text = text[:start] + " " * (end - start) + text[end:]
+        return text
+
+    def of_several(self, line: Line, scope: Scope) -> list[Claim]:
+        """A line that names several runs: what stands between a name and the next is about the first of them."""
+        claims: list[Claim] = []
+        places = self.placed(line.text)
+        if not places:
+            return self.unplaced(line)
+        for start, end in s.sentences(line.text):
+            here = [place for place in places if start <= place[0] < end]
+            order = between.comparison(line, (start, end), self.blanked(line.text), here, self.records, bool(here))
+            claims += [order] if order is not None else []
+            sure = not COMPARED.search(line.text[start:end]) and not w.SOFT.search(line.text[start:end])
+            for index, (at, _, run) in enumerate(here):
+                stop = here[index + 1][0] if index + 1 < len(here) else end
+                begin = start if index == 0 and len(here) == 1 else at
+                firm = sure and not self._soft(line, run, scope, True)
+                claims += self.body(line, (begin, stop), run, firm)
+        return claims
 
     def unplaced(self, line: Line) -> list[Claim]:
         """Numbers of a line that speaks of no run: nothing can be said of them."""
-        hidden = list(spans_of_steps(line.text))
-        return [Claim(line.number, quoted(line.text, n.start, n.end), "value", None, numbers=(n,))
-                for n in numbers(line.text) if measures(n) and not inside(n, hidden)]  # fmt: skip
+        hidden = spans_of_steps(line.text, whens(line.text))
+        figures = [n for n in numbers(line.text) if not any(a <= n.start < b for a, b in hidden)]
+        return [Claim(line.at(n.start), quoted(line.text, n.start, n.end), "value", None, numbers=(n,))
+                for n in figures if measures(n)]  # fmt: skip
 
-    def _soft(self, line: Line, run: str, scope: Scope) -> bool:
+    def _soft(self, line: Line, run: str, scope: Scope, here: bool = False) -> bool:
         """Whether the line speaks of plans, or of something else than the run."""
         above = [title for _, title in line.headings] + [scope.title]
-        if any(w.PLAN.search(title) for title in above if title):
+        if any(w.PLAN.search(self.blanked(title)) for title in above if title):
             return True
-        if scope.run is None and (not self.named or self.mingled or any(STRANGER.search(title) for title in above)):
+        if (
+            not here
+            and scope.run is None
+            and (not self.named or self.mingled or any(STRANGER.search(title) for title in above))
+        ):
             return True
         own = set(VERSION.findall(run.replace("_", " ").replace("-", " ")))
-        return bool(set(VERSION.findall(line.text.replace(run, " "))) - own)
+        text = line.text.replace(run, " ").replace(str(self.records[run].settings.get("env.name") or run), " ")
+        return bool(set(VERSION.findall(text)) - own)
 
-    def clause(
-        self, line: Line, span: Span, run: str, sure: bool, hidden: list[Span], every: list[Number]
-    ) -> Iterator[Claim]:
-        start, end = span
-        text = line.text
-        part = text[start:end]
-        figures = [n for n in every if start <= n.start < end]
-        names = self.mentions(text, start, end, self.records[run], hidden)
-        step, clear, leading = step_of(text, start, end)
-        firm = sure and clear and not any(p.search(part) for p in (w.SOFT, w.OTHERS, w.DERIVED))
-        used: set[int] = set()
-        for index, one in enumerate(figures):
-            mention = before(names, one)
-            if index in used or not (measures(one) or (mention and mention.names)):
-                continue
-            pair, sign = pair_of(text, figures, index)
-            used |= {index + 1} if pair is not None else set()
-            own, unclear = in_brackets(text, one)
-            mine = step if leading or beside(text, one, step, figures) else None
-            unclear = unclear or mine is not step
-            claim = self.bound(line, text, part, mention, one, firm and not unclear)
-            quote = quoted(text, mention.start if mention else one.start, closed(text, (pair or one).end))
-            yield replace(with_pair(claim, pair, sign), run=run, step=own or mine, quote=quote, whole=text)
-        if not figures:
-            yield from self.directions(line, text, part, names, run, firm and step is None)
+    def counts_as(self, quote: s.Quote) -> bool:
+        return measures(quote.one) or bool(quote.mention and quote.mention.names)
 
-    def bound(self, line: Line, text: str, part: str, mention: Mention | None, one: Number, firm: bool) -> Claim:
-        """The claim that a number makes of the metric before it."""
-        if mention is None:
-            return Claim(line.number, "", "value", None, numbers=(one,), text=part)
-        gap = text[mention.end : one.start]
-        around = text[max(0, mention.start - 20) : mention.start] + " " + gap + " " + text[one.end : one.end + 12]
-        roles = [role for role, pattern in w.ROLES.items() if pattern.search(around)]
-        role = "mean" if "mean" in roles else roles[0] if len(roles) == 1 else ""
-        as_setting = gap.strip(" `*") in ("=", ":") and bool(mention.names)  # written as a setting is
-        sure = (
-            firm
-            and linked(gap)
-            and (mention.sure or as_setting)
-            and len(set(roles) - {"mean"}) < 2
-            and not BOUND.search(gap)
-            and "→" not in gap
-        )
-        sure = sure and not (one.percent and (w.RISE.search(part) or w.FALL.search(part)))
-        return Claim(line.number, "", "value", None, mention.word, mention.names, (one,), None, role, sure, part)
+    def claim(self, line: Line, text: str, quote: s.Quote, run: str, sure: bool) -> Claim:
+        """The claim that a number makes of its metric; a spread is not checked, a range is never contradicted."""
+        one, mention, piece = quote.one, quote.mention, quote.segment
+        ahead = mention is not None and mention.end <= one.start and not quote.inherited
+        start = mention.start if ahead and mention is not None else one.start
+        end = closed(text, (quote.pair or one).end)
+        shown = quoted(line.text, start, end)
+        claim = Claim(line.at(one.start), shown, "value", run, mention.word if mention else "",
+                      mention.names if mention else NOTHING, (one,), quote.step, quote.role, sure and quote.firm,
+                      piece.text, line.text, quote.bound, quote.setting)  # fmt: skip
+        return claim.with_pair(quote.pair, quote.sign)
 
-    def mentions(
-        self, text: str, start: int, end: int, record: RunRecord, hidden: list[tuple[int, int]]
-    ) -> list[Mention]:
-        """Metrics and settings named in a part of a line; up to three words make a name."""
-        tokens = [m for m in WORD.finditer(text, start, end) if not any(a <= m.start() < b for a, b in hidden)]
-        mentions: list[Mention] = []
-        at = 0
-        while at < len(tokens):
-            size, mention = longest(text, tokens, at, record)
-            if mention is not None:
-                mentions.append(mention)
-            at += size
-        return mentions
-
-    def directions(
-        self, line: Line, text: str, part: str, names: list[Mention], run: str, firm: bool
-    ) -> Iterator[Claim]:
+    def directions(self, line: Line, text: str, pieces: list[s.Segment], run: str, sure: bool) -> Iterator[Claim]:
         """`entropy rose`: a metric and a change of it, without numbers."""
-        for mention in names:
-            behind = text[mention.end : mention.end + 24]
-            ways = [(kind, m.end()) for kind, pattern in w.DIRECTIONS.items()
-                    if (m := pattern.search(behind)) and linked(behind[: m.start()])]  # fmt: skip
-            if len(ways) == 1 and mention.names.columns:
-                sure = firm and mention.sure and not w.QUALIFIED.search(part)
-                yield Claim(line.number, quoted(text, mention.start, mention.end + ways[0][1]), "direction", run,
-                            mention.word, mention.names, role=ways[0][0], firm=sure, text=part)  # fmt: skip
+        soft = any(w.SOFT.search(piece.text) for piece in pieces)
+        lead = None
+        for piece in pieces:
+            if piece.only_when and not piece.bracket:
+                lead = piece.whens[0].step
+            for mention, way, end in s.directions(piece, text) if not piece.figures else ():
+                step = piece.whens[0].step if len(piece.whens) == 1 else lead
+                part = text[piece.start : piece.end]
+                firm = sure and not soft and mention.sure and not piece.others and len(piece.whens) < 2
+                firm = (
+                    firm
+                    and not (w.QUALIFIED.search(part) and step is None)
+                    and not s.narrowed(piece, self.records[run])
+                )
+                firm = firm and not (w.NEVER.search(part) and way != "flat") and not w.DERIVED.search(part)
+                shown = quoted(line.text, mention.start, end)
+                yield Claim(line.at(mention.start), shown, "direction", run, mention.word, mention.names,
+                            step=step, role=way, firm=firm, text=part, whole=line.text)  # fmt: skip
+
+    def moments(self, line: Line, text: str, pieces: list[s.Segment], run: str, sure: bool) -> Iterator[Claim]:
+        """`the best checkpoint was at step 40k`; of the return, where no metric is named."""
+        record = self.records[run]
+        soft = any(w.SOFT.search(piece.text) for piece in pieces)
+        for piece in pieces:
+            for mention, role, step in s.moments(piece, record):
+                names = mention.names if mention else record.look("eval return") or record.look("return")
+                firm = sure and not soft and not piece.others and not s.narrowed(piece, record)
+                if names.columns:
+                    yield Claim(line.at(piece.start), quoted(line.text, piece.start, piece.end), "moment", run,
+                                mention.word if mention else "return", names, step=step, role=role, firm=firm,
+                                text=piece.text, whole=line.text)  # fmt: skip
+
+    def solved(self, line: Line, text: str, span: Span, run: str, sure: bool) -> Iterator[Claim]:
+        """`it solved the task`, `never solved`."""
+        part = text[span[0] : span[1]]
+        no, yes = w.UNSOLVED.search(part), w.SOLVED.search(part)
+        if (no or yes) and not w.SOFT.search(part) and not w.OTHERS.search(part):
+            at = span[0] + (no or yes).start()  # type: ignore[union-attr] # one of them is there
+            clear = bool(no) or not (
+                w.NEVER.search(part) or re.search(r"(?i)\b(?:not|no|almost|nearly|half|partly)\b", part)
+            )
+            yield Claim(line.at(at), quoted(line.text, *span), "solved", run, "solved", role="no" if no else "yes",
+                        firm=sure and clear, text=part, whole=line.text)  # fmt: skip
+
+    def lengths(self, line: Line, text: str, span: Span, run: str, sure: bool) -> Iterator[Claim]:
+        """`trained for 200k steps`: how long the run was."""
+        part = text[span[0] : span[1]]
+        for match in LENGTH.finditer(part):
+            count = numbers(match[1])
+            if count and not w.SOFT.search(part) and not w.OTHERS.search(part):
+                at = span[0] + match.start()
+                yield Claim(line.at(at), quoted(line.text, at, at + len(match[0])), "length", run, "steps",
+                            numbers=(count[0],), firm=sure, text=part, whole=line.text)  # fmt: skip
 
     def counts(self, line: Line, run: str | None, sure: bool) -> Iterator[Claim]:
         """`24 episodes` of an evaluation, `5 seeds`."""
@@ -246,66 +273,20 @@ class Reader:
             kind = "seeds" if re.match(r"(?i)seed|个|种", match[2]) else "episodes"
             if run is None or (kind == "episodes" and not w.EVALUATION.search(line.text)):
                 continue
-            firm = sure and not w.SOFT.search(line.text) and not BOUND.search(line.text)
+            firm = sure and not w.SOFT.search(line.text) and not re.search(r"[<>≤≥]", line.text)
             count = Number(match[1], float(match[1]), 1.0, match.start(1), match.end(1))
             yield Claim(line.number, line.raw[:80], "count", run, kind, numbers=(count,), firm=firm, text=line.text)
 
     # ---- Tables
 
     def table(self, table: Table, scope: Scope) -> list[Claim]:
-        """A row per step, a row per metric with its last, min and max, or a row per run."""
-        first = normal(table.header[0]) if table.header else ""
-        roles = [w.HEADERS.get(normal(cell) or cell, "") for cell in table.header]
-        axis = step_axis(first) if first else None
+        """A row per step, a row per metric with its last, min and max, a row per run, or names and values."""
         claims: list[Claim] = []
         for line, cells in table.rows:
             named = self.mentioned(line.raw)
             run = (named[0] if len(named) == 1 else None) if named else self.about(scope)
             if run is None:
                 continue
-            sure = not (scope.mixed or scope.torn) and not self._soft(line, run, scope)
-            if axis is not None:
-                claims += self.row_of_step(table, line, cells, run, axis, sure)
-            elif sum(1 for role in roles if role) >= 2:
-                claims += self.row_of_metric(line, cells, roles, run, sure)
-            else:
-                claims += self.row_of_run(table, line, cells, run)
+            sure = not (scope.mixed or scope.torn) and not self._soft(line, run, scope, bool(named))
+            claims += tables.row(table, line, cells, run, self.records[run], sure, bool(named))
         return claims
-
-    def row_of_step(
-        self, table: Table, line: Line, cells: list[str], run: str, axis: str, sure: bool
-    ) -> Iterator[Claim]:
-        at = only_number(cells[0])
-        if at is None:
-            return
-        for header, cell in zip(table.header[1:], cells[1:]):
-            one, names = only_number(cell), self.records[run].look(bare(header))
-            if one is not None:
-                where = f"{header} {cell} at {table.header[0]} {cells[0]}"
-                firm = sure and bool(names)
-                yield Claim(line.number, where, "value", run, header, names, (one,), Step(axis, at), "", firm)
-
-    def row_of_metric(self, line: Line, cells: list[str], roles: list[str], run: str, sure: bool) -> Iterator[Claim]:
-        names = self.records[run].look(bare(cells[0]))
-        for role, cell in zip(roles[1:], cells[1:]):
-            one = only_number(cell)
-            if one is not None:
-                yield Claim(line.number, f"{cells[0]} {role or ''} {cell}", "value", run, cells[0], names, (one,), None,
-                            role, sure and bool(names) and role != "slope")  # fmt: skip
-
-    def row_of_run(self, table: Table, line: Line, cells: list[str], run: str) -> Iterator[Claim]:
-        """Never firm: such tables hold means over seeds as often as results of one run."""
-        pairs = list(zip(table.header[1:], cells[1:]))
-        if len(cells) == 2 and self.records[run].look(bare(cells[0])):
-            pairs = [(cells[0], cells[1])]
-        for header, cell in pairs:
-            one, names = only_number(cell), self.records[run].look(bare(header))
-            if one is not None:
-                yield Claim(line.number, f"{header} {cell}", "value", run, header, names, (one,))
-
-
-def with_pair(claim: Claim, pair: Number | None, sign: str) -> Claim:
-    """A pair is a claim of its own kind; a spread is not checked, a range is never contradicted."""
-    if pair is None or sign == "spread":
-        return claim
-    return replace(claim, kind="pair", numbers=(*claim.numbers, pair), firm=claim.firm and sign == "arrow", role=sign)

@@ -19,23 +19,28 @@ from relab.formats.read.common import KNOWN
 from relab.health.curve import Curve
 from relab.health.view import View
 from relab.logger import KEYS
-from relab.notebook.check.wording import Number, Step
+from relab.notebook.check import words as w
+from relab.notebook.check.when import ANY, SHARE, Step
+from relab.notebook.check.wording import Number
 
 TAILS = (5, 10, 20, 50, 100)  # rows over which people average the end of a curve
 GENERIC = set("mean std min max loss length value values n stage total count index time step steps lr noise".split())
 SAME_AXIS = {"agent_steps": "env_steps"}
 COUNTERS = ("data/", "time/")
 MAX_PROBE_ROWS, MAX_KNOWN = 100_000, 50_000
-EVALUATED = ("eval/return_det", "eval/return_sampled")  # a `return` may be theirs
+SPOKEN = {phrase.lower(): names for phrase, names in w.table(w.PHRASES).items()}
+SPOKEN_KEYS = {phrase.lower(): names for phrase, names in w.table(w.SETTING_PHRASES).items()}
+VARIANTS = ("_k1", "_max", "_mean", "_100", "_avg")  # of a metric, that are called by its name
+MINUS = {"train/entropy_loss": "policy/entropy"}  # a tool's name for minus what relab's name means
 
 
 def normal(name: str) -> str:
     """How names are compared.
 
-    >>> normal("Explained Variance"), normal("foreign/train.ent-coef")
-    ('explained_variance', 'train_ent_coef')
+    >>> normal("Explained Variance"), normal("foreign/train.ent-coef"), normal("策略熵")
+    ('explained_variance', 'train_ent_coef', '策略熵')
     """
-    return re.sub(r"[^a-z0-9]+", "_", name.lower().removeprefix("foreign/").removeprefix("foreign.")).strip("_")
+    return re.sub(r"[\W_]+", "_", name.lower().removeprefix("foreign/").removeprefix("foreign.")).strip("_")
 
 
 def parts(name: str) -> list[str]:
@@ -70,6 +75,10 @@ class RunRecord:
         self.axes |= {name: self.view.history.axes.get(name, "") for name in curves}
         for name, rows in self._probes().items():
             curves.setdefault(name, Curve(name, np.array([s for s, _ in rows]), np.array([v for _, v in rows])))
+        for own, ours in MINUS.items():
+            if self.view.history.mapping.get(own) == ours and ours in curves:
+                curves[own] = Curve(own, curves[ours].steps, -curves[ours].values)
+                self.axes[own] = self.axes.get(ours, "")
         good = {name: np.isfinite(c.values) for name, c in curves.items()}
         return {n: Curve(n, c.steps[good[n]], c.values[good[n]]) for n, c in curves.items() if good[n].any()}
 
@@ -88,18 +97,20 @@ class RunRecord:
         return {k: v for k, v in self.view.config.items() if not isinstance(v, (dict, list))}
 
     @cached_property
+    def own_words(self) -> set[str]:
+        """Names of the algorithm and the environment: they narrow nothing."""
+        names = [str(self.settings.get(key) or "") for key in ("algo.name", "env.name")] + [self.view.algo or ""]
+        return {word for name in names for word in (name.lower(), *re.findall(r"[a-z0-9]+", name.lower())) if word}
+
+    @cached_property
     def aliases(self) -> dict[str, list[str]]:
         """Normal name -> columns."""
         names = [(name, name) for name in self.curves]
-        names += [(own, ours) for own, ours in self.view.history.mapping.items() if ours in self.curves]
-        names += [(word, ours) for word, ours in KNOWN.items() if ours in self.curves]
         names += [
-            (word, own)
-            for word, ours in KNOWN.items()
-            if ours == "return/mean"
-            for own in EVALUATED
-            if own in self.curves
+            (own, ours) for own, ours in self.view.history.mapping.items() if ours in self.curves and own not in MINUS
         ]
+        names += [(word, ours) for word, ours in KNOWN.items() if ours in self.curves]
+        names += [(phrase, ours) for phrase, some in SPOKEN.items() for ours in some if ours in self.curves]
         return _by_alias(names, "/")
 
     @cached_property
@@ -107,6 +118,7 @@ class RunRecord:
         """Normal name -> settings."""
         names = [(key, key) for key in self.settings]
         names += [(word, ours) for word, ours in KEYS.items() if ours in self.settings]
+        names += [(phrase, ours) for phrase, some in SPOKEN_KEYS.items() for ours in some if ours in self.settings]
         return _by_alias(names, ".")
 
     @cached_property
@@ -136,34 +148,80 @@ class RunRecord:
 
     def counts(self, column: str, step: Step) -> bool:
         """Whether a column counts what the quoted step counts."""
+        if step.axis in (ANY, SHARE):
+            return True
         axis = self.axes.get(column, "")
         return SAME_AXIS.get(axis, axis) == SAME_AXIS.get(step.axis, step.axis)
 
-    def at(self, column: str, step: Step) -> float | None:
-        """The value at a quoted step; None where the column has no row there, or counts something else.
-
-        A round step (`30k`) means the nearest row, if it is no further than half the way between two rows.
-        """
+    def place(self, column: str, step: Step) -> tuple[float, float] | None:
+        """First and last step that are meant, in what the column counts; None where it cannot be told."""
         if not self.counts(column, step):
             return None
-        curve = self.curves[column]
-        near = int(np.argmin(np.abs(curve.steps - step.number.value)))
-        off = abs(float(curve.steps[near]) - step.number.value)
-        width = 0.0 if step.number.unit <= 1 else max(step.number.unit / 2, self._spacing(column) / 2)
-        return float(curve.values[near]) if off <= width else None
+        size = float(self.curves[column].steps[-1]) if step.axis == SHARE else 1.0
+        first = step.number.value * size
+        last = first if step.end is None else step.end.value * size
+        beyond = step.axis == ANY and last > 1.1 * float(self.curves[column].steps[-1])
+        return None if beyond or not math.isfinite(first + last) else (first, last)
 
-    def _spacing(self, column: str) -> float:
+    def spacing(self, column: str) -> float:
         curve = self.curves[column]
         return float(np.median(np.diff(curve.steps))) if len(curve) > 1 else 0.0
 
-    def near(self, column: str, step: Step, quoted: Number) -> bool:
-        """Whether the number stands one step beside the quoted one: some count from 0, others from 1."""
-        if not self.counts(column, step):
-            return False
+    def row(self, column: str, step: Step) -> int | None:
+        """The row of a quoted step, None where there is none as near as half the way between two rows."""
+        place = self.place(column, step)
+        if place is None or step.end is not None:
+            return None
         curve = self.curves[column]
-        reach = 1.0 if self.axes.get(column) == "iteration" else max(1.5 * self._spacing(column), 1.0)
-        close = np.abs(curve.steps - step.number.value) <= reach + step.number.unit / 2
-        return any(fits(quoted, float(v)) for v in curve.values[close])
+        near = int(np.argmin(np.abs(curve.steps - place[0])))
+        width = max(step.number.unit / 2, self.spacing(column) / 2)
+        outside = not curve.steps[0] <= place[0] <= curve.steps[-1] and step.number.unit <= 1
+        width = 1.0 if outside else width
+        return near if abs(float(curve.steps[near]) - place[0]) <= width else None
+
+    def at(self, column: str, step: Step) -> float | None:
+        """The value at a quoted step; None where the column has no row there, or counts something else."""
+        row = self.row(column, step)
+        return None if row is None else float(self.curves[column].values[row])
+
+    def near(self, column: str, step: Step, quoted: Number) -> bool:
+        """Whether the number stands one row beside the quoted step: some count from 0, others from 1."""
+        row = self.row(column, step)
+        if row is None:
+            return False
+        reach = self.beside(column, step)
+        return any(fits(quoted, float(v)) for v in self.curves[column].values[max(0, row - reach) : row + reach + 1])
+
+    def beside(self, column: str, step: Step) -> int:
+        """How many rows to the side may be meant: none where iterations are quoted, and rows are further apart."""
+        counted = self.axes.get(column) in ("iteration", "updates", "episodes") and step.number.unit <= 1
+        return 0 if counted and self.spacing(column) > 1 and step.axis != SHARE else 1
+
+    def window(self, column: str, step: Step | None) -> Curve:
+        """The part of a curve that a claim speaks of; all of it without a step."""
+        curve = self.curves[column]
+        place = None if step is None else self.place(column, step)
+        if step is None or place is None:
+            return curve
+        low, high = {"by": (-math.inf, place[0]), "until": (-math.inf, place[0]), "after": (place[0], math.inf),
+                     "between": place}.get(step.relation, (place[0], place[0]))  # fmt: skip
+        some = (curve.steps >= low) & (curve.steps <= high)
+        return Curve(curve.name, curve.steps[some], curve.values[some])
+
+    def alike(self, word: str, columns: Iterable[str], role: str = "") -> list[str]:
+        """The columns, and those that the same word may mean: a tool's own beside relab's, a best episode's."""
+        own = list(columns)
+        if "/" in word or not own:
+            return own
+        if "_" in word:
+            exact = set(parts(word))
+            return own + [name for name in self.curves if name not in own and exact <= set(parts(name))]
+        heads = {parts(name.rpartition("/")[2])[0] for name in own if parts(name.rpartition("/")[2])}
+        more = [n for n in self.curves if n.startswith("foreign/") and set(parts(n.rpartition("/")[2])) & heads]
+        more += [f"{name}{end}" for name in own for end in VARIANTS]
+        if any(name.startswith(("return/", "eval/return")) for name in own):
+            more += {"peak": ["return/max"], "low": ["return/min"]}.get(role, [])
+        return own + [name for name in more if name in self.curves and name not in own]
 
     def stands_for(self, column: str, quoted: Number) -> list[str]:
         """As what a number stands in a column: last, peak, low, first, mean of the last 10, step 40."""
@@ -183,12 +241,12 @@ class RunRecord:
     def anywhere(self, quoted: Number, word: str, step: Step | None = None) -> str:
         """A column that holds the number (at the step, where one is quoted); empty where none does.
 
-        Where the metric was called by an exact name, only columns whose names share a word with it can be meant; counts
-        of steps hold every number, and are none.
+        Only columns whose names share a word with the metric's can be meant; counts of steps hold every number, and are
+        none.
         """
-        exact = "_" in word and self.look(word).exact
+        shared = set(parts(word)) - GENERIC
         for name, curve in self.curves.items():
-            if name.startswith(COUNTERS) or (exact and not set(parts(name)) & set(parts(word))):
+            if name.startswith(COUNTERS) or not set(parts(name)) & shared:
                 continue
             if step is not None:
                 value = self.at(name, step)

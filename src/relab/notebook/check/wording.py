@@ -1,4 +1,4 @@
-"""What does a write-up say, line by line? Markdown as lines with their headings and tables; numbers and steps in them.
+"""What does a write-up say, line by line? Markdown as lines with their headings and tables; the numbers in them.
 
 Plain text, English and Chinese: full-width digits and punctuation are read as their plain forms. Code blocks hold
 commands and output, not claims: they are left out. Every pattern here is linear in the length of a line.
@@ -8,37 +8,28 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from relab.base.jsonl import RecordError
 from relab.base.numbers import to_int
-from relab.formats.read.common import step_axis
+from relab.notebook.check import words as w
 
 MAX_BYTES, MAX_LINE = 4_000_000, 4_000
 SUFFIX = {"k": 1e3, "K": 1e3, "M": 1e6, "B": 1e9, "万": 1e4, "亿": 1e8}
-HEDGES = ("~", "≈", "约", "大约", "about", "around", "roughly", "approximately", "approx.", "ca.", "circa", "nearly")
 DIGITS = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?"
 NUMBER = re.compile(rf"(?<![A-Za-z0-9_.])([-+]?)({DIGITS})(?: ?([kKMB](?![A-Za-z])|[万亿%]))?")
 NO_NUMBERS = re.compile(  # dates, times, versions and links hold digits that measure nothing
     r"\d{4}[-/]\d{1,2}[-/]\d{1,2}(?:[T ]\d[\d:]*Z?)?|\d{1,2}:\d{2}(?::\d{2})?|(?<!\d)\d+\.\d+\.\d[\d.]*|https?://\S+"
 )
-AXIS_WORDS = r"iterations?|iters?|itr|steps?|epochs?|updates?|episodes?|timesteps?|frames?"
-STEP = re.compile(rf"(?i)(?<![A-Za-z_])({AXIS_WORDS})[ ]?[=:@#]?[ ]?((?:{DIGITS})(?: ?[kKM](?![A-Za-z]))?)(?!:\d|\s?×)")
-SETTING = re.compile(r"(?i)epochs\s?[=:]")  # passes over a batch, not a step
-STEP_AFTER = re.compile(
-    rf"(?i)(?:\b(?:at|after|by)|@|在|第)[ ]?((?:{DIGITS})(?: ?[kKM](?![A-Za-z])|万)?)[ ]?({AXIS_WORDS}|步|轮|次迭代|代)"
-)
-STEPS_LONG = re.compile(
-    rf"(?i)(?<![\d.,])(?:(?:{DIGITS})[~-])?(?:{DIGITS})(?: ?[kKM万](?![A-Za-z]))?[ ]?"
-    rf"(?:{AXIS_WORDS}|步|轮|次迭代)(?![A-Za-z_])"
-)
-CJK_AXES = {"步": "env_steps", "轮": "iteration", "次迭代": "iteration", "代": "iteration"}
 PLAIN = str.maketrans(
     {"−": "-", "–": "~", "—": ";", "⁄": "/", "“": '"', "”": '"', "‘": "'", "’": "'", "。": ";", "、": ","}
 )
+POINT = re.compile(r"\d\.\d")
+COMMA = re.compile(r"(?<![\w,.\[(])(-?\d{1,4}),(\d{1,2})(?![\d,.]|\w)")  # 0,35 in a line without a decimal point
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(\S.*)$")
+ITEM = re.compile(r"^\s*(?:[-*+>]|\d{1,3}[.)])\s")
+WRAPPED = 60  # characters: shorter lines end where their writer ended them
 FENCE = re.compile(r"^\s*(```|~~~)")
 OWN = re.compile(r"<!-- ?relab:[^<>]*-->")  # relab's own marks: where a number is from, facts for programs
 RULE_ROW = re.compile(r"^[\s|:\-]+$")
@@ -63,15 +54,6 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Step:
-    """A quoted step and what it counts."""
-
-    axis: str
-    number: Number
-    exact: bool = True  # False: a bound, or one of several
-
-
-@dataclass(frozen=True)
 class Line:
     """One line outside of code: its text in plain forms, as written, and the headings above it (nearest last)."""
 
@@ -80,6 +62,11 @@ class Line:
     raw: str
     headings: tuple[tuple[int, str], ...] = ()
     heading: int = 0  # its own level
+    breaks: tuple[tuple[int, int], ...] = ()  # (offset, line number) where lines of a paragraph were joined
+
+    def at(self, offset: int) -> int:
+        """The number of the line that a place in the text stands in."""
+        return max([self.number, *(number for start, number in self.breaks if start <= offset)])
 
 
 @dataclass
@@ -153,8 +140,23 @@ def _add(text: Text, line: Line | None) -> None:
         text.blocks[-1] = Table(cells(last.text))
     elif isinstance(last, Table) and "|" in line.text:
         last.rows.append((line, cells(line.text)))
+    elif isinstance(last, Line) and last.number and _goes_on(last, line):
+        text.blocks[-1] = _joined(last, line)
     else:
         text.blocks.append(line)
+
+
+def _goes_on(last: Line, line: Line) -> bool:
+    """Whether a line is the next of a wrapped paragraph: the one before is long and ends inside of a sentence."""
+    long = len(last.text) - (last.breaks[-1][0] if last.breaks else 0) >= WRAPPED
+    inside = last.text.rstrip()[-1:] not in ".;:!?|" and not last.heading and not line.heading
+    return long and inside and len(last.text) < MAX_LINE and "|" not in line.text and not ITEM.match(line.text)
+
+
+def _joined(last: Line, line: Line) -> Line:
+    start = len(last.text) + 1
+    breaks = (*last.breaks, (start, line.number))
+    return replace(last, text=f"{last.text} {line.text.strip()}", raw=f"{last.raw} {line.raw}", breaks=breaks)
 
 
 def cells(row: str) -> list[str]:
@@ -167,10 +169,12 @@ def plain(raw: str) -> str:
     >>> plain("提升到０．８５％（iter40） A -> B early_death₁₀₀")
     '提升到0.85%(iter40) A → B early_death100'
     """
-    return unicodedata.normalize("NFKC", raw).translate(PLAIN).replace("-->", "→").replace("->", "→").replace("=>", "→")
+    text = unicodedata.normalize("NFKC", raw).translate(PLAIN).replace("-->", "→").replace("->", "→").replace("=>", "→")
+    text = text.replace("**", "")  # bold: the stars are no multiplication
+    return text if POINT.search(text) else COMMA.sub(r"\1.\2", text)
 
 
-# ---- Numbers and steps
+# ---- Numbers
 
 
 def number(match: re.Match[str], text: str) -> Number:
@@ -186,8 +190,9 @@ def number(match: re.Match[str], text: str) -> Number:
     value = float(f"{sign}{body.replace(',', '')}") * size
     tens = to_int(power or 0)  # None: more digits than any count has
     unit = float(f"1e{tens - decimals}") * size if tens is not None and abs(tens) < 300 else 0.0
-    before = text[max(0, match.start() - 14) : match.start()].rstrip(" (").lower()
-    hedged = before.endswith(HEDGES) and not re.search(r"\d ?~$", before)  # 10~20 is a range
+    before = re.sub(r" (?:a|an|the|of|at)$", "", text[max(0, match.start() - 30) : match.start()].rstrip(" (").lower())
+    hedged = before.endswith(w.HEDGES) and not re.search(r"\d ?~$", before)  # 10~20 is a range
+    hedged = hedged or bool(w.HEDGES_BEHIND.match(text[match.end() : match.end() + 20]))
     return Number(match[0], value, unit, match.start(), match.end(), hedged, suffix == "%")
 
 
@@ -204,41 +209,3 @@ def numbers(text: str) -> list[Number]:
         if not (glued or part or modulo):
             results.append(number(match, hidden))
     return results
-
-
-def steps(text: str) -> list[tuple[Step, int, int]]:
-    """Steps quoted in a text (`iter40`, `at step 200k`, `第 40 轮`), each with where it stands."""
-    quoted = []
-    for match in STEP.finditer(text):
-        if not SETTING.match(match[0]):
-            quoted.append((_step(match[1], match[2], text[match.end() :]), match.start(), match.end()))
-    for match in STEP_AFTER.finditer(text):
-        quoted.append((_step(match[2], match[1], ""), match.start(), match.end()))
-    return quoted
-
-
-def _step(word: str, digits: str, after: str) -> Step:
-    axis = CJK_AXES.get(word) or step_axis(word) or "env_steps"
-    listed = bool(re.match(r"\s?[/,~+-]\s?\d", after))
-    return Step(axis, numbers(digits)[0] if numbers(digits) else Number(digits, float("nan"), 0.0), not listed)
-
-
-def spans_of_steps(text: str) -> Iterator[tuple[int, int]]:
-    """Where digits are steps or spans of steps, and so no results."""
-    for pattern in (STEP, STEP_AFTER, STEPS_LONG):
-        for match in pattern.finditer(text):
-            if not SETTING.match(match[0]):
-                yield match.start(), match.end()
-
-
-def clauses(text: str) -> list[tuple[int, int]]:
-    """(start, end) of the parts of a line between commas, semicolons and full stops that stand outside of brackets."""
-    spans, depth, start = [], 0, 0
-    for at, sign in enumerate(text):
-        depth = max(0, depth + (sign in "([{") - (sign in ")]}"))
-        near = text[at + 1 : at + 2]
-        stop = sign in ";!?" or (sign == "," and not near.isdigit()) or (sign == "." and near in (" ", ""))
-        if stop and depth == 0:
-            spans.append((start, at))
-            start = at + 1
-    return [*spans, (start, len(text))]

@@ -189,21 +189,23 @@ def next_leader(here, leader):
 
 
 @njit(cache=True)
+def step_world(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over, shared):
+    if shared:
+        step_shared(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
+    else:
+        step_own(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
+
+
+@njit(cache=True)
 def step_rows(state, alive_NA, action_NA, reward, terminated, end, info, world_over, shared):
     for i in range(alive_NA.shape[0]):
-        if shared:
-            step_shared(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
-        else:
-            step_own(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
+        step_world(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over, shared)
 
 
 @njit(parallel=True, cache=True)
 def step_rows_wide(state, alive_NA, action_NA, reward, terminated, end, info, world_over, shared):
     for i in prange(alive_NA.shape[0]):
-        if shared:
-            step_shared(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
-        else:
-            step_own(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over)
+        step_world(state, i, alive_NA, action_NA, reward, terminated, end, info, world_over, shared)
 
 
 @njit(cache=True)

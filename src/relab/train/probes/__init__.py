@@ -24,6 +24,10 @@ PROBES: dict[str, tuple[str, tuple[str, ...], str]] = {
                  "how do temporal differences at two times go together?"),
     "value_vs_rerun": ("relab.train.probes.value_vs_rerun:value_vs_rerun", (),
                        "does the critic believe what the policy earns?"),
+    "dream_vs_world": ("relab.train.probes.dream_vs_world:dream_vs_world", ("dreamer",),
+                       "do dreams earn what the world pays, from the same states?"),
+    "open_loop": ("relab.train.probes.open_loop:open_loop", ("dreamer",),
+                  "how well does the world model foresee, in episodes that it never learned from?"),
 }  # fmt: skip
 ROUNDS = {"tracking_ac": "relab.train.probes.tracking_round:TrackingRound"}  # what its probes share, besides a Round
 

@@ -33,7 +33,7 @@ class States(NamedTuple):
 
 def value_vs_rerun(at: Round) -> list[ProbeResult]:
     cfg, agent = at.cfg.value_vs_rerun, at.state.agent
-    states = visited(at, agent, cfg.starts, cfg.spread)
+    states = visited(at, agent, cfg.starts, cfg.spread, "value_vs_rerun")
     value_B = np.asarray(agent.value(states.obs_BD, states.memory_BM), np.float64) * reward_scale(at)
     again, how = again_from(at, states)
     earned_B = again.return_BK.mean(1)
@@ -60,9 +60,9 @@ def again_from(at: Round, states: States) -> tuple[rollout.Reruns, dict[str, Any
     return again, {"reruns": cfg.reruns, "gamma": gamma, "cap": cap, "mode": mode}
 
 
-def visited(at: Round, policy: Policy, worlds: int, spread: int) -> States:
+def visited(at: Round, policy: Policy, worlds: int, spread: int, probe: str) -> States:
     """World i as the policy finds it after a number of its own steps that is drawn for it, 0 to spread - 1."""
-    spec, where = at.env.spec, f"probe/value_vs_rerun/{at.iteration}"
+    spec, where = at.env.spec, f"probe/{probe}/{at.iteration}"
     made, rows = Worlds(at.env, worlds), worlds * spec.agents
     made.reset(world_seeds(at.seed, f"{where}/env", worlds))
     when_N = generator(at.seed, f"{where}/when").integers(spread, size=worlds)

@@ -68,8 +68,8 @@ class Behaviour:
     def dream(self, model: WorldModel, course: Course, batch: Batch, uniform: Tensor) -> Dream:
         """From every row of the batch; `uniform` [H, N, stoch + draws]. The actor learns by REINFORCE: no gradient."""
         with torch.no_grad():
-            feature, action = self.imagine(model, course, uniform)
-            reward, goes_on = model.support.mean(model.reward(feature)), torch.sigmoid(model.goes_on(feature))
+            feature, action = self.imagine(model, course.feature.flatten(0, 1), uniform)
+            reward, goes_on = model.earned(feature)
             goes_on[0] = 1 - batch.terminal.flatten()  # the first state is real
         logits = self.critic(feature)
         value, live = self.support.mean(logits), self.cfg.gamma * goes_on
@@ -77,12 +77,13 @@ class Behaviour:
         weight = torch.cumprod(torch.cat((goes_on[:1], live[1:])), 0)
         return Dream(feature, action, reward, goes_on, returns, logits, value, weight)
 
-    def imagine(self, model: WorldModel, course: Course, uniform: Tensor) -> tuple[Tensor, Tensor]:
-        """States [H + 1, N, F] and actions [H, N, dim] of dreams."""
+    @torch.no_grad()
+    def imagine(self, model: WorldModel, first: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """States [H + 1, N, F] and actions [H, N, dim] of dreams that begin in the states `first` [N, F]."""
         if model.fast_core is not None:
-            return self.imagine_fast(model, course, uniform)
-        S, h, z = self.cfg.stoch, course.h.flatten(0, 1), course.z.flatten(0, 1)
-        features, actions = [torch.cat((h, z), -1)], []
+            return self.imagine_fast(model, first, uniform)
+        S, (h, z) = self.cfg.stoch, first.split((self.cfg.deter, model.latent), -1)
+        features, actions = [first], []
         for u in uniform:
             action = self.actions.draw(self.policy(features[-1]), u[:, S:])
             h = model.core(h, z, model.effect(self.actions.encode(action)))
@@ -91,9 +92,9 @@ class Behaviour:
             actions.append(action)
         return torch.stack(features), torch.stack(actions)
 
-    def imagine_fast(self, model: WorldModel, course: Course, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    def imagine_fast(self, model: WorldModel, first: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
         H, N, _ = uniform.shape
-        first, p, a = course.feature.flatten(0, 1), self.params, self.actions
+        p, a = self.params, self.actions
         choices = fast_dream.Choices(np.array(a.sizes, np.int64), a.dim, a.mix)
         feature, action = torch.empty(H + 1, *first.shape), torch.empty(H, N, a.dim)
         feature[0] = first

@@ -64,6 +64,10 @@ class Support:
         bins, weights = self.neighbours(x)
         return torch.zeros(*x.shape, len(self.values)).scatter_(-1, bins, weights)
 
+    def floor(self, x: Tensor) -> Tensor:
+        """The entropy of two_hot(x), below which no cross-entropy to it can fall: [...] -> [...]."""
+        return entropy_of(self.neighbours(x)[1])
+
     def loss(self, logits: Tensor, *targets: Tensor, weights: tuple[float, ...] = (1.0,)) -> Tensor:
         """-sum_k weight_k sum two_hot(target_k) ln softmax(logits): [..., bins], [...] each -> [...]."""
         return two_hot.Loss.apply(logits, torch.stack(targets), self.values.numpy(), np.array(weights, np.float32))

@@ -104,6 +104,9 @@ def behaviour_loss(s: State, batch: Batch, course: Course, dream: Dream) -> tupl
     loss, row = average(actor, valid) + average(critic, valid), metrics.of_dreams(s, dream, scale)
     row |= {"policy/actor_loss": float(actor.detach().mean()), "value/critic_loss": float(critic.detach().mean()),
             "policy/entropy": float(nats.detach().mean()), "data/advantage_std": float(advantage.std())}  # fmt: skip
+    if s.counts.updates % metrics.SELDOM == 0:
+        row["value/critic_excess"] = metrics.critic_excess(s, batch, dream)
+        row["optim/dormant_share"] = metrics.dormant_share(s, course.feature.detach())
     if cfg.replay_critic:
         replayed = replay_loss(s, batch, course, dream)
         loss, row["value/replay_loss"] = loss + cfg.replay_critic * replayed, float(replayed.detach())

@@ -7,9 +7,13 @@ import torch
 from torch import Tensor
 
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer.behaviour import Dream
+from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Dream
 from relab.train.algos.dreamer.state import State
 from relab.train.algos.dreamer.world_model import Batch, Course
+
+DORMANT = 40  # times less active than the mean of its layer
+SELDOM = 50  # updates between two looks at what costs more
 
 
 @torch.no_grad()
@@ -19,7 +23,7 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
     def average(x: Tensor) -> float:
         return float((x * valid).sum() / weight)
 
-    floor = average(eq.entropy_of(s.agent.model.support.two_hot(batch.reward)) * batch.earned)
+    floor = average(s.agent.model.support.floor(batch.reward) * batch.earned)
     row = {f"model/{name}_loss": float(x) for name, x in mean.items()}
     return row | {
         "model/loss": sum(row.values()), "model/kl": average(eq.kl(course.post, course.prior)),
@@ -41,6 +45,26 @@ def of_dreams(s: State, dream: Dream, scale: float) -> dict[str, float]:
         "value/mean": float(dream.value.mean()), "value/std": float(dream.value.std()),
         "value/clamped": float(support.outside(dream.returns).float().mean()), "value/return_scale": scale,
     }  # fmt: skip
+
+
+def critic_excess(s: State, batch: Batch, dream: Dream) -> float:
+    """The critic's loss on dreams above the entropy of its targets, each dream weighed as it is learned from."""
+    support, weight = s.agent.behaviour.support, dream.weight[:-1] * batch.valid.flatten()
+    excess = support.loss(dream.logits[:-1].detach(), dream.returns) - support.floor(dream.returns)
+    return float((weight * excess).sum() / weight.sum().clamp(min=1e-8))
+
+
+@torch.no_grad()
+def dormant_share(s: State, feature: Tensor) -> float:
+    """Share of hidden units of actor and critic whose mean activation is under a fortieth of their layer's."""
+    shares = []
+    for name in (ACTOR, CRITIC):
+        x = feature
+        for i in range(s.cfg.layers):
+            x = layers.layer(s.agent.params, f"{name}/{i}", x)
+            size = x.abs().mean(tuple(range(x.dim() - 1)))
+            shares.append(float((size < size.mean() / DORMANT).float().mean()))
+    return float(np.mean(shares))
 
 
 def of_iteration(s: State, rows: list[dict[str, float]], pace: float) -> dict[str, float]:

@@ -159,6 +159,15 @@ class WorldModel:
         """Logit of the probability that the episode is not over in this state."""
         return layers.head(self.params, f"{MODEL}/continue", feature, REWARD_LAYERS).squeeze(-1)
 
+    def earned(self, feature: Tensor) -> tuple[Tensor, Tensor]:
+        """(reward that arrives with each state, probability that the episode is not over in it)."""
+        return self.support.mean(self.reward(feature)), torch.sigmoid(self.goes_on(feature))
+
+    def predict(self, h: Tensor, z: Tensor, action: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Memory and latents after an action [B, in_dim], without looking."""
+        h = self.core(h, z, self.effect(action))
+        return h, eq.sample(self.prior(h), uniform).flatten(-2)
+
     def decode(self, feature: Tensor) -> Tensor:
         """The observation, in symlog."""
         return layers.head(self.params, f"{MODEL}/decoder", feature, self.cfg.layers)

@@ -1,0 +1,475 @@
+"""How is a sentence read? Cut into segments; each number gets the metric, role, bound and step that it is quoted with.
+
+The grammar in one line: [when,] metric — verb or role — [bound] number [when], and segments that follow may leave the
+metric out (`peaked at 480 around 40k and settled at 300`). Words that are not in the lexicon may stand anywhere but in
+one place: behind a preposition they narrow what the number is about (`on the hard maps`), and then nothing is certain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from relab.notebook.check import words as w
+from relab.notebook.check.parts import Mention, mentions
+from relab.notebook.check.record import RunRecord
+from relab.notebook.check.when import Step, When, spans_of_steps, whens
+from relab.notebook.check.wording import Number, numbers
+
+MAX_MARKS = 100  # steps in a line
+CUT = re.compile(
+    r"(?i),(?!\d)|[()]|(?<=\s)(?:and then|and|but|then|before|while|whereas|though|although|yet|after which|only to|"
+    r"ending|finishing)(?=\s)|但"
+)
+LATER = re.compile(r"(?i)^\W*(?:and then|but|then|before|while|whereas|after which|only to|ending|finishing)\b")
+RANGE = re.compile(r"(?i)\bbetween\s+\S+\s*$")
+WORD = re.compile(r"[^\W\d_][\w'\-/.]*")
+CJK = re.compile(r"[\u4e00-\u9fff]")
+UNIT = re.compile(
+    r"(?i)^\s?(?:s|sec|secs|seconds?|ms|mins?|minutes?|h|hours?|days?|[gm]i?b|gpus?|cpus?|cores?|workers?|threads?|layers?|"
+    r"units?|seeds?|runs?|times|rows|evaluations?|checkpoints?|standard errors?|sigmas?|hz|x)\b(?!\s*=)"
+)
+FOLLOWS = re.compile(
+    r"(?i)^[\s`]*(?:(?:in|of|for|on|as|is the|was the|points of|units of)\s)?(?:(?:the|a|an|its|our)\s)?[\s`]*$"
+)
+BEHIND = re.compile(  # belongs to the number before it: `from 20 at the start to 31`
+    r"(?i)^\s*(?:(?:at|by|in|from)\s(?:the\s)?(?:very\s)?(?:start|beginning|end|outset|finish|init\w*)"
+    r"(?:\sof\s(?:the\s)?(?:training|run))?|initially|at first)\b"
+)
+CHECKPOINT = re.compile(r"(?i)\b(?:checkpoint|model|evaluation|eval|policy)\b")
+NEXT = re.compile(
+    r"(?i)[\s`~≈]*(?:(?:the|a|an|about|around|roughly|some|even|its|level of|value of|mark of|of)[\s`~≈]+)*"
+)
+OPENS = re.compile(r"(?i)^\W*(?:it|its|this|that|the curve|the metric|the number|they)\b")
+
+
+@dataclass
+class Segment:
+    """A piece of a sentence between commas, brackets and conjunctions, with what was recognised in it."""
+
+    start: int
+    end: int
+    text: str
+    joint: str = ""  # the sign or word before it
+    bracket: bool = False
+    whens: list[When] = field(default_factory=list)
+    figures: list[Number] = field(default_factory=list)
+    names: list[Mention] = field(default_factory=list)
+    others: bool = False  # speaks of another run
+
+    @property
+    def only_when(self) -> bool:
+        return bool(self.whens) and not self.figures and not self.names
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A number of a segment with what it is said of, before it is called a claim."""
+
+    segment: Segment
+    one: Number
+    mention: Mention | None
+    role: str
+    bound: str
+    step: Step | None
+    firm: bool
+    setting: bool = False
+    pair: Number | None = None
+    sign: str = ""
+    inherited: bool = False
+
+
+@dataclass
+class Carry:
+    """What a segment takes over from those before it."""
+
+    mention: Mention | None = None
+    role: str = ""
+    lead: Step | None = None
+    others: bool = False
+    unclear: bool = False  # narrowed by words that are not known
+
+
+# ---- Cutting
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """(start, end) between semicolons and full stops that stand outside of brackets."""
+    spans, depth, start = [], 0, 0
+    for at, sign in enumerate(text):
+        depth = max(0, depth + (sign in "([{") - (sign in ")]}"))
+        near = text[at + 1 : at + 2]
+        stop = sign in ";!?" or (
+            sign == "." and near in (" ", "") and not text[:at].lower().endswith(("approx", "vs", "ca"))
+        )
+        if stop and depth == 0:
+            spans.append((start, at))
+            start = at + 1
+    return [*spans, (start, len(text))]
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Steps and numbers of a line; a line with very many of them is read up to there."""
+
+    whens: list[When]
+    figures: list[Number]
+    hidden: list[tuple[int, int]]  # digits that are steps or lengths in steps
+
+
+def marks(text: str) -> Marks:
+    quoted = whens(text)[:MAX_MARKS]
+    return Marks(quoted, numbers(text)[: 2 * MAX_MARKS], spans_of_steps(text, quoted)[: 2 * MAX_MARKS])
+
+
+def segments(text: str, span: tuple[int, int], line: Marks, record: RunRecord) -> list[Segment]:
+    start, end = span
+    quoted = [one for one in line.whens if start <= one.start < end]
+    figures = [n for n in line.figures if start <= n.start < end]
+    return [_segment(text, cut, quoted, figures, line.hidden, record) for cut in _cuts(text, start, end, quoted)]
+
+
+def _segment(
+    text: str, cut: tuple[int, int, str, bool], quoted: list[When], figures: list[Number],
+    hidden: list[tuple[int, int]], record: RunRecord,
+) -> Segment:  # fmt: skip
+    a, b, joint, bracket = cut
+    here = [one for one in quoted if a <= one.start < b]
+    values = [one for one in here if one.bare and _is_value(one, here, figures, (a, b))]
+    veiled = [(s, e) for s, e in hidden if not any(s < one.stop and one.start < e for one in values)]
+    piece = Segment(a, b, text[a:b], joint, bracket, [one for one in here if one not in values])
+    inside = [n for n in figures if a <= n.start < b and not any(s <= n.start < e for s, e in veiled)]
+    piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
+    piece.names = mentions(text, a, b, record, veiled)
+    piece.others = bool(w.OTHERS.search(piece.text))
+    return piece
+
+
+def _cuts(text: str, start: int, end: int, quoted: list[When]) -> Iterator[tuple[int, int, str, bool]]:
+    at, joint, depth = start, "", 0
+    for match in CUT.finditer(text, start, end):
+        inside = any(one.start < match.end() and match.start() < one.stop for one in quoted)
+        if inside or (match[0].lower() == "and" and RANGE.search(text[at : match.start()])):
+            continue
+        yield at, match.start(), joint, depth > 0
+        depth = max(0, depth + (match[0] == "(") - (match[0] == ")"))
+        at, joint = match.end(), match[0].lower()
+    yield at, end, joint, depth > 0
+
+
+def _is_value(bare: When, here: list[When], figures: list[Number], span: tuple[int, int]) -> bool:
+    """`settled at 2.5k`: with no other number beside it, it is no step."""
+    inside = [n for n in figures if span[0] <= n.start < span[1] and not any(o.start <= n.start < o.stop for o in here)]
+    return not inside and len(here) == 1
+
+
+# ---- Reading
+
+
+def quotes(text: str, span: tuple[int, int], pieces: list[Segment], record: RunRecord, carry: Carry) -> Iterator[Quote]:
+    """All numbers of a sentence with what they are said of."""
+    soft = bool(w.SOFT.search(text[span[0] : span[1]]))
+    made: list[Quote] = []
+    for index, piece in enumerate(pieces):
+        _take_over(piece, pieces[index - 1] if index else None, carry)
+        if piece.only_when:
+            made = _attach(piece, made, carry)
+            continue
+        if made and piece.bracket and not made[-1].role and (role := _only_role(piece)):
+            made[-1] = replace(made[-1], role=role)  # `480 (final)`
+            continue
+        away = bool(w.LEADS_AWAY.match(piece.text))
+        carry.unclear = carry.unclear or (not (piece.figures or piece.bracket or away) and narrowed(piece, record))
+        made += list(_of_segment(text, piece, record, carry, soft))
+    yield from made
+
+
+def _take_over(piece: Segment, before: Segment | None, carry: Carry) -> None:
+    """Whether a piece still speaks of another run, and of the step at the head of the sentence."""
+    if LATER.match(f" {piece.joint} "):
+        carry.lead = None
+    if w.RELATIVE.match(piece.text) and before is not None and before.others:
+        carry.others = True
+    elif w.COMES_BACK.search(piece.text):
+        carry.others = False
+    if piece.others and not w.LEADS_AWAY.match(piece.text):
+        carry.others = True
+
+
+def _attach(piece: Segment, made: list[Quote], carry: Carry) -> list[Quote]:
+    """A step alone: in brackets or behind a number it belongs to it, before all numbers it is that of the sentence."""
+    only = piece.whens[0].step if len(piece.whens) == 1 and piece.whens[0].step.exact else None
+    if not made:
+        carry.lead, carry.unclear = only, carry.unclear or only is None
+        return made
+    last = made[-1]
+    if last.step is None or piece.bracket:
+        changed = _with(last, step=only, firm=last.firm and only is not None and not _bounded(piece.text))
+        return [*made[:-1], changed]
+    return made
+
+
+def _with(quote: Quote, step: Step | None, firm: bool) -> Quote:
+    return replace(quote, step=step, firm=firm)
+
+
+def _only_role(piece: Segment) -> str:
+    return "" if piece.figures or piece.names or piece.whens else role_of(piece, None, piece.text, "")
+
+
+def _bounded(text: str) -> bool:
+    return bool(re.search(r"[<>≤≥]", text))
+
+
+def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft: bool) -> Iterator[Quote]:
+    used: set[int] = set()
+    for index, one in enumerate(piece.figures):
+        if index in used:
+            continue
+        pair, sign = pair_of(text, piece.figures, index, piece.whens)
+        used |= {index + 1} if pair is not None else set()
+        mention, inherited = subject(text, piece, index, carry)
+        left, right = _sides(text, piece, index, pair)
+        role = role_of(piece, mention, left, right) or (carry.role if inherited and not piece.bracket else "")
+        step, clear = step_of(text, piece, index, pair, carry)
+        firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
+        firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
+        bound = bound_of(piece, left, role, step)
+        firm = firm and bound != "unclear" and role != "unclear"
+        setting = is_setting(piece, mention, text, one)
+        yield Quote(piece, one, mention, role, bound, step, firm, setting, pair, sign, inherited)
+    if piece.names and not piece.bracket:
+        carry.mention = piece.names[-1]
+    carry.role = "" if piece.figures else role_of(piece, None, piece.text, "")
+    carry.role = "" if carry.role == "unclear" else carry.role
+
+
+def subject(text: str, piece: Segment, index: int, carry: Carry) -> tuple[Mention | None, bool]:
+    """The metric of a number: the one before it, the one right behind it, else that of the segment before."""
+    one = piece.figures[index]
+    before = [m for m in piece.names if m.end <= one.start]
+    if before and not (index and before[-1].end <= piece.figures[index - 1].start and _free(text, piece, index)):
+        return before[-1], False
+    behind = [m for m in piece.names if m.start >= one.end]
+    if behind and FOLLOWS.match(text[one.end : behind[0].start]):
+        return behind[0], False
+    if before:
+        return before[-1], False
+    return carry.mention, True
+
+
+def _free(text: str, piece: Segment, index: int) -> bool:
+    """`entropy 0.5 at 20k, 0.3 KL`: whether a number after another has its own metric right behind it."""
+    one = piece.figures[index]
+    behind = [m for m in piece.names if m.start >= one.end]
+    return bool(behind) and bool(FOLLOWS.match(text[one.end : behind[0].start]))
+
+
+def _sides(text: str, piece: Segment, index: int, pair: Number | None) -> tuple[str, str]:
+    """What stands before a number, from the one before it, and behind it."""
+    start = piece.figures[index - 1].end if index else piece.start
+    last = index + (1 if pair is not None else 0)
+    end = piece.figures[last + 1].start if last + 1 < len(piece.figures) else piece.end
+    left = text[start : piece.figures[index].start]
+    return (BEHIND.sub("", left) if index else left), text[piece.figures[last].end : end]
+
+
+def role_of(piece: Segment, mention: Mention | None, left: str, right: str) -> str:
+    """Final, peak, low, first, mean, result; `unclear` where two of them are meant."""
+    for side in (left, right):
+        for name in piece.names:  # `mean reward` is a name
+            side = side.replace(name.word, " ")
+        roles = [role for role, pattern in w.ROLES.items() if pattern.search(side)]
+        if "last" in roles and set(roles) & {"result", "first"} and len(roles) == 2:
+            roles = ["last"]
+        if len(roles) == 2 and "result" in roles:
+            roles.remove("result")
+        if len(roles) == 2 and set(roles) == {"best", "peak"}:
+            roles = ["peak"]
+        if roles:
+            return roles[0] if len(roles) == 1 else "mean" if "mean" in roles else "unclear"
+    return ""
+
+
+def bound_of(piece: Segment, left: str, role: str, step: Step | None) -> str:
+    """`never exceeded`, `stayed below`, `reached ... by`: which side, and whether always or once."""
+    near = _unnamed(left[-64:], piece)
+    below, above = _adjacent(w.BELOW, near), _adjacent(w.ABOVE, near)
+    never, always = w.NEVER.search(piece.text), w.ALWAYS.search(piece.text)
+    if never and not below and not above:
+        return "never above" if w.REACH.search(near) else "unclear"
+    if not below and not above:
+        return "reach" if w.REACH.search(near) and step is not None else ""
+    side = "above" if above else "below"
+    if never:
+        return f"never {side}"
+    if always:
+        return "never above" if below else "never below"
+    if w.MOVES.search(near) or w.REACH.search(near):
+        return "reach" if above else "fall"
+    return f"is {side}" if role in ("last", "first", "peak", "low") or step is not None else "unclear"
+
+
+def _adjacent(pattern: re.Pattern[str], left: str) -> bool:
+    """Whether a word for a bound stands right before the number."""
+    return any(NEXT.fullmatch(left[m.end() :]) for m in pattern.finditer(left))
+
+
+def step_of(text: str, piece: Segment, index: int, pair: Number | None, carry: Carry) -> tuple[Step | None, bool]:
+    """The step of a number, and whether it is clear."""
+    one, last = piece.figures[index], pair or piece.figures[index]
+    alone = len(piece.figures) == (2 if pair is not None else 1)
+    if len(piece.whens) == 1 and alone:
+        return (piece.whens[0].step, True) if piece.whens[0].step.exact else (None, False)
+    if piece.whens:
+        beside = [m for m in piece.whens if 0 <= m.start - last.end <= 4 or 0 <= one.start - m.stop <= 24]
+        behind = [m for m in beside if m.start >= last.end] or beside
+        return (behind[0].step, behind[0].step.exact) if behind else (None, False)
+    return carry.lead, True
+
+
+# ---- What is certain
+
+
+def is_certain(
+    text: str,
+    piece: Segment,
+    one: Number,
+    mention: Mention | None,
+    inherited: bool,
+    left: str,
+    right: str,
+    record: RunRecord,
+) -> bool:
+    """Whether nothing in the segment changes what the number means."""
+    if mention is None or not mention.names:
+        return False
+    gap = text[mention.end : one.start] if mention.end <= one.start and not inherited else ""
+    sure = mention.sure or gap.strip(" `*") in ("=", ":")
+    derived = w.DERIVED.search(_unnamed(left[-60:], piece)) or w.DERIVED.search(_unnamed(right[:24], piece))
+    by_how_much = w.MOVES.search(left[-24:]) and not w.ALONG.search(left[-16:])
+    change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
+    if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
+        return False
+    if inherited and (not all_known(piece) or (piece.bracket and not role_of(piece, None, piece.text, ""))):
+        return False
+    if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
+        return False  # `plateaued at 10k`: a step
+    return not narrowed(piece, record) and not _foreign_words(gap) and not _strange_name(piece)
+
+
+def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
+    largest = [float(abs(record.curves[c].values).max()) for c in mention.names.columns]
+    return not largest or abs(one.value) <= 20 * max(largest)
+
+
+def _unnamed(part: str, piece: Segment) -> str:
+    for name in piece.names:
+        part = part.replace(name.word, " ")
+    return part
+
+
+def _strange_name(piece: Segment) -> bool:
+    """Whether an identifier stands in the segment that the record does not have."""
+    return any(not name.names for name in piece.names)
+
+
+def _foreign_words(gap: str) -> bool:
+    """Chinese between metric and number that is not in the lexicon."""
+    rest = w.LINKS_CJK.sub("", gap)
+    for pattern in (*w.ROLES.values(), *w.DIRECTIONS.values(), w.BELOW, w.ABOVE, w.ALWAYS, w.NEVER):
+        rest = pattern.sub("", rest)
+    return len(CJK.findall(rest)) > 1
+
+
+def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
+    """Words of a segment and whether they belong to a metric or a step."""
+    spans = [(m.start, m.end) for m in piece.names] + [(one.start, one.stop) for one in piece.whens]
+    for match in WORD.finditer(piece.text):
+        at = piece.start + match.start()
+        yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
+
+
+def _known(token: str) -> bool:
+    return token in w.LINKS or any(p.fullmatch(token) for p in LEXICON) or token.removesuffix("'s") in w.LINKS
+
+
+LEXICON = (*w.ROLES.values(), *w.DIRECTIONS.values(), w.BELOW, w.ABOVE, w.ALWAYS, w.NEVER, w.REACH, w.RISE, w.FALL)
+
+
+def all_known(piece: Segment) -> bool:
+    return all(named or _known(token) or token.endswith("ly") for token, named in _tokens(piece))
+
+
+def narrowed(piece: Segment, record: RunRecord) -> bool:
+    """Whether a preposition leads to a word that is not known: `on the hard maps`."""
+    after = False
+    own = record.own_words
+    for token, named in _tokens(piece):
+        if after and token in w.DETERMINERS:
+            continue
+        if after and not named and not _known(token) and token not in own:
+            return True
+        after = token in w.PREPOSITIONS and not named
+    return False
+
+
+def is_setting(piece: Segment, mention: Mention | None, text: str, one: Number) -> bool:
+    """Whether a number is said of a setting rather than of a curve of the same name."""
+    if mention is None or not mention.names.keys:
+        return False
+    gap = text[mention.end : one.start] if mention.end <= one.start else ""
+    return gap.strip(" `*") in ("=", ":", "") or bool(w.SETTING.search(piece.text))
+
+
+def pair_of(text: str, figures: list[Number], index: int, quoted: list[When]) -> tuple[Number | None, str]:
+    """The second of two numbers that belong together, and how: arrow, range or spread."""
+    if index + 1 >= len(figures):
+        return None, ""
+    one, other = figures[index], figures[index + 1]
+    gap = text[one.end : other.start].strip(" `*").lower()
+    before = text[max(0, one.start - 12) : one.start].lower()
+    for kind, signs in SIGNS.items():
+        if gap in signs:
+            return other, kind
+    if gap == "and" and "between" in before:
+        return other, "range"
+    if re.fullmatch(r"(?:all the way |right |back )?(?:up |down )?to(?: about| around| roughly| only| just)?", gap):
+        return other, "arrow"
+    return None, ""
+
+
+SIGNS = {
+    "arrow": {"→", "to", "到", "至", "降到", "升到", "提升到", "下降到", "上升到", "up to", "down to"},
+    "range": {"~", "-", "~ "},
+    "spread": {"±", "+/-", "+-"},
+}
+
+
+# ---- Directions, moments
+
+
+def moments(piece: Segment, record: RunRecord) -> Iterator[tuple[Mention | None, str, Step]]:
+    """`the best checkpoint was at step 40k`: an extreme and its step, without its value."""
+    if piece.figures or len(piece.whens) != 1 or piece.whens[0].step.relation not in ("at", "after", "by"):
+        return
+    role = role_of(piece, None, piece.text, "")
+    subject = [m for m in piece.names if m.names.columns and m.sure]
+    if role in ("peak", "best", "low") and len(subject) == 1:
+        yield subject[0], role, piece.whens[0].step
+    elif role in ("peak", "best") and not piece.names and CHECKPOINT.search(piece.text):
+        yield None, role, piece.whens[0].step
+
+
+def directions(piece: Segment, text: str) -> Iterator[tuple[Mention, str, int]]:
+    """`entropy rose`: a metric, which way it went, and where that word ends; without numbers."""
+    for mention in piece.names:
+        behind = text[mention.end : min(piece.end, mention.end + 48)]
+        later = [m.start for m in piece.names if m.start > mention.start]
+        behind = behind[: min(later) - mention.end] if later else behind
+        ways = [(kind, m.end()) for kind, pattern in w.DIRECTIONS.items() if (m := pattern.search(behind))]
+        if not ways and (m := w.UNLEARNED.search(behind)):
+            ways = [("flat", m.end())]
+        if len(ways) == 1 and mention.names.columns:
+            yield mention, ways[0][0], mention.end + ways[0][1]

@@ -1,0 +1,108 @@
+"""Is a run far outside of every healthy one named, with its cause, and does the table itself stay silent?"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from test_rules_foreign import asked, made
+
+from relab.health import beside, engine, outside, reference
+from relab.health.engine import Finding
+from relab.health.features import Key
+from relab.health.rule import RULES, all_rules
+from relab.health.rules.outside import side_of
+
+RISES = np.linspace(10, 100, 40) + np.sin(np.arange(40))
+FLAT = 10 + np.sin(np.arange(40) * 2.0)
+PPO = {"algo": {"name": "ppo"}}
+SLUG = "outside-healthy-runs"
+
+
+def test_hardly_any_healthy_run_is_far_out_when_its_task_is_left_out():
+    scores = [run.score for run in reference.table()]
+    assert np.mean(np.asarray(scores) >= 1) <= 0.05
+
+
+def test_scores_are_those_of_the_table():
+    again = outside.with_scores(reference.table())
+    assert [run.score for run in again] == pytest.approx([run.score for run in reference.table()], rel=1e-2, abs=1e-2)
+
+
+def test_the_tail_counts_a_task_and_algorithm_once():
+    pairs = {(run.algo, run.task) for run in reference.table()}
+    assert outside.tail(1e9) == pytest.approx(1 / (len(pairs) + 1))
+    assert outside.tail(0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "side", "cause"),
+    [
+        ("policy/kl", np.full(40, 2.0), "high", "steps that are too large"),
+        ("policy/entropy", np.linspace(2.8, 9.0, 40), "high", "entropy bonus"),
+        ("value/explained_variance", np.full(40, -8.0), "low", "critic that is not trained"),
+        ("value/loss", np.full(40, 1e9), "high", "another scale"),
+    ],
+)
+def test_a_symptom_is_named_with_its_side_and_likely_cause(metric, values, side, cause):
+    finding = asked(SLUG, made({metric: values, "return/mean": RISES}, PPO))
+    assert isinstance(finding, Finding)
+    assert cause in finding.message
+    assert side_of(finding.evidence[0]) == side
+    assert 0 < finding.tail <= 0.05
+
+
+def test_what_healthy_runs_show_is_left_alone():
+    columns = {"policy/kl": np.full(40, 0.01), "policy/clip_share": np.full(40, 0.1), "return/mean": RISES}
+    assert asked(SLUG, made(columns, PPO)) is None
+
+
+def test_a_solved_policy_may_stand_still():
+    still = {"policy/kl": np.zeros(40)}
+    assert asked(SLUG, made({**still, "return/mean": RISES}, PPO)) is None
+    assert isinstance(asked(SLUG, made({**still, "return/mean": FLAT}, PPO)), Finding)
+
+
+def test_a_rule_that_knows_the_mechanism_speaks_alone():
+    view = made({"policy/kl": np.full(40, 2.0), "return/mean": FLAT}, PPO)
+    findings, _ = engine.ask_run([*all_rules().values()], view)
+    slugs = [finding.slug for finding in findings]
+    assert "update-too-large" in slugs
+    assert SLUG not in slugs
+
+
+def test_findings_carry_the_interval_of_healthy_runs():
+    view = made({"policy/kl": np.full(40, 0.3), "return/mean": FLAT}, PPO)
+    findings, _ = engine.ask_run([RULES["update-too-large"]], view)
+    assert findings[0].healthy.startswith("healthy PPO runs: ")
+
+
+def test_intervals_of_returns_are_in_the_runs_own_units():
+    small, large = (made({"value/loss": np.ones(40), "return/mean": k * RISES}, PPO) for k in (1.0, 10.0))
+    ratio = [beside.healthy_levels(view, "value/loss")["last"].most for view in (small, large)]
+    assert ratio[1] / ratio[0] == pytest.approx(100, rel=1e-6)
+
+
+def strange(tail: float, n: int) -> list[Finding]:
+    return [Finding("x", slug=SLUG, severity="warning", tail=tail, run=str(i)) for i in range(n)]
+
+
+def test_one_strange_run_of_many_is_what_luck_gives():
+    alone, among = strange(0.025, 1), strange(0.025, 1)
+    beside.control(alone, runs=1)
+    beside.control(among, runs=100)
+    assert (alone[0].severity, among[0].severity) == ("warning", "info")
+
+
+def test_six_strange_runs_of_twelve_are_more_than_luck_gives():
+    six = strange(0.025, 6)
+    beside.control(six, runs=12)
+    assert {finding.severity for finding in six} == {"warning"}
+
+
+def test_margins_are_tenfold_at_least():
+    key = Key("policy/kl", "last")
+    (most,) = [reference.interval("ppo", "discrete", key).most]
+    assert outside.score(outside.excesses("ppo", "discrete", {key: 9 * most})) < 1
+    assert dataclasses.is_dataclass(outside.excesses("ppo", "discrete", {key: 1e4 * most})[0])
