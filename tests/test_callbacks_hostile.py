@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import math
-import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -15,8 +13,7 @@ from relab import callbacks
 from relab.callbacks import Record, Watch, watch
 from relab.cli import main
 from relab.record import history
-from test_callbacks import CLEANRL, PEERS, Tape, train
-from where import ROOT
+from test_callbacks import CLEANRL, PEERS, Tape, run_peer, train
 
 BAD = '"><img src=x onerror=alert(1)>\x1b[31m\u202e\n'
 NAMES = [
@@ -208,8 +205,6 @@ print("trained", model.num_timesteps)
 @pytest.mark.slow
 @pytest.mark.skipif(not PEERS.exists(), reason="Stable-Baselines3 is not there: make bench-peers")
 def test_stable_baselines3_trains_to_its_end_whatever_happens_to_the_record(tmp_path):
-    (tmp_path / "go.py").write_text(textwrap.dedent(FULL))
-    done = subprocess.run([PEERS, "go.py", "runs/a"], cwd=tmp_path, capture_output=True, text=True,
-                          env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"}, check=False)  # fmt: skip
+    done = run_peer(FULL.replace("sys.argv[1]", '"runs/a"'), tmp_path)
     assert "trained 512" in done.stdout, done.stderr
     assert "training goes on" in done.stderr

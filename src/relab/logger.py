@@ -163,7 +163,7 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
 
     class ToRelab(BaseCallback):
         def _on_training_start(self) -> None:
-            self.record, self.last, self.told = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0, False
+            self.record, self.last, self.lost = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0, False
             self.every = 1000 if hasattr(self.model, "replay_buffer") else 1  # off-policy: an update each step
 
         def _on_rollout_start(self) -> None:  # the update before it is done, and its numbers are not yet cleared
@@ -185,9 +185,9 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
             try:
                 do()
             except Exception as error:  # a full disk, say: hours of training are worth more than a row
-                if not self.told:
+                if not self.lost:
                     print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
-                self.told = True
+                self.lost = True
 
         def _write(self) -> None:
             values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
