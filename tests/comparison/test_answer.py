@@ -132,9 +132,7 @@ def test_a_seed_twice_counts_once():
 
 def test_where_every_effect_matters_none_is_quoted():
     assert answer(A, BETTER, smallest_effect=0).text.endswith("5 and 5 seeds).")
-    assert answer(A, BETTER, smallest_effect=20).text.endswith(
-        "better for sure, but not for sure by the 20 that matters."
-    )
+    assert answer(A, BETTER, smallest_effect=20).text.endswith("; that is at least the 20 that matters.")
 
 
 def test_seeds_that_all_agree_come_with_a_warning():
@@ -504,3 +502,35 @@ def test_one_evaluation_apart_in_every_seed_is_no_answer_and_zero_has_no_sign():
 def test_an_answer_keeps_both_bounds():
     reply = answer(A, BETTER, 20, bounds=(0, 500))
     assert (reply.bottom, reply.top) == (0, 500)
+
+
+def test_where_no_run_went_another_way_than_the_others_there_is_no_interval():
+    """It was "0 [0, 0]", as if five seeds that agree were certain."""
+    never = [Outcome(1e5, seed, reached=False) for seed in range(5)]
+    solved = arm(499, 500, 500, 498, 500)
+    for reply in (
+        answer(arm(*[7] * 5), arm(*[7] * 5), 1),
+        answer(solved, solved, 1, bounds=(0.0, 500.0)),
+        answer(never, never, 1, at="first_step_reaching", reach=3),
+    ):
+        assert reply.reason
+        assert math.isnan(reply.low)
+        assert math.isnan(reply.high)
+        assert "[" not in reply.text
+        assert reply.text.endswith("5 and 5 seeds).")
+
+
+def test_groups_far_apart_say_what_their_interval_allows_for():
+    a, b = arm(100, 101, 99, 102, 98), arm(20, 21, 19, 22, 18)
+    numbers, counts = answer(a, b, 5), answer(a, b, 5, bounds=(0.0, 102.0))
+    assert numbers.high < -75 < -25 < counts.high < 0
+    assert any("does not allow for runs that end in the other's group" in note for note in numbers.notes)
+    assert any("count as solved or failed, 5 of 5 against 0 of 5" in note for note in counts.notes)
+
+
+def test_a_level_that_one_variant_never_reaches_is_solve_or_fail():
+    """Runs that never got there are at the horizon; where all got there, times are numbers."""
+    quick, slow = ([Outcome(at + 100.0 * i, i) for i in range(5)] for at in (2e4, 5e4))
+    never = [Outcome(1e5, i, reached=False) for i in range(5)]
+    assert answer(never, quick, 5, at="first_step_reaching", reach=3).low < 3e4
+    assert answer(slow, quick, 5, at="first_step_reaching", reach=3).low > 2.9e4

@@ -36,12 +36,13 @@ class Coverage:
 def main(words: Sequence[str]) -> int:
     args = parse(Coverage, "coverage", words, EXAMPLES)
     from relab.config.base import require
-    from relab.stats import simulate, simulate_power
+    from relab.stats import simulate, simulate_pairs, simulate_power
 
     require(args.reps >= 100, f"`--reps` must be at least 100, but is {args.reps}")
     if args.race:
         return print_races(args)
-    cells = [*simulate.table(args.reps, args.seed), *simulate_power.table(args.reps, args.seed)]
+    tables = (simulate.table, simulate_power.table, simulate_pairs.table)
+    cells = [cell for table in tables for cell in table(args.reps, args.seed)]
     if args.json:
         from relab.base.jsonl import encode
 
@@ -69,11 +70,13 @@ def print_races(args: Coverage) -> int:
 def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     """The tables, as they stand in docs/statistics.md."""
     from relab.stats.simulate import EPISODES, LEAST_COVER, LEVEL, LOOKS
+    from relab.stats.simulate_pairs import ALPHA, KIND
     from relab.stats.simulate_power import KINDS
 
     head = (
         f"{reps:,} simulated experiments a cell, seed {seed}; ± is one standard error. Intervals of {LEVEL:.0%};"
-        f" `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed."
+        f" `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed. `shown`: how often there"
+        " is an interval, which there is not where both arms are at a known ceiling."
     )
     again = (
         "Chance that any look so far calls a winner (either way) between identical arms;"
@@ -91,16 +94,24 @@ def markdown(cells: list[Cell], reps: int, seed: int) -> str:
         " is the answer's power over that of the best valid test."
     )
 
+    pairs = (
+        f"The same for pairs, at {100 * ALPHA:g} %: half of the variance is the seed's, `before` is t widened by Hall's"
+        " correction."
+    )
+
     def too_often(cell: Cell) -> bool:
         return cell.value > 1 - LEVEL + 3 * cell.error
 
+    def too_seldom(cell: Cell) -> bool:
+        return cell.value < LEAST_COVER and cell.method != "shown"
+
     groups = {"cover": head, "looks": again, "family": family}
-    groups |= {kind: power.format(f"{100 * alpha:g} %") for kind, alpha in KINDS.items()}
+    groups |= {kind: power.format(f"{100 * alpha:g} %") for kind, alpha in KINDS.items()} | {KIND: pairs}
     parts: dict[str, list[Cell]] = {name: [] for name in groups}
     for cell in cells:
         parts[cell.kind if cell.kind in parts else "cover"].append(cell)
-    marks = dict.fromkeys(KINDS, lambda cell: cell.mark)
-    marks |= {"cover": lambda cell: cell.value < LEAST_COVER, "looks": too_often, "family": too_often}
+    marks = dict.fromkeys([*KINDS, KIND], lambda cell: cell.mark)
+    marks |= {"cover": too_seldom, "looks": too_often, "family": too_often}
     return "\n\n".join(
         f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
         for name, text in groups.items()

@@ -14,6 +14,7 @@ from relab.comparison import remarks, wording
 from relab.comparison.wording import NO, OPEN, YES, sentence
 from relab.record.evaluations import evaluations
 from relab.record.history import History, flaw, measured
+from relab.stats import compare_means, means
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
 PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
@@ -28,7 +29,7 @@ METHODS = {
     "rate": "difference of success rates: the test of `mean` on the seeds' rates decides, Newcombe's interval with"
     " episodes clustered by seed says how far",
 }
-FULL = 0.01  # of the way between the bounds: this close to the highest value is at it
+NO_INTERVAL = ("unreached", "ties", "ceiling")  # no run went another way than the others, and few seeds can miss many
 Looks = int | Sequence[int] | None  # how many, or at how many seeds each; None: open
 DIVERGED = "diverged: "  # how the note of such a run begins
 
@@ -221,10 +222,11 @@ def answer(
     task = _Task(at, direction, paired, 1 - share.alpha, bounds)
     ends = task.interval(*good)
     reason = "spent" if share.spent else task.untold(good)
+    ends = (ends[0], math.nan, math.nan) if reason in NO_INTERVAL else ends
     verdict = OPEN if reason else task.verdict(arms, ends, smallest_effect, notes)
     needed = None if reason or verdict != OPEN else _needed(task, good, smallest_effect, ends[0], share.next)
     notes += [*remarks.missing(arms, names), *remarks.constant(good, names, at)]
-    notes += [] if paired else remarks.apart(good, names, at)
+    notes += [] if paired or at == "success_rate" else remarks.apart(task.numbers(*good), names, task.limits(good))
     reply = Answer(
         verdict, "", *ends, smallest_effect, task.level, METHODS[task.kind], at,
         "success" if at == "success_rate" else metric, direction, names, n, share.look,
@@ -354,9 +356,18 @@ class _Task:
         values = [np.array([x.value for x in arm], np.float64) for arm in (a, b)]
         if self.kind != "time" or not all(map(len, values)):
             return values
-        reached = [np.array([x.reached for x in arm], bool) for arm in (a, b)]
-        horizon = stats.common_horizon(*zip(values, reached, strict=True))
-        return [stats.pseudo_times(*pair, horizon) for pair in zip(values, reached, strict=True)]
+        times = _times([a, b])
+        return [stats.pseudo_times(*arm, stats.common_horizon(*times)) for arm in times]
+
+    def limits(self, good: Sequence[Sequence[Outcome]]) -> tuple[float, float]:
+        """The lowest and highest of these numbers there can be: a run that does not reach the level
+        has the horizon."""
+        if self.kind == "rate":
+            return 0.0, 1.0
+        if self.kind != "time":
+            return self.bounds
+        late = all(map(len, good)) and not all(x.reached for arm in good for x in arm)
+        return 0.0, stats.common_horizon(*_times(good)) if late else math.inf
 
     def interval(self, a: Sequence[Outcome], b: Sequence[Outcome]) -> Ends:
         """delta, low, high, + is better; ends only from five seeds on."""
@@ -380,15 +391,9 @@ class _Task:
             return "unreached"
         if self.kind == "time" and 0 < _grid(good) >= abs(x.mean() - y.mean()):
             return "grid"
-        if self.kind != "time" and min(x.mean(), y.mean()) >= self._full():
+        if self.kind != "time" and self.sign > 0 and min(x.mean(), y.mean()) >= compare_means.full(self.bounds):
             return "ceiling"
         return "ties" if self.kind != "rate" and np.ptp(np.concatenate([x, y])) == 0 else ""
-
-    def _full(self) -> float:
-        low, high = self.bounds
-        if self.sign < 0 or not math.isfinite(high):
-            return math.inf
-        return high - FULL * (high - low if math.isfinite(low) else abs(high))
 
     def readings(self, arms: list[list[Outcome]], ends: Ends) -> dict[str, list[float]]:
         """Both ways to count runs that diverged: left out, and as the worst there can be (or was)."""
@@ -409,10 +414,12 @@ class _Task:
         if self.kind == "rate":
             m, k = (np.array([run.episodes for run in arm], np.float64) for arm in (a, b))
             reach = stats.rate_difference(np.round(x * m), m, np.round(y * k), k, self.level)
-            return _decided(reach, stats.difference(x, y, self.level))
+            test = stats.difference(x, y, self.level, self.limits([a, b]))
+            low, high = compare_means.decided(_ends(reach), _ends(test), np.asarray(reach.mid))
+            return reach._replace(low=float(low), high=float(high))
         if self.kind == "paired":
             return stats.paired_difference(x, y, self.level)
-        return stats.difference(x, y, self.level)
+        return stats.difference(x, y, self.level, self.limits([a, b]))
 
     def verdict(self, arms: list[list[Outcome]], ends: Ends, smallest: float, notes: list[str]) -> str:
         """What the interval says; a yes or no must also hold with diverged runs as the worst, and if other runs without
@@ -445,11 +452,13 @@ class _Task:
         return best if side > 0 else replace(worst, reached=worst.reached and self.kind != "time")
 
 
-def _decided(reach: stats.Interval, test: stats.Interval) -> stats.Interval:
-    """An interval whose side of 0 another says; where only that one leaves out 0, its own end is taken."""
-    low = (reach.low if reach.low > 0 else test.low) if test.low > 0 and reach.mid > 0 else min(reach.low, 0.0)
-    high = (reach.high if reach.high < 0 else test.high) if test.high < 0 and reach.mid < 0 else max(reach.high, 0.0)
-    return reach._replace(low=min(low, reach.mid), high=max(high, reach.mid))
+def _ends(x: stats.Interval) -> means.Ends:
+    return np.asarray(x.low), np.asarray(x.high)
+
+
+def _times(arms: Sequence[Sequence[Outcome]]) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(step, whether it got there) of each run."""
+    return [(np.array([x.value for x in arm], np.float64), np.array([x.reached for x in arm], bool)) for arm in arms]
 
 
 def _needed(
@@ -461,10 +470,11 @@ def _needed(
     n = max(len(x), len(y))
     if min(len(x), len(y)) < 2 or alpha is None:
         return None
-    if task.kind == "paired":
-        x = y = (y - x) / math.sqrt(2)  # n pairs tell as much as n + n seeds of this spread
     for effect in (smallest or abs(delta), delta if delta >= smallest else smallest - delta):
-        low, high = stats.seeds_range(effect, x, y, alpha) if effect > 0 else (0, 0)
+        if effect <= 0:
+            continue
+        pairs = task.kind == "paired"
+        low, high = stats.pairs_range(effect, y - x, alpha) if pairs else stats.seeds_range(effect, x, y, alpha)
         if high > n:
             return max(low, n + 1), high
     return None

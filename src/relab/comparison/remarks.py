@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from relab.stats.humps import humps
+from relab.stats import humps
 from relab.stats.over_seeds import LEAST
 
 if TYPE_CHECKING:
@@ -70,15 +70,19 @@ def constant(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list
     return notes
 
 
-def apart(good: list[list[Outcome]], names: tuple[str, str], at: str) -> list[str]:
-    """Why the interval is wide although no run of one variant comes near the other's."""
-    values = [np.array([x.value for x in arm]) for arm in good]
-    if at in ("success_rate", "first_step_reaching") or min(map(len, values)) < LEAST:
+def apart(values: list[np.ndarray], names: tuple[str, str], bounds: tuple[float, float]) -> list[str]:
+    """What is to be said where no run of one variant comes near the other's: few seeds do not show that none would."""
+    if min(map(len, values)) < LEAST:
         return []
-    split = humps(values[0][None], values[1][None])
-    lots = {int(split.high_a[0]), int(split.high_b[0])}
-    if not split.two[0] or lots not in ({0, len(values[0])}, {0, len(values[1])}):
+    a, b = values[0][None], values[1][None]
+    split = humps.humps(a, b)
+    if not split.two[0] or split.mixed[0]:
         return []
-    n = min(map(len, values))
-    return [f"the runs of {names[0]} and {names[1]} form a group each; the interval allows for runs that end in the"
-            f" other's group, of which {n} seeds can miss up to {1 - 0.05 ** (1 / n):.0%}"]  # fmt: skip
+    n, each = min(map(len, values)), f"the runs of {names[0]} and {names[1]} form a group each"
+    unseen = f"{n} seeds can miss up to {1 - 0.05 ** (1 / n):.0%} of such runs"
+    if humps.counted(a, b, split, bounds)[0]:
+        counts = f"{split.high_a[0]} of {a.size} against {split.high_b[0]} of {b.size} in the upper one"
+        return [f"{each} and count as solved or failed, {counts}: the interval allows for runs that end in the other's"
+                f" group; {unseen}"]  # fmt: skip
+    return [f"{each}: the interval says how far these are apart, and does not allow for runs that end in the other's"
+            f" group; {unseen}"]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,10 @@ if TYPE_CHECKING:
     from relab.comparison.answer import Answer
 
 YES, NO, OPEN = "yes", "no", "cannot tell yet"
-PAIRED = "mean of differences within seeds, t widened by Hall's skewness correction"
+PAIRED = (
+    "mean of differences within seeds: a test of flipped signs (of few pairs Student's t), with Hall's skewness"
+    " correction"
+)
 # Why there is no answer although there are seeds enough.
 REASONS = {
     "unreached": "no run of {a} or {b} reached {level}",
@@ -34,6 +38,8 @@ def sentence(x: Answer) -> str:
     more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
     if min(x.n) < LEAST:
         return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
+    if x.reason and not math.isfinite(x.low):
+        return f"Cannot tell whether {b} is better than {a}: {reason_text(x)} ({_what(x)}; {_seeds(x)})."
     numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
     if x.verdict == YES:
         return f"Yes: {b} is better than {a}, by {numbers}{_matters(x)}."
@@ -61,8 +67,11 @@ def span(ends: Sequence[int]) -> str:
 
 def _sure(x: Answer) -> str:
     many = f", corrected for {x.comparisons} comparisons" if x.comparisons > 1 else ""
-    seeds = f"{x.n[0]} pairs" if x.method == PAIRED else f"{x.n[0]} and {x.n[1]} seeds"
-    return f"{100 * x.level:.4g} % interval, {seeds}{many}"
+    return f"{100 * x.level:.4g} % interval, {_seeds(x)}{many}"
+
+
+def _seeds(x: Answer) -> str:
+    return f"{x.n[0]} pairs" if x.method == PAIRED else f"{x.n[0]} and {x.n[1]} seeds"
 
 
 def _what(x: Answer) -> str:

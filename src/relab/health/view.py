@@ -101,6 +101,8 @@ class View:
             return "continuous"
         if kind is None and self._named_discrete:
             return "discrete"
+        if not isinstance(kind, str):  # of a damaged record
+            return None
         return "discrete" if kind == "multi_discrete" else kind
 
     @cached_property

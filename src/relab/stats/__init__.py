@@ -2,9 +2,10 @@
 
 from relab.stats.compare_means import difference
 from relab.stats.looks import look_alpha, look_number, sized_alpha, spending
-from relab.stats.means import improvement, iqm, iqm_interval, paired_difference, size_of_difference
+from relab.stats.means import improvement, iqm, iqm_interval, size_of_difference
 from relab.stats.over_seeds import LEAST, SeedMean, mean_over_seeds
-from relab.stats.planning import holm, overstatement, seeds_for, seeds_range
+from relab.stats.pairs import paired_difference
+from relab.stats.planning import holm, overstatement, pairs_range, seeds_for, seeds_range
 from relab.stats.rates import clustered_rate, effective_episodes, rate_difference, wilson
 from relab.stats.series import Slope, slope
 from relab.stats.student import (
@@ -52,6 +53,7 @@ __all__ = [
     "normal_quantile",
     "overstatement",
     "paired_difference",
+    "pairs_range",
     "pseudo_times",
     "rate_difference",
     "restricted_mean",

@@ -11,46 +11,58 @@ that few seeds have shown decides.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from relab.stats import humps, means, permutation
-from relab.stats.means import Ends, Moments, clean
+from relab.stats.means import Ends, clean
 from relab.stats.student import Interval
 
+Bounds = tuple[float, float]
 UNEVEN, UNLIKE = 2.0, 5.0  # standard deviation of one arm over that of the other
 CLOSE = 0.05  # of the difference: how far an end is put from 0 at most where the deals alone leave 0 out
 EDGE = 0.05  # of the range of all outcomes: this close to its end is at it
+FULL = 0.01  # of the way between the bounds: this close to the highest value is at it
 
 
-def difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Interval:
-    """mean(b) - mean(a) for independent seeds."""
+def difference(a: np.ndarray, b: np.ndarray, level: float = 0.95, bounds: Bounds = humps.ANY) -> Interval:
+    """mean(b) - mean(a) for independent seeds; `bounds` are the lowest and highest outcome there can be."""
     a, b = clean(a, "a"), clean(b, "b")
-    low, high = ends(a[None], b[None], level)
+    low, high = ends(a[None], b[None], level, bounds=bounds)
     return Interval(float(b.mean() - a.mean()), float(low[0]), float(high[0]), min(len(a), len(b)), level)
 
 
-def ends(a: np.ndarray, b: np.ndarray, level: float, most: int = permutation.DEALS) -> Ends:
+def ends(a: np.ndarray, b: np.ndarray, level: float, most: int = permutation.DEALS, bounds: Bounds = humps.ANY) -> Ends:
     """(low, high) of mean(b) - mean(a) for each row."""
-    estimate, (n, m) = means.careful(a, b), (a.shape[-1], b.shape[-1])
+    n, m = a.shape[-1], b.shape[-1]
     if max(n, m) > humps.MOST:
-        return by_deals(a, b, estimate, level, most, np.zeros(len(a), bool))
+        return by_deals(a, b, level, most, np.zeros(len(a), bool), bounds)
     split = humps.humps(a, b)
-    low, high = by_deals(a, b, estimate, level, most, split.two)
-    # Counts decide where they tell more, deals of the outcomes elsewhere. Where each arm has a hump of its own either
-    # may: few counts have a p below what many comparisons leave. How far it reaches is for the rates to say.
-    counted = split.exact | humps.counts_tell_more(n, m, round(1 - level, 12))
-    apart = np.abs(split.high_b / m - split.high_a / n) == 1
-    exact = humps.barnard(n, m)[split.high_a, split.high_b] <= 1 - level + 1e-12
+    counts = humps.counted(a, b, split, bounds)
+    low, high = by_deals(a, b, level, most, counts, bounds)
+    two_low, two_high = by_counts(split, (low, high), means.two_samples(a, b).mid, (n, m), level)
+    return np.where(counts, two_low, low), np.where(counts, two_high, high)
+
+
+def by_counts(split: humps.Humps, dealt: Ends, mid: np.ndarray, n: tuple[int, int], level: float) -> Ends:
+    """The interval of two rates; Barnard's test says on which side of 0 it is, or deals where those tell more.
+
+    Where each arm has a hump of its own either may: few counts have a p below what many comparisons leave.
+    """
+    low, high = dealt
+    apart = np.abs(split.high_b / n[1] - split.high_a / n[0]) == 1
     decided = (low > 0) | (high < 0)
-    clear = np.where(counted, exact, decided) | (apart & decided)
-    two_low, two_high = humps.ends(split, estimate.mid, n, m, level, clear)
-    two_low = np.where(apart & (low <= 0), np.minimum(two_low, low), two_low)
-    two_high = np.where(apart & (high >= 0), np.maximum(two_high, high), two_high)
-    return np.where(split.two, two_low, low), np.where(split.two, two_high, high)
+    exact = humps.barnard(*n)[split.high_a, split.high_b] <= 1 - level + 1e-12
+    clear = np.where(split.exact | humps.counts_tell_more(*n, round(1 - level, 12)), exact, decided) | (apart & decided)
+    two_low, two_high = humps.ends(split, mid, *n, level, clear)
+    return (np.where(apart & (low <= 0), np.minimum(two_low, low), two_low),
+            np.where(apart & (high >= 0), np.maximum(two_high, high), two_high))  # fmt: skip
 
 
-def by_deals(a: np.ndarray, b: np.ndarray, estimate: Moments, level: float, most: int, alike: np.ndarray) -> Ends:
+def by_deals(a: np.ndarray, b: np.ndarray, level: float, most: int, alike: np.ndarray, bounds: Bounds) -> Ends:
     """The widened interval, its sides of 0 decided by the permutation test; `alike` arms need no second test."""
+    estimate = means.careful(a, b)
     wide_low, wide_high = means.widened(estimate, level)
     finest = permutation.finest(a.shape[-1], b.shape[-1])
     if 1 - level < finest:  # no deal is that rare
@@ -62,8 +74,8 @@ def by_deals(a: np.ndarray, b: np.ndarray, estimate: Moments, level: float, most
     low, high = _minus(plain.mid, highest, se), _minus(plain.mid, lowest, se)
     welch_low, welch_high = means.plain(plain, level)
     # Deals of unequal numbers err where the smaller arm is the wider one, and five seeds do not show that it is.
-    uneven = unlike(a, b, UNEVEN) | (a.shape[-1] != b.shape[-1])
-    far_apart, apart = unlike(a, b, UNLIKE) & ~alike, uneven & ~alike
+    uneven = unlike(a, b, UNEVEN, bounds) | (a.shape[-1] != b.shape[-1])
+    far_apart, apart = unlike(a, b, UNLIKE, bounds) & ~alike, uneven & ~alike
     most_low = np.where(far_apart, wide_low, np.where(apart, welch_low, low))
     most_high = np.where(far_apart, wide_high, np.where(apart, welch_high, high))
     up = ((low > 0) & (most_low > 0)) | (fine_low > 0)
@@ -77,6 +89,20 @@ def by_deals(a: np.ndarray, b: np.ndarray, estimate: Moments, level: float, most
     )
 
 
+def full(bounds: Bounds) -> float:
+    """From where on a mean is at the highest value there can be."""
+    low, high = bounds
+    return high - FULL * (high - low if math.isfinite(low) else abs(high)) if math.isfinite(high) else math.inf
+
+
+def decided(reach: Ends, test: Ends, mid: np.ndarray) -> Ends:
+    """An interval whose side of 0 another says; where only that one leaves out 0, its own end is taken."""
+    (low, high), (test_low, test_high) = reach, test
+    low = np.where((test_low > 0) & (mid > 0), np.where(low > 0, low, test_low), np.minimum(low, 0.0))
+    high = np.where((test_high < 0) & (mid < 0), np.where(high < 0, high, test_high), np.maximum(high, 0.0))
+    return np.minimum(low, mid), np.maximum(high, mid)
+
+
 def _minus(mid: np.ndarray, t: np.ndarray, se: np.ndarray) -> np.ndarray:
     """mid - t se, where t may be infinite and se 0."""
     return mid - np.where(se > 0, t * np.where(se > 0, se, 1.0), np.where(np.isinf(t), t, 0.0))
@@ -87,18 +113,20 @@ def _nearest(deals: np.ndarray, wide: np.ndarray, close: np.ndarray) -> np.ndarr
     return np.where(deals <= 0, wide, np.where(wide <= 0, np.minimum(deals, close), np.minimum(deals, wide)))
 
 
-def unlike(a: np.ndarray, b: np.ndarray, times: float) -> np.ndarray:
+def unlike(a: np.ndarray, b: np.ndarray, times: float, bounds: Bounds = humps.ANY) -> np.ndarray:
     """Whether one arm varies so many times as much as the other, and the tight one is not where the other ends.
 
-    A ceiling that both reach is such an end: who is always there cannot be worse than who sometimes is.
+    A ceiling that both reach is such an end, and a bound of what is possible is one for whoever sits at it: who is
+    always there cannot be worse than who sometimes is.
     """
     sd_a, sd_b = a.std(-1), b.std(-1)
     top, bottom = (np.maximum(a.max(-1), b.max(-1)), np.minimum(a.min(-1), b.min(-1)))
-    near = EDGE * (top - bottom)
-    shared = ((a.max(-1) >= top - near) & (b.max(-1) >= top - near) & (_tight(a, b) >= top - near)) | (
-        (a.min(-1) <= bottom + near) & (b.min(-1) <= bottom + near) & (_tight(a, b) <= bottom + near)
+    near, tight = EDGE * (top - bottom), _tight(a, b)
+    shared = ((a.max(-1) >= top - near) & (b.max(-1) >= top - near) & (tight >= top - near)) | (
+        (a.min(-1) <= bottom + near) & (b.min(-1) <= bottom + near) & (tight <= bottom + near)
     )
-    return (np.maximum(sd_a, sd_b) > times * np.minimum(sd_a, sd_b)) & ~shared
+    at_bound = (tight >= bounds[1] - near) | (tight <= bounds[0] + near)
+    return (np.maximum(sd_a, sd_b) > times * np.minimum(sd_a, sd_b)) & ~shared & ~at_bound
 
 
 def _tight(a: np.ndarray, b: np.ndarray) -> np.ndarray:

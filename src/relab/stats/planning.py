@@ -47,14 +47,31 @@ def seeds_for(effect: float, sd: float, alpha: float = 0.05, power: float = 0.8)
         raise ValueError(f"seeds_for needs an effect > 0 and a finite sd, but got {effect} and {sd}")
     z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
     n = max(2, math.ceil(min(2 * (z * sd / effect) ** 2, MOST_SEEDS)))  # Student's quantiles ask for a few more
-    while n < 1000 and not _enough(n, effect, sd, alpha, power):
+    while n < 1000 and not _enough(effect, sd * math.sqrt(2 / n), 2 * n - 2, alpha, power):
         n += 1
     return n
 
 
-def _enough(n: int, effect: float, sd: float, alpha: float, power: float) -> bool:
-    df = 2 * n - 2
-    return effect >= sd * math.sqrt(2 / n) * (t_quantile(1 - alpha / 2, df) + t_quantile(power, df))
+def _enough(effect: float, error: float, df: int, alpha: float, power: float) -> bool:
+    return effect >= error * (t_quantile(1 - alpha / 2, df) + t_quantile(power, df))
+
+
+def pairs_for(effect: float, sd: float, alpha: float = 0.05, power: float = 0.8) -> int:
+    """Pairs so that a true `effect` is told from none with `power`, the differences within seeds having spread `sd`."""
+    z = normal_quantile(1 - alpha / 2) + normal_quantile(power)
+    n = max(2, math.ceil(min((z * sd / effect) ** 2, MOST_SEEDS)))
+    while n < 1000 and not _enough(effect, sd / math.sqrt(n), n - 1, alpha, power):
+        n += 1
+    return n
+
+
+def pairs_range(
+    effect: float, d: np.ndarray, alpha: float = 0.05, power: float = 0.8, least: int = 5
+) -> tuple[int, int]:
+    """pairs_for at both ends of the 80 % interval of the standard deviation of these differences."""
+    sds = [math.sqrt(float(np.var(d)) * len(d) / chi2_quantile(p, len(d) - 1)) for p in (0.9, 0.1)]
+    low, high = (max(least, pairs_for(effect, sd, alpha, power)) for sd in sds)
+    return low, high
 
 
 def seeds_range(

@@ -74,6 +74,16 @@ def chi2_quantile(p: float, df: float) -> float:
     return df * (1 - spread + normal_quantile(p) * math.sqrt(spread)) ** 3
 
 
+@lru_cache(maxsize=4096)
+def f_quantile(p: float, df: int, other: int) -> float:
+    """The f for which the ratio of two variances, of df and `other` degrees of freedom, is below it with chance p."""
+    low, high = 0.0, 1.0  # of x = df f / (df f + other), whose distribution is a beta
+    for _ in range(60):
+        mid = (low + high) / 2
+        low, high = (mid, high) if beta_share(df / 2, other / 2, mid) < p else (low, mid)
+    return other * low / (df * (1 - low))
+
+
 def t_cdf(t: float, df: float) -> float:
     """P(T <= t) for t >= 0: 1 - I_x(df/2, 1/2) / 2 with x = df / (df + t²)."""
     return 1 - 0.5 * beta_share(df / 2, 0.5, df / (df + t * t))

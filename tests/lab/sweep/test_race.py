@@ -32,16 +32,16 @@ def test_looks_are_spread_over_the_seeds():
 
 
 def test_a_trial_is_dropped_when_it_is_behind_by_more_than_chance():
-    """By hand: leader 100, the others 50, 98 and 96, all of variance 1.25, so that a difference has a standard
-    error of sqrt(2 * 1.25 / 5) = 0.707; t of 16 degrees of freedom at 5 % / 3 trials / 3 looks is 2.87: 2.03."""
+    """By hand: leader 100, the others 50, 98.5 and 96, all of variance 1.25, so that a difference has a standard
+    error of sqrt(2 * 1.25 / 5) = 0.707; t of 16 degrees of freedom at 7 % / 3 trials / 3 looks is 2.71: 1.92."""
     noise = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
-    by_trial = outcomes([100 + noise, 50 + noise, 98 + noise, 96 + noise])
+    by_trial = outcomes([100 + noise, 50 + noise, 98.5 + noise, 96 + noise])
     looks: list[list[int]] = []
     gone = race.drop(a_sweep(), by_trial, looks, 4)
     assert list(gone) == ["t1", "t3"]
     assert gone["t1"]["delta"] == pytest.approx(-50)
-    assert gone["t3"]["high"] == pytest.approx(-4 + 2.03, abs=0.01)
-    assert gone["t1"]["level"] == pytest.approx(1 - 0.05 / 3 / 3), "shared by three others and three looks"
+    assert gone["t3"]["high"] == pytest.approx(-4 + 1.92, abs=0.01)
+    assert gone["t1"]["level"] == pytest.approx(1 - 0.07 / 3 / 3), "shared by three others and three looks"
     assert looks == [[5, 4]]
     race.drop(a_sweep(), by_trial, looks, 4)
     assert looks == [[5, 4]], "the same numbers again are the same look"
@@ -67,6 +67,29 @@ def test_spread_that_differs_between_arms_is_not_averaged_away():
     x = rng.normal(size=(2000, 10, 5)) * np.array([0.1] * 8 + [3.0] * 2)[:, None]
     behind = racing.lag(x, 10, 3).behind
     assert behind[:, 8:].mean() < 0.02
+
+
+@pytest.mark.parametrize("arms", [4, 8])
+def test_a_wide_arm_that_is_the_best_is_hardly_ever_dropped(arms):
+    """Three times the spread of the others and half a standard deviation ahead, on races that chose no constant: by the
+    pooled spread alone it was dropped in 4 to 7 % of them, by its own with the pooled one's t in 1.6 to 1.9 %."""
+    x = np.random.default_rng(77).normal(size=(6000, arms, 15))
+    x[:, 0] = 0.5 + 3 * x[:, 0]
+    assert racing.raced(x, (5, 8, 12, 15))[1] <= 0.01 + 3 * math.sqrt(0.01 * 0.99 / 6000)
+
+
+def test_no_rule_that_keeps_a_best_arm_saves_a_third_where_one_is_best_and_all_others_level():
+    """docs/sweep.md: spread known, one rival, the best thresholds of a search: 21 % of the rival's runs at most while a
+    best arm that is ahead by a hair is dropped in 1 %. The race saves less of all runs than that, and not much less."""
+    rng, looks = np.random.default_rng(5), np.array([5, 8, 12])
+    z = np.cumsum(rng.normal(size=(200_000, 12)), 1)[:, looks - 1] / np.sqrt(looks)
+    bars, saves = np.array([2.7, 2.5, 2.66]), np.array([10, 7, 3]) / 15
+    assert (z > bars).any(1).mean() == pytest.approx(0.01, abs=0.001)
+    behind = z + np.sqrt(looks / 2) > bars
+    saved = np.where(behind.any(1), saves[behind.argmax(1)], 0.0).mean()
+    assert saved == pytest.approx(0.21, abs=0.01)
+    race = racing.CASES["one best, all others 1 sd behind"].draw(rng, 3000, 4, 15)
+    assert 0.12 < racing.raced(race, (5, 8, 12, 15))[0] < 0.75 * saved + 0.01
 
 
 def test_lower_may_be_better():
@@ -115,9 +138,19 @@ def test_a_trial_does_not_lead_a_race_by_failing():
     them it would lead and drop t1."""
     rows = [[500] * 5 + [math.nan] * 3, [400, 410, 405, 402, 400, 409, 400, 401], [100] * 8]
     raw = racing.lag(np.array([rows], float), 3, 3)
-    assert (raw.leader[0], raw.behind[0, 1]) == (0, True)
+    assert (raw.leader[0, 1], raw.behind[0, 1]) == (0, True)
     gone = race.drop(a_sweep(), outcomes(rows), [], 3)
     assert {trial: row["leader"] for trial, row in gone.items()} == {"t2": "t1"}
+
+
+def test_a_trial_that_fails_drops_none_that_does_not():
+    """The worst number seen is a good one (398): with two failures counted so t0 still leads, and would drop t1."""
+    rows = [[500, 502, math.nan, 501, math.nan, 499, 500, 503], [400, 402, 398, 401, 400, 399, 403, 400]]
+    filled = trials.filled(a_sweep(), outcomes(rows))
+    assert racing.lag(np.array([list(filled.values())]), 2, 3).behind[0, 1], "by the numbers alone"
+    assert race.drop(a_sweep(), outcomes(rows), [], 2) == {}
+    both = [rows[0], [math.nan, math.nan, 40, 41, 40, 39, 43, 40]]
+    assert list(race.drop(a_sweep(), outcomes(both), [], 2)) == ["t1"], "which fails as often"
 
 
 def test_a_run_that_never_got_there_is_not_a_fast_one():

@@ -1,8 +1,8 @@
 """Which trials need no more seeds? Those that are behind the leader by more than chance (relab.stats.racing).
 
-Looked at after `least` seeds and then a few times more. The error of a race, 5 % on one side, is shared by all trials
-and all looks, so that the best trial is hardly ever dropped. A failed seed counts as the worst number of all,
-so that no trial leads by failing.
+Looked at after `least` seeds and then a few times more. The error of a race is shared by all trials and all looks, so
+that the best trial is hardly ever dropped. A failed seed counts as the worst number of all, and a trial that failed
+more often than another does not drop it: the worst number seen may be a good one.
 """
 
 from __future__ import annotations
@@ -57,13 +57,14 @@ def drop(s: Sweep, outcomes: dict[str, list[answer.Outcome]], looks: list[list[i
         looks.append([seeds, trials])
     planned, names = max(len(rounds(s)) - 1, 1), list(outcomes)
     rows = [values + [math.nan] * (seeds - len(values)) for values in filled(s, outcomes).values()]
-    lag = racing.lag(np.array(rows)[None], trials, planned, answer.LEAST)
+    failed = np.array([[sum(not math.isfinite(x.value) for x in group) for group in outcomes.values()]])
+    lag = racing.lag(np.array(rows)[None], trials, planned, answer.LEAST, failed=failed)
     level = 1 - racing.ALPHA / max(trials - 1, 1) / planned
     gone = {}
     for i, trial in enumerate(names):
         if lag.behind[0, i]:
             delta, half = float(lag.delta[0, i]), float(lag.half[0, i])
             n = sum(math.isfinite(x.value) for x in outcomes[trial])
-            gone[trial] = {"look": look, "n": n, "leader": names[int(lag.leader[0])], "delta": delta,
+            gone[trial] = {"look": look, "n": n, "leader": names[int(lag.leader[0, i])], "delta": delta,
                            "low": delta - half, "high": delta + half, "level": level}  # fmt: skip
     return gone
