@@ -229,6 +229,10 @@ def test_what_is_true_in_other_words_is_never_contradicted(runs, claim):
         ("There is a clear downward trend in entropy.", "direction-differs"),
         ("On average `mean_loss` was 2.48.", "number-differs"),
         ("Checkpoint 90: `top_score` 0.71.", "another-step"),
+        ("Entropy is lower at the end than at the start.", "direction-differs"),
+        ("`mean_loss` was above 1.5 at all times.", "bound-crossed"),
+        ("learning_rate (0.1) was left alone.", "setting-differs"),
+        ("`top_score` maxes out (0.52) late.", "not-the-peak"),
     ],
 )
 def test_sentences_as_people_write_them(runs, claim, slug):
@@ -245,6 +249,8 @@ def test_sentences_as_people_write_them(runs, claim, slug):
         "`top_score` peaked at 0.71 around iteration 60 and settled at 0.39.",
         "On the hard maps `top_score` was 0.99.",
         "The expert has a `top_score` of 0.99.",
+        "Our old code had an `entropy` of 44.4 at this point.",
+        "Maria's branch scored a `top_score` of 0.99.",
         "Unlike the previous run, which ended at a `top_score` of 0.95, this one ended at 0.39.",
         "`top_score` improved by 0.61 before it fell.",
         "`mean_loss` plateaued at 10k.",

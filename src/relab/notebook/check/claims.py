@@ -98,7 +98,7 @@ class Checker:
     def in_noise(self, claim: Claim, record: RunRecord) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
-        text = f"{claim.text} {_behind(claim)}"
+        text = f"{_sentence(claim)} {_behind(claim)}"
         word = w.RISE.search(text) or w.FALL.search(text) or w.GAIN.search(text)
         if column is None or not word or w.SOFT.search(claim.text) or NOISE_WORDS.search(claim.whole):
             return None

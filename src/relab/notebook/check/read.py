@@ -37,9 +37,10 @@ STRANGER = re.compile(r"[A-Za-z0-9]+[_-][A-Za-z0-9_-]*\d|\d{4}-\d\d")  # a headi
 COMPARED = w.words(
     "than vs vs. versus beats beat outperforms outperformed over against compared ahead behind", "相比 对比 优于"
 )
+WHOLE = re.compile(r"(?i)\b(?:during|over|throughout|across) (?:the )?(?:whole |entire )?(?:training|run|learning)\b")
 LENGTH = re.compile(
     r"(?i)\b(?:(?:trained|training|ran|run|stopped|finished|ended|lasted|goes|went)\s(?:\w+\s){0,3}?(?:for|after|at|of|over)"
-    r"|covers|covered|spans|spanned|comprises|lasted|lasts|budget(?: of| was| is|:))"
+    r"|covers|covered|spans|spanned|comprises|lasted|lasts|saw|is a run of|budget(?: of| was| is|:))"
     r"\s(?:a total of |about |around |roughly |~)?(\d[\d,.]* ?(?:[kKM](?![A-Za-z]))?) "
     r"(?:(?:env(?:ironment)?|training|total) )?(?:steps|timesteps|frames)\b"
 )
@@ -226,7 +227,7 @@ class Reader:
                 firm = sure and not soft and mention.sure and not piece.others and len(piece.whens) < 2
                 firm = (
                     firm
-                    and not (w.QUALIFIED.search(part) and step is None)
+                    and not (w.QUALIFIED.search(WHOLE.sub(" ", part)) and step is None)
                     and not s.narrowed(piece, self.records[run])
                 )
                 firm = (

@@ -37,6 +37,9 @@ BEHIND = re.compile(  # belongs to the number before it: `from 20 at the start t
     r"(?i)^\s*(?:(?:at|by|in|from)\s(?:the\s)?(?:very\s)?(?:start|beginning|end|outset|finish|init\w*)"
     r"(?:\sof\s(?:the\s)?(?:training|run))?|initially|at first)\b"
 )
+ENDS = re.compile(
+    r"(?i)\b(higher|larger|lower|smaller) at the end than (?:at|in|it was at) the (?:start|beginning|outset)\b"
+)
 TREND = re.compile(
     r"(?i)\b(upward|rising|increasing|growing|downward|falling|decreasing|declining)\s(?:trend|drift|slope)\b"
 )
@@ -145,7 +148,8 @@ def _segment(
     inside = [n for n in figures if a <= n.start < b and not any(s <= n.start < e for s, e in veiled)]
     piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
     piece.names = mentions(text, a, b, record, veiled)
-    piece.others = bool(w.OTHERS.search(w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text))))  # `less than 0.2` is a bound
+    own = ENDS.sub(" ", w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text)))  # `less than 0.2` is a bound
+    piece.others = bool(w.OTHERS.search(own))
     return piece
 
 
@@ -234,10 +238,11 @@ def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft
         used |= {index + 1} if pair is not None else set()
         mention, inherited = subject(text, piece, index, carry)
         left, right = _sides(text, piece, index, pair)
-        role = role_of(piece, mention, left, right) or (carry.role if inherited and not piece.bracket else "")
+        role = role_of(piece, mention, left, right) or (carry.role if inherited else "")
         step, clear = step_of(text, piece, index, pair, carry)
         firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
         firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
+        firm = firm and not (inherited and piece.bracket and not role) and not of_another(piece, record)
         bound = bound_of(piece, left, role, step)
         role = "" if bound.startswith("never") else role  # `from start to finish`
         firm = firm and bound != "unclear" and role != "unclear"
@@ -260,7 +265,9 @@ def subject(text: str, piece: Segment, index: int, carry: Carry) -> tuple[Mentio
         return behind[0], False
     if before:
         return before[-1], False
-    return carry.mention, True
+    last = carry.mention
+    opens = piece.bracket and last is not None and text[last.end : piece.start].strip(" `*") == "("
+    return last, not opens  # `gamma (0.99)`
 
 
 def _free(text: str, piece: Segment, index: int) -> bool:
@@ -352,12 +359,13 @@ def is_certain(
         return False
     gap = text[mention.end : one.start] if mention.end <= one.start and not inherited else ""
     sure = mention.sure or gap.strip(" `*") in ("=", ":")
-    derived = w.DERIVED.search(unnamed(left[-60:], piece)) or w.DERIVED.search(unnamed(right[:24], piece))
+    sides = (unnamed(left[-60:], piece), w.ALWAYS.sub(" ", unnamed(right[:24], piece)))
+    derived = any(w.DERIVED.search(side) for side in sides)
     by_how_much = w.MOVES.search(left[-24:]) and not w.ALONG.search(left[-16:])
     change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
     if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
         return False
-    if inherited and (not all_known(piece) or (piece.bracket and not role_of(piece, None, piece.text, ""))):
+    if inherited and not all_known(piece):
         return False
     if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
         return False  # `plateaued at 10k`: a step
@@ -367,6 +375,17 @@ def is_certain(
 def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
     largest = [float(abs(record.curves[c].values).max()) for c in mention.names.columns]
     return not largest or abs(one.value) <= 20 * max(largest)
+
+
+def of_another(piece: Segment, record: RunRecord) -> bool:
+    """Whether someone else than this run had the number: `our colleague's code had`."""
+    named = {word for name in piece.names for word in name.word.lower().split()}
+    for match in w.OWNS.finditer(piece.text):
+        owner = match[1].lower()
+        plain = owner in w.SELF or owner in w.LINKS or owner in named or owner in record.own_words
+        if not plain and not owner.endswith("ly") and not any(p.fullmatch(owner) for p in LEXICON):
+            return True
+    return False
 
 
 def unnamed(part: str, piece: Segment) -> str:
@@ -442,6 +461,8 @@ def pair_of(text: str, figures: list[Number], index: int, quoted: list[When]) ->
             return other, kind
     if gap == "and" and "between" in before:
         return other, "range"
+    if gap.endswith(("到", "到最终的", "至")):
+        return other, "arrow"
     if re.fullmatch(r"(?:all the way |right |back )?(?:up |down )?to(?: about| around| roughly| only| just)?", gap):
         return other, "arrow"
     return None, ""
@@ -483,6 +504,10 @@ def directions(piece: Segment, text: str) -> Iterator[tuple[Mention, str, int]]:
             "rise" if w.RISE.match(trend[1]) or trend[1][:2].lower() == "up" else "fall",
             piece.names[0].end,
         )
+        return
+    ends = ENDS.search(piece.text)
+    if ends and len(piece.names) == 1 and piece.names[0].names.columns:
+        yield piece.names[0], "rise" if ends[1].lower() in ("higher", "larger") else "fall", piece.start + ends.end()
         return
     for mention in piece.names:
         behind = text[mention.end : min(piece.end, mention.end + 48)]

@@ -36,7 +36,7 @@ LOW = (
 FIRST = (
     "start starts started starting begin begins began beginning initial initially at_the_start at_first"
     " at_initialisation at_initialization at_init from_the_start out_of_the_gate opened opens outset"
-    " before_any_learning before_any_real_learning before_training before_learning untrained"
+    " kicks_off kicked_off before_any_learning before_any_real_learning before_training before_learning untrained"
 )
 ROLES = {
     "peak": words(PEAK, "峰值 最高 最大 顶点"),
@@ -173,7 +173,8 @@ LINKS = set(
     " comfortable comfortably safely well right left place spot stretch period part portion segment rest remainder"
     " key headline summary note notes observation observations numbers figures setting settings config configuration"
     " hyperparameters hyperparameter parameter parameters default defaults everything else same other than once ever"
-    " lr env environment environments task seed seeds new old currently today yesterday worth noting notably"
+    " row rows line entry column"
+    " file lr env environment environments task seed seeds new old currently today yesterday worth noting notably"
     " interestingly unfortunately sadly luckily indeed however though although despite because since thanks due".split()
 )
 LINKS_CJK = re.compile(
@@ -215,7 +216,8 @@ OTHERS = words(
     "previous previously prior baseline baselines earlier other others recent recently parent compared vs vs. versus"
     " than relative paper reported literature seeds runs across typically typical usually random respectively"
     " to_date so_far ever expert experts demonstrator human humans oracle scripted heuristic published authors"
-    " colleague sibling original reproduction yesterday's last_week's last_time old_run another_run another"
+    " colleague colleagues sibling"
+    " original old older former legacy reproduction yesterday's last_week's last_time old_run another_run another"
     " variant variants ablation ablations replicate replicates predecessor sweep",
     "之前 上一 上轮 相比 对比 论文 其他 基线 以往",
 )
@@ -247,6 +249,18 @@ HEDGES = tuple(
     ).split()
 )
 HEDGES_BEHIND = re.compile(r"(?i)^\s?(?:or so|-?ish\b|give or take|or thereabouts|左右|上下)")
+
+# Whose number is it? Before `had` or `scored` stands this run, or someone else.
+OWNS = re.compile(
+    r"(?i)(?:^|\W)(\w[\w\-']*)\s(?:(?:also|still|now|already|only|just|itself|alone|then|once|actually|even)\s)*"
+    r"(?:had|has|have|gets|get|got|scores|scored|score|achieves|achieved|reaches|reached|obtains|obtained|reports|reported|"
+    r"claims|claimed|showed|shows|gave|gives|uses|used|needs|needed|ran|reads|hits|ends|ended|finishes|finished)\s"
+)
+SELF = set(
+    "run runs agent agents policy model training learner it we i this that which and then but log logs curve curves"
+    " experiment trial job attempt checkpoint evaluation eval evaluations table one critic actor network there they"
+    " tensorboard wandb dashboard never not also who what last final best seed config settings logger".split()
+)
 
 # ---- Metrics and settings as people call them: relab's name | phrases
 
