@@ -112,7 +112,8 @@ def glossary_words() -> Words:
 
 def about_metric(metric: glossary.Metric) -> str:
     better = {1: "more is better", -1: "less is better", 0: "neither more nor less is better"}[metric.direction]
-    return (f"{metric.name} (metric, in {metric.unit}): {metric.meaning}\n"
+    unit = "a number without a unit" if metric.unit == "-" else f"in {metric.unit}"
+    return (f"{metric.name} (metric, {unit}): {metric.meaning}\n"
             f"Legal: {metric.low:g} to {metric.high:g}; {better}")  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from relab.config.dqn import DQN
 from relab.record.spec import Spec
 from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.jit import compiled, njit
 from relab.train.kernels.rng import integer, uniform
 from relab.train.nets import fastmlp, q_learning
@@ -136,6 +137,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
             f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require_vectors("dqn", spec)
     require(device == "cpu", f"dqn runs on the cpu, but `device` is {device}")
+    one_blas_thread()
     return Agent(cfg, spec, generator(seed, "init"))
 
 
