@@ -134,7 +134,8 @@ def about_metric(metric: glossary.Metric) -> str:
     from relab.health.placed import healthy_lines
 
     better = {1: "more is better", -1: "less is better", 0: "neither more nor less is better"}[metric.direction]
-    return "\n".join([f"{metric.name} (metric, in {metric.unit}): {metric.meaning}",
+    unit = "a number without a unit" if metric.unit == "-" else f"in {metric.unit}"
+    return "\n".join([f"{metric.name} (metric, {unit}): {metric.meaning}",
                       f"Legal: {metric.low:g} to {metric.high:g}; {better}", *healthy_lines(metric.name)])  # fmt: skip
 
 

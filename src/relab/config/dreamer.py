@@ -56,7 +56,9 @@ class Dreamer(Discounted):
     rep_scale: float = 0.1  # weight of the KL that trains the posterior
     imagine: int = 15  # steps of a dream
     gamma: float = 0.997  # discount per step
-    lam: float = 0.95  # weight of long returns against the critic's word
+    lam: float = (
+        0.95  # lambda of the returns in imagination: 0 trusts the critic after one step, 1 the imagined rewards alone
+    )
     entropy: float = 3e-4  # weight of the policy's entropy
     entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
     norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least

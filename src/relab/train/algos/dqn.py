@@ -22,6 +22,7 @@ from relab.config.dqn import DQN
 from relab.record.spec import Spec
 from relab.train.algos.gathering import Gathering, act_and_update, check_start, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.jit import compile_note, njit
 from relab.train.kernels.rng import integer, uniform
 from relab.train.nets import fastmlp, q_learning
@@ -135,6 +136,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
             f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require_vectors("dqn", spec, device)
+    one_blas_thread()
     return Agent(cfg, spec, generator(seed, "init"))
 
 
