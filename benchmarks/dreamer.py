@@ -22,7 +22,7 @@ from relab.train.algos.dreamer.state import State
 from relab.train.contract import Setup
 from relab.train.envs.cartpole import CartPole
 
-LOG = Dreamer(envs=8, learning_starts=500, batch=8, length=25, deter=64, bins=41, imagine=15)
+LOG = Dreamer(envs=8, learning_starts=500, sequences=8, length=25, deter=64, bins=41, imagine=15)
 CASES = {"log": LOG, "log_11_bins": replace(LOG, bins=11), "width_256": replace(LOG, deter=256, hidden=256, units=256)}
 TURNS, UPDATES = 5, 10
 
@@ -48,9 +48,9 @@ def milliseconds(work: Callable[[], object], times: int = UPDATES) -> tuple[floa
 def parts(s: State) -> dict[str, float]:
     """Processor milliseconds of the parts of an update, each by itself."""
     cfg, m, b = s.cfg, s.agent.model, s.agent.behaviour
-    draw = lambda: sequences.draw(s.gathering.replay, s.draw, cfg.batch, cfg.length)  # noqa: E731
+    draw = lambda: sequences.draw(s.gathering.replay, s.draw, cfg.sequences, cfg.length)  # noqa: E731
     batch = learning.batch_of(s.agent, draw())
-    noise = s.uniform(cfg.length, cfg.batch, cfg.stoch)
+    noise = s.uniform(cfg.length, cfg.sequences, cfg.stoch)
     course = m.observe(batch, noise)
     dream = learning.dream_of(s, batch, course)
 
@@ -74,7 +74,7 @@ def parts(s: State) -> dict[str, float]:
 def products(cfg: Dreamer, obs: int, actions: int) -> float:
     """Multiplications of an update, in millions: what no way of writing it can leave out."""
     L, D, U, H = cfg.stoch * cfg.classes, cfg.deter, cfg.units, cfg.hidden
-    F, rows, steps = D + L, cfg.batch * cfg.length, cfg.imagine
+    F, rows, steps = D + L, cfg.sequences * cfg.length, cfg.imagine
     deep = (cfg.layers - 1) * U * U
     actor, critic = (F * U + deep + U * n for n in (actions, cfg.bins))
     reward, goes_on = F * U + U * cfg.bins, F * U + U

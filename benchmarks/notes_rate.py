@@ -4,9 +4,9 @@ Run as `python -m benchmarks.notes_rate [--runs DIR] [--more DIR ...] [--set NAM
 draws values out of the record, puts them into sentences whose truth is known by construction, and counts what the
 check says of each: one sentence a text in the first three sets, whole write-ups (notes_writeups.py) from the fourth
 on. The phrases of a set were written before it was first measured and are not changed after; a set that led to a
-change of the code is spent, and the next one measures it. Runs come from relab's own, trained on the spot into DIR where it is empty;
-the fixtures that other libraries wrote and the histories of the rules; records beside the repository, where there are
-any; and the folders of --more.
+change of the code is spent, and the next one measures it. Runs come from relab's own, trained on the spot into DIR
+where it is empty; the fixtures that other libraries wrote and the histories of the rules; records beside the
+repository, where there are any; and the folders of --more.
 """
 
 from __future__ import annotations

@@ -117,8 +117,8 @@ def test_a_step_count_that_is_none_is_refused(tmp_path):
 
 
 def test_how_it_ended_is_noted(tmp_path):
-    with pytest.raises(ValueError), Watch(str(tmp_path / "a")) as log:
-        log.log(1, loss="no number")
+    with pytest.raises(ValueError, match="of the training"), Watch(str(tmp_path / "a")):
+        raise ValueError("an error of the training")
     assert history.load(tmp_path / "a").meta["status"] == "failed"
 
 

@@ -46,8 +46,8 @@ def test_slips_are_understood_and_unrelated_words_are_not(known):
     draw = random.Random(0)
     meant = [draw.choice(known) for _ in range(100)]
     assert sum(near.nearest(slipped(word, draw), known) == [word] for word in meant) >= 90
-    unrelated = draw.sample(ADJECTIVES + ANIMALS, 100)
-    assert sum(bool(near.nearest(word, known)) for word in unrelated) <= 10
+    unrelated = ADJECTIVES + ANIMALS  # of few letters, as most names are: the longer a list, the nearer one of it is
+    assert sum(bool(near.nearest(word, known)) for word in unrelated) <= len(unrelated) / 8
 
 
 def test_few_words_are_told_all_and_many_are_not():

@@ -6,6 +6,8 @@
 
 All three write a run folder (docs/record.md) and ask relab's rules about it every `every` steps. What they find is told
 once, on stderr, and stands in events.jsonl. Looking waits where it would take more than SHARE of the training's time.
+Whatever goes wrong here once training has begun (a full disk, a fault of relab) is told, and training goes on; only
+what a user's own `tell` raises ends it.
 Programs that have a copy of logger.py and no relab use its sb3_callback: a plainer record, and no warnings.
 """
 
@@ -13,16 +15,18 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from relab import logger
+from relab.base.faults import reason
+from relab.base.places import printable
 from relab.base.text import number
 from relab.formats.read import cleanrl, sb3, settings_files
 from relab.formats.read.source import FOREIGN, Names, settings
@@ -67,6 +71,8 @@ class Watch:
         self.record = Record(folder, flat, known_settings(flat) if keys is None else keys, spec or {})
         self.seconds = 0.0  # spent on writing and looking
         self.looks = 0
+        self.blind = False  # a look has failed, and would again
+        self.faults: set[str] = set()  # what went wrong, each told once
         self.warned: list[Finding] = []
         self._looked = 0  # step of the last look
         self._cost = 0.0  # of the last look
@@ -82,40 +88,69 @@ class Watch:
 
     def log(self, step: int, **metrics: Any) -> None:
         """One row at a step, under the tool's names or relab's; then a look, if it is time for one."""
+        self.row(step, metrics)
+
+    def row(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """The same of a mapping, whatever its names."""
         begun = time.perf_counter()
-        self.record.log(step, **dict(self._translated(name, value) for name, value in metrics.items()))
+        with self.unharmed("a row was not kept"):
+            self.record.row(step, dict(self._translated(name, value) for name, value in metrics.items()))
         self.seconds += time.perf_counter() - begun
-        if step - self._looked >= self.every and self._may_look():
-            self.look(step)
+        if self.record.last - self._looked >= self.every and self._may_look():
+            self.look(self.record.last)
 
     def evaluation(self, step: int, returns: Iterable[float], lengths: Iterable[int] | None = None) -> None:
         """The episodes of an evaluation with deterministic actions."""
         begun = time.perf_counter()
-        self.record.evaluation(step, returns, lengths)
+        with self.unharmed("an evaluation was not kept"):
+            self.record.evaluation(step, returns, lengths)
         self.seconds += time.perf_counter() - begun
 
     def look(self, step: int) -> list[Finding]:
         """Ask every rule about the rows so far; what is new is told, and returned."""
-        begun = time.perf_counter()
-        known = {finding.slug for finding in self.warned}
-        fired = [f for f in examine(self.folder).main if f.severity in TELLING and f.slug not in known]
-        causes = known | {f.slug for f in fired}
-        new = [f for f in fired if f.explained_by not in causes]  # a symptom of what is told says nothing more
-        for finding in new:
-            self.record.event("warning", step, slug=finding.slug, message=finding.message)
-            self.tell(warning(finding, step), finding)
+        begun, new = time.perf_counter(), self._new()
         self.warned += new
+        for finding in new:
+            with self.unharmed("a warning was not kept"):
+                self.record.event("warning", step, slug=finding.slug, message=finding.message)
         self._looked, self._cost, self.looks = step, time.perf_counter() - begun, self.looks + 1
         self.seconds += self._cost
+        for finding in new:
+            self.tell(warning(finding, step), finding)  # which may stop the training: that is its user's choice
         return new
+
+    def _new(self) -> list[Finding]:
+        """What rules find that was not told yet; none where they cannot be asked."""
+        known, self.blind, new = {finding.slug for finding in self.warned}, True, list[Finding]()
+        with self.unharmed("relab cannot look at this run while it trains"):
+            fired = [f for f in examine(self.folder).main if f.severity in TELLING and f.slug not in known]
+            causes = known | {f.slug for f in fired}
+            new = [f for f in fired if f.explained_by not in causes]  # a symptom of what is told says nothing more
+            self.blind = False
+        return new
+
+    @contextmanager
+    def unharmed(self, what: str) -> Iterator[None]:
+        """Inside, nothing that goes wrong reaches the training: it is told, once for each kind."""
+        try:
+            yield
+        except Exception as error:  # whatever it is: hours of training are worth more than a row
+            if what not in self.faults:
+                self.faults.add(what)
+                why = reason(error) if self.blind else f"{type(error).__name__}: {error}"
+                print(printable(f"relab: {what} ({why}); training goes on"), file=sys.stderr, flush=True)
 
     def close(self, status: str = "finished") -> None:
         """A last look, which costs training nothing, and the end of the record."""
         if self.record.meta["status"] != "running":
             return
-        self.record.close(status)  # first: an unfinished run is judged with more patience
-        self.look(self.record.last)
-        self.record.release()
+        with self.unharmed("the end of the run was not kept"):
+            self.record.close(status)  # first: an unfinished run is judged with more patience
+        try:
+            self.look(self.record.last)
+        finally:
+            with self.unharmed("the end of the run was not kept"):
+                self.record.release()
 
     def __enter__(self) -> Watch:
         return self
@@ -126,7 +161,7 @@ class Watch:
 
     def _may_look(self) -> bool:
         """Whether one more look that costs as much as the last one stays within SHARE of the time."""
-        return self.seconds + self._cost <= SHARE * (time.perf_counter() - self.started)
+        return not self.blind and self.seconds + self._cost <= SHARE * (time.perf_counter() - self.started)
 
     def _translated(self, name: str, value: Any) -> tuple[str, Any]:
         ours, factor = self.names.get(name, (name, 1.0))
@@ -152,9 +187,9 @@ class Record(Logger):
         self.meta["spec"].update(spec)
         self._write_meta()
 
-    def log(self, step: int, **metrics: Any) -> None:
+    def row(self, step: int, metrics: Mapping[str, Any]) -> None:
         self.last = max(self.last, int(step))
-        super().log(step, **metrics)
+        super().row(step, metrics)
 
     def release(self) -> None:
         """Files that were opened again after the end."""
@@ -194,8 +229,9 @@ class Watched:
             return
         if global_step != self._step:
             self._flush_row()
-            self._step = int(global_step)
-        self._row.setdefault(tag, []).append(float(scalar_value))
+        with self.relab.unharmed("a number was not kept"):
+            self._step, value = int(global_step), float(scalar_value)
+            self._row.setdefault(tag, []).append(value)
 
     def close(self) -> None:
         self._flush_row()
@@ -207,9 +243,9 @@ class Watched:
 
     def _flush_row(self) -> None:
         """Episodes that end in the same step are one number: their mean."""
-        if self._row and self._step is not None:
-            self.relab.log(self._step, **{tag: math.fsum(values) / len(values) for tag, values in self._row.items()})
-        self._row = {}
+        row, self._row = self._row, {}
+        if row and self._step is not None:
+            self.relab.row(self._step, {tag: sum(values) / len(values) for tag, values in row.items()})
 
 
 # ---- Stable-Baselines3
@@ -283,7 +319,8 @@ class SB3Moments:
         left = dict(self.model.logger.name_to_value)  # since the last dump
         if left and self.num_timesteps > self.watch.record.last:
             self._keep(left, self.num_timesteps)
-        self.model.logger.output_formats.remove(self.rows)
+        if self.rows in self.model.logger.output_formats:  # else somebody has set another logger
+            self.model.logger.output_formats.remove(self.rows)
         self._keep_evaluations()
         self.watch.close()
 
@@ -291,22 +328,29 @@ class SB3Moments:
         """The episodes that ended in this step, once: an EvalCallback before this one lets a row be written first."""
         if self.gathered != self.model.num_timesteps:
             self.gathered = self.model.num_timesteps
-            self.episodes += [info["episode"] for info in self.locals.get("infos", ()) if "episode" in info]
+            with self.watch.unharmed("episodes of training were not kept"):
+                self.episodes += [info["episode"] for info in self.locals.get("infos", ()) if "episode" in info]
 
     def _keep(self, values: Mapping[str, Any], step: int) -> None:
         self._gather()
         self._keep_evaluations()
-        numbers = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
-        self.watch.log(step, **numbers, **episode_numbers(self.episodes))
-        self.episodes = []
+        row = {name: float(x) for name, x in values.items() if isinstance(x, (int, float, np.number))}
+        episodes, self.episodes = self.episodes, []
+        with self.watch.unharmed("episodes of training were not kept"):
+            row |= episode_numbers(episodes)
+        self.watch.row(step, row)
 
     def _keep_evaluations(self) -> None:
         """Single episodes, where an EvalCallback beside this one keeps them (its log_path is set)."""
         for each in all_callbacks(self.locals.get("callback")):
-            for k in range(self.evaluated.get(id(each), 0), len(getattr(each, "evaluations_results", ()))):
-                step, returns = each.evaluations_timesteps[k], each.evaluations_results[k]
-                self.watch.evaluation(step, returns, each.evaluations_length[k])
-                self.evaluated[id(each)] = k + 1
+            with self.watch.unharmed("evaluations were not kept"):
+                self._keep_those_of(each)
+
+    def _keep_those_of(self, each: Any) -> None:
+        for k in range(self.evaluated.get(id(each), 0), len(getattr(each, "evaluations_results", ()))):
+            step, returns = each.evaluations_timesteps[k], each.evaluations_results[k]
+            self.watch.evaluation(step, returns, each.evaluations_length[k])
+            self.evaluated[id(each)] = k + 1
 
 
 def episode_numbers(episodes: list[Mapping[str, float]]) -> dict[str, float]:

@@ -51,8 +51,7 @@ class Logger:
         self.folder, self.axis = chosen, axis
         self._files: Dict[str, Any] = {}
         os.makedirs(chosen, exist_ok=True)
-        if os.path.exists(os.path.join(chosen, "metrics.jsonl")):
-            raise ValueError(f"Logger must write into a new folder, but {chosen} holds a run; choose another name")
+        self._claim()
         flat = _plain(config)
         settings = _masked(_nested(flat, seed, env, algo))
         self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
@@ -64,6 +63,10 @@ class Logger:
 
     def log(self, step: int, **metrics: Any) -> None:
         """One row of numbers at a step; numbers that are not finite are kept as such."""
+        self.row(step, metrics)
+
+    def row(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """The same of a mapping, whatever its names."""
         row: Dict[str, Any] = {"step": int(step), "axis": self.axis}
         row.update({_name(key): _number(value) for key, value in metrics.items() if value is not None})
         self._append("metrics.jsonl", row)
@@ -111,6 +114,18 @@ class Logger:
 
     # ---- Files
 
+    def _claim(self) -> None:
+        """A folder belongs to one run: two that write into it at once would mix their rows."""
+        events = os.path.join(self.folder, "events.jsonl")
+        try:
+            if os.path.exists(os.path.join(self.folder, "metrics.jsonl")):
+                raise FileExistsError
+            os.close(os.open(events, os.O_CREAT + os.O_EXCL + os.O_WRONLY, 0o666))
+        except FileExistsError:
+            raise ValueError(
+                f"Logger must write into a new folder, but {self.folder} holds a run; choose another name"
+            ) from None
+
     def _append(self, name: str, row: Mapping[str, Any]) -> None:
         if name not in self._files:
             path = os.path.join(self.folder, name)
@@ -148,7 +163,7 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
 
     class ToRelab(BaseCallback):
         def _on_training_start(self) -> None:
-            self.record, self.last = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0
+            self.record, self.last, self.lost = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0, False
             self.every = 1000 if hasattr(self.model, "replay_buffer") else 1  # off-policy: an update each step
 
         def _on_rollout_start(self) -> None:  # the update before it is done, and its numbers are not yet cleared
@@ -161,9 +176,20 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
         def _on_training_end(self) -> None:
             if self.num_timesteps > self.last:
                 self._keep()
-            self.record.close()
+            self._unharmed(self.record.close)
 
         def _keep(self) -> None:
+            self._unharmed(self._write)
+
+        def _unharmed(self, do: Any) -> None:
+            try:
+                do()
+            except Exception as error:  # a full disk, say: hours of training are worth more than a row
+                if not self.lost:
+                    print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
+                self.lost = True
+
+        def _write(self) -> None:
             values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
             buffer = getattr(self.model, "ep_info_buffer", None)
             if buffer:
@@ -171,7 +197,7 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
                 values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
             self.last = self.num_timesteps
             if values:
-                self.record.log(self.last, **sb3_row(values, type(self.model).__name__.lower()))
+                self.record.row(self.last, sb3_row(values, type(self.model).__name__.lower()))
 
     return ToRelab()
 

@@ -221,6 +221,37 @@ def test_a_program_with_the_logger_writes_its_own_record(tmp_path, capfd):
     assert "return/mean" not in run.columns
 
 
+HOSTILE = """
+import sys
+sys.stdout.write("x" * 5_000_000 + "\\n")
+sys.stdout.write("step=1 reward=" + "9" * 5_000 + "\\n")
+for value in ("1e308", "-1e400", "nan", "inf", "0x10", "1_000", "1e-400", "<img src=x>", "\\x1b[31m7\\x1b[0m"):
+    print(f"step=2 reward={value}")
+print("step=" + "9" * 400 + " reward=1")
+print('{"step": 3, "reward": 1e999, "<script>alert(1)</script>": 5, "a": ' + "[" * 5000 + "]" * 5000 + "}")
+print("step=4 \\x1b]0;owned\\x07<script>=1 reward=5 --token hf_abcdefghijklmnopqrstuvwxyz012345")
+sys.stdout.buffer.write(b"\\xff\\xfe\\x00 step=5 reward=6\\n" + b"\\x00" * 100_000)
+"""
+
+
+def test_nothing_that_a_program_prints_harms_the_record_or_the_page(tmp_path, capfd, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.py").write_text(HOSTILE)
+    words = [sys.executable, "p.py", "--api-key", "hf_abcdefghijklmnopqrstuvwxyz012345", "--name", "<img src=x>"]
+    assert cli.main(["capture", "--name", "run", "--", *words]) == 0
+    capfd.readouterr()
+    for command in ("examine", "report", "note", "runs"):
+        assert cli.main([command, "runs" if command == "runs" else "runs/run"]) == 0
+    said = capfd.readouterr()
+    assert "\x1b" not in said.out + said.err
+    page = (tmp_path / "runs" / "run" / "report.html").read_text()
+    assert "<img" not in page
+    assert "<script" not in page
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "runs").rglob("*") if path.is_file())
+    assert b"hf_abc" not in kept
+    assert "return/mean" in history.load(tmp_path / "runs" / "run").columns
+
+
 def test_a_program_that_does_not_start_leaves_nothing(tmp_path, capsys):
     assert cli.main(["capture", "--runs", str(tmp_path / "r"), "--name", "x", "--", str(tmp_path / "no")]) == 64
     assert "could not be started" in capsys.readouterr().err

@@ -270,15 +270,16 @@ def pretend(cell: experiment.Cell, value: float) -> None:
     dated(cell.folder)
 
 
-# by hand: standard error 1, t(0.9875, 8 df) = 2.75; of one mean 0.707 t(0.975, 4 df) = 1.96
+# by hand: standard error 1, t(0.9875, 8 df) = 2.75; of one mean 0.707 t(0.975, 4 df) = 1.96; upper end: Newcombe's of 0
+# of 5 against 5 of 5, -80 + 80 sqrt(2) z² / (5 + z²) with z² = 5.02
 ENTRY = """## 2026-11-16 Does \\`\\*lr\\*\\` \\| matter?
 
 **Answer.** No: lr=1e-06 is worse than lr=0.001, -80 [-82.75, -77.25] (final eval/return_det, + is better; \
 97.5 % interval, 5 and 5 seeds).
 
 - all 5 seeds of lr=0.001 agree; up to 45% of its runs could fail unseen
-- the runs of lr=0.001 and lr=1e-06 form a group each: the interval says how far these are apart, and does not \
-allow for runs that end in the other's group; 5 seeds can miss up to 45% of such runs
+- the runs of lr=0.001 and lr=1e-06 form a group each: the interval says how far these are apart, and does not allow \
+for runs that end in the other's group; 5 seeds can miss up to 45% of such runs
 - Family: cartpole-v1.ppo.f8b7.
 
 ### Plan

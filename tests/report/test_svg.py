@@ -214,3 +214,16 @@ def test_dots_keep_inside_and_leave_out_what_is_no_number():
     assert len(drawn(figure, "seed-dot")) == 2
     assert drawn(figure, "interval")[0].get("d") == "M6.0 15H234.0"
     assert not drawn(svg.dots([1.0], 0.0, 4.0, [1.0, NAN, NAN], "#0072B2"), "interval")
+
+
+def test_healthy_runs_are_grey_behind_the_curve():
+    grey = curves.Stretch(0, 1, 1.2, 2.5)
+    figure = svg.curve(data([line([1, 2, 3])], healthy=[grey]))
+    assert figure.count('class="healthy"') == 1
+    assert figure.index('class="healthy"') < figure.index("<path")
+    assert "healthy runs: 1.2 to 2.5" in figure
+
+
+def test_a_healthy_range_that_the_figure_does_not_reach_is_not_drawn():
+    assert 'class="healthy"' in svg.sparkline([1, 2, 3], healthy=(1.5, 9.0))
+    assert 'class="healthy"' not in svg.sparkline([1, 2, 3], healthy=(10.0, 20.0))

@@ -10,6 +10,7 @@ import pytest
 
 from relab.config.base import ConfigError
 from relab.train import replay as stored
+from relab.train.algos.gathering import transition_fields
 from relab.train.replay import Data, DataError, Replay, Rows
 
 FIELDS: Any = {"obs": ((2,), np.float32), "reward": ((), np.float32), "terminated": ((), bool),
@@ -181,3 +182,49 @@ def test_a_file_that_is_none_is_told_with_its_name(tmp_path: Path, what: str) ->
         path.mkdir()
     with pytest.raises(DataError, match=r"data/replay/00000000.rows cannot be read: (No such file|Is a directory)"):
         store(tmp_path)[0].restore(lengths)
+
+
+@pytest.mark.parametrize("content", [b"{}", b"no JSON", b"[1, 2"])
+def test_a_description_of_other_rows_is_told(tmp_path: Path, content: bytes) -> None:
+    data, replay = store(tmp_path)
+    filled(replay, 5)
+    lengths = data.lengths()
+    (tmp_path / "data" / "replay" / "fields.json").write_bytes(content)
+    with pytest.raises(DataError, match=r"data/replay/fields.json (does not describe the rows|cannot be read)"):
+        store(tmp_path)[0].restore(lengths)
+
+
+def test_segments_of_another_size_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows would be looked for at the wrong places."""
+    data, replay = store(tmp_path)
+    filled(replay, 5)
+    lengths = data.lengths()
+    monkeypatch.setattr(stored, "SEGMENT_BYTES", 200)
+    with pytest.raises(DataError, match="does not describe the rows of this run"):
+        store(tmp_path)[0].restore(lengths)
+
+
+def test_a_lost_description_is_written_again(tmp_path: Path) -> None:
+    data, replay = store(tmp_path)
+    filled(replay, 5)
+    lengths, path = data.lengths(), tmp_path / "data" / "replay" / "fields.json"
+    before = path.read_bytes()
+    path.unlink()
+    store(tmp_path)[0].restore(lengths)
+    assert path.read_bytes() == before
+
+
+def test_a_replay_beyond_memory_is_refused_with_its_size() -> None:
+    with pytest.raises(
+        ConfigError, match=r"1,125,899,906,842,624 transitions takes 2[0-9,.]+ GB .* set `replay` lower"
+    ):
+        Replay(FIELDS, 1 << 50, 2)
+
+
+@pytest.mark.parametrize(("obs", "action", "megabytes"),
+                         [(4, np.zeros((1,), np.int64), 47), (17, np.zeros((1, 6), np.float32), 167)])  # fmt: skip
+def test_memory_of_a_million_transitions(obs: int, action: np.ndarray, megabytes: int) -> None:
+    """As the pages of DQN and SAC say: two observations, the action, a reward, three flags."""
+    ring = Replay(transition_fields(obs, action), 1_000_000, 1).ring
+    assert ring.nbytes == megabytes * 1_000_000
+    assert ring.nbytes == 1_000_000 * (2 * 4 * obs + action[0].nbytes + 4 + 3)

@@ -124,6 +124,14 @@ def test_parameters_that_are_not_numbers_end_the_run_at_once(tmp_path: Path) -> 
     assert any(not math.isfinite(x) for x in rows[-1].values() if isinstance(x, float)), "the last row shows it"
 
 
+def test_numbers_beyond_float32_are_no_warning(tmp_path: Path) -> None:
+    """Warnings are errors in tests: numpy would warn of values whose squares are infinite."""
+    outcome = run(tmp_path / "run", algo__lr="1e19")
+    assert outcome.status in ("finished", "failed")
+    rows, _ = read_jsonl(tmp_path / "run" / "metrics.jsonl")
+    assert any(math.isinf(x) for row in rows for x in row.values() if isinstance(x, float)), "there was one to warn of"
+
+
 def test_an_exception_in_the_environment_marks_the_run_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from relab.train.envs import cartpole
 

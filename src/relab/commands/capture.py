@@ -27,6 +27,7 @@ EXAMPLES = """
   relab capture -- python train.py --lr 3e-4 --seed 0
   relab capture --name warm-up --env CartPole-v1 --algo ppo --seed 0 -- python train.py
 """
+LONGEST = 1 << 20  # characters of a line that are read at a time
 SHOWN, NAMED = 3, 5  # lines that were not understood, names of numbers
 WOULD_DO = (
     "  A line needs a step and a number, in one of these ways:",
@@ -127,14 +128,17 @@ def watch(command: list[str], folder: Path, printed: Printed) -> int:
 
 
 def pump(source: IO[str], log: IO[bytes], printed: Printed) -> None:
-    hide = masks.Lines()
-    for line in source:
+    """Line by line, and long ones in pieces: what a program prints without an end must not fill the memory."""
+    hide, begins = masks.Lines(), True
+    while piece := source.readline(LONGEST):
         with terminal.as_is():
-            sys.stdout.write(line)
+            sys.stdout.write(piece)
             sys.stdout.flush()
         with printed.kept(log.name):
-            log.write(hide(line).encode("utf-8", "replace"))
-            printed.see(line)
+            log.write(hide(piece).encode("utf-8", "replace"))
+            if begins:
+                printed.see(piece)
+        begins = piece.endswith("\n")
 
 
 class Printed:

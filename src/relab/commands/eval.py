@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from relab.base.places import printable
 from relab.commands import dry_run
-from relab.commands.options import Checkpoint, DryRun, EnvChanges, OneRun, RunsFolder, Trust
+from relab.commands.options import EnvChanges, OfCheckpoint
 from relab.commands.parsing import parse
-from relab.record import names
 
 EXAMPLES = """
   relab eval brave-otter
@@ -23,26 +21,21 @@ EXAMPLES = """
 
 
 @dataclass(frozen=True)
-class Eval:
+class Eval(OfCheckpoint):
     """First episodes of a checkpoint on fresh seeds, deterministic and sampled, with a 95 % interval of the mean."""
 
-    run: OneRun
     changes: EnvChanges = ()
-    checkpoint: Checkpoint = "best"
     episodes: int = 100
     """first episodes per mode"""
     seed: int = 0
     """another number gives other fresh episodes"""
-    runs: RunsFolder = Path("runs")
-    trust: Trust = False
     json: bool = False
     """print every episode as JSON"""
-    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Eval, "eval", words, EXAMPLES)
-    folder = names.find(args.run, args.runs)
+    folder = args.folder()
     if args.dry_run:
         where = f" with {' '.join(args.changes)}" if args.changes else ""
         what = f"play {args.episodes:,} fresh episodes a mode{where}"

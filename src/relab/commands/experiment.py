@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import tyro
-
 from relab.advise import tried
 from relab.base import terminal
 from relab.base.places import printable
 from relab.base.terminal import keep_going
 from relab.base.text import duration, number
-from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
-from relab.commands.parsing import named, parse
+from relab.commands.options import Planned, ResultAsJson
+from relab.commands.parsing import parse
 from relab.commands.refusing import unless_refused
 from relab.config.base import require
 from relab.lab import experiment
@@ -39,21 +37,14 @@ INTERRUPTED = 130
 
 
 @dataclass(frozen=True)
-class ExperimentArgs:
+class ExperimentArgs(Planned):
     """A against B over seeds, on this machine, ending in yes, no, or cannot tell yet (docs/experiments.md).
 
     Call it again after Ctrl-C, a kill, or with more seeds: finished runs are never repeated.
     """
 
-    file: tyro.conf.Positional[Path]
-    """the question: a YAML file"""
-    name: PlanName = None
     root: Path = Path("experiments")
     """folder that holds the experiments"""
-    workers: Workers = None
-    yes: StartAtOnce = False
-    dry_run: bool = False
-    """only say what would be run; nothing is run or written"""
     queue: bool = False
     """add the runs that are missing to the queue ($RELAB_QUEUE, else `queue` here) and end; ask again for the answer"""
     replicate: bool = False
@@ -71,7 +62,7 @@ def main(words: Sequence[str]) -> int:
     args = parse(ExperimentArgs, "experiment", words, EXAMPLES)
     plan = experiment.load(args.file)
     keep_going()
-    folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
+    folder = args.folder()
     if args.dry_run:
         print(outline(plan, folder))
         return 0

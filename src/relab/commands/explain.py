@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import tyro
@@ -21,6 +22,7 @@ from relab.record import glossary, levels
 EXAMPLES = """
   relab explain update-too-large
   relab explain policy/kl
+  relab explain policy/kl runs/my-run      # where its KL lies among healthy runs
   relab explain ent_coef
   relab explain CartPole-v1
   relab explain gae
@@ -34,6 +36,8 @@ class Explain:
 
     word: tyro.conf.Positional[str]
     """the word"""
+    run: tyro.conf.Positional[str | None] = None
+    """a run, of any tool: where its value of a metric lies among healthy runs"""
 
 
 def main(words: Sequence[str]) -> int:
@@ -45,8 +49,24 @@ def main(words: Sequence[str]) -> int:
     if not texts:
         close = hint(word, sorted({name for name, _ in known}), "; the nearest word is {!r}")
         raise NotFoundError(f"relab knows no {args.word!r}{close}")
+    if args.run is not None:
+        metrics = same_end(word, [name for name, _ in known])
+        texts = [*texts[:1], among_healthy(args.word, [word, *metrics], args.run)]
     print("\n\n".join(dict.fromkeys(texts)))
     return 0
+
+
+def among_healthy(wanted: str, names: Sequence[str], run: str) -> str:
+    """Where a run lies among healthy ones in a metric."""
+    from relab.health.examine import load_view
+    from relab.health.features import METRICS
+    from relab.health.placed import run_lines
+
+    metric = next((name for name in names if name in METRICS), None)
+    if metric is None:
+        known = ", ".join(METRICS[1:])
+        raise NotFoundError(f"the table of healthy runs has no {wanted!r}; it has {known}")
+    return "\n".join(run_lines(load_view(Path(run), run), metric))
 
 
 def same_end(word: str, known: Sequence[str]) -> list[str]:
@@ -111,9 +131,12 @@ def glossary_words() -> Words:
 
 
 def about_metric(metric: glossary.Metric) -> str:
+    from relab.health.placed import healthy_lines
+
     better = {1: "more is better", -1: "less is better", 0: "neither more nor less is better"}[metric.direction]
-    return (f"{metric.name} (metric, in {metric.unit}): {metric.meaning}\n"
-            f"Legal: {metric.low:g} to {metric.high:g}; {better}")  # fmt: skip
+    unit = "a number without a unit" if metric.unit == "-" else f"in {metric.unit}"
+    return "\n".join([f"{metric.name} (metric, {unit}): {metric.meaning}",
+                      f"Legal: {metric.low:g} to {metric.high:g}; {better}", *healthy_lines(metric.name)])  # fmt: skip
 
 
 def env_words() -> Words:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
+
+from relab.commands.parsing import named
+from relab.record import names
 
 OneRun = Annotated[tyro.conf.Positional[str], tyro.conf.arg(help="name, part of a name, id or folder of the run")]
 SomeRuns = Annotated[
@@ -27,9 +31,39 @@ EnvChanges = Annotated[
     tyro.conf.arg(help="parameters of the environment to change for this (env.key=value)"),
 ]
 Workers = Annotated[int | None, tyro.conf.arg(help="runs at a time; default: one per core")]
-StartAtOnce = Annotated[bool, tyro.conf.arg(help="start without asking, the command of the file too")]
 Unasked = Annotated[bool, tyro.conf.arg(help="do not ask")]
-PlanName = Annotated[str | None, tyro.conf.arg(help="name of its folder; default: the file's name")]
 ResultAsJson = Annotated[
     bool, tyro.conf.arg(help="print the result as JSON; asks nothing (a file with a `command` then needs --yes)")
 ]
+
+
+@dataclass(frozen=True)
+class Planned:
+    """Many runs that a file describes, in a folder of their own; a subclass says below which `root`."""
+
+    file: tyro.conf.Positional[Path]
+    """what to run: a YAML file"""
+    name: str | None = None
+    """name of its folder; default: the file's name"""
+    root: Path = Path()
+    workers: Workers = None
+    yes: bool = False
+    """start without asking, the command of the file too"""
+    dry_run: DryRun = False
+
+    def folder(self) -> Path:
+        return self.root / self.file.stem if self.name is None else named(self.root, self.name)
+
+
+@dataclass(frozen=True)
+class OfCheckpoint:
+    """One checkpoint of one run."""
+
+    run: OneRun
+    checkpoint: Checkpoint = "best"
+    runs: RunsFolder = Path("runs")
+    trust: Trust = False
+    dry_run: DryRun = False
+
+    def folder(self) -> Path:
+        return names.find(self.run, self.runs)

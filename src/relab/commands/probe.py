@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import tyro
 
 from relab.base.places import printable
 from relab.commands import dry_run
-from relab.commands.options import Checkpoint, DryRun, OneRun, RunsFolder, Trust
+from relab.commands.options import Checkpoint, OfCheckpoint
 from relab.commands.parsing import parse
 from relab.config import layers
-from relab.record import names
 
 EXAMPLES = """
   relab probe brave-otter                          which probes this run's algorithm has
@@ -26,23 +24,19 @@ EXAMPLES = """
 
 
 @dataclass(frozen=True)
-class Probe:
+class Probe(OfCheckpoint):
     """One measurement of a checkpoint, from random streams of its own: value, noise, n. Nothing is written."""
 
-    run: OneRun
     words: tyro.conf.Positional[tuple[str, ...]] = ()
     """the probe; and settings of the section `probes` (key=value)"""
     checkpoint: Checkpoint = "latest"
-    runs: RunsFolder = Path("runs")
-    trust: Trust = False
     json: bool = False
     """print the rows as JSON lines"""
-    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Probe, "probe", words, EXAMPLES)
-    folder = names.find(args.run, args.runs)
+    folder = args.folder()
     named = [word for word in args.words if "=" not in word]
     layers.require(len(named) <= 1, f"one probe is asked at a time, but got {', '.join(named)}")
     settings = layers.parse_overrides([word for word in args.words if "=" in word])

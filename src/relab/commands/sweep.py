@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import tyro
-
 from relab.base.terminal import keep_going
 from relab.base.text import duration
 from relab.commands.experiment import INTERRUPTED, Progress, by, consent
-from relab.commands.options import PlanName, ResultAsJson, StartAtOnce, Workers
-from relab.commands.parsing import named, parse
+from relab.commands.options import Planned, ResultAsJson
+from relab.commands.parsing import parse
 from relab.commands.refusing import unless_refused
 from relab.config.base import require
 
@@ -33,21 +31,14 @@ DAY = 86_400.0
 
 
 @dataclass(frozen=True)
-class SweepArgs:
+class SweepArgs(Planned):
     """Many configs over seeds: what each axis does, which truly differ, what the winner is worth (docs/sweep.md).
 
     Call it again after Ctrl-C, a kill, or with more seeds, trials or values: finished runs are never repeated.
     """
 
-    file: tyro.conf.Positional[Path]
-    """the sweep: a YAML file"""
-    name: PlanName = None
     root: Path = Path("sweeps")
     """folder that holds the sweeps"""
-    workers: Workers = None
-    yes: StartAtOnce = False
-    dry_run: bool = False
-    """list the runs and stop; nothing is started or written"""
     retry_failed: bool = False
     """try failed runs again; else they are kept as what they are, data"""
     json: ResultAsJson = False
@@ -59,7 +50,7 @@ def main(words: Sequence[str]) -> int:
     args = parse(SweepArgs, "sweep", words, EXAMPLES)
     require(args.workers is None or args.workers >= 1, f"--workers must be at least 1, but is {args.workers}")
     plan = sweep.load(args.file)
-    folder = args.root / args.file.stem if args.name is None else named(args.root, args.name)
+    folder = args.folder()
     if args.dry_run:
         return dry(plan, folder, args.json)
     keep_going()

@@ -94,6 +94,9 @@ def exit_code(ended: Ending, quiet: bool) -> int:
 
 def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
+    from relab.train.kernels import ahead
+
+    ahead.start_early(resolved.config)
     from relab.train import session
 
     try:

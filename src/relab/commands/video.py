@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relab.commands import dry_run
-from relab.commands.options import Checkpoint, DryRun, EnvChanges, OneRun, RunsFolder, Trust
+from relab.commands.options import EnvChanges, OfCheckpoint
 from relab.commands.parsing import parse
 from relab.config.base import require_range
-from relab.record import names
 
 EXAMPLES = """
   relab video brave-otter                         the worst episode of the evaluation of the best checkpoint
@@ -23,14 +22,12 @@ EXAMPLES = """
 
 
 @dataclass(frozen=True)
-class Video:
+class Video(OfCheckpoint):
     """Film one episode of a checkpoint's own evaluation (the seeds are in the record) into the run's media folder."""
 
-    run: OneRun
     changes: EnvChanges = ()
     episode: str = "worst"
     """worst, best, median, or an index"""
-    checkpoint: Checkpoint = "best"
     mode: str = "det"
     """det or sampled"""
     multi: int | None = None
@@ -41,15 +38,12 @@ class Video:
     """file to write (.mp4 or .gif); default: media/ in the run folder"""
     fps: int = 30
     """frames per second"""
-    runs: RunsFolder = Path("runs")
-    trust: Trust = False
-    dry_run: DryRun = False
 
 
 def main(words: Sequence[str]) -> int:
     args = parse(Video, "video", words, EXAMPLES)
     require_range("--fps", args.fps, 1)
-    folder = names.find(args.run, args.runs)
+    folder = args.folder()
     if args.dry_run:
         return dry_run.say(planned(args, folder))
     if args.curve:

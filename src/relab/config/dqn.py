@@ -25,7 +25,7 @@ class DQN(Replayed):
     gamma: float = 0.99  # discount per step
     n_step: int = 1  # rewards that are summed before the target network's value is taken
     double: bool = True  # the online network chooses the next action, the target network says what it is worth
-    dueling: bool = False  # Q = V + A - mean(A)
+    dueling: bool = False  # two outputs, the value of the state and the advantage of each action: Q = V + A - mean(A)
     target_every: int = 100  # updates between two copies into the target network
     tau: float = 1.0  # share that is copied; 1 is a whole copy
     epsilon: float = 1.0  # share of random actions at the start

@@ -10,7 +10,7 @@ from relab.config.base import require, require_range
 from relab.config.shared import Discounted
 
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins")
-COUNTS = ("envs", "steps", "replay", "batch", "length", "imagine", "model_updates",
+COUNTS = ("envs", "steps", "replay", "sequences", "length", "imagine", "model_updates",
           "focus_updates", *SIZES)  # fmt: skip
 
 
@@ -24,7 +24,7 @@ class Dreamer(Discounted):
     replay: int = 100_000  # steps that are kept to learn from
     learning_starts: int = 1_000  # agent steps with evenly drawn actions before the first update
     updates_per_step: float = 0.5  # updates of the world model for each agent step
-    batch: int = 16  # sequences of one update
+    sequences: int = 16  # that one update learns from
     length: int = 64  # rows of a sequence; episodes may end inside
     ends: float = 0.0  # share of the sequences that are moved so that an episode ends inside
     model_updates: int = 1  # updates of the world model for each one of actor and critic
@@ -56,7 +56,9 @@ class Dreamer(Discounted):
     rep_scale: float = 0.1  # weight of the KL that trains the posterior
     imagine: int = 15  # steps of a dream
     gamma: float = 0.997  # discount per step
-    lam: float = 0.95  # weight of long returns against the critic's word
+    lam: float = (
+        0.95  # lambda of the returns in imagination: 0 trusts the critic after one step, 1 the imagined rewards alone
+    )
     entropy: float = 3e-4  # weight of the policy's entropy
     entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
     norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least
@@ -69,8 +71,18 @@ class Dreamer(Discounted):
 
     @property
     def replay_ratio(self) -> float:
-        """How often a step is learned from, on average: updates_per_step * batch * length."""
-        return self.updates_per_step * self.batch * self.length
+        """How often a step is learned from, on average: updates_per_step * sequences * length."""
+        return self.updates_per_step * self.minibatch
+
+    @property
+    def batch(self) -> int:
+        """World rows of one iteration: envs * steps."""
+        return self.envs * self.steps
+
+    @property
+    def minibatch(self) -> int:
+        """Rows of one update: sequences * length."""
+        return self.sequences * self.length
 
     def check(self) -> None:
         for name in COUNTS:

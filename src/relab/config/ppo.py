@@ -65,6 +65,11 @@ class PPO(Discounted, Collected):
         """Optimiser steps per iteration: epochs * minibatches."""
         return self.epochs * self.minibatches
 
+    def compiled_ahead(self) -> tuple[str, str] | None:
+        """What a second process compiles for a first run on a machine: a generator of parts, and the kernel that tells
+        whether that was done before; None where torch learns."""
+        return ("relab.train.algos.ppo:compile_parts", "ppo_learner.ppo_epochs") if self.rnn == "none" else None
+
     def check(self) -> None:
         self._check_sizes()
         self._check_ranges()

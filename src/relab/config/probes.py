@@ -108,9 +108,7 @@ class DreamVsWorld:
     spread: int = 100  # steps over which the looked-at states are spread
 
     def check(self) -> None:
-        require_range("probes.dream_vs_world.starts", self.starts, 2)
-        for name in ("repeats", "spread"):
-            require_range(f"probes.dream_vs_world.{name}", getattr(self, name), 1)
+        at_least(self, "dream_vs_world", starts=2, repeats=1, spread=1)
 
 
 @dataclass(frozen=True)
@@ -123,9 +121,7 @@ class OpenLoop:
     ahead: int = 15  # steps that it foresees, told of the actions alone
 
     def check(self) -> None:
-        require_range("probes.open_loop.walks", self.walks, 2)
-        for name in ("context", "ahead"):
-            require_range(f"probes.open_loop.{name}", getattr(self, name), 1)
+        at_least(self, "open_loop", walks=2, context=1, ahead=1)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from relab.health import reference
 from relab.health.features import METRICS, Key, in_own_units
-from relab.health.rule import Finding
+from relab.health.rule import Finding, HealthyRange
 from relab.health.view import View
 from relab.stats import conformal
 
@@ -33,20 +33,20 @@ def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
     return levels
 
 
-def healthy_words(view: View, metric: str) -> str:
-    """`healthy PPO runs: 0.002 to 0.03`, over the whole run; empty where nothing is known."""
+def healthy_range(view: View, metric: str) -> HealthyRange | None:
+    """The interval over the whole run; None where nothing is known."""
     levels = healthy_levels(view, metric).values()
     if not levels:
-        return ""
+        return None
     low, high = min(each.low for each in levels), max(each.high for each in levels)
-    return f"healthy {str(view.algo).upper()} runs: {low:.2g} to {high:.2g}"
+    return HealthyRange(str(view.algo).upper(), low, high)
 
 
 def put_beside(view: View, findings: Sequence[Finding]) -> None:
     """Each finding gets the interval of its first metric, if it does not say it itself."""
     for finding in findings:
         if finding.evidence and finding.tail is None:
-            finding.healthy = healthy_words(view, finding.evidence[0].metric)
+            finding.healthy = healthy_range(view, finding.evidence[0].metric)
 
 
 def give_way(findings: Sequence[Finding]) -> list[Finding]:

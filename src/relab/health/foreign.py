@@ -170,6 +170,15 @@ def learned(view: View) -> bool:
     return view.verdict.learned
 
 
+def ends_alike(view: View, share: float = 0.01) -> bool:
+    """Whether the last episodes differ by under a hundredth of what they earn: a critic has nothing to explain."""
+    try:
+        last = view.course(at_least=3)[-1]
+    except Missing:
+        return False
+    return last.se * math.sqrt(max(last.n, 1)) <= share * abs(last.mean)
+
+
 def failed(view: View) -> bool:
     """Whether nothing was learned, as far as anybody can tell: as random is, or no gain over its own start.
 

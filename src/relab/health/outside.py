@@ -1,10 +1,10 @@
 """Is a run far outside of all healthy ones, and in what? How far, on which side, and how often that happens by luck.
 
 A feature is far out where it lies beyond the most extreme healthy run by more than that one lies from the median, and
-by a least distance: tenfold for sizes, LEAST for what is counted from 0 to 1 or may be below 0. These margins were set
-before any run was held against them. The largest such distance is the run's score. Each healthy run has a score too,
-against all healthy runs of other tasks, so that a score has a tail probability that covers all features at once: the
-share of (algorithm, task) pairs that reach it when they are strangers themselves.
+by a least distance: tenfold for sizes (a hundredfold is always enough), LEAST for what is counted from 0 to 1 or may be
+below 0. The largest such distance is the run's score. Each healthy run has a score too, against all healthy runs of
+other tasks, so that a score has a tail probability that covers all features at once: the share of (algorithm, task)
+pairs that reach it when they are strangers themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relab.health.reference import FEWEST, HealthyRun, table
 from relab.record import glossary
 from relab.stats import conformal
 
-TENFOLD = 1.0  # in powers of ten
+TENFOLD, HUNDREDFOLD = 1.0, 2.0  # in powers of ten
 LEAST = {"nats": 0.5, "share": 0.2, "return": 0.5}  # by the unit of the metric
 SMALLEST = 1e-8  # sizes below are alike
 WORTH_SAYING = {"return²": 0.1}  # squared errors under a tenth of the squared return are no alarm in any task
@@ -120,7 +120,7 @@ def _excess(
     beyond = edge.turn * place(key, value) - edge.outermost
     if beyond <= 0:
         return None
-    margins = beyond / max(edge.outermost - edge.middle, _least(key))
+    margins = beyond / min(max(edge.outermost - edge.middle, _least(key)), _most(key))
     return Excess(sign, key, value, edge.value, edge.low, edge.high, margins, edge.cells)
 
 
@@ -143,16 +143,25 @@ def tail(value: float) -> float:
 
 def place(key: Key, value: float) -> float:
     """Where a value stands on the scale on which it is compared: sizes by their logarithm."""
-    known = glossary.metric(key.metric)
-    by_size = known.low >= 0 and math.isinf(known.high) and key.feature in LEVELS
+    by_size = _by_size(key.metric) and key.feature in LEVELS
     return math.log10(max(value, SMALLEST)) if by_size else value
 
 
+def _by_size(metric: str) -> bool:
+    known = glossary.metric(metric)
+    return known.low >= 0 and math.isinf(known.high)
+
+
 def _least(key: Key) -> float:
-    known = glossary.metric(key.metric)
-    if known.low >= 0 and math.isinf(known.high):
+    if _by_size(key.metric):
         return TENFOLD
-    return LEAST.get("return" if key.metric == "policy/actor_loss" else known.unit, LEAST["share"])
+    unit = "return" if key.metric == "policy/actor_loss" else glossary.metric(key.metric).unit
+    return LEAST.get(unit, LEAST["share"])
+
+
+def _most(key: Key) -> float:
+    """A size a hundred times beyond all healthy ones is far, however close to 0 those of solved tasks come."""
+    return HUNDREDFOLD if _by_size(key.metric) else math.inf
 
 
 def _small(sign: Sign, value: float) -> bool:

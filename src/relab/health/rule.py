@@ -53,6 +53,18 @@ class Reference:
     value: float | None
 
 
+@dataclass(frozen=True)
+class HealthyRange:
+    """Where nine of ten healthy runs of an algorithm lie, over the whole run, in the run's own units."""
+
+    algo: str
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
+
+
 @dataclass
 class Finding:
     """What a rule found in a run; the engine fills in the second half."""
@@ -77,16 +89,17 @@ class Finding:
     footer: bool = False  # a limit of the data, told in the footer line
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
     tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
-    healthy: str = ""  # the interval of healthy runs of what the first evidence is about
+    healthy: HealthyRange | None = None  # of what the first evidence is about
 
     def to_json(self) -> dict[str, Any]:
         owner = {"run": self.run} if self.run is not None else {"group": self.group}
         onset = None if self.onset is None else {"axis": self.axis, "step": self.onset}
         reference = None if self.reference is None else vars(self.reference).copy()
+        healthy = None if self.healthy is None else vars(self.healthy).copy()
         return {
             "slug": self.slug, "severity": self.severity, "status": self.status, **owner,
             "message": self.message, "onset": onset, "evidence": [vars(each) for each in self.evidence],
-            "reference": reference, "healthy": self.healthy, "meaning": self.meaning, "refuted_by": self.refuted_by,
+            "reference": reference, "healthy": healthy, "meaning": self.meaning, "refuted_by": self.refuted_by,
             "try": self.suggest,
             "confidence": self.confidence, "explained_by": self.explained_by,
         }  # fmt: skip

@@ -95,11 +95,14 @@ class View:
     @property
     def kind(self) -> str | None:
         """discrete or continuous; what no spec says, a range or a negative entropy tells."""
-        kind = self.action.get("kind")
+        said = self.action.get("kind")
+        kind = said if isinstance(said, str) else None
         if kind is None and (self.action.get("low") or self._negative_entropy or self._named_continuous):
             return "continuous"
         if kind is None and self._named_discrete:
             return "discrete"
+        if not isinstance(kind, str):  # of a damaged record
+            return None
         return "discrete" if kind == "multi_discrete" else kind
 
     @cached_property

@@ -23,6 +23,11 @@ muzero | planning with a learned model (Schrittwieser et al. 2020): tree search 
 on-policy | learning only from data of the present policy (PPO, A2C): each batch is used for a few passes and thrown away.
 off-policy | learning from data of older policies or of others, out of a replay (DQN, SAC, TD3) or a fixed set (IQL, CQL).
 replay | the store of transitions that off-policy methods draw their batches from; its size is `algo.replay`.
+target-network target-networks | a slower copy of a network by which the targets of its own learning are computed, so that it does not chase itself; DQN copies it every `algo.target_every` updates, SAC lets it follow by a share `algo.tau` of each update.
+replay-ratio | how often a transition is learned from on average: updates per step times transitions of a minibatch (`algo.updates_per_step` * `algo.minibatch`).
+td td-error | temporal difference: reward + gamma * value of the next state - value of this state; what a critic is wrong by after one step, and what it learns from.
+actor | the network that chooses actions: the policy. Next to it stands a critic, which says what a state or an action is worth.
+critic | the network that estimates the return to come, of a state (V, as in PPO) or of an action in a state (Q, as in SAC); the actor learns from it.
 advantage | how much better an action did than the policy does on average from that state: A = Q - V. PPO normalises it over a batch (`algo.norm_adv`).
 bootstrap bootstrapping | to put an estimate of the value where the rewards of the future would stand; right at a time limit, wrong at a true end. In statistics: resampling seeds to get an interval.
 truncation truncated | an episode that was cut, by a time limit say: the state was not the end, so its value still counts. A true end is a termination.

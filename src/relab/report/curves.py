@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.health.beside import THIRDS, healthy_levels
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.bounds import ANY, Bounds, bounds_of
@@ -72,6 +73,16 @@ class Level:
 
 
 @dataclass(frozen=True)
+class Stretch:
+    """A third of the steps, and where healthy runs of the algorithm lie there."""
+
+    start: float
+    end: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Onset:
     """Where the lead finding began, on each axis that is known."""
 
@@ -95,6 +106,7 @@ class Curve:
     groups: list[Bundle]
     xs: list[str]
     log_y: str  # yes, offer or no
+    healthy: list[Stretch] | None = field(default=None, metadata=LEFT_OUT)  # of the first run's algorithm
 
     @property
     def lines(self) -> list[Line]:
@@ -136,7 +148,19 @@ def curve(
         bundles,
         _shared_axes(bundles, beside),
         log_y(metric, unit, bundles, heights),
+        (healthy_stretches(runs[0], metric) or None) if runs and not is_return(metric) else None,
     )
+
+
+def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
+    """Where healthy runs of this run's algorithm lie in each third of its steps; empty where nobody knows."""
+    levels = healthy_levels(View(run.history, run.name), metric)
+    column = run.history.columns.get(metric)
+    if not levels or column is None or len(column.steps) < 2:
+        return []
+    ends = np.linspace(float(column.steps[0]), float(column.steps[-1]), 4).tolist()
+    known = [(levels.get(third), ends[i], ends[i + 1]) for i, third in enumerate(THIRDS)]
+    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None]
 
 
 def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:

@@ -90,6 +90,8 @@ def _draw(axes: Axes, data: curves.Curve, x: str) -> None:
     def across(one: curves.Line | curves.Band) -> list[float]:
         return [at / unit for at in View(x).across(one)]
 
+    for each in (data.healthy or ()) if x == "steps" else ():
+        axes.fill_between([each.start, each.end], each.low, each.high, color=GREY, alpha=0.18, lw=0)
     reference = data.reference
     if reference and reference.x:
         axes.plot(across(reference), reference.y, color=GREY, lw=1.4, label=f"{reference.called}: {reference.name}")

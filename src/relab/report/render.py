@@ -187,10 +187,16 @@ def spark(finding: dict[str, Any]) -> Markup:
     first = next(iter(_evidence(finding)), {})
     values, steps = first.get("values"), first.get("steps")
     return (
-        Markup(svg.sparkline(values, steps if isinstance(steps, list) else []))
+        Markup(svg.sparkline(values, steps if isinstance(steps, list) else [], healthy=_healthy(finding)))
         if isinstance(values, list)
         else Markup("")
     )
+
+
+def _healthy(finding: dict[str, Any]) -> tuple[float, float] | None:
+    """Where healthy runs lie, of a finding that knows it."""
+    interval = finding.get("healthy")
+    return (interval["low"], interval["high"]) if isinstance(interval, dict) else None
 
 
 def evidence(finding: dict[str, Any]) -> str:
@@ -203,7 +209,9 @@ def evidence(finding: dict[str, Any]) -> str:
     at = f" at {steps[place]:,}" if len(steps) == len(values) > 0 and isinstance(steps[place], int) else ""
     value = f" = {svg.number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
     formula = f" ({first['formula']})" if first.get("formula") else ""
-    return f"{first.get('metric', '')}{value}{at}{formula}"
+    interval = _healthy(finding)
+    who = f"; healthy {finding['healthy']['algo']} runs: {interval[0]:.2g} to {interval[1]:.2g}" if interval else ""
+    return f"{first.get('metric', '')}{value}{at}{formula}{who}"
 
 
 def _telling(values: list[Any], formula: str) -> int:

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relab.advise import score
 from relab.advise.calibration import sentence
 from relab.base.jsonl import RecordError
@@ -33,6 +35,7 @@ from relab.stats import mean_over_seeds
 TOP = 3  # findings on the first screen
 
 
+@np.errstate(all="ignore")  # numbers of a run that went wrong may be of any size; those beyond it are shown as infinite
 def build(
     path: str | os.PathLike[str],
     findings: list[dict[str, Any]] | None = None,

@@ -78,7 +78,7 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
     if not any(abs(y) < HUGE for line in lines for y in line.y):
         return _empty(width, "no finite value to draw" if any(line.x for line in lines) else "nothing to draw yet")
     x, y = _scales(data, view, width, height)
-    parts = [_axes(x, y, data, view), *_reference(data, x, y, view)]
+    parts = [*_healthy(data, x, y, view), _axes(x, y, data, view), *_reference(data, x, y, view)]
     for place, group in enumerate(data.groups):
         parts += _group(group, place, x, y, view)
     at = view.at(data.onset) if data.onset else None
@@ -99,6 +99,7 @@ def legend(data: Curve) -> list[dict[str, str]]:
     reference = data.reference
     if reference and reference.x:
         keys.append({"colour": GREY, "text": f"{reference.called}: {reference.name}"})
+    keys += [{"colour": GREY, "text": "grey: where nine of ten healthy runs lie"}] * bool(data.healthy)
     return [*keys, *([{"colour": "none", "text": "× not a finite number; dotted: no value"}] if broken else [])]
 
 
@@ -111,8 +112,17 @@ def _legend_text(group: Bundle, several: bool) -> str:
     return f"{group.label}: {what}" if several else what
 
 
-def sparkline(values: Sequence[float], steps: Sequence[float] = (), width: int = 150, height: int = 52) -> str:
-    """A few numbers as a small line with its axes: lowest and highest value, first and last step; NaN breaks it."""
+def sparkline(
+    values: Sequence[float],
+    steps: Sequence[float] = (),
+    width: int = 150,
+    height: int = 52,
+    healthy: tuple[float, float] | None = None,
+) -> str:
+    """A few numbers as a small line with its axes: lowest and highest value, first and last step; NaN breaks it.
+
+    `healthy`: where healthy runs lie, grey behind the line as far as the figure reaches.
+    """
     good = [float(v) for v in values if _finite(v)]
     if len(good) < 2:
         return ""
@@ -121,7 +131,8 @@ def sparkline(values: Sequence[float], steps: Sequence[float] = (), width: int =
     left, foot = 7 + 5.4 * max(len(low), len(high)), height - (13 if steps else 3)
     x, y = Scale(min(at), max(at) if max(at) > min(at) else min(at) + 1, left, width - 4), _padded(good, foot - 2, 5)
     points = [(x(a), y(float(v)) if _finite(v) else math.nan) for a, v in zip(at, values)]
-    parts = [f'<path d="M{left - 3:.1f} 3V{foot}H{width}" fill="none" stroke="currentColor" opacity=".4"/>']
+    parts = [_healthy_strip(healthy, x, y)] if healthy else []
+    parts += [f'<path d="M{left - 3:.1f} 3V{foot}H{width}" fill="none" stroke="currentColor" opacity=".4"/>']
     parts.append(
         f'<path d="{"".join(_path(p) for p in _pieces(points))}" fill="none" stroke="currentColor" stroke-width="1.3"/>'
     )
@@ -134,6 +145,14 @@ def sparkline(values: Sequence[float], steps: Sequence[float] = (), width: int =
     label = escape(f"from {number(good[0])} to {number(good[-1])}")
     return (f'<svg class="spark" {size} role="img" aria-label="{label}" font-family="system-ui, sans-serif"'
             f' font-size="9" fill="currentColor">{"".join([*parts, dot, *texts])}</svg>')  # fmt: skip
+
+
+def _healthy_strip(healthy: tuple[float, float], x: Scale, y: Scale) -> str:
+    low, high = (min(max(value, y.low), y.high) for value in healthy)
+    if high <= low:
+        return ""
+    size = f'x="{x.start:.1f}" y="{y(high):.1f}" width="{x.end - x.start:.1f}" height="{y(low) - y(high):.1f}"'
+    return f'<rect class="healthy" {size} fill="{GREY}" fill-opacity=".25"/>'
 
 
 def dots(values: Sequence[float], low: float, high: float, ends: Sequence[float], tone: str) -> str:
@@ -153,6 +172,19 @@ def dots(values: Sequence[float], low: float, high: float, ends: Sequence[float]
     label = escape("each seed: " + ", ".join(number(v) for v in values))
     size = f'viewBox="0 0 {width} 22" width="{width}" height="22"'
     return f'<svg class="dots" {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def _healthy(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
+    """Grey behind the curve: where healthy runs lie, as far as the figure shows it."""
+    parts = []
+    for each in (data.healthy or ()) if view.x == "steps" else ():
+        low, high = (min(max(value, y.low), y.high) for value in (each.low, each.high))
+        if high > low and x.shows(each.start or 1.0):
+            left, right = (x(max(at, x.low)) for at in (each.start, each.end))
+            size = f'x="{left:.1f}" y="{y(high):.1f}" width="{right - left:.1f}" height="{y(low) - y(high):.1f}"'
+            title = f"<title>healthy runs: {escape(number(each.low))} to {escape(number(each.high))}</title>"
+            parts.append(f'<rect class="healthy" {size} fill="{GREY}" fill-opacity=".18">{title}</rect>')
+    return parts
 
 
 # ---- Frame

@@ -190,7 +190,8 @@ class Trainer:
         """One iteration of the algorithm -> its row; its clock must have moved, or nothing would ever be due."""
         before = self.step
         try:
-            row = self.algo.iterate(self.state, watch)
+            with np.errstate(over="ignore", invalid="ignore"):  # check_finite says it
+                row = self.algo.iterate(self.state, watch)
         except (OSError, RecordError):  # a replay writes; where the whole folder is gone, that is what to say
             self.record.check_there()
             raise

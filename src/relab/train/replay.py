@@ -58,7 +58,7 @@ class Replay:
                 f" agents), but its capacity is {capacity:,} rows; raise it, or use fewer worlds")  # fmt: skip
         self.columns, self.slots = columns, capacity // columns
         self.dtype = np.dtype([(name, kind, (columns, *shape)) for name, (shape, kind) in fields.items()])
-        self.ring = np.zeros(self.slots, self.dtype)
+        self.ring = allocate(self.slots, self.dtype, columns)
         self.count = 0  # slots ever added
         self.store: Store | None = None  # where they are kept, if they are
 
@@ -124,6 +124,17 @@ class Replay:
         return Rows(first.slot[:, None] + np.arange(length), np.repeat(first.column[:, None], length, axis=1))
 
 
+def allocate(slots: int, dtype: np.dtype[Any], columns: int) -> np.ndarray:
+    """Memory of a ring, which the system hands out page by page as it fills; ConfigError where it has not as much."""
+    try:
+        return np.zeros(slots, dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: more bytes than an array can have
+        size = slots * dtype.itemsize
+        raise ConfigError(f"a replay of {slots * columns:,} transitions takes {size / 1e9:,.1f} GB"
+                          f" ({dtype.itemsize / columns:g} bytes each), which this machine does not give; set `replay`"
+                          " lower") from error  # fmt: skip
+
+
 def _draw(rng: np.random.Generator, rows: int, oldest: int, span: int, columns: int) -> Rows:
     place = rng.integers(span * columns, size=rows)
     return Rows(oldest + place // columns, place % columns)
@@ -174,11 +185,27 @@ class Store:
         if not self.root.is_dir():  # somebody moved the run; no new one is made in its place
             raise FileNotFoundError(f"{self.root} does not exist")
         subfolder(self.root, f"{FOLDER}/{self.name}")
-        described = {"schema": SCHEMA, "columns": self.replay.columns, "slots_per_segment": self.per_segment,
-                     "slot_bytes": self.replay.dtype.itemsize,
-                     "fields": [{"name": name, "dtype": kind.base.str, "shape": list(kind.shape), "offset": offset}
-                                for name, (kind, offset) in _parts(self.replay.dtype)]}  # fmt: skip
-        write_atomic(own(self.folder, FIELDS), encode(described, indent=True))
+        write_atomic(own(self.folder, FIELDS), encode(self.described(), indent=True))
+
+    def described(self) -> dict[str, Any]:
+        """What fields.json says: all that another program needs to read the files."""
+        fields = [{"name": name, "dtype": kind.base.str, "shape": list(kind.shape), "offset": offset}
+                  for name, (kind, offset) in _parts(self.replay.dtype)]  # fmt: skip
+        return {"schema": SCHEMA, "columns": self.replay.columns, "slots_per_segment": self.per_segment,
+                "slot_bytes": self.replay.dtype.itemsize, "fields": fields}  # fmt: skip
+
+    def check_described(self) -> None:
+        """DataError where fields.json describes other rows than this run's; one that is gone is written again."""
+        name, path = f"{FOLDER}/{self.name}/{FIELDS}", own(self.folder, FIELDS)
+        if not path.exists():
+            return self.begin()
+        try:
+            there = json.loads(limits.read_bytes(path, limits.SETTINGS, plain=True))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{name} cannot be read: {error}") from error
+        if there != self.described():
+            raise DataError(f"{name} does not describe the rows of this run: it was changed, or written by another"
+                            " version of relab")  # fmt: skip
 
     def flush(self) -> int:
         """Write what is new; how many slots there are."""
@@ -208,6 +235,8 @@ class Store:
         r = self.replay
         if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= limits.REPLAY * 1_000_000:
             raise ValueError(f"{count!r:.80} is no number of slots")
+        if count > 0:
+            self.check_described()
         r.count, oldest, self.sums = count, max(0, count - r.slots), {}
         for number in range(oldest // self.per_segment, -(-count // self.per_segment)):
             first = number * self.per_segment

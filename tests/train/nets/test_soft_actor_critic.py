@@ -12,6 +12,7 @@ from torch.distributions import Independent, Normal, TransformedDistribution
 from torch.distributions.transforms import TanhTransform
 
 from relab.train.kernels import blas
+from relab.train.kernels.crew import Crew
 from relab.train.nets import fastmlp
 from relab.train.nets import soft_actor_critic as soft
 from relab.train.nets.fastmlp import Layout
@@ -128,25 +129,34 @@ def test_noise_comes_from_each_rows_own_stream_and_the_mode_has_none() -> None:
 # ---- Gradients
 
 
+def look(c: Case, alpha: float = 0.3) -> Stats:
+    """An update that changes no weight: all gradients are left in the room."""
+    adam, stats = Adam(c.nets.flat.size), np.zeros(len(Stats._fields))
+    soft.learn(c.nets.flat, c.target, adam.m, adam.v, c.where, c.batch, c.noise, alpha, adam.count(0.0), c.room, stats)
+    return Stats(*stats)
+
+
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_the_gradient_of_the_inputs(activation: str) -> None:
     c = case(activation)
     x = np.concatenate((c.batch.obs_ND, c.batch.action_NK), axis=1)
-    d_out, d_in = np.random.default_rng(1).normal(size=ROWS).astype(np.float32), np.empty(x.size, np.float32)
-    fastmlp.forward(c.nets.flat, c.where.q2, x.reshape(-1), ROWS, c.room.work_2)
-    fastmlp.backward_inputs(c.nets.flat, c.where.q2, ROWS, c.room.work_2, d_out, d_in)
+    d_out, d_in = np.random.default_rng(1).normal(size=ROWS).astype(np.float32), np.empty(ROWS * DIM, np.float32)
+    work = fastmlp.workspace(ROWS, c.where.q2)
+    fastmlp.forward(c.nets.flat, c.where.q2, x.reshape(-1), ROWS, work)
+    fastmlp.backward_inputs(c.nets.flat, c.where.q2, ROWS, work, d_out, DIM, d_in)
     leaf = double(x, grad=True)
     torch_mlp(c.where.q2, double(c.nets.flat), leaf)[:, 0].backward(double(d_out))
     assert leaf.grad is not None
-    np.testing.assert_allclose(d_in.reshape(x.shape), leaf.grad.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(d_in.reshape(ROWS, DIM), leaf.grad.numpy()[:, OBS:], rtol=1e-4, atol=1e-6)
 
 
 def test_some_rows_are_as_if_only_they_had_been_asked_for() -> None:
     c = case()
     x = np.concatenate((c.batch.obs_ND, c.batch.action_NK), axis=1)
-    fastmlp.forward(c.nets.flat, c.where.q1, x.reshape(-1), ROWS, c.room.work_1)
+    work = fastmlp.workspace(ROWS, c.where.q1)
+    fastmlp.forward(c.nets.flat, c.where.q1, x.reshape(-1), ROWS, work)
     rows, some = np.array([3, 4, 11], np.int64), fastmlp.workspace(ROWS, c.where.q1)
-    fastmlp.take_rows(c.where.q1, ROWS, c.room.work_1, rows, 3, some)
+    fastmlp.take_rows(c.where.q1, ROWS, work, rows, 3, some)
     alone = fastmlp.workspace(3, c.where.q1)
     fastmlp.forward(c.nets.flat, c.where.q1, x[rows].reshape(-1), 3, alone)
     used = 3 * int(c.where.q1.sizes[1:].sum())
@@ -155,8 +165,8 @@ def test_some_rows_are_as_if_only_they_had_been_asked_for() -> None:
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 def test_the_critics_gradient_is_that_of_the_equation(activation: str) -> None:
-    c, alpha, stats = case(activation), 0.3, np.zeros(12)
-    soft.critic_gradient(c.nets.flat, c.target, c.where, c.batch, c.noise[0], alpha, c.room, stats)
+    c, alpha = case(activation), 0.3
+    found = look(c, alpha)
     theta = double(c.nets.flat, grad=True)
     with torch.no_grad():
         action, logp = torch_policy(c.where.actor, theta, c.batch.next_ND, c.noise[0])
@@ -168,26 +178,26 @@ def test_the_critics_gradient_is_that_of_the_equation(activation: str) -> None:
     assert isinstance(loss, torch.Tensor)
     loss.backward()
     assert theta.grad is not None
-    part, found = c.nets.part("q1", "q2"), Stats(*stats)
+    part = c.nets.part("q1", "q2")
     np.testing.assert_allclose(c.room.grad[part], theta.grad.numpy()[part], rtol=1e-3, atol=1e-5)
     assert found.critic_loss == pytest.approx(loss.item(), rel=1e-4)
     assert found.td_error == pytest.approx(torch.stack([(each - y).abs() for each in q]).mean().item(), rel=1e-4)
     assert found.q_mean == pytest.approx(torch.stack(q).mean().item(), rel=1e-3, abs=1e-5)
     assert (found.target_mean, found.target_max) == pytest.approx((y.mean().item(), y.max().item()), rel=1e-3)
     assert found.after_end == 0
-    unmasked = c.batch._replace(discount_N=np.full(ROWS, 0.9, np.float32))
-    soft.critic_gradient(c.nets.flat, c.target, c.where, unmasked, c.noise[0], alpha, c.room, stats)
-    worth = 0.9 * np.abs(c.room.value_N[c.batch.ended_N]).max()
-    assert Stats(*stats).after_end == pytest.approx(worth, rel=1e-4), "a mask that is missing shows"
+    assert found.critic_norm == pytest.approx(np.linalg.norm(theta.grad.numpy()[part]), rel=1e-4)
+    unmasked = c._replace(batch=c.batch._replace(discount_N=np.full(ROWS, 0.9, np.float32)))
+    worth = 0.9 * value[c.batch.ended_N].abs().max().item()
+    assert look(unmasked, alpha).after_end == pytest.approx(worth, rel=1e-4), "a mask that is missing shows"
 
 
 @pytest.mark.parametrize("activation", ["relu", "tanh"])
 @pytest.mark.parametrize("wide", [0.0, 3.0, -25.0])
 def test_the_actors_gradient_is_that_of_the_equation(activation: str, wide: float) -> None:
     """Through the smaller critic of each row to the action; nothing through a standard deviation that is cut."""
-    c, alpha, stats = case(activation), 0.3, np.zeros(12)
+    c, alpha = case(activation), 0.3
     c.nets.named["actor/2/bias"][DIM] += np.float32(wide)
-    soft.actor_gradient(c.nets.flat, c.where, c.batch.obs_ND, c.noise[1], alpha, c.room, stats)
+    found = look(c, alpha)
     theta = double(c.nets.flat, grad=True)
     action, logp = torch_policy(c.where.actor, theta, c.batch.obs_ND, c.noise[1])
     q = [torch_q(net, theta, c.batch.obs_ND, action) for net in (c.where.q1, c.where.q2)]
@@ -195,30 +205,46 @@ def test_the_actors_gradient_is_that_of_the_equation(activation: str, wide: floa
     loss.backward()
     assert theta.grad is not None
     assert 0 < (q[0] < q[1]).sum() < ROWS, "both critics are the smaller one somewhere"
-    part, found = c.nets.part("actor"), Stats(*stats)
+    part = c.nets.part("actor")
     np.testing.assert_allclose(c.room.grad[part], theta.grad.numpy()[part], rtol=1e-3, atol=1e-5)
     assert (found.actor_loss, found.entropy) == pytest.approx((loss.item(), -logp.mean().item()), rel=1e-3)
 
 
 @pytest.mark.parametrize("first", [True, False])
 def test_one_critic_may_be_the_smaller_in_every_row(first: bool) -> None:
-    c, stats = case(), np.zeros(12)
+    c = case()
     c.nets.named["q1/2/bias"][:] += np.float32(-50 if first else 50)
-    soft.actor_gradient(c.nets.flat, c.where, c.batch.obs_ND, c.noise[1], 0.3, c.room, stats)
+    look(c)
     assert np.isfinite(c.room.grad[c.nets.part("actor")]).all()
-    assert c.room.first_N.all() if first else not c.room.first_N.any()
+    assert (c.room.q_2N[0] < c.room.q_2N[1]).all() == first
+
+
+def step(c: Case, adam: Adam, crew: Crew | None = None) -> np.ndarray:
+    stats = np.zeros(len(Stats._fields))
+    of = (c.nets.flat, c.target, adam.m, adam.v, c.where, c.batch, c.noise, 0.3, adam.count(0.01), c.room, stats)
+    soft.learn(*of) if crew is None else soft.learn_by(crew, *of)
+    return stats
 
 
 def test_a_step_is_adams_for_the_critics_and_then_for_the_actor() -> None:
     c, mine = case(), case()
-    adam, stats = Adam(c.nets.flat.size), np.zeros(12)
-    soft.learn(c.nets.flat, c.target, adam.m, adam.v, c.where, c.batch, c.noise, 0.3, *adam.count(0.01), c.room, stats)
-    critics, actor = mine.nets.part("q1", "q2"), mine.nets.part("actor")
-    soft.critic_gradient(mine.nets.flat, mine.target, mine.where, mine.batch, mine.noise[0], 0.3, mine.room, stats)
-    Adam(critics.stop).step(mine.nets.flat[critics], mine.room.grad[critics], 0.01)
-    soft.actor_gradient(mine.nets.flat, mine.where, mine.batch.obs_ND, mine.noise[1], 0.3, mine.room, stats)
+    step(c, Adam(c.nets.flat.size))
+    look(mine)
+    for part in (mine.nets.part("q1"), mine.nets.part("q2")):
+        Adam(part.stop - part.start).step(mine.nets.flat[part], mine.room.grad[part], 0.01)
+    look(mine)
+    actor = mine.nets.part("actor")
     Adam(actor.stop - actor.start).step(mine.nets.flat[actor], mine.room.grad[actor], 0.01)
     assert (c.nets.flat == mine.nets.flat).all()
+
+
+@pytest.mark.parametrize("rows", [1, 2, ROWS, 64])
+def test_two_threads_give_the_bytes_of_one(rows: int) -> None:
+    alone, shared, crew = case(rows=rows), case(rows=rows), Crew(2)
+    adams = Adam(alone.nets.flat.size), Adam(shared.nets.flat.size)
+    for _ in range(5):
+        assert step(alone, adams[0]).tobytes() == step(shared, adams[1], crew).tobytes()
+    assert alone.nets.flat.tobytes() == shared.nets.flat.tobytes()
 
 
 # ---- The temperature

@@ -41,9 +41,10 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
                        suggest=[resume] if view.history.source == "relab" else [ELSEWHERE],
                        confidence="high")  # fmt: skip
-    if state == "finished" and share < whole and not view.kinds & {"stop"}:
+    own = view.history.source == "relab"
+    if own and state == "finished" and share < whole and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
-    if state == "ended" and planned and _stopped_short(view, planned, whole_elsewhere):
+    if not own and state in ("ended", "finished") and planned and _stopped_short(view, planned, whole_elsewhere):
         return Finding(f"the log ends {done}", share, last, suggest=[ELSEWHERE])
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
@@ -119,7 +120,7 @@ def has_not_learned(
         gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
         twentieth of the way from random to the level that is called solved. Where no random
         level is known, training ends no better than it began, beyond noise; evaluations alone must not have moved by
-        more than a tenth over their last half either, for they may begin late.
+        more than a tenth over their last half either, for they may begin late, and training must not have risen.
     Why: the run goes on without learning; more steps of the same will not help.
     Known problems: sparse rewards look so until the first success; a run without a known random level may have begun
         at its best. One that runs still is asked from half of its planned steps on. Nor is one with under a tenth
@@ -136,11 +137,23 @@ def has_not_learned(
         raise Missing(f"{SHORT} rows over {least_steps:,} steps, or what a random policy earns")
     means = [e.mean for e in course[len(course) // 2 :]]
     still = verdict.kind == "flat" and max(means) - min(means) <= steady * abs(course[0].mean)
-    if not failed(view) and not still:
+    if (not failed(view) and not still) or _rose_in_training(view):
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
     return Finding(f"no gain over its own start: {text}; what a random policy earns here is not known", course[-1].mean,
                    course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
+
+
+def _rose_in_training(view: View, errors: float = 3.0) -> bool:
+    """Whether the returns of training rose while the evaluations, which began when all was learned, stayed.
+
+    The lowest of the first half lies below all of the second by three of the second's standard deviations.
+    """
+    if not view.has_evals(view.by):
+        return False
+    curves = [view.curve(name).values for name in ("return/mean_100", "return/mean") if view.has(name)]
+    halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]
+    return any(late.min() - early.min() > errors * late.std() for early, late in halves)
 
 
 def _early(view: View, part: float) -> bool:

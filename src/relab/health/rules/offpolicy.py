@@ -187,7 +187,7 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
         per step times (1 - gamma^length) / (1 - gamma), after at least 1,000 updates.
     Why: the critic did not learn what comes after the next step: its steps are too small, or its targets stand still.
     Known problems: rewards that are scaled for learning but not in the logged return; rewards whose signs cancel. The
-        actor's loss of SAC holds the entropy as well, which may cancel the returns: a remark where the run learned.
+        values of SAC hold the entropy as well, which may cancel the returns: a remark where the run learned.
     Refuted by: rewards that reach the learner in such a scale.
     Try: look at steps-too-small and target-network-frozen first; then at what the targets bootstrap from.
     """
@@ -200,7 +200,7 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
     return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
                    f" {expected:.3g}", level / expected, None,
                    [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()],
-                   severity=judged(view) if view.algo == "sac" and value.name.startswith("-") else None)  # fmt: skip
+                   severity=judged(view) if view.algo == "sac" else None)  # fmt: skip
 
 
 @rule("value-sign-turned", about="fault", needs=("return/length",), algos=OFF_POLICY, severity="warning")

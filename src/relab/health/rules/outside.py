@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from relab.health import outside, reference
 from relab.health.features import FEW, features, in_own_units
-from relab.health.foreign import learned
+from relab.health.foreign import ends_alike, failed, learned
 from relab.health.outside import Excess
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
@@ -44,7 +44,9 @@ def outside_healthy_runs(view: View, *, margins: float = 1.0, often: float = OFT
 
 
 def _done(view: View, excess: Excess) -> bool:
-    """Whether a policy stands still because there is nothing left to learn, or nothing to choose."""
+    """Whether nothing is left to learn, to choose or, of returns that are all alike, to explain."""
+    if (excess.sign.metric, excess.sign.side) == ("value/explained_variance", outside.LOW):
+        return ends_alike(view) and not failed(view)
     still = (excess.sign.metric, excess.sign.side) == ("policy/kl", outside.LOW)
     return still and (learned(view) or not view.has_choice)
 
@@ -68,7 +70,7 @@ def _words(view: View, excess: Excess) -> str:
     """policy/kl is 40 times the highest of 34 kinds of healthy PPO runs (last third: 1.4)"""
     name, level = excess.key.metric, in_own_units(view.history, excess.key, excess.value)
     most = "highest" if excess.sign.side == outside.HIGH else "lowest"
-    times = excess.times
+    times = excess.times if level > 0 else 0.0  # how often a negative number goes into another says nothing
     factor = f"{times:.3g} times" if times >= TWICE else f"1/{1 / times:.3g} of" if 0 < times <= 1 / TWICE else "beyond"
     where = "growth" if excess.key.feature == "growth" else f"{excess.key.feature} third".replace("peak third", "peak")
     return f"{name} is {factor} the {most} of {excess.cells} kinds of healthy {_algo(view)} runs ({where}: {level:.3g})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import doubted, failed, moved, q_estimate, value_scale
+from relab.health.foreign import doubted, ends_alike, failed, moved, q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
@@ -42,13 +42,13 @@ def critic_not_learning(
         nothing counts where the run ends no better than random, or below its start.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
-        alike, a share of their variance means nothing; hence their spread.
+        alike, a share of their variance means nothing; hence their spread, or that of the returns at the end.
     Refuted by: targets that are all alike, or the reference run being as low and learning.
     Try: raise `value_coef` or `lr`, scale rewards (`norm_return`), check ends and bootstraps.
     """
     ev = view.curve("value/explained_variance", rows=5)
     if not all(view.has(f"value/{name}") for name in ("mean", "target_mean", "target_std")):
-        return _explains_nothing(view, ev, worse_than_constant, far_worse, nothing)
+        return _explains_nothing(view, ev, worse_than_constant, far_worse, nothing, alike)
     mean, target = view.curve("value/mean", rows=5), view.curve("value/target_mean", rows=5)
     apart, size = view.curve("value/target_std").median(0.5), abs(target.median(0.5))
     spread = max(apart, SIZE * size, 1e-9)
@@ -63,11 +63,13 @@ def critic_not_learning(
 
 
 def _explains_nothing(
-    view: View, ev: Curve, worse_than_constant: float, far_worse: float, nothing: float, rise: float = 3.0
+    view: View, ev: Curve, worse_than_constant: float, far_worse: float, nothing: float, alike: float, rise: float = 3.0
 ) -> Finding | None:
     """Without targets: worse than a constant over the whole second half, and the policy does not improve on it."""
     level = ev.median(0.5)
     useless = level < nothing and failed(view)
+    if not useless and ends_alike(view, alike):
+        return None
     if level < far_worse or useless:
         and_so = ", and the run has not learned" if useless else ": its errors are larger than what there is to explain"
         return Finding(f"the critic explains {level:.2f} of the variance of its targets{and_so}", level,

@@ -22,6 +22,7 @@ from relab.base.near import hint
 from relab.config.base import require
 
 STUDIES: dict[str, str] = {  # name -> module
+    "dreamer": "relab.lab.studies.dreamer",
     "fish": "relab.lab.studies.fish",
     "torus": "relab.lab.studies.torus",
 }

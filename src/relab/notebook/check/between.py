@@ -43,6 +43,8 @@ def comparison(
     names = named[0].names if len(named) == 1 else _earned(records[one]) if judged and not named else Names()
     if not names.columns or (judged and not all(_is_return(c) for c in names.columns)):
         return None
+    for name in named:
+        part = part.replace(name.word, " ")  # `mean reward` is a name
     roles = [role for role in ("peak", "best", "low", "last", "first", "mean") if w.ROLES[role].search(part)]
     role = {(): "last", ("peak",): "peak", ("best",): "peak", ("last",): "last", ("low",): "low"}.get(tuple(roles), "")
     firm = sure and bool(role) and not w.SOFT.search(part) and not UNCERTAIN.search(part) and not numbers(part)

@@ -98,7 +98,7 @@ class Checker:
     def in_noise(self, claim: Claim, record: RunRecord) -> Checked | None:
         """Two evaluations (or means over seeds) that are called different, and differ by less than two errors."""
         column = next((c for c in claim.names.columns if c in RETURNS), None)
-        text = f"{claim.text} {_behind(claim)}"
+        text = f"{_sentence(claim)} {_behind(claim)}"
         word = w.RISE.search(text) or w.FALL.search(text) or w.GAIN.search(text)
         if column is None or not word or w.SOFT.search(claim.text) or NOISE_WORDS.search(claim.whole):
             return None
@@ -307,7 +307,7 @@ def _role_differs(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) -
         return _not_the_extreme(claim, record)
     if claim.role in ("last", "first", "mean"):
         return _not_the_end(claim, record, tags)
-    if claim.role == "result" and tags and not w.QUALIFIED.search(claim.whole):
+    if claim.role == "result" and tags and not w.QUALIFIED.search(_sentence(claim)):
         return _peak_as_result(claim, record, tags)
     return None
 
@@ -349,8 +349,6 @@ def _not_the_end(claim: Claim, record: RunRecord, tags: dict[str, list[str]]) ->
         return None
     first = curves[0]
     if claim.role == "mean":
-        if not all(_out_of_range(one, c) for c in curves):
-            return None  # which rows were averaged is not known
         return Checked(
             claim, "contradicted", f"the mean of {first.name} is {first.values.mean():.4g}", "number-differs"
         )
@@ -443,6 +441,13 @@ def _range(claim: Claim, record: RunRecord) -> Checked:
 
 
 # ---- Settings
+
+
+def _sentence(claim: Claim) -> str:
+    """The sentence that a number stands in."""
+    at = claim.numbers[0].start
+    before, behind = re.split(r"[.;]\s", claim.whole[:at])[-1], re.split(r"[.;]\s", claim.whole[at:])[0]
+    return before + behind
 
 
 def _behind(claim: Claim) -> str:

@@ -6,6 +6,7 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.notebook.check import readings
+from relab.notebook.check import words as w
 from relab.notebook.check.claim import Claim
 from relab.notebook.check.record import RunRecord, fits
 from relab.notebook.check.verdict import Checked
@@ -48,7 +49,7 @@ def _part(claim: Claim, record: RunRecord, column: str) -> Curve:
     place = record.place(column, step)
     assert place is not None  # columns without were left out
     slack = max(1.5 * record.spacing(column), step.number.unit, 0.05 * float(curve.steps[-1]))
-    if claim.bound in ("reach", "fall"):
+    if claim.bound in ("reach", "fall", "pass"):
         some = curve.steps <= place[1] + slack
     elif step.relation == "after":
         some = curve.steps >= place[0] + slack
@@ -63,6 +64,9 @@ def _holds(claim: Claim, record: RunRecord, column: str, part: Curve) -> str:
     """yes, no, or unclear."""
     one, v = _scaled(claim.numbers[0], part), part.values
     slack = _slack(one, part)
+    if claim.bound == "pass" or (claim.bound == "reach" and one.value < readings.first(record.curves[column]).low):
+        near = v.min() - one.unit <= one.value <= v.max() + one.unit
+        return "yes" if near else "no" if one.value < v.min() - slack or one.value > v.max() + slack else "unclear"
     if claim.bound == "reach":
         return "yes" if v.max() >= one.value - one.unit else "no" if v.max() < one.value - slack else "unclear"
     if claim.bound == "fall":
@@ -72,7 +76,7 @@ def _holds(claim: Claim, record: RunRecord, column: str, part: Curve) -> str:
     above = v > one.value + slack if claim.bound == "never above" else v < one.value - slack
     if not (v > one.value if claim.bound == "never above" else v < one.value).any():
         return "yes"
-    strict = "never" in claim.text.lower() or "从" in claim.text or "exceed" in claim.text.lower()
+    strict = bool(w.NEVER.search(claim.text)) or "once" in claim.text.lower()
     return "no" if above.any() and (strict or above.mean() > OFTEN) else "unclear"
 
 
@@ -235,6 +239,12 @@ def direction(claim: Claim, record: RunRecord) -> Checked:
     return Checked(claim, says=course)
 
 
+def _rank_correlation(curve: Curve) -> float:
+    """Spearman's, of the values with their order: of a decay, which is no straight line."""
+    ranks = np.argsort(np.argsort(curve.values, kind="stable"))
+    return float(np.corrcoef(np.arange(len(curve)), ranks)[0, 1]) if len(curve) > 2 else 0.0
+
+
 def _end(curve: Curve, which: int) -> float:
     return float(np.array_split(curve.values, 5)[which].mean())
 
@@ -243,6 +253,7 @@ def _went(curve: Curve) -> str:
     """rise or fall where the slope is clear of its error and the ends differ by a tenth of the span or more."""
     slope, gap = curve.slope(), _end(curve, -1) - _end(curve, 0)
     size = float(np.ptp(curve.values))
-    if abs(slope.significance) < 3 or abs(gap) < 0.3 * size or slope.value * gap <= 0:
+    clear = abs(slope.significance) >= 3 or abs(_rank_correlation(curve)) >= 0.8
+    if not clear or abs(gap) < 0.3 * size or slope.value * gap <= 0:
         return "flat" if abs(gap) <= 0.05 * max(abs(_end(curve, 0)), 1e-300) else "unclear"
     return "rise" if gap > 0 else "fall"

@@ -140,7 +140,8 @@ def longest(text: str, tokens: list[re.Match[str]], at: int, record: RunRecord) 
         formal = "_" in phrase or "/" in phrase
         if names or (size == 1 and formal and phrase.count("/") < 2):
             start, end = some[0].start(), some[0].start() + len(phrase)
-            sure = bool(names) and (formal or size > 1 or phrase.lower() in PLAIN_NAMES)
+            own = bool(names.keys) and not names.columns and len(phrase) > 2 and phrase.lower() not in w.LINKS
+            sure = bool(names) and (formal or size > 1 or phrase.lower() in PLAIN_NAMES or own)
             return size, Mention(
                 start, end, phrase, names, (sure and formal) or (sure and _is_itself(text, start, end))
             )

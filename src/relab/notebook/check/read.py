@@ -37,9 +37,11 @@ STRANGER = re.compile(r"[A-Za-z0-9]+[_-][A-Za-z0-9_-]*\d|\d{4}-\d\d")  # a headi
 COMPARED = w.words(
     "than vs vs. versus beats beat outperforms outperformed over against compared ahead behind", "相比 对比 优于"
 )
+WHOLE = re.compile(r"(?i)\b(?:during|over|throughout|across) (?:the )?(?:whole |entire )?(?:training|run|learning)\b")
 LENGTH = re.compile(
-    r"(?i)\b(?:trained|training|ran|run|lasted|stopped|budget of|stopped after|trained for|for)\s(?:\w+\s){0,3}?"
-    r"(?:for|after|at|of|over)\s(?:a total of |about |around |roughly |~)?(\d[\d,.]* ?(?:[kKM](?![A-Za-z]))?) "
+    r"(?i)\b(?:(?:trained|training|ran|run|stopped|finished|ended|lasted|goes|went)\s(?:\w+\s){0,3}?(?:for|after|at|of|over)"
+    r"|covers|covered|spans|spanned|comprises|lasted|lasts|saw|is a run of|budget(?: of| was| is|:))"
+    r"\s(?:a total of |about |around |roughly |~)?(\d[\d,.]* ?(?:[kKM](?![A-Za-z]))?) "
     r"(?:(?:env(?:ironment)?|training|total) )?(?:steps|timesteps|frames)\b"
 )
 Span = tuple[int, int]
@@ -147,7 +149,8 @@ class Reader:
             yield from self.lengths(line, text, (start, end), run, sure)
             yield from self.solved(line, text, (start, end), run, sure)
             only = [one for one in marks.whens if start <= one.start < end] if not quotes else []
-            alone = len(only) == 1 and not re.search(r"\w", text[only[0].stop : end])
+            rest = text[start : only[0].start] + text[only[0].stop : end] if len(only) == 1 else "more"
+            alone = not re.search(r"\w", MARKER.sub("", rest))  # `Step 20,480.` and nothing else
             carry.lead = only[0].step if alone else None
 
     def blanked(self, text: str) -> str:
@@ -224,10 +227,14 @@ class Reader:
                 firm = sure and not soft and mention.sure and not piece.others and len(piece.whens) < 2
                 firm = (
                     firm
-                    and not (w.QUALIFIED.search(part) and step is None)
+                    and not (w.QUALIFIED.search(WHOLE.sub(" ", part)) and step is None)
                     and not s.narrowed(piece, self.records[run])
                 )
-                firm = firm and not (w.NEVER.search(part) and way != "flat") and not w.DERIVED.search(part)
+                firm = (
+                    firm
+                    and not (w.NEVER.search(part) and way != "flat")
+                    and not w.DERIVED.search(s.unnamed(part, piece))
+                )
                 shown = quoted(line.text, mention.start, end)
                 yield Claim(line.at(mention.start), shown, "direction", run, mention.word, mention.names,
                             step=step, role=way, firm=firm, text=part, whole=line.text)  # fmt: skip

@@ -65,9 +65,10 @@ def low(curve: Curve) -> Span:
 
 
 def mean(curve: Curve) -> Span:
-    """Means over the whole run, or over its end."""
-    v = curve.values
-    return span([v.mean(), float(np.median(v)), *(v[-k:].mean() for k in {*widths(len(v), 0.5), len(v) // 2 or 1})])
+    """On average: means and medians over all of the run or half of it, and where most of the rows lie."""
+    v, half = curve.values, max(1, len(curve) // 2)
+    parts = [v, v[-half:], v[:half], v[-max(1, len(v) // 5) :]]
+    return span([*(p.mean() for p in parts), *(float(np.median(p)) for p in parts), *np.percentile(v, [10, 90])])
 
 
 def around(curve: Curve, row: int, reach: int = 1) -> Span:

@@ -30,7 +30,7 @@ COUNTERS = ("data/", "time/")
 MAX_PROBE_ROWS, MAX_KNOWN = 100_000, 50_000
 SPOKEN = {phrase.lower(): names for phrase, names in w.table(w.PHRASES).items()}
 SPOKEN_KEYS = {phrase.lower(): names for phrase, names in w.table(w.SETTING_PHRASES).items()}
-VARIANTS = ("_k1", "_max", "_mean", "_100", "_avg")  # of a metric, that are called by its name
+VARIANTS = ("_k1", "_mean", "_100", "_avg")  # of a metric, that are called by its name
 MINUS = {"train/entropy_loss": "policy/entropy"}  # a tool's name for minus what relab's name means
 
 
@@ -203,8 +203,9 @@ class RunRecord:
         place = None if step is None else self.place(column, step)
         if step is None or place is None:
             return curve
-        low, high = {"by": (-math.inf, place[0]), "until": (-math.inf, place[0]), "after": (place[0], math.inf),
-                     "between": place}.get(step.relation, (place[0], place[0]))  # fmt: skip
+        upto = (-math.inf, place[0])
+        ends = {"by": upto, "within": upto, "until": upto, "after": (place[0], math.inf), "between": place}
+        low, high = ends.get(step.relation, (place[0], place[0]))
         some = (curve.steps >= low) & (curve.steps <= high)
         return Curve(curve.name, curve.steps[some], curve.values[some])
 
@@ -218,7 +219,7 @@ class RunRecord:
             return own + [name for name in self.curves if name not in own and exact <= set(parts(name))]
         heads = {parts(name.rpartition("/")[2])[0] for name in own if parts(name.rpartition("/")[2])}
         more = [n for n in self.curves if n.startswith("foreign/") and set(parts(n.rpartition("/")[2])) & heads]
-        more += [f"{name}{end}" for name in own for end in VARIANTS]
+        more += [f"{name}{end}" for name in own for end in VARIANTS + (("_max",) if role == "peak" else ())]
         if any(name.startswith(("return/", "eval/return")) for name in own):
             more += {"peak": ["return/max"], "low": ["return/min"]}.get(role, [])
         return own + [name for name in more if name in self.curves and name not in own]

@@ -37,6 +37,12 @@ BEHIND = re.compile(  # belongs to the number before it: `from 20 at the start t
     r"(?i)^\s*(?:(?:at|by|in|from)\s(?:the\s)?(?:very\s)?(?:start|beginning|end|outset|finish|init\w*)"
     r"(?:\sof\s(?:the\s)?(?:training|run))?|initially|at first)\b"
 )
+ENDS = re.compile(
+    r"(?i)\b(higher|larger|lower|smaller) at the end than (?:at|in|it was at) the (?:start|beginning|outset)\b"
+)
+TREND = re.compile(
+    r"(?i)\b(upward|rising|increasing|growing|downward|falling|decreasing|declining)\s(?:trend|drift|slope)\b"
+)
 CHECKPOINT = re.compile(r"(?i)\b(?:checkpoint|model|evaluation|eval|policy)\b")
 NEXT = re.compile(
     r"(?i)[\s`~≈]*(?:(?:the|a|an|about|around|roughly|some|even|its|level of|value of|mark of|of)[\s`~≈]+)*"
@@ -142,7 +148,8 @@ def _segment(
     inside = [n for n in figures if a <= n.start < b and not any(s <= n.start < e for s, e in veiled)]
     piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
     piece.names = mentions(text, a, b, record, veiled)
-    piece.others = bool(w.OTHERS.search(piece.text))
+    own = ENDS.sub(" ", w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text)))  # `less than 0.2` is a bound
+    piece.others = bool(w.OTHERS.search(own))
     return piece
 
 
@@ -231,11 +238,13 @@ def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft
         used |= {index + 1} if pair is not None else set()
         mention, inherited = subject(text, piece, index, carry)
         left, right = _sides(text, piece, index, pair)
-        role = role_of(piece, mention, left, right) or (carry.role if inherited and not piece.bracket else "")
+        role = role_of(piece, mention, left, right) or (carry.role if inherited else "")
         step, clear = step_of(text, piece, index, pair, carry)
         firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
         firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
+        firm = firm and not (inherited and piece.bracket and not role) and not of_another(piece, record)
         bound = bound_of(piece, left, role, step)
+        role = "" if bound.startswith("never") else role  # `from start to finish`
         firm = firm and bound != "unclear" and role != "unclear"
         setting = is_setting(piece, mention, text, one)
         yield Quote(piece, one, mention, role, bound, step, firm, setting, pair, sign, inherited)
@@ -256,7 +265,9 @@ def subject(text: str, piece: Segment, index: int, carry: Carry) -> tuple[Mentio
         return behind[0], False
     if before:
         return before[-1], False
-    return carry.mention, True
+    last = carry.mention
+    opens = piece.bracket and last is not None and text[last.end : piece.start].strip(" `*") == "("
+    return last, not opens  # `gamma (0.99)`
 
 
 def _free(text: str, piece: Segment, index: int) -> bool:
@@ -288,19 +299,20 @@ def role_of(piece: Segment, mention: Mention | None, left: str, right: str) -> s
         if len(roles) == 2 and set(roles) == {"best", "peak"}:
             roles = ["peak"]
         if roles:
-            return roles[0] if len(roles) == 1 else "mean" if "mean" in roles else "unclear"
+            return roles[0] if len(roles) == 1 else "part" if "mean" in roles else "unclear"
     return ""
 
 
 def bound_of(piece: Segment, left: str, role: str, step: Step | None) -> str:
     """`never exceeded`, `stayed below`, `reached ... by`: which side, and whether always or once."""
-    near = _unnamed(left[-64:], piece)
+    near = unnamed(left[-64:], piece)
     below, above = _adjacent(w.BELOW, near), _adjacent(w.ABOVE, near)
     never, always = w.NEVER.search(piece.text), w.ALWAYS.search(piece.text)
     if never and not below and not above:
         return "never above" if w.REACH.search(near) else "unclear"
     if not below and not above:
-        return "reach" if w.REACH.search(near) and step is not None else ""
+        within = step is not None and step.relation == "within"
+        return "pass" if within else "reach" if w.REACH.search(near) and step is not None else ""
     side = "above" if above else "below"
     if never:
         return f"never {side}"
@@ -347,12 +359,13 @@ def is_certain(
         return False
     gap = text[mention.end : one.start] if mention.end <= one.start and not inherited else ""
     sure = mention.sure or gap.strip(" `*") in ("=", ":")
-    derived = w.DERIVED.search(_unnamed(left[-60:], piece)) or w.DERIVED.search(_unnamed(right[:24], piece))
+    sides = (unnamed(left[-60:], piece), w.ALWAYS.sub(" ", unnamed(right[:24], piece)))
+    derived = any(w.DERIVED.search(side) for side in sides)
     by_how_much = w.MOVES.search(left[-24:]) and not w.ALONG.search(left[-16:])
     change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
     if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
         return False
-    if inherited and (not all_known(piece) or (piece.bracket and not role_of(piece, None, piece.text, ""))):
+    if inherited and not all_known(piece):
         return False
     if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
         return False  # `plateaued at 10k`: a step
@@ -364,7 +377,18 @@ def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
     return not largest or abs(one.value) <= 20 * max(largest)
 
 
-def _unnamed(part: str, piece: Segment) -> str:
+def of_another(piece: Segment, record: RunRecord) -> bool:
+    """Whether someone else than this run had the number: `our colleague's code had`."""
+    named = {word for name in piece.names for word in name.word.lower().split()}
+    for match in w.OWNS.finditer(piece.text):
+        owner = match[1].lower()
+        plain = owner in w.SELF or owner in w.LINKS or owner in named or owner in record.own_words
+        if not plain and not owner.endswith("ly") and not any(p.fullmatch(owner) for p in LEXICON):
+            return True
+    return False
+
+
+def unnamed(part: str, piece: Segment) -> str:
     for name in piece.names:
         part = part.replace(name.word, " ")
     return part
@@ -384,8 +408,9 @@ def _foreign_words(gap: str) -> bool:
 
 
 def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
-    """Words of a segment and whether they belong to a metric or a step."""
+    """Words of a segment and whether they belong to a metric, a step or a phrase of the lexicon."""
     spans = [(m.start, m.end) for m in piece.names] + [(one.start, one.stop) for one in piece.whens]
+    spans += [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
     for match in WORD.finditer(piece.text):
         at = piece.start + match.start()
         yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
@@ -420,7 +445,8 @@ def is_setting(piece: Segment, mention: Mention | None, text: str, one: Number) 
     if mention is None or not mention.names.keys:
         return False
     gap = text[mention.end : one.start] if mention.end <= one.start else ""
-    return gap.strip(" `*") in ("=", ":", "") or bool(w.SETTING.search(piece.text))
+    logged = all(column.startswith("optim/") for column in mention.names.columns)  # a setting that is logged as well
+    return logged or gap.strip(" `*") in ("=", ":", "") or bool(w.SETTING.search(piece.text))
 
 
 def pair_of(text: str, figures: list[Number], index: int, quoted: list[When]) -> tuple[Number | None, str]:
@@ -435,6 +461,8 @@ def pair_of(text: str, figures: list[Number], index: int, quoted: list[When]) ->
             return other, kind
     if gap == "and" and "between" in before:
         return other, "range"
+    if gap.endswith(("到", "到最终的", "至")):
+        return other, "arrow"
     if re.fullmatch(r"(?:all the way |right |back )?(?:up |down )?to(?: about| around| roughly| only| just)?", gap):
         return other, "arrow"
     return None, ""
@@ -463,7 +491,24 @@ def moments(piece: Segment, record: RunRecord) -> Iterator[tuple[Mention | None,
 
 
 def directions(piece: Segment, text: str) -> Iterator[tuple[Mention, str, int]]:
-    """`entropy rose`: a metric, which way it went, and where that word ends; without numbers."""
+    """`entropy rose`, `an upward trend in entropy`: a metric, which way it went, and where that ends; no numbers."""
+    trend = TREND.search(piece.text)
+    if (
+        trend
+        and len(piece.names) == 1
+        and piece.names[0].names.columns
+        and piece.names[0].start >= piece.start + trend.end()
+    ):
+        yield (
+            piece.names[0],
+            "rise" if w.RISE.match(trend[1]) or trend[1][:2].lower() == "up" else "fall",
+            piece.names[0].end,
+        )
+        return
+    ends = ENDS.search(piece.text)
+    if ends and len(piece.names) == 1 and piece.names[0].names.columns:
+        yield piece.names[0], "rise" if ends[1].lower() in ("higher", "larger") else "fall", piece.start + ends.end()
+        return
     for mention in piece.names:
         behind = text[mention.end : min(piece.end, mention.end + 48)]
         later = [m.start for m in piece.names if m.start > mention.start]

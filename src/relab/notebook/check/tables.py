@@ -43,7 +43,7 @@ def head(cell: str, record: RunRecord) -> tuple[Names, str, Step | None]:
         rest = rest.replace(name.word, " ")
     roles = [role for role, pattern in w.ROLES.items() if pattern.search(rest)]
     role = w.HEADERS.get(normal(text) or text, "") or (roles[0] if len(roles) == 1 else "")
-    role = "peak" if role == "best" else role
+    role = {"best": "peak", "mean": "part"}.get(role, role)  # a mean over which rows or runs is not said
     certain = len(names) == 1 and names[0].sure and not w.DERIVED.search(rest) and not w.OTHERS.search(rest)
     return (names[0].names if certain else Names()), role, quoted[0].step if len(quoted) == 1 else None
 
@@ -103,5 +103,5 @@ def _of_run(
         one = only_number(cell)
         if one is not None:
             setting = bool(names.keys) and not names.columns
-            firm = sure and named and bool(role or step or setting) and role != "mean"
+            firm = sure and named and bool(role or step or setting) and role != "part"
             yield _claim(line, f"{header} {cell}", run, bare(header), names, one, step, role, firm, setting)

@@ -15,7 +15,7 @@ from relab.notebook.check.wording import DIGITS, Number, numbers
 SHARE, ANY = "share", ""  # a share of the run; steps whose kind is not told
 AXIS_WORDS = (
     r"(?:training |env(?:ironment)? |gradient |policy )?"
-    r"(?:iterations?|iters?|itr|steps?|epochs?|updates?|episodes?|timesteps?|frames?|transitions|interactions)"
+    r"(?:iterations?|iters?|itr|steps?|epochs?|updates?|episodes?|timesteps?|frames?|checkpoints?|ckpt|transitions|interactions)"
 )
 CJK_AXES = {"步": "env_steps", "轮": "iteration", "次迭代": "iteration", "代": "iteration"}
 COUNT = rf"(?:{DIGITS})(?: ?(?:[kKM](?![A-Za-z])|万|million|thousand))?"
@@ -58,12 +58,13 @@ STEPS_LONG = re.compile(rf"(?i)(?<![\d.,])(?:(?:{DIGITS})[~-])?{COUNT}[ -]?(?:{A
 SETTING = re.compile(r"(?i)(?:\w+\s)?epochs\b")  # passes over a batch, not a step: that would be `epoch 4`
 NO_STEP = re.compile(r"(?i)\b(?:last|final|first|every|each|per)\s(?:\w+\s)?$")  # `at the last logged step: 480`
 RELATIONS = {
-    "by": "by", "before": "by", "within": "by", "in": "by", "inside of": "by", "in under": "by", "by the time of": "by",
-    "took": "by", "took about": "by", "takes": "by", "needed": "by", "needs": "by", "required": "by", "requires": "by",
-    "over the first": "until", "until": "until", "till": "until", "up to": "until", "到": "by", "前": "until",
-    "after": "after", "past": "after", "since": "after", "from": "after", "beyond": "after", "following": "after",
-    "after about": "after", "after around": "after", "after roughly": "after",
-}  # fmt: skip
+    **dict.fromkeys(("by", "before", "in", "by the time of", "到"), "by"),
+    **dict.fromkeys(("within", "inside of", "in under"), "within"),
+    **dict.fromkeys(("took", "took about", "takes", "needed", "needs", "required", "requires"), "within"),
+    **dict.fromkeys(("over the first", "until", "till", "up to", "前"), "until"),
+    **dict.fromkeys(("after", "past", "since", "from", "beyond", "following"), "after"),
+    **dict.fromkeys(("after about", "after around", "after roughly"), "after"),
+}
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Step:
     axis: str
     number: Number
     exact: bool = True  # False: a bound, or one of several
-    relation: str = "at"  # at, by, until, after, between
+    relation: str = "at"  # at, by, within, until, after, between
     end: Number | None = None
 
     @property
@@ -121,6 +122,8 @@ def _axis(word: str | None) -> str:
     if not word:
         return ANY
     last = word.split()[-1].lower()
+    if last in ("checkpoint", "checkpoints", "ckpt"):
+        return ANY  # by what they are counted is not said
     if last in ("transitions", "interactions"):
         return "env_steps"
     return CJK_AXES.get(word) or ("updates" if "gradient" in word.lower() else step_axis(last)) or "env_steps"

@@ -204,7 +204,7 @@ def numbers(text: str) -> list[Number]:
         before, after = hidden[: match.start()].rstrip(" ")[-1:], hidden[match.end() :].lstrip(" ")[:1]
         close = hidden[match.end() : match.end() + 1]
         glued = close.isascii() and (close.isalpha() or close == "_")
-        part = (before != "" and before in "×*/^%<>≤≥") or (after != "" and after in "×*/^=")
+        part = (before != "" and before in "×*/^%") or (after != "" and after in "×*/^=")
         modulo = match[3] == "%" and after.isdigit()
         if not (glued or part or modulo):
             results.append(number(match, hidden))

@@ -20,13 +20,14 @@ def words(english: str, chinese: str = "") -> re.Pattern[str]:
 
 PEAK = (
     "peak peaks peaked peaking max maximum maximal highest top tops topped topping maxed maxes high-water all-time_high"
-    " as_high_as got_up_to at_most_ever high_point largest"
+    " as_high_as got_up_to at_most_ever high_point largest a_high_of"
 )
 LAST = (
     "final finally last ends ended ending end finishes finished finish finishing tail at_the_end end_of_training"
     " by_the_end wound_up winds_up ended_up ends_up closes closed closing concludes concluded settled settles settling"
     " levelled_off leveled_off converged converges converging landed lands stabilised stabilized stopped at_convergence"
-    " eventually ultimately when_training_stopped left_off comes_to_rest came_to_rest latest finished_off"
+    " eventually ultimately end-of-run end-of-training when_training_stopped left_off comes_to_rest came_to_rest"
+    " latest finished_off"
 )
 LOW = (
     "min minimum minimal lowest bottomed bottoms bottoming trough troughs low_point smallest as_low_as dipped_as_low_as"
@@ -35,6 +36,7 @@ LOW = (
 FIRST = (
     "start starts started starting begin begins began beginning initial initially at_the_start at_first"
     " at_initialisation at_initialization at_init from_the_start out_of_the_gate opened opens outset"
+    " kicks_off kicked_off before_any_learning before_any_real_learning before_training before_learning untrained"
 )
 ROLES = {
     "peak": words(PEAK, "峰值 最高 最大 顶点"),
@@ -42,19 +44,23 @@ ROLES = {
     "last": words(LAST, "最终 最后 结束时 末尾 收敛到 稳定在 收于"),
     "low": words(LOW + " worst", "最低 最小 最差 谷底"),
     "first": words(FIRST, "初始 起初 开始时 一开始 最初"),
-    "mean": words("mean average averaged averages averaging avg median on_average", "平均 均值 中位数"),
+    "mean": words(
+        "mean average averaged averages averaging avg median on_average hovered hovers hovering most_of_the_time"
+        " for_the_most_part mostly",
+        "平均 均值 中位数",
+    ),
     "result": words(
         "result results outcome bottom_line achieves achieved achieving reaches reached reaching attains attained"
-        " obtains obtained report reports yields yielded delivers delivered scores scored gets performance",
+        " obtains obtained report reports yields yielded delivers delivered scores scored gets performance gives gave",
         "达到 结果",
     ),
 }
 HEADERS = {
     "last": "last", "final": "last", "end": "last", "min": "low", "low": "low", "max": "peak", "peak": "peak",
     "best": "peak", "at_end": "last", "lowest": "low", "highest": "peak", "minimum": "low", "maximum": "peak",
-    "mean": "mean", "avg": "mean", "average": "mean", "first": "first", "start": "first", "initial": "first",
-    "mean_last_k": "mean", "slope_last_k": "slope", "slope": "slope", "最终": "last", "最高": "peak", "最低": "low",
-    "峰值": "peak", "平均": "mean", "初始": "first", "最后": "last", "最大": "peak", "最小": "low",
+    "mean": "part", "avg": "part", "average": "part", "first": "first", "start": "first", "initial": "first",
+    "mean_last_k": "part", "slope_last_k": "slope", "slope": "slope", "最终": "last", "最高": "peak", "最低": "low",
+    "峰值": "peak", "平均": "part", "初始": "first", "最后": "last", "最大": "peak", "最小": "low",
 }  # fmt: skip
 VALUE_HEADERS = {"value", "setting", "values", "setup", "used", "值", "取值", "config", "number", "result", "reading"}
 
@@ -115,13 +121,13 @@ UNSOLVED = words(
 BELOW = words(
     "below under less_than smaller_than lower_than beneath at_most no_more_than not_more_than no_higher_than"
     " not_exceeding short_of",
-    "低于 小于 不超过 以下",
+    "低于 小于 不超过 以下 < ≤",
 )
 ABOVE = words(
     "above over more_than greater_than higher_than larger_than at_least no_less_than no_lower_than beyond past"
     " exceed exceeds exceeded exceeding surpass surpasses surpassed surpassing crossed crosses crossing passed passes"
     " broke breaks topped tops north_of",
-    "高于 大于 超过 以上 突破",
+    "高于 大于 超过 以上 突破 > ≥",
 )
 NEVER = words("never not_once at_no_point did_not didn't does_not doesn't failed_to fails_to", "从未 从不 没有 未曾")
 ALWAYS = words(
@@ -167,7 +173,8 @@ LINKS = set(
     " comfortable comfortably safely well right left place spot stretch period part portion segment rest remainder"
     " key headline summary note notes observation observations numbers figures setting settings config configuration"
     " hyperparameters hyperparameter parameter parameters default defaults everything else same other than once ever"
-    " lr env environment environments task seed seeds new old currently today yesterday worth noting notably"
+    " row rows line entry column"
+    " file lr env environment environments task seed seeds new old currently today yesterday worth noting notably"
     " interestingly unfortunately sadly luckily indeed however though although despite because since thanks due".split()
 )
 LINKS_CJK = re.compile(
@@ -183,7 +190,7 @@ DETERMINERS = set(
 DERIVED = words(
     "improvement gain gains increase decrease drop difference change delta gap std stddev sd deviation variance"
     " error stderr sem ci interval confidence range ratio slope percentile quantile quartile sum total cumulative"
-    " product log times factor smoothed ema normalised normalized discounted shaped intrinsic extrinsic per-step"
+    " product times factor smoothed ema normalised normalized discounted shaped intrinsic extrinsic per-step"
     " coefficient coef bonus penalty weight scale scaled relative percent_of fraction_of share_of faster slower sooner"
     " twice thrice double triple half_of spread jitter reduction uplift margin points per_step per_second per_agent"
     " human-normalised human-normalized",
@@ -193,7 +200,7 @@ DERIVED = words(
 # A sentence with one of these does not state what the run did.
 SOFT = words(
     "would should could may might will won't expect expected expects expecting target targets goal threshold if"
-    " consider try trying plan planned plans unless limit bar budget suggest suggests e.g. example let's need"
+    " consider try trying plan planned plans unless limit bar suggest suggests e.g. example let's need"
     " want aim aims hope hoping lets probably likely guess maybe perhaps whether supposed assume assuming assumed"
     " presumably ideally intended hypothesis hypothesise hypothesize predict predicted predicts ought must can cannot"
     " can't anticipated suppose imagine wish unclear unsure wonder next_run next_time aiming cap ceiling solved_at"
@@ -209,7 +216,8 @@ OTHERS = words(
     "previous previously prior baseline baselines earlier other others recent recently parent compared vs vs. versus"
     " than relative paper reported literature seeds runs across typically typical usually random respectively"
     " to_date so_far ever expert experts demonstrator human humans oracle scripted heuristic published authors"
-    " colleague sibling original reproduction yesterday's last_week's last_time old_run another_run another"
+    " colleague colleagues sibling"
+    " original old older former legacy reproduction yesterday's last_week's last_time old_run another_run another"
     " variant variants ablation ablations replicate replicates predecessor sweep",
     "之前 上一 上轮 相比 对比 论文 其他 基线 以往",
 )
@@ -241,6 +249,18 @@ HEDGES = tuple(
     ).split()
 )
 HEDGES_BEHIND = re.compile(r"(?i)^\s?(?:or so|-?ish\b|give or take|or thereabouts|左右|上下)")
+
+# Whose number is it? Before `had` or `scored` stands this run, or someone else.
+OWNS = re.compile(
+    r"(?i)(?:^|\W)(\w[\w\-']*)\s(?:(?:also|still|now|already|only|just|itself|alone|then|once|actually|even)\s)*"
+    r"(?:had|has|have|gets|get|got|scores|scored|score|achieves|achieved|reaches|reached|obtains|obtained|reports|reported|"
+    r"claims|claimed|showed|shows|gave|gives|uses|used|needs|needed|ran|reads|hits|ends|ended|finishes|finished)\s"
+)
+SELF = set(
+    "run runs agent agents policy model training learner it we i this that which and then but log logs curve curves"
+    " experiment trial job attempt checkpoint evaluation eval evaluations table one critic actor network there they"
+    " tensorboard wandb dashboard never not also who what last final best seed config settings logger".split()
+)
 
 # ---- Metrics and settings as people call them: relab's name | phrases
 

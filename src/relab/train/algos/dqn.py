@@ -20,8 +20,9 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
+from relab.train.algos.gathering import Gathering, act_and_update, check_start, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.jit import compile_note, njit
 from relab.train.kernels.rng import integer, uniform
 from relab.train.nets import fastmlp, q_learning
@@ -135,6 +136,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
             f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
     require_vectors("dqn", spec, device)
+    one_blas_thread()
     return Agent(cfg, spec, generator(seed, "init"))
 
 
@@ -164,15 +166,13 @@ def rehearse(s: State) -> None:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
-    before, seen = s.agent.nets.flat.copy(), []
-    for _ in range(s.cfg.steps):
-        with watch("collect"):
-            s.agent.epsilon = exploration(s.cfg, s.counts.agent_steps / s.total)
-            s.gathering.step(s.agent, s.counts)
-        with watch("update"):
-            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
-                seen.append(update(s))
-    return metrics_of(s, seen, before)
+    before = s.agent.nets.flat.copy()
+    return metrics_of(s, act_and_update(s, watch, behaviour, update), before)
+
+
+def behaviour(s: State) -> Agent:
+    s.agent.epsilon = exploration(s.cfg, s.counts.agent_steps / s.total)
+    return s.agent
 
 
 def exploration(cfg: DQN, used: float) -> float:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,11 +18,13 @@ from relab.config.base import require
 from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
-from relab.train.contract import Counts, DivergedError, Setup
+from relab.train.contract import Counts, DivergedError, Setup, Stopwatch
 from relab.train.envs.base import Episodes, Worlds
 from relab.train.kernels.rng import mix
 from relab.train.replay import Fields, Replay
 from relab.train.rollout import Policy
+
+T = TypeVar("T")
 
 
 def check_start(setup: Setup) -> None:
@@ -54,6 +57,14 @@ def require_vectors(algo: str, spec: Spec, device: str) -> None:
             " has an encoder for them, or register the environment with a wrapper that makes a vector"
             " (gymnasium.wrappers.FlattenObservation)")  # fmt: skip
     require(device == "cpu", f"{algo} runs on the cpu, but `device` is {device}")
+
+
+class Learning(Protocol):
+    """The state of a method that learns while it gathers."""
+
+    cfg: Any
+    gathering: Gathering
+    counts: Counts
 
 
 @dataclass
@@ -154,6 +165,20 @@ class Gathering:
         fit += [int(rows[name].view(np.uint8).max(initial=0)) <= 1 for name in ("terminated", "truncated", "alive")]
         if not all(fit):
             raise ValueError("rows of its replay were changed: an action, a flag or a number is none that a run writes")
+
+
+def act_and_update(
+    s: Learning, watch: Stopwatch, policy: Callable[[Any], Policy], update: Callable[[Any], T]
+) -> list[T]:
+    """`steps` steps of every world, with the updates that fall due on the way: what each of these returned."""
+    cfg, updates = s.cfg, list[T]()
+    for _ in range(cfg.steps):
+        with watch("collect"):
+            s.gathering.step(policy(s), s.counts)
+        with watch("update"):
+            for _ in range(due(s.counts, cfg.learning_starts, cfg.updates_per_step)):
+                updates.append(update(s))
+    return updates
 
 
 def due(counts: Counts, starts: int, ratio: float) -> int:

@@ -224,8 +224,8 @@ def compile_ahead(s: State) -> Ahead | None:
     collector = getattr(s.worlds.env, "collect", None)
     if not s.agent.fast or (compiled(ppo_epochs) and (not collector or compiled(registry.load(collector)))):
         return None
-    like = "pendulum-v1" if s.agent.head.gaussian else "cartpole-v1"
-    return ahead.start("relab.train.algos.ppo:compile_parts", s.worlds.env.name if collector else like)
+    name, like = s.worlds.env.name, "pendulum-v1" if s.agent.head.gaussian else "cartpole-v1"
+    return ahead.start("relab.train.algos.ppo:compile_parts", name if name in registry.env_names() else like)
 
 
 def compile_parts(env_name: str) -> Iterator[str]:
@@ -233,7 +233,8 @@ def compile_parts(env_name: str) -> Iterator[str]:
     env, cfg = registry.env_class(env_name)(), PPO(envs=2, steps=4, hidden=(4,))
     learn_from_nothing(cfg, make_agent(cfg, env.spec, 0))
     yield LEARNER
-    collect(build(Setup(env, cfg, 0, 1)))
+    if hasattr(env, "collect"):
+        collect(build(Setup(env, cfg, 0, 1)))
     yield COLLECTOR
 
 

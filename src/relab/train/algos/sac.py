@@ -21,8 +21,9 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.sac import SAC
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, check_start, due, require_vectors
+from relab.train.algos.gathering import Gathering, act_and_update, check_start, require_vectors
 from relab.train.contract import Counts, Setup, Stopwatch
+from relab.train.kernels.crew import Crew, one_blas_thread
 from relab.train.kernels.jit import compile_note
 from relab.train.kernels.rng import fill_uniform
 from relab.train.nets import fastmlp
@@ -101,6 +102,7 @@ class State:
     draw: np.random.Generator  # which transitions are learned from
     noise: np.random.Generator  # of the actions in updates
     room: soft.Room
+    crew: Crew
     counts: Counts = field(default_factory=Counts)
 
     @property
@@ -143,6 +145,7 @@ def make_agent(cfg: SAC, spec: Spec, seed: int, device: str = "cpu", threads: in
     require(open_ends == 0, f"sac needs actions between two finite bounds, but {open_ends} of the {spec.action.dim}"
             f" components of {spec.env} have none; bound them in the environment, or try algo=ppo")  # fmt: skip
     require_vectors("sac", spec, device)
+    one_blas_thread()
     return Agent(cfg, spec, generator(seed, "init"))
 
 
@@ -159,7 +162,8 @@ def init(setup: Setup) -> State:
     weights = agent.nets.flat
     state = State(cfg, agent, weights[agent.nets.part("q1", "q2")].copy(), Adam(weights.size, cfg.adam_eps),
                   Temperature(cfg.temperature, wanted, cfg.adam_eps), gathering, generator(setup.seed, "minibatch"),
-                  generator(setup.seed, "noise"), soft.room(cfg.minibatch, agent.layouts, weights.size))  # fmt: skip
+                  generator(setup.seed, "noise"), soft.room(cfg.minibatch, agent.layouts, weights.size),
+                  Crew(min(setup.threads, soft.SHARES)))  # fmt: skip
     rehearse(state)
     return state
 
@@ -172,14 +176,8 @@ def rehearse(s: State) -> None:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
-    before, seen = s.agent.nets.flat.copy(), []
-    for _ in range(s.cfg.steps):
-        with watch("collect"):
-            s.gathering.step(behaviour(s), s.counts)
-        with watch("update"):
-            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
-                seen.append(update(s))
-    return metrics_of(s, seen, before)
+    before = s.agent.nets.flat.copy()
+    return metrics_of(s, act_and_update(s, watch, behaviour, update), before)
 
 
 def behaviour(s: State) -> Policy:
@@ -198,8 +196,9 @@ def learn(s: State, rows: Rows) -> tuple[Stats, float, float]:
                   replay.gather(last, "next_obs"), replay.gather(last, "terminated"))  # fmt: skip
     noise = s.noise.standard_normal((2, cfg.minibatch, s.agent.dim), np.float32)
     stats = np.empty(len(Stats._fields))
-    soft.learn(s.agent.nets.flat, s.target, s.adam.m, s.adam.v, s.agent.layouts, batch, noise, alpha,
-               *s.adam.count(cfg.lr), s.room, stats)  # fmt: skip
+    of: Any = (s.agent.nets.flat, s.target, s.adam.m, s.adam.v, s.agent.layouts, batch, noise, alpha,
+               s.adam.count(cfg.lr), s.room, stats)  # fmt: skip
+    soft.learn(*of) if s.crew.size == 1 else soft.learn_by(s.crew, *of)
     s.counts.updates += 1
     seen = Stats(*stats)
     loss = adjust_temperature(s, seen.entropy) if cfg.temperature is None else math.nan

@@ -2,7 +2,8 @@
 
 Numba compiles one kernel at a time in a process, and keeps each on disk. While the run compiles what acts, the second
 process compiles what learns; the run waits for that part and finds it on disk. What only makes a run faster is never
-waited for. A process that fails or is killed leaves the run to compile by itself.
+waited for. A process that fails or is killed leaves the run to compile by itself. It starts before the run has imported
+torch, so nothing here imports that or Numba.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import os
 import select
 import subprocess
 import sys
+from pathlib import Path
 
 from relab.base.processes import PYTHON
 from relab.config import registry
+from relab.config.run import RunConfig
 from relab.record.provenance import usable_cores
 
 
@@ -52,6 +55,27 @@ def start(target: str, *words: str) -> Ahead | None:
         return Ahead(target, *words) if usable_cores() > 1 else None
     except OSError:
         return None
+
+
+def start_early(cfg: RunConfig) -> Ahead | None:
+    """For a run that will want kernels which this machine does not have; asked before anything heavy is imported.
+
+    Only for environments of relab's own: nobody else's code runs in a second process.
+    """
+    parts = getattr(cfg.algo, "compiled_ahead", lambda: None)()
+    if parts is None or cfg.device != "cpu" or cfg.env.name not in registry.env_names() or not missing(parts[1]):
+        return None
+    return start(parts[0], cfg.env.name)
+
+
+def missing(kernel: str) -> bool:
+    """Is "module.function" in none of the folders in which Numba keeps kernels?
+
+    Where it keeps them elsewhere the answer is wrong, and the second process finds that there is nothing to do.
+    """
+    folder = os.environ.get("NUMBA_CACHE_DIR")
+    places = [Path(folder)] if folder else [Path(__file__).parents[1], Path.home() / ".cache" / "numba"]
+    return not any(True for place in places for _ in place.rglob(f"{kernel}-*.nbi"))
 
 
 def main(target: str, *words: str) -> None:

@@ -133,6 +133,15 @@ def narrow_gradient(delta, x, grad, n, rows_out, rows_in):
 
 
 @njit(cache=True, nogil=True)
+def widest(net):
+    """Units of the widest layer; sizes.max() would take half a second to compile."""
+    most = net.sizes[0]
+    for layer in range(1, net.sizes.size):
+        most = max(most, net.sizes[layer])
+    return most
+
+
+@njit(cache=True, nogil=True)
 def forward(theta, net, x_flat, n, work):
     """Outputs [n, out] for n rows x_flat [n * in]: a view into `work`, which keeps the activations for `backward`."""
     below, at, last = x_flat, 0, net.sizes.size - 2
@@ -175,7 +184,7 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
     ends[0] = 0
     for layer in range(last + 1):
         ends[layer + 1] = ends[layer] + n * net.sizes[layer + 1]
-    spare = n * net.sizes.max()
+    spare = n * widest(net)
     delta = d_out.reshape(-1)
     for layer in range(last, -1, -1):
         rows_in, rows_out = net.sizes[layer], net.sizes[layer + 1]
@@ -199,23 +208,28 @@ def backward(theta, net, x_flat, n, work, d_out, grad):
 
 
 @njit(cache=True, nogil=True)
-def backward_inputs(theta, net, n, work, d_out, d_in):
-    """Write dL/dx [n * in] into `d_in`, given dL/d(out) [n, out] of the rows of the last `forward`; weights get none.
-
-    It is what an actor needs from a critic: which way the action should go.
+def backward_inputs(theta, net, n, work, d_out, last_inputs, d_in):
+    """Write dL/dx of the last inputs [n * last_inputs] into `d_in`, given dL/d(out) [n, out] of the rows of the last
+    `forward`; weights get none. It is what an actor needs from a critic: which way the action should go.
     """
     last, end = net.sizes.size - 2, n * net.sizes[1:].sum()
-    spare, delta = n * net.sizes.max(), d_out.reshape(-1)
-    for layer in range(last, -1, -1):
+    spare, delta = n * widest(net), d_out.reshape(-1)
+    for layer in range(last, 0, -1):
         rows_in, rows_out, at = net.sizes[layer], net.sizes[layer + 1], net.weight[layer]
         start, below = end + (layer % 2) * spare, n * net.sizes[1:layer].sum()
-        under = d_in[: n * rows_in] if layer == 0 else work[start : start + n * rows_in]
-        matmul(delta, False, theta[at : at + rows_out * rows_in], False, under, n, rows_in, rows_out)
-        if layer > 0 and net.relu:
+        under = work[start : start + n * rows_in]
+        matmul(delta, AS_IS, theta[at : at + rows_out * rows_in], AS_IS, under, n, rows_in, rows_out)
+        if net.relu:
             relu_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
-        elif layer > 0:
+        else:
             tanh_back_rows(under.reshape(n, rows_in), work[below : below + n * rows_in].reshape(n, rows_in))
         delta = under
+    rows_in, rows_out, at = net.sizes[0], net.sizes[1], net.weight[0]
+    columns = np.empty(last_inputs * rows_out, f32)  # of the first weights, each in one piece
+    for k in range(last_inputs):
+        for j in range(rows_out):
+            columns[k * rows_out + j] = theta[at + (j + 1) * rows_in - last_inputs + k]
+    few_rows(delta, columns, d_in, n, last_inputs, rows_out)
 
 
 @njit(cache=True, nogil=True)

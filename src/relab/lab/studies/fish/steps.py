@@ -19,8 +19,7 @@ from relab.base.interrupts import Interrupted
 from relab.base.jsonl import read_jsonl, write_atomic
 from relab.base.processes import RELAB
 from relab.config import layers
-from relab.lab import experiment
-from relab.lab.studies import Say
+from relab.lab.studies import Say, making
 from relab.record.history import History
 from relab.record.run_folder import DETERMINISTIC
 
@@ -43,17 +42,11 @@ def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
     def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-        declared = experiment.load(question(name, folder))
-        cells = experiment.prepare(declared, folder)
-        done = experiment.run(declared, folder, cells, workers, lambda n, all_: say(f"  {n} of {all_} runs"))
-        if done.interrupted:
-            raise Interrupted
-        layers.require(not done.failed, f"runs of {name} failed: {', '.join(done.failed)}; see {folder / 'logs'}")
-        answers = experiment.conclude(declared, folder, cells)
-        arms = {arm: [of_run(run) for run in runs] for arm, runs in experiment.histories(cells).items()}
+        text, answers, runs_of = making.carry_out(question(name, folder), folder, workers, say)
+        arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {
-            "question": declared.question,
+            "question": text,
             "answers": [{key: getattr(each, key) for key in keys} for each in answers],
             "arms": arms,
         }

@@ -20,7 +20,7 @@ from relab.train.algos.dreamer.learning import pace_of, rehearse, update
 from relab.train.algos.dreamer.optimiser import LaProp
 from relab.train.algos.dreamer.state import State, load_agent
 from relab.train.algos.dreamer.surprise import Focus, Surprise
-from relab.train.algos.gathering import Gathering, due
+from relab.train.algos.gathering import Gathering, act_and_update
 from relab.train.contract import Setup, Stopwatch
 from relab.train.kernels import blas, pages
 from relab.train.kernels.jit import compiled
@@ -69,14 +69,7 @@ def first_time() -> str:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
-    rows: list[dict[str, float]] = []
-    for _ in range(s.cfg.steps):
-        with watch("collect"):
-            s.gathering.step(behaviour_of(s), s.counts)
-        with watch("update"):
-            for _ in range(due(s.counts, s.cfg.learning_starts, s.cfg.updates_per_step)):
-                rows.append(update(s))
-    return metrics.of_iteration(s, rows, pace_of(s))
+    return metrics.of_iteration(s, act_and_update(s, watch, behaviour_of, update), pace_of(s))
 
 
 def behaviour_of(s: State) -> Policy:

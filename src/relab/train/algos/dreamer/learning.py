@@ -31,7 +31,7 @@ class Turn(NamedTuple):
 def update(s: State) -> dict[str, float]:
     """One update of the parts whose turn it is."""
     turn = turn_of(s)
-    rows = sequences.draw(s.gathering.replay, s.draw, s.cfg.batch, s.cfg.length, s.cfg.ends)
+    rows = sequences.draw(s.gathering.replay, s.draw, s.cfg.sequences, s.cfg.length, s.cfg.ends)
     loss, row = losses_of(s, batch_of(s.agent, rows), turn)
     if loss.requires_grad:
         loss.backward()
@@ -71,7 +71,7 @@ def entropy_weight(s: State) -> float:
 def losses_of(s: State, batch: Batch, turn: Turn) -> tuple[Tensor, dict[str, float]]:
     """The loss of all parts whose turn it is, and the row of metrics."""
     with torch.set_grad_enabled(bool(turn.model)):
-        course = s.agent.model.observe(batch, s.uniform(s.cfg.length, s.cfg.batch, s.cfg.stoch))
+        course = s.agent.model.observe(batch, s.uniform(s.cfg.length, s.cfg.sequences, s.cfg.stoch))
         mean = {name: average(x, batch.valid) for name, x in s.agent.model.losses(batch, course).items()}
     total, row = torch.stack(list(mean.values())).sum(), metrics.of_model(s, batch, course, mean)
     s.surprise.note({name: float(x.detach()) for name, x in mean.items()})
@@ -88,7 +88,7 @@ def average(x: Tensor, weight: Tensor) -> Tensor:
 
 def dream_of(s: State, batch: Batch, course: Course) -> Dream:
     cfg = s.cfg
-    noise = s.uniform(cfg.imagine, cfg.length * cfg.batch, cfg.stoch + s.agent.actions.draws)
+    noise = s.uniform(cfg.imagine, cfg.length * cfg.sequences, cfg.stoch + s.agent.actions.draws)
     dream = s.agent.behaviour.dream(s.agent.model, course, batch, noise)
     if cfg.norm_return:
         s.scale.update(dream.returns)
@@ -123,7 +123,7 @@ def replay_loss(s: State, batch: Batch, course: Course, dream: Dream) -> Tensor:
 
 def rehearse(s: State) -> None:
     """Compile what learns, on rows of zeros and with streams of its own: the first update would seem to hang."""
-    ring, shape = s.gathering.replay.ring, (s.cfg.length, s.cfg.batch)
+    ring, shape = s.gathering.replay.ring, (s.cfg.length, s.cfg.sequences)
     rows = sequences.blank(ring, *shape)
     rows.valid[:] = 1.0
     course = s.agent.model.observe(batch_of(s.agent, rows), torch.zeros(*shape, s.cfg.stoch))

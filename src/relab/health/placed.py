@@ -1,0 +1,59 @@
+"""Where does a run lie among healthy ones, metric by metric? The lines that `relab explain METRIC [RUN]` prints."""
+
+from __future__ import annotations
+
+from relab.base.text import number
+from relab.health import reference
+from relab.health.features import METRICS, UNIT_FREE, Key, features, in_own_units
+from relab.health.view import View
+from relab.record import glossary
+
+SHOWN = ("first", "middle", "last", "peak", "growth")
+RETURNS = ("return", "return²")  # units that are given in sizes of the run's own returns
+
+
+def healthy_lines(metric: str) -> list[str]:
+    """What healthy runs of each algorithm show of a metric; empty where the table has nothing of it."""
+    if metric not in METRICS:
+        return []
+    lines = [line for algo in reference.ALGOS for line in _of_algo(algo, metric)]
+    unit = f" (in the size of a run's returns{'²' * glossary.metric(metric).unit.endswith('²')})" * _by_returns(metric)
+    return [f"Healthy runs{unit}:", *lines] if lines else []
+
+
+def _by_returns(metric: str) -> bool:
+    return metric == "policy/actor_loss" or glossary.metric(metric).unit in RETURNS
+
+
+def _of_algo(algo: str, metric: str) -> list[str]:
+    known = {feature: reference.interval(algo, None, Key(metric, feature)) for feature in ("first", "last")}
+    first, last = known["first"], known["last"]
+    if first is None or last is None:
+        return []
+    return [f"  {algo.upper()}: {_span(first)} in the first third, {_span(last)} in the last"
+            f" (nine of ten of {last.runs} runs, {last.cells} kinds)"]  # fmt: skip
+
+
+def _span(healthy: reference.Healthy) -> str:
+    return f"{number(healthy.low)} to {number(healthy.high)}"
+
+
+def run_lines(view: View, metric: str) -> list[str]:
+    """Where this run's value lies among healthy runs of its algorithm, feature by feature."""
+    if view.algo not in reference.ALGOS:
+        return [f"{view.name}: no healthy runs of {view.algo or 'an unknown algorithm'} to hold it against"]
+    numbers = features(view.history)
+    lines = [line for feature in SHOWN if (line := _placed(view, Key(metric, feature), numbers))]
+    head = f"{view.name}, among healthy {view.algo.upper()} runs:"
+    return [head, *lines] if lines else [f"{view.name} does not log {metric} in enough rows"]
+
+
+def _placed(view: View, key: Key, numbers: dict[Key, float]) -> str:
+    healthy = reference.interval(str(view.algo), view.kind, key)
+    tail = reference.tail_probability(str(view.algo), view.kind, key, numbers[key]) if key in numbers else None
+    if healthy is None or tail is None:
+        return ""
+    own = in_own_units(view.history, key, numbers[key])
+    span = healthy if key.feature in UNIT_FREE else healthy.times(in_own_units(view.history, key, 1.0))
+    inside = "inside" if span.low <= own <= span.high else "outside"
+    return f"  {key.feature}: {number(own)}, {inside} of {_span(span)}; at most {tail:.0%} of them are as far out"

@@ -1,0 +1,70 @@
+"""Is the Dreamer study in order: are its questions askable, is solved and kept judged right, is its page readable?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relab.config import layers
+from relab.config.layers import Layer
+from relab.lab import experiment, studies
+from relab.lab.studies import StepResult
+from relab.lab.studies.dreamer import page, plan, steps
+
+QUESTIONS = sorted(path.stem for path in steps.HERE.glob("*.yaml") if path.stem != "size1m")
+SETTINGS = [*sorted(steps.HERE.glob("log/*.yaml")), steps.HERE / "size1m.yaml"]
+TINY = {"total_steps": 256, "eval.every": 64, "eval.episodes": 2, "algo.envs": 2, "algo.steps": 16, "algo.sequences": 2,
+        "algo.learning_starts": 64, "algo.length": 8, "algo.deter": 8, "algo.hidden": 8, "algo.stoch": 4,
+        "algo.units": 8, "algo.imagine": 3, "algo.updates_per_step": 0.1, "algo.bins": 11}  # fmt: skip
+
+
+def test_every_question_belongs_to_a_step() -> None:
+    assert studies.STUDIES["dreamer"] == "relab.lab.studies.dreamer"
+    names = [step.name for step in plan(full=True)]
+    assert set(QUESTIONS) == set(names) - {"seeds"}
+    assert sum(step.seconds for step in plan(full=False)) <= 3 * 2 * 3600, "three hours of two cores"
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_questions_can_be_asked(name: str, tmp_path: Path) -> None:
+    question = experiment.load(steps.HERE / f"{name}.yaml")
+    cells = experiment.prepare(question, tmp_path / name)
+    assert len(cells) == len(question.seeds) * len(question.variants)
+
+
+@pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
+def test_settings_of_the_log_can_be_trained(path: Path) -> None:
+    cfg = layers.resolve([Layer(path.stem, layers.read_yaml(path))]).config
+    cfg.algo.check()
+    assert cfg.algo.name == "dreamer"
+
+
+@pytest.mark.parametrize(
+    ("returns", "solved", "lowest", "kept"),
+    [
+        ([20, 480, 490, 460, 451, 500, 500, 500], 100, 451, True),
+        ([20, 480, 490, 449, 500, 500, 500, 500], 100, 449, False),
+        ([20, 470, 474, 460, 450, 400, 400, 400], None, None, False),
+        ([20, 20, 20, 480, 500, 500, 500, 500], 300, 480, False),  # watched for 400 of 900 updates
+    ],
+)
+def test_solved_and_kept(returns: list[float], solved: int | None, lowest: float | None, kept: bool) -> None:
+    updates = [100 * i for i in range(8)]
+    verdict = steps.judged(updates, returns, [4 * u for u in updates])
+    assert (verdict["solved_at_update"], verdict["lowest"], verdict["kept"]) == (solved, lowest, kept)
+
+
+def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
+    monkeypatch.setattr(steps, "SEEDS", range(2))
+    first = steps.seeds(tmp_path, 1, lambda text: None)
+    assert first == steps.seeds(tmp_path, 1, lambda text: None)  # nothing is trained again
+    rows = first["runs"]
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert rows[0]["steps"][0] == 0
+    assert rows[0]["steps"][-1] >= 256
+    assert 0 < rows[0]["updates"][-1] <= 20
+    text = page({"seeds": StepResult(first, 60.0, "abc")})
+    assert "0 of 2 seeds solved, 0 kept" in text
+    assert "Not run: replay_critic, parts" in text
