@@ -92,6 +92,11 @@ def test_by_means_the_same_as_on_the_command_line(tmp_path, capsys):
     assert cli.main(["compare", str(tmp_path / "runs"), "--by", "lr", "--json"]) == 0
     (task,) = json.loads(capsys.readouterr().out)["tasks"]
     assert {*answer.names} == {variant["label"] for variant in task["variants"]} == {"lr=0.1", "lr=0.2"}
+    (pair,) = task["comparisons"]
+    sign = 1 if pair["a"] == answer.names[0] else -1
+    numbers = (answer.delta, answer.low, answer.high) if sign > 0 else (-answer.delta, -answer.high, -answer.low)
+    assert (pair["delta"], pair["low"], pair["high"]) == pytest.approx(numbers)
+    assert pair["level"] == answer.level == 0.95
     with pytest.raises(ConfigError, match=r"`lrr` must be one key.*nearest key is `algo\.lr`|--by lrr must be one key"):
         relab.compare(tmp_path / "runs", by="lrr")
 

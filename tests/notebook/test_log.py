@@ -90,6 +90,26 @@ def test_english_answers_are_the_ones_the_experiment_printed(tmp_path: Path) -> 
     assert all(sentences.answer(words("zh"), x.to_dict()) for x in cases)
 
 
+def test_an_answer_that_cannot_be_is_worded_whatever_its_reason() -> None:
+    """It ended in a KeyError: the entry of an experiment in which all runs came to one number could not be written."""
+
+    def arm(*values: float, reached: bool = True) -> list[answer.Outcome]:
+        return [answer.Outcome(value, seed, reached=reached, grid=500.0) for seed, value in enumerate(values)]
+
+    same, full, noisy = arm(*[7.0] * 5), arm(500, 499, 500, 500, 498), arm(1, 2, 3, 4, 5)
+    at = {"at": "first_step_reaching", "reach": 40.0}
+    replies = [
+        answer.answer(same, same, 1),
+        answer.answer(full, full, 1, bounds=(0.0, 500.0)),
+        answer.answer(arm(*[9e4] * 5, reached=False), arm(*[9e4] * 5, reached=False), 1, **at),
+        answer.answer(arm(*[1000.0] * 5), arm(*[1000.0] * 4, 1500), 1, **at),
+        answer.answer(noisy, noisy, 1, looked_at=[[6, 6]], looks=1),
+    ]
+    assert [x.reason for x in replies] == ["ties", "ceiling", "unreached", "grid", "spent"]
+    assert [sentences.answer(words("en"), x.to_dict()) for x in replies] == [x.text for x in replies]
+    assert all("nan" not in sentences.answer(words("zh"), x.to_dict()) for x in replies)
+
+
 @pytest.mark.parametrize(("name", "lang"), [("child", "en"), ("child", "zh"), ("lr", "en"), ("lr", "zh")])
 def test_golden_entries(here: Path, name: str, lang: str, capsys: pytest.CaptureFixture[str]) -> None:
     """To renew: `relab note` in the fixture's folder; read every line of the difference."""

@@ -26,13 +26,21 @@ def test_drawn_flips_are_the_same_every_time_and_begin_with_what_was():
     np.testing.assert_array_equal(pairs.signs(20), pairs.signs.__wrapped__(20))
 
 
-def test_five_pairs_are_told_apart_where_students_t_tells_them():
-    """One small difference among large ones: the widened interval holds 0, t does not. The end is then put close to 0,
-    which says no more than that 0 is left out."""
+def test_five_pairs_that_vary_alike_have_students_interval():
+    """One difference unlike the others: t widened by Hall's correction held 0, and reached twice as far as any
+    difference that was seen."""
     a, d = np.arange(5.0), np.array([4.0, 4.2, 3.9, 4.1, 0.5])
-    assert oracle.ttest_1samp(d, 0).pvalue < 0.025
-    assert means.widened(means.one_sample(d), 0.975)[0] < 0
-    assert stats.paired_difference(a, a + d, 0.975).low == pytest.approx(0.05 * d.mean())
+    interval = stats.paired_difference(a, a + d, 0.975)
+    assert interval[1:3] == pytest.approx(oracle.ttest_1samp(d, 0).confidence_interval(0.975))
+    assert means.widened(means.one_sample(d), 0.975)[0] < 0 < interval.low
+
+
+def test_where_only_the_test_leaves_0_out_the_end_is_close_to_0():
+    """One variant varies 2.8 times as much as the other: the widened interval holds 0, the test does not."""
+    a, b = np.array([0.2, -0.6, 0.0, 0.3, -0.6]), np.array([3.6, 3.6, 4.0, 1.2, 2.0])
+    assert means.widened(means.one_sample(b - a), 0.975)[0] < 0
+    assert oracle.ttest_rel(b, a).pvalue < 0.025
+    assert stats.paired_difference(a, b, 0.975).low == pytest.approx(0.05 * 3.02)
 
 
 def test_a_variant_that_varies_five_times_as_much_needs_the_widened_interval():

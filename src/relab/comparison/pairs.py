@@ -101,7 +101,7 @@ def of_experiment(path: Path) -> Plan | None:
         if rows:
             first = rows[0]
             how = {key: first.get(key) for key in ("metric", "at", "direction", "smallest_effect", "m", "reach")}
-            paired = first.get("method") == answers.METHODS["paired"]
+            paired = str(first.get("method")).startswith(wording.WITHIN)
             protocol = Protocol(**how, paired=paired, looks=body.get("looks") or {}, declared=first.get("looks"))
             names = [(str(x["names"][0]), str(x["names"][1])) for x in rows]
             return Plan(names, f"experiment {folder.name}", protocol)
@@ -188,7 +188,8 @@ def explore(outcomes: Outcomes, control: str, measure: Measure, smallest: float)
 
 
 def against_first(outcomes: Outcomes, measure: Measure, smallest: float) -> list[answers.Answer]:
-    """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives."""
+    """Every other variant against the first, at a level corrected for their number: what `relab.compare` gives. For two
+    variants these are the numbers that the command shows."""
     control, *others = outcomes
     alpha, couples = ALPHA / len(others), [(control, other) for other in others]
     return [_with_seeds(outcomes, names, measure, smallest, alpha) for names in couples]
@@ -197,10 +198,10 @@ def against_first(outcomes: Outcomes, measure: Measure, smallest: float) -> list
 def _with_seeds(
     outcomes: Outcomes, names: tuple[str, str], measure: Measure, smallest: float, alpha: float
 ) -> answers.Answer:
-    """An answer that counts the seeds that would tell as `relab compare` does: for a look that nobody declared."""
-    answer = ask(outcomes, names, measure, smallest, alpha=alpha)
+    """One look, as `relab compare` takes it; it counts the seeds that would tell as that does."""
+    answer = ask(outcomes, names, measure, smallest, looks=1, alpha=alpha)
     a, b = (outcomes[name] for name in names)
-    if answer.seeds_needed:
+    if answer.verdict == wording.OPEN and not answer.reason:
         answer.seeds_needed = needed(a, b, measure, smallest, answer, alpha)
         answer.text = wording.sentence(answer)
     return answer

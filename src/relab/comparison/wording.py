@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from relab.comparison.answer import Answer
 
 YES, NO, OPEN = "yes", "no", "cannot tell yet"
+WITHIN = "mean of differences within seeds"  # how the method of pairs begins, in answers of earlier versions too
 PAIRED = (
-    "mean of differences within seeds: a test of flipped signs (of few pairs Student's t), with Hall's skewness"
-    " correction"
+    f"{WITHIN}: a test of flipped signs (of few pairs Student's t), Student's interval, with Hall's skewness correction"
+    " where one variant varies twice as much as the other"
 )
 # Why there is no answer although there are seeds enough.
 REASONS = {

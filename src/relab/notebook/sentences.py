@@ -10,7 +10,8 @@ from relab.advise.calibration import signed, span
 from relab.advise.proposal import shown
 from relab.advise.score import HIT, MISS, Score
 from relab.base.text import number
-from relab.comparison.answer import LEAST, METHODS, OPEN, YES
+from relab.comparison.answer import LEAST, OPEN, YES
+from relab.comparison.wording import WITHIN
 from relab.config import lineage
 from relab.config.lineage import Factor
 from relab.config.views import MISSING
@@ -36,15 +37,22 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
         key = "answer.matters" if x.get("shows") == "smallest effect" else "answer.unsure"
         return w.say("answer.yes", matters=w.say(key, smallest=smallest) if x["smallest_effect"] else "", **names)
     if x.get("reason"):
-        level = f"{x['reach']:g}" if x.get("reach") is not None else w.say("answer.level")
-        why = w.say(
-            f"answer.{x['reason']}", a=a, b=b, level=level, grid=f"{x['grid']:.4g}", top=f"{x['bounds'][1]:.4g}"
-        )
+        why = _why(w, x)
+        if not math.isfinite(x["low"]):
+            return w.say("answer.unmeasured", a=a, b=b, why=why, what=_what(w, x), seeds=_seeds(w, x))
         return w.say("answer.untold", why=why, **names)
     if x["verdict"] == OPEN:
         by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
         return w.say("answer.open", by=by, more=more, **names)
     return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
+
+
+def _why(w: Words, x: Mapping[str, Any]) -> str:
+    """Why there is no answer although there are seeds enough."""
+    a, b = x["names"]
+    level = f"{x['reach']:g}" if x.get("reach") is not None else w.say("answer.level")
+    top = "" if x.get("top") is None else f"{x['top']:.4g}"
+    return w.say(f"answer.{x['reason']}", a=a, b=b, level=level, grid=f"{x.get('grid') or 0:.4g}", top=top)
 
 
 def seeds_span(w: Words, ends: Sequence[int]) -> str:
@@ -57,11 +65,14 @@ def numbers(w: Words, x: Mapping[str, Any]) -> str:
 
 
 def _sure(w: Words, x: Mapping[str, Any]) -> str:
-    k, n = x.get("comparisons") or 1, x["n"]
+    k = x.get("comparisons") or 1
     many = w.say("answer.many", k=k) if k > 1 else ""
-    paired = x.get("method") == METHODS["paired"]
-    seeds = w.say("answer.pairs", n=n[0]) if paired else w.say("answer.seeds", n_a=n[0], n_b=n[1])
-    return w.say("answer.sure", level=f"{100 * x['level']:.4g}", seeds=seeds, many=many)
+    return w.say("answer.sure", level=f"{100 * x['level']:.4g}", seeds=_seeds(w, x), many=many)
+
+
+def _seeds(w: Words, x: Mapping[str, Any]) -> str:
+    n, paired = x["n"], str(x.get("method")).startswith(WITHIN)
+    return w.say("answer.pairs", n=n[0]) if paired else w.say("answer.seeds", n_a=n[0], n_b=n[1])
 
 
 def _what(w: Words, x: Mapping[str, Any]) -> str:

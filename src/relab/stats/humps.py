@@ -76,7 +76,7 @@ def _at(x: np.ndarray, place: np.ndarray) -> np.ndarray:
 def ends(h: Humps, mid: np.ndarray, n: int, m: int, level: float, clear: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Ends of the rates' difference on the scale of the outcomes; which side of 0 they are on is for a test to say."""
     p, q = h.high_a / n, h.high_b / m
-    low_rate, high_rate = rate_ends(n, m, round(level, 12))
+    low_rate, high_rate = rate_ends(n, m, level)
     low = mid - h.gap * (q - p - low_rate[h.high_a, h.high_b])
     high = mid + h.gap * (high_rate[h.high_a, h.high_b] - (q - p))
     up, down = clear & (q > p), clear & (q < p)
@@ -85,7 +85,6 @@ def ends(h: Humps, mid: np.ndarray, n: int, m: int, level: float, clear: np.ndar
             np.where(down, np.minimum(high, -hair), np.maximum(high, 0.0)))  # fmt: skip
 
 
-@lru_cache(maxsize=64)
 def rate_ends(n: int, m: int, level: float) -> tuple[np.ndarray, np.ndarray]:
     """Ends of rate_b - rate_a for each pair of counts, [0..n, 0..m]: exact; Newcombe's (1998) where seeds are many."""
     if n + m <= MOST_EXACT:
@@ -97,19 +96,26 @@ def rate_ends(n: int, m: int, level: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _exact_high(n: int, m: int, alpha: float) -> np.ndarray:
-    """The largest difference d at which a score as low as that of each pair of counts still has a chance above alpha,
-    at the common rate that makes it most likely."""
+    """The largest difference at which each pair of counts still has a chance above alpha, and a step more."""
+    likely = _chances(n, m) > alpha
+    last = likely.shape[0] - likely[::-1].argmax(0)  # steps from -1 to the first that is too unlikely for good
+    return np.asarray(np.where(likely.any(0), np.minimum(-1 + STEP * (last + 1), 1.0), -1.0).reshape(n + 1, m + 1))
+
+
+@lru_cache(maxsize=64)
+def _chances(n: int, m: int) -> np.ndarray:
+    """[differences of the rates, pairs of counts]: the chance of a score as low, at the common rate that makes it most
+    likely; for all levels, because a p value asks for many."""
     x, y = (each.ravel() for each in np.meshgrid(np.arange(n + 1.0), np.arange(m + 1.0), indexing="ij"))
     ways = (_log_choose(n)[:, None] + _log_choose(m)[None, :]).ravel()
-    high = np.full(x.size, -1.0)
-    for d in np.arange(-1 + STEP, 1.0, STEP):
+    rows = []
+    for d in -1 + STEP * np.arange(1, round(2 / STEP)):
         p = np.linspace(max(0.0, -d), min(1.0, 1 - d), COMMON + 2)[1:-1, None]
         fit = x * np.log(p) + (n - x) * np.log1p(-p) + y * np.log(p + d) + (m - y) * np.log1p(-p - d)
         best = p[fit.argmax(0), 0]  # the rate of the first arm that these counts make most likely
         z = (y / m - x / n - d) / np.sqrt(best * (1 - best) / n + (best + d) * (1 - best - d) / m)
-        chance = _as_low(np.round(z, 6), np.exp(fit + ways))
-        high = np.where(chance > alpha, min(d + STEP, 1.0), high)
-    return high.reshape(n + 1, m + 1)
+        rows.append(_as_low(np.round(z, 6), np.exp(fit + ways)))
+    return np.array(rows)
 
 
 def _as_low(z: np.ndarray, mass: np.ndarray) -> np.ndarray:

@@ -2,8 +2,9 @@
 
 Where both variants are alike, every difference may as well have the other sign, whatever the shape of the outcomes: a
 test that flips signs is exact there. Under eight or nine pairs there are too few ways to flip, and Student's t decides,
-which errs no more for differences that are symmetric. How far the interval reaches is t widened by Hall's correction,
-which covers where variants are unlike; it decides too where one varies five times as much as the other.
+which errs no more for differences that are symmetric; and so they nearly are where both vary alike. Student's t says
+how far the interval reaches there; where one variant varies twice as much as the other it is t widened by Hall's
+correction, which from five times on decides too.
 """
 
 from __future__ import annotations
@@ -34,12 +35,20 @@ def paired_difference(a: np.ndarray, b: np.ndarray, level: float = 0.95) -> Inte
 def ends(a: np.ndarray, b: np.ndarray, level: float) -> Ends:
     """(low, high) of mean(b - a) for each row."""
     estimate = means.one_sample(b - a)
-    low, high = means.widened(estimate, level)
-    clear = differs(b - a, 1 - level) & ~(compare_means.unlike(a, b, compare_means.UNLIKE) & (low <= 0) & (high >= 0))
+    (low, high), (wide_low, wide_high) = means.plain(estimate, level), means.widened(estimate, level)
+    uneven = spread_apart(a, b, compare_means.UNEVEN)
+    low, high = np.where(uneven, wide_low, low), np.where(uneven, wide_high, high)
+    clear = differs(b - a, 1 - level) & ~(spread_apart(a, b, compare_means.UNLIKE) & (low <= 0) & (high >= 0))
     close = compare_means.CLOSE * np.abs(estimate.mid)
     up, down = clear & (estimate.mid > 0), clear & (estimate.mid < 0)
     return (np.where(up, np.where(low > 0, low, close), np.minimum(low, 0.0)),
             np.where(down, np.where(high < 0, high, -close), np.maximum(high, 0.0)))  # fmt: skip
+
+
+def spread_apart(a: np.ndarray, b: np.ndarray, times: float) -> np.ndarray:
+    """Whether one variant varies so many times as much as the other."""
+    sd_a, sd_b = a.std(-1), b.std(-1)
+    return np.asarray(np.maximum(sd_a, sd_b) > times * np.minimum(sd_a, sd_b))
 
 
 def differs(d: np.ndarray, alpha: float) -> np.ndarray:
