@@ -43,6 +43,7 @@ ENDS = re.compile(
 TREND = re.compile(
     r"(?i)\b(upward|rising|increasing|growing|downward|falling|decreasing|declining)\s(?:trend|drift|slope)\b"
 )
+CLAUSE = re.compile(r"(?i)\b(?:is|was|are|were|has|had|did|does)\b")  # a sentence of its own, no adverbial
 CHECKPOINT = re.compile(r"(?i)\b(?:checkpoint|model|evaluation|eval|policy)\b")
 NEXT = re.compile(
     r"(?i)[\s`~≈]*(?:(?:the|a|an|about|around|roughly|some|even|its|level of|value of|mark of|of)[\s`~≈]+)*"
@@ -149,7 +150,7 @@ def _segment(
     piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
     piece.names = mentions(text, a, b, record, veiled)
     own = ENDS.sub(" ", w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text)))  # `less than 0.2` is a bound
-    piece.others = bool(w.OTHERS.search(own))
+    piece.others = bool(w.OTHERS.search(unnamed(own, piece)))
     return piece
 
 
@@ -186,8 +187,9 @@ def quotes(text: str, span: tuple[int, int], pieces: list[Segment], record: RunR
         if made and piece.bracket and not made[-1].role and (role := _only_role(piece)):
             made[-1] = replace(made[-1], role=role)  # `480 (final)`
             continue
-        away = bool(w.LEADS_AWAY.match(piece.text))
-        carry.unclear = carry.unclear or (not (piece.figures or piece.bracket or away) and narrowed(piece, record))
+        away = bool(w.LEADS_AWAY.match(piece.text)) or piece.bracket or bool(CLAUSE.search(piece.text))
+        if not away and not made and not piece.figures:  # what leads a sentence may narrow all of it
+            carry.unclear = carry.unclear or narrowed(piece, record) or unfamiliar(piece, piece.end, record, 1)
         made += list(_of_segment(text, piece, record, carry, soft))
     yield from made
 
@@ -243,6 +245,7 @@ def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft
         firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
         firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
         firm = firm and not (inherited and piece.bracket and not role) and not of_another(piece, record)
+        firm = firm and not unfamiliar(piece, one.start, record)
         bound = bound_of(piece, left, role, step)
         role = "" if bound.startswith("never") else role  # `from start to finish`
         firm = firm and bound != "unclear" and role != "unclear"
@@ -318,7 +321,7 @@ def bound_of(piece: Segment, left: str, role: str, step: Step | None) -> str:
         return f"never {side}"
     if always:
         return "never above" if below else "never below"
-    if w.MOVES.search(near) or w.REACH.search(near):
+    if w.MOVES.search(near) or w.REACH.search(near) or _adjacent(w.OVERTAKES, near):
         return "reach" if above else "fall"
     return f"is {side}" if role in ("last", "first", "peak", "low") or step is not None else "unclear"
 
@@ -382,10 +385,38 @@ def of_another(piece: Segment, record: RunRecord) -> bool:
     named = {word for name in piece.names for word in name.word.lower().split()}
     for match in w.OWNS.finditer(piece.text):
         owner = match[1].lower()
-        plain = owner in w.SELF or owner in w.LINKS or owner in named or owner in record.own_words
+        plain = owner in w.SELF or owner in named - {"seed", "seeds"} or owner in record.own_words
         if not plain and not owner.endswith("ly") and not any(p.fullmatch(owner) for p in LEXICON):
             return True
     return False
+
+
+def unfamiliar(piece: Segment, end: int, record: RunRecord, most: int = 2) -> bool:
+    """Whether words before a number speak of something else: an unknown noun, a modifier of the metric, or several.
+
+    A noun is guessed by its place: behind `the` or `my`, at the head of a sentence, right before the metric.
+    """
+    unknown, before = 0, ""
+    tokens = list(_placed_tokens(piece, end))
+    for index, (token, named) in enumerate(tokens):
+        strange = not named and not _known(token) and token not in record.own_words and not token.endswith("ly")
+        following = tokens[index + 1][1] if index + 1 < len(tokens) else False
+        if strange and (
+            before in w.DETERMINERS or before.endswith("'s") or following or (index == 0 and piece.joint == "")
+        ):
+            return True
+        unknown += strange
+        before = token
+    return unknown >= most
+
+
+def _placed_tokens(piece: Segment, end: int) -> Iterator[tuple[str, bool]]:
+    """Words of a segment before a place, and whether they belong to a metric, a step or a phrase of the lexicon."""
+    spans = _spans(piece)
+    for match in WORD.finditer(piece.text):
+        at = piece.start + match.start()
+        if at < end:
+            yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
 
 
 def unnamed(part: str, piece: Segment) -> str:
@@ -407,20 +438,36 @@ def _foreign_words(gap: str) -> bool:
     return len(CJK.findall(rest)) > 1
 
 
-def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
-    """Words of a segment and whether they belong to a metric, a step or a phrase of the lexicon."""
+def _spans(piece: Segment) -> list[tuple[int, int]]:
     spans = [(m.start, m.end) for m in piece.names] + [(one.start, one.stop) for one in piece.whens]
-    spans += [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
-    for match in WORD.finditer(piece.text):
-        at = piece.start + match.start()
-        yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
+    return spans + [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
+
+
+def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
+    return _placed_tokens(piece, piece.end)
 
 
 def _known(token: str) -> bool:
-    return token in w.LINKS or any(p.fullmatch(token) for p in LEXICON) or token.removesuffix("'s") in w.LINKS
+    return (
+        token in w.LINKS
+        or token in w.PLAIN
+        or any(p.fullmatch(token) for p in LEXICON)
+        or token.removesuffix("'s") in w.LINKS
+    )
 
 
-LEXICON = (*w.ROLES.values(), *w.DIRECTIONS.values(), w.BELOW, w.ABOVE, w.ALWAYS, w.NEVER, w.REACH, w.RISE, w.FALL)
+LEXICON = (
+    *w.ROLES.values(),
+    *w.DIRECTIONS.values(),
+    w.BELOW,
+    w.ABOVE,
+    w.ALWAYS,
+    w.NEVER,
+    w.REACH,
+    w.RISE,
+    w.FALL,
+    w.SETTING,
+)
 
 
 def all_known(piece: Segment) -> bool:

@@ -123,12 +123,16 @@ BELOW = words(
     " not_exceeding short_of",
     "低于 小于 不超过 以下 < ≤",
 )
+OVERTAKE = (
+    "exceed exceeds exceeded exceeding surpass surpasses surpassed surpassing crossed crosses crossing passed passes"
+    " broke breaks topped tops"
+)
 ABOVE = words(
     "above over more_than greater_than higher_than larger_than at_least no_less_than no_lower_than beyond past"
-    " exceed exceeds exceeded exceeding surpass surpasses surpassed surpassing crossed crosses crossing passed passes"
-    " broke breaks topped tops north_of",
+    " north_of " + OVERTAKE,
     "高于 大于 超过 以上 突破 > ≥",
 )
+OVERTAKES = words(OVERTAKE, "超过 突破")
 NEVER = words("never not_once at_no_point did_not didn't does_not doesn't failed_to fails_to", "从未 从不 没有 未曾")
 ALWAYS = words(
     "stay stays stayed staying remain remains remained remaining kept keeps always throughout consistently hovered"
@@ -193,7 +197,7 @@ DERIVED = words(
     " product times factor smoothed ema normalised normalized discounted shaped intrinsic extrinsic per-step"
     " coefficient coef bonus penalty weight scale scaled relative percent_of fraction_of share_of faster slower sooner"
     " twice thrice double triple half_of spread jitter reduction uplift margin points per_step per_second per_agent"
-    " human-normalised human-normalized",
+    " human-normalised human-normalized clipped multiplied divided capped bounded rescaled weighted shifted",
     "差 差距 变化 标准差 方差 误差 增幅 降幅 比例 倍 平滑",
 )
 
@@ -258,8 +262,24 @@ OWNS = re.compile(
 )
 SELF = set(
     "run runs agent agents policy model training learner it we i this that which and then but log logs curve curves"
-    " experiment trial job attempt checkpoint evaluation eval evaluations table one critic actor network there they"
-    " tensorboard wandb dashboard never not also who what last final best seed config settings logger".split()
+    " experiment trial job attempt checkpoint evaluation eval evaluations table one there they tensorboard wandb"
+    " dashboard never not also who what last final best logger update epoch step end finally eventually steps to in on"
+    " at of by with for from as so after before once while when where now still just only had has and or".split()
+)
+# Common words that add nothing: whose absence from the lexicon would make a plain sentence look strange.
+PLAIN = set(
+    "along back way quite rather once onwards onward ok okay fine nice nicely well thus hence therefore meaning namely"
+    " somewhere somehow anyway basically essentially simply just really actually exactly precisely still yet ever even"
+    " did do does done doing didn't don't doesn't wasn't isn't i'm i've we've it's that's there's can now then today"
+    " logger console screen terminal chart plot plots graph figure prints print printed printing says say said reports"
+    " looking look looks looked watch watched observe observed seeing seem seemed stays sit sitting stand standing"
+    " kick kicks kicked begin begins take takes taking bring brings brought push pushes pushed drive drives drove"
+    " hover drift drifts drifted creep creeps rest rests rested arrive arrives arrived tail tails clock clocks clocked"
+    " show shows exit exits leave leaves left finish wind winds close closes come comes go goes went get gets"
+    " most least enough such like if only when until unless without within about per something nothing anything"
+    " endete bei war stieg fiel lag"
+    " stuck flat flatten flattened flattens plateau plateaus settle settling equal equals roughly approx approximately"
+    " percent share thing things lot bit rate rates zero one two three four five ten hundred thousand million".split()
 )
 
 # ---- Metrics and settings as people call them: relab's name | phrases
