@@ -1,4 +1,4 @@
-"""How long does an update of Dreamer take, and where does the time go? One thread.
+"""How long does an update of Dreamer take, and where does the time go? One thread, then two.
 
 Run as `python -m benchmarks.dreamer`. The sizes are those of the research log (state, width 64, 8 sequences of 25 rows,
 dreams of 15 steps). Measured are processor seconds as well as wall seconds: on a busy machine only the first mean
@@ -27,9 +27,9 @@ CASES = {"log": LOG, "log_11_bins": replace(LOG, bins=11), "width_256": replace(
 TURNS, UPDATES = 5, 10
 
 
-def prepared(cfg: Dreamer) -> State:
+def prepared(cfg: Dreamer, threads: int = 1) -> State:
     """A run with 2,000 steps in its replay, and a few updates behind it."""
-    s = dreamer.init(Setup(CartPole(), cfg, 0, 10**6))
+    s = dreamer.init(Setup(CartPole(), cfg, 0, 10**6, threads=threads))
     while s.counts.agent_steps < 2_000:
         s.gathering.step(dreamer.Even(s.agent), s.counts)
     for _ in range(5):
@@ -53,6 +53,7 @@ def parts(s: State) -> dict[str, float]:
     noise = s.uniform(cfg.length, cfg.sequences, cfg.stoch)
     course = m.observe(batch, noise)
     dream = learning.dream_of(s, batch, course)
+    ones = dream.hot.first(dream.returns.numel())
 
     def model() -> None:
         losses = m.losses(batch, m.observe(batch, noise))
@@ -62,9 +63,9 @@ def parts(s: State) -> dict[str, float]:
         "draw": draw,
         "model, forward and back": model,
         "dreams and what they earn": lambda: learning.dream_of(s, batch, course),
-        "actor, forward and back": lambda: b.actor_loss(dream, 1.0, 0.0)[0].sum().backward(),
+        "actor, back": lambda: b.actor_loss(dream, 1.0, 0.0)[0].sum().backward(retain_graph=True),
         "critic, forward and back": lambda: (
-            b.critic_loss(b.critic(dream.feature[:-1]), dream.feature[:-1], dream.returns).sum().backward()
+            b.critic_loss(b.critic(dream.feature[:-1], ones), dream.feature[:-1], dream.returns, ones).sum().backward()
         ),
         "optimiser": lambda: s.optimiser.step({"model": 1e-9, "actor": 1e-9, "critic": 1e-9}),
     }
@@ -72,16 +73,17 @@ def parts(s: State) -> dict[str, float]:
 
 
 def products(cfg: Dreamer, obs: int, actions: int) -> float:
-    """Multiplications of an update, in millions: what no way of writing it can leave out."""
+    """Multiplications of an update, in millions. In dreams latents are one-hot: their weights are added up instead."""
     L, D, U, H = cfg.stoch * cfg.classes, cfg.deter, cfg.units, cfg.hidden
     F, rows, steps = D + L, cfg.sequences * cfg.length, cfg.imagine
     deep = (cfg.layers - 1) * U * U
-    actor, critic = (F * U + deep + U * n for n in (actions, cfg.bins))
-    reward, goes_on = F * U + U * cfg.bins, F * U + U
-    core, prior, post = L * H + (H + D) * 3 * D, D * H + H * L, D * H + H * L
-    model = obs * U + deep + U * H + core + prior + post + (F * U + deep + U * obs) + reward + goes_on
+    actor, critic = (D * U + deep + U * n for n in (actions, cfg.bins))
+    reward, goes_on = D * U + U * cfg.bins, D * U + U
+    core, prior, post = (H + D) * 3 * D, D * H + H * L, D * H + H * L
+    heads = F * U + deep + U * obs + 2 * F * U + U * (cfg.bins + 1)
+    model = obs * U + deep + U * H + L * H + core + prior + post + heads
     behaviour = steps * (actor + core + prior) + (steps + 1) * (reward + goes_on + critic) + steps * critic
-    back = steps * (actor + 2 * actor + 2 * critic - 2 * F * U)  # no gradient goes back into a dream
+    back = steps * (2 * (actor + critic) - 2 * D * U)  # no gradient goes back into a dream
     return rows * (3 * model + behaviour + back) / 1e6
 
 
@@ -91,6 +93,11 @@ def blas_speed() -> float:
     return 200 * 192 * 64 / (min(milliseconds(lambda: x @ w.T, 300)[0] for _ in range(5)) * 1e6)
 
 
+def measured(s: State) -> np.ndarray:
+    """[turns, 2]: milliseconds of the processor and of the clock."""
+    return np.array([milliseconds(lambda: learning.update(s)) for _ in range(TURNS)])
+
+
 def main() -> None:
     torch.set_num_threads(1)
     here = machine()
@@ -98,11 +105,11 @@ def main() -> None:
     speed, result = blas_speed(), {}
     for name, cfg in CASES.items():
         s = prepared(cfg)
-        turns = np.array([milliseconds(lambda s=s: learning.update(s)) for _ in range(TURNS)])  # type: ignore[misc]
-        millions = products(cfg, 4, 2)
+        turns, millions = measured(s), products(cfg, 4, 2)
         result[name] = {
             "cpu_ms": summary(turns[:, 0].tolist()), "wall_ms": summary(turns[:, 1].tolist()),
             "updates_per_cpu_second": round(1e3 / float(np.median(turns[:, 0])), 1), "parts_cpu_ms": parts(s),
+            "two_threads_wall_ms": summary(measured(prepared(cfg, threads=2))[:, 1].tolist()),
             "products_millions": round(millions, 1), "products_floor_ms": round(millions / speed, 1),
         }  # fmt: skip
         print(name, result[name])

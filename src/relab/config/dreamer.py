@@ -39,7 +39,8 @@ class Dreamer(Discounted):
     lr_actor: float | None = None  # of the actor; null: as the world model's
     lr_critic: float | None = None  # of the critic; null: as the world model's
     lr_warmup: int = 1_000  # updates over which the step size rises from 0
-    lr_final: float = 1.0  # share of the step size that is left at the end of the run; it falls along a line
+    lr_final: float = 1.0  # share of the step size that is left when it has fallen, along a line
+    lr_until: float = 1.0  # share of the run after which it falls no further
     grad_clip: float = 0.3  # largest norm of a tensor's gradient, as a share of the tensor's own norm; 0: none
     core: Literal["gru", "blocks"] = "gru"  # memory: one GRU, or DreamerV3's in blocks
     deter: int = 256  # units of the memory
@@ -94,7 +95,8 @@ class Dreamer(Discounted):
             require_range(name, getattr(self, name), 0, open_="low")
         for name in ("gamma", "lam", "ends", "unimix", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
-        require_range("slow_rate", self.slow_rate, 0, 1, open_="low")
+        for name in ("slow_rate", "lr_until"):
+            require_range(name, getattr(self, name), 0, 1, open_="low")
         for name in SIZES:
             require(getattr(self, name) <= limits.WIDTH, f"`{name}` must be at most {limits.WIDTH:,}, but got"
                     f" {getattr(self, name):,}")  # fmt: skip

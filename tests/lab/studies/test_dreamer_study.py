@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.lab import experiment, studies
-from relab.lab.studies import StepResult
+from relab.lab.studies import StepResult, making
 from relab.lab.studies.dreamer import page, plan, steps
 
 QUESTIONS = sorted(path.stem for path in steps.HERE.glob("*.yaml") if path.stem != "size1m")
@@ -40,6 +41,20 @@ def test_settings_of_the_log_can_be_trained(path: Path) -> None:
     assert cfg.algo.name == "dreamer"
 
 
+@pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
+def test_settings_of_the_log_learn_for_a_few_updates(path: Path, tmp_path: Path) -> None:
+    """All but how long it takes until something is learned is as in the file."""
+    values = layers.read_yaml(path)
+    starts = int(values["length"]) + 8
+    short = {"total_steps": starts + 3, "eval.every": 0, "steps": 1, "learning_starts": starts, "updates_per_step": 1.0}
+    short |= {"warmup_updates": 1} if "warmup_updates" in values else {}
+    run = making.one(tmp_path / path.stem, values | short, "does it run?", "dreamer")
+    assert run.meta["status"] == "finished"
+    assert run.columns["data/updates"].values[-1] == 3
+    for name in ("model/loss", "policy/actor_loss", "value/critic_loss"):
+        assert np.isfinite(run.columns[name].values).all(), name
+
+
 @pytest.mark.parametrize(
     ("returns", "solved", "lowest", "kept"),
     [
@@ -68,3 +83,22 @@ def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
     text = page({"seeds": StepResult(first, 60.0, "abc")})
     assert "0 of 2 seeds solved, 0 kept" in text
     assert "Not run: replay_critic, parts" in text
+
+
+def test_runs_of_the_steps_before_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same settings and seed at the same commit would leave the same bytes."""
+    monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
+    monkeypatch.setattr(steps, "SEEDS", [1])
+    steps.seeds(tmp_path / "seeds", 1, lambda text: None)
+    base = "\n".join(f"  {key}: {value}" for key, value in steps.RECIPE.items())
+    question = tmp_path / "question.yaml"
+    arms = "variants: {as_shipped: {}, other: {algo.lam: 0.9}}"
+    question.write_text(f"question: which?\nbase:\n{base}\n{arms}\nseeds: [1, 2]\n")
+    declared, folder, told = experiment.load(question), tmp_path / "ask", list[str]()
+    cells = experiment.prepare(declared, folder)
+    making.borrow(cells, folder, steps.trained(tmp_path), told.append)
+    assert [experiment.finished(cell) for cell in cells] == [True, False, False, False]
+    assert told == ["  as_shipped-s1 is seeds/s1, which is there"]
+    monkeypatch.setattr(making, "read_meta", lambda path: {"status": "finished", "commit": "another"})
+    making.borrow(cells, tmp_path / "ask", steps.trained(tmp_path), told.append)
+    assert len(told) == 1

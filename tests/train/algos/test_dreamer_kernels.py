@@ -14,6 +14,7 @@ from relab.config.dreamer import Dreamer
 from relab.record.spec import Action
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer import layers, make_agent
+from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.agent import Agent
 from relab.train.algos.dreamer.optimiser import LaProp
 from relab.train.algos.dreamer.rows import exp
@@ -156,3 +157,55 @@ def test_a_step_of_the_optimiser_by_hand():
         assert torch.allclose(p[name].detach(), x - step, atol=1e-6), name
     assert float(p.grad.abs().max()) == 0.0
     assert optimiser.updates.tolist() == [1, 1, 0]
+
+
+def dreamt(agent: Agent, fast: bool, rows: int = 5) -> tuple[list[Tensor], Tensor]:
+    """Losses of actor and critic in dreams, and the flat gradient."""
+    batch, b = made_batch(agent, B=rows), agent.behaviour
+    uniform = torch.rand(4, 7 * rows, SMALL.stoch + agent.actions.draws, generator=noise(8))
+
+    def loss():
+        vars(agent.model).pop("fast_core", None)
+        course = agent.model.observe(batch, torch.rand(7, rows, SMALL.stoch, generator=noise(4)))
+        dream = b.dream(agent.model, course, batch, uniform)
+        actor = b.actor_loss(dream, 2.0, 0.1)[0]
+        critic = b.critic_loss(dream.logits[:-1], dream.feature[:-1], dream.returns, dream.hot.first(28 * rows))
+        return actor.sum() + critic.sum(), actor.detach(), critic.detach()
+
+    return with_gradient(agent, fast, loss)
+
+
+def test_actor_and_critic_learn_in_dreams_as_torch_says():
+    fast, grad = dreamt(small_agent(), True)
+    plain, grad_torch = dreamt(small_agent(), False)
+    for ours, theirs in zip(fast, plain):
+        assert torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4)
+    assert torch.allclose(grad, grad_torch, rtol=1e-3, atol=1e-4 * float(grad_torch.abs().max()))
+
+
+def test_two_threads_leave_the_same_bytes_as_one():
+    env = registry.env_class("cartpole-v1")(registry.env_params_class("cartpole-v1")())
+    one, two = (make_agent(SMALL, env.spec, 0, threads=threads) for threads in (1, 2))
+    assert (one.params.crew.size, two.params.crew.size) == (1, 2)
+    (actor, critic), grad = dreamt(one, True, rows=60)  # 420 dreams: more than one block in each half
+    (actor_2, critic_2), grad_2 = dreamt(two, True, rows=60)
+    assert torch.equal(actor, actor_2)
+    assert torch.equal(critic, critic_2)
+    assert torch.equal(grad, grad_2)
+
+
+@pytest.mark.parametrize("mix", [0.0, 0.01, 0.3])
+def test_choices_are_judged_as_autograd_says(mix):
+    actions, g = Actions((3, 2), 2, mix), noise(11)
+    out = torch.randn(20, 5, generator=g, requires_grad=True)
+    chosen = torch.stack([torch.randint(n, (20,), generator=g) for n in (3, 2)], -1)
+    logp, nats = actions.judge(out, chosen)
+    (2 * logp + nats.square()).sum().backward()
+    grad, out.grad = out.grad, None
+    probs = actions.probs(out)
+    logp_torch = sum(p.gather(-1, chosen[:, i : i + 1]).log().squeeze(-1) for i, p in enumerate(probs))
+    nats_torch = sum(torch.special.entr(p).sum(-1) for p in probs)
+    (2 * logp_torch + nats_torch.square()).sum().backward()
+    assert torch.allclose(logp, logp_torch, atol=1e-5)
+    assert torch.allclose(nats, nats_torch, atol=1e-5)
+    assert torch.allclose(grad, out.grad, rtol=1e-4, atol=1e-5)

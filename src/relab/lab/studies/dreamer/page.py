@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from relab.lab.studies import StepResult
 from relab.lab.studies.dreamer.steps import KEPT, SOLVED, TIMES
 
+Row = dict[str, Any]  # of a run, as steps.of_run makes it
 PARTS = ("seeds", "replay_critic", "parts", "free_bits", "ratio", "return_scale", "width")
 
 
@@ -27,15 +29,25 @@ def sources(results: dict[str, StepResult]) -> str:
             " many further updates; a run that ends earlier is not kept.")  # fmt: skip
 
 
-def table(runs: list[dict[str, Any]]) -> str:
-    head = "| seed | solved at step | at update | lowest after | watched for | kept | last |"
-    return "\n".join([head, "|" + "---|" * 7, *(f"| {' | '.join(cells(run))} |" for run in runs)])
+HEAD = ("seed", "solved at step", "at update", "seconds", "lowest after", "further updates", "times", "kept", "last")
 
 
-def cells(run: dict[str, Any]) -> list[str]:
-    numbers = [shown(run[key]) for key in ("solved_at_step", "solved_at_update", "lowest")]
-    return [str(run["seed"]), *numbers, f"{run['watched']:.1f} x", "yes" if run["kept"] else "no",
-            f"{run['returns'][-1]:g}"]  # fmt: skip
+def table(runs: list[Row]) -> str:
+    lines = [HEAD, ["---"] * len(HEAD), *(cells(run) for run in runs)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def cells(run: Row) -> list[str]:
+    step, update, lowest = (shown(run[key]) for key in ("solved_at_step", "solved_at_update", "lowest"))
+    return [str(run["seed"]), step, update, shown(seconds(run)), lowest, f"{run['further']:,}", f"{run['watched']:.1f}",
+            "yes" if run["kept"] else "no", f"{run['returns'][-1]:g}"]  # fmt: skip
+
+
+def seconds(run: Row) -> int | None:
+    """Of the clock until it was solved."""
+    if run["solved_at_step"] is None or run["seconds"] is None:
+        return None
+    return round(run["seconds"][run["steps"].index(run["solved_at_step"])])
 
 
 def shown(x: float | None) -> str:
@@ -44,8 +56,19 @@ def shown(x: float | None) -> str:
 
 def solved(x: dict[str, Any]) -> str:
     runs = x["runs"]
-    kept, ever = sum(r["kept"] for r in runs), sum(r["solved_at_step"] is not None for r in runs)
-    return f"## The shipped settings\n\n{ever} of {len(runs)} seeds solved, {kept} kept.\n\n{table(runs)}"
+    kept, ever = sum(r["kept"] for r in runs), [r for r in runs if r["solved_at_step"] is not None]
+    lines = [f"{len(ever)} of {len(runs)} seeds solved, {kept} kept.", *([spread(ever)] if ever else [])]
+    return "## The shipped settings\n\n" + " ".join(lines) + f"\n\n{table(runs)}"
+
+
+def spread(runs: list[Row]) -> str:
+    """Median, smallest and largest of what it took."""
+    units = {"solved_at_step": "steps", "solved_at_update": "updates"}
+    values = {unit: [run[key] for run in runs] for key, unit in units.items()}
+    clock = [s for s in map(seconds, runs) if s is not None]
+    values |= {"seconds of the clock": clock} if clock else {}
+    parts = [f"{median(xs):,g} {unit} ({min(xs):,} to {max(xs):,})" for unit, xs in values.items()]
+    return f"Solved after a median of {', '.join(parts)}; lowest afterwards {min(r['lowest'] for r in runs):g}."
 
 
 def answered(x: dict[str, Any]) -> str:

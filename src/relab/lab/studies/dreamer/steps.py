@@ -32,7 +32,7 @@ def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
     def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
-        text, answers, runs_of = making.carry_out(HERE / f"{name}.yaml", folder, workers, say)
+        text, answers, runs_of = making.carry_out(HERE / f"{name}.yaml", folder, workers, say, trained(folder.parent))
         arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
         return {"question": text, "answers": [{k: getattr(a, k) for k in keys} for a in answers], "arms": arms}
@@ -40,23 +40,36 @@ def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
     return run
 
 
+def trained(root: Path) -> list[Path]:
+    """Runs of the steps before: an arm of the shipped settings is not trained for each question anew."""
+    return sorted(path for pattern in ("seeds/s*", "*/runs/*") for path in root.glob(pattern) if path.is_dir())
+
+
 def of_run(run: History) -> dict[str, Any]:
     """Evaluations by step and update, and what they come to."""
     score, made = run.column(SCORE), run.column("data/updates")
     steps = [int(step) for step in score.steps]
     updates = np.interp(score.steps, [0, *made.steps], [0, *made.values])
-    seconds = float(run.columns["time/elapsed_s"].values[-1]) if "time/elapsed_s" in run.columns else None
     row = {"seed": run.meta["seed"], "steps": steps, "updates": [round(float(x)) for x in updates],
-           "returns": [round(float(x), 1) for x in score.values], "seconds": seconds}  # fmt: skip
+           "returns": [round(float(x), 1) for x in score.values], "seconds": seconds_at(run, steps)}  # fmt: skip
     return row | judged(row["updates"], row["returns"], steps)
+
+
+def seconds_at(run: History, steps: list[int]) -> list[float] | None:
+    """Of the clock, from the start of the run to each evaluation; other work may have slowed it down."""
+    clock = run.columns.get("time/elapsed_s")
+    if clock is None:
+        return None
+    return [round(float(x), 1) for x in np.interp(steps, [0, *clock.steps], [0, *clock.values])]
 
 
 def judged(updates: list[int], returns: list[float], steps: list[int]) -> dict[str, Any]:
     """When it was solved, the lowest evaluation after that, for how many times as many updates it was watched."""
     first = next((i for i, x in enumerate(returns) if x >= SOLVED), None)
     if first is None:
-        return {"solved_at_step": None, "solved_at_update": None, "lowest": None, "watched": 0.0, "kept": False}
-    watched = (updates[-1] - updates[first]) / max(updates[first], 1)
-    lowest = min(returns[first:])
-    return {"solved_at_step": steps[first], "solved_at_update": updates[first], "lowest": lowest,
+        return {"solved_at_step": None, "solved_at_update": None, "lowest": None, "further": 0, "watched": 0.0,
+                "kept": False}  # fmt: skip
+    further = updates[-1] - updates[first]
+    watched, lowest = further / max(updates[first], 1), min(returns[first:])
+    return {"solved_at_step": steps[first], "solved_at_update": updates[first], "lowest": lowest, "further": further,
             "watched": round(watched, 2), "kept": bool(lowest >= KEPT and watched >= TIMES)}  # fmt: skip

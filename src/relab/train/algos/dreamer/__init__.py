@@ -23,6 +23,7 @@ from relab.train.algos.dreamer.surprise import Focus, Surprise
 from relab.train.algos.gathering import Gathering, act_and_update
 from relab.train.contract import Setup, Stopwatch
 from relab.train.kernels import blas, pages
+from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.jit import compiled
 from relab.train.kernels.rng import fill_uniform
 from relab.train.rollout import Acted, Policy
@@ -41,7 +42,8 @@ def make_agent(cfg: Dreamer, spec: Spec, seed: int, device: str = "cpu", threads
     require(not spec.obs_shape, f"dreamer learns from vectors so far, but {spec.env} observes {spec.seen}; try"
             " algo=ppo, which has an encoder for images")  # fmt: skip
     require(device == "cpu", f"dreamer runs on the cpu, but `device` is {device}")
-    return Agent(cfg, spec, generator(seed, "init"))
+    one_blas_thread()  # threads of its own would spin, and change the last digits of sums
+    return Agent(cfg, spec, generator(seed, "init"), threads)
 
 
 def init(setup: Setup) -> State:
@@ -49,7 +51,7 @@ def init(setup: Setup) -> State:
     require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
             f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     pages.keep()
-    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
+    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device, setup.threads)
     rates = {"model": cfg.lr, "actor": cfg.lr_actor or cfg.lr, "critic": cfg.lr_critic or cfg.lr}
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, agent.head.action_buffer(1), agent.memory_dim)
     optimiser = LaProp(agent.params, rates, cfg.grad_clip, cfg.lr_warmup, BETAS)

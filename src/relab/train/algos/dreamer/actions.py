@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from relab.record.spec import Action
+from relab.train.algos.dreamer.choices import Judge
 from relab.train.algos.dreamer.equations import unimix
 
 LEAST_STD, MOST_STD = 0.1, 1.0
@@ -81,11 +82,8 @@ class Actions:
     def judge(self, out: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
         """(ln pi(a|s), entropy): [..., out_dim], [..., dim] -> [...] each."""
         if self.sizes:
-            probs = self.probs(out)
-            logs = [p.log() for p in probs]
-            chosen = [log.gather(-1, action[..., i : i + 1]).squeeze(-1) for i, log in enumerate(logs)]
-            nats = [-(p * log).sum(-1) for p, log in zip(probs, logs)]
-            return torch.stack(chosen).sum(0), torch.stack(nats).sum(0)
+            logp, nats = Judge.apply(out, action, self.sizes, self.mix)
+            return logp, nats
         mean, std = self.gaussian(out)
         log = -0.5 * ((action - mean) / std).square() - std.log() - 0.5 * math.log(2 * math.pi)
         return log.sum(-1), (0.5 * LOG_2PI_E + std.log()).sum(-1)

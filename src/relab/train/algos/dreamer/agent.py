@@ -15,8 +15,10 @@ from relab.record.spec import Spec
 from relab.train.algos.dreamer import behaviour, equations, layers, world_model
 from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Behaviour
+from relab.train.algos.dreamer.fast_layers import SHARES
 from relab.train.algos.dreamer.layers import Weights
 from relab.train.algos.dreamer.world_model import MODEL, Start, WorldModel
+from relab.train.kernels.crew import Crew
 from relab.train.kernels.rng import fill_uniform
 from relab.train.nets.heads import Head
 from relab.train.rollout import Acted
@@ -43,12 +45,13 @@ def support_of(cfg: Dreamer, spec: Spec) -> equations.Support:
 class Agent:
     """World model, actor and critic: what evaluation, probes and films need."""
 
-    def __init__(self, cfg: Dreamer, spec: Spec, rng: np.random.Generator):
+    def __init__(self, cfg: Dreamer, spec: Spec, rng: np.random.Generator, threads: int = 1):
         self.cfg, self.spec, self.head = cfg, spec, Head.of(spec.action)
         self.actions = Actions.of(spec.action, cfg.unimix)
         feature, support = cfg.deter + cfg.stoch * cfg.classes, support_of(cfg, spec)
         shapes = world_model.shapes(cfg, spec.obs_dim, self.actions) | behaviour.shapes(cfg, feature, self.actions)
-        self.params, self.slow = Weights(shapes), Weights(behaviour.critic_shapes(cfg, feature))
+        crew = Crew(min(threads, SHARES))
+        self.params, self.slow = Weights(shapes, crew=crew), Weights(behaviour.critic_shapes(cfg, feature), crew=crew)
         layers.init(self.params, rng, FIRST)
         self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support)
         self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)

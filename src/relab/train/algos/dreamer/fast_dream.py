@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.train.algos.dreamer import fast_layers, fast_scan, rows
+from relab.train.algos.dreamer import fast_layers, fast_scan, one_hot, rows
 from relab.train.algos.dreamer.actions import LEAST_STD, MOST_STD
 from relab.train.kernels.blas import AS_IS, TURNED, gemm
 from relab.train.kernels.jit import njit
@@ -70,33 +70,43 @@ def draw_actions(out, n, choices, uniform, ldu, action, code):
 
 
 @njit(cache=True, nogil=True)
-def dream(theta, core, actor, prior, effect, choices, uniform, H, N, feature, action):
-    """Fill feature [H + 1, N, F], whose first step is real, and action [H, N, dim]; `effect`: the weight of actions."""
+def dream(theta, core, actor, prior, effect, choices, turned, uniform, H, N, first, n, feature, action, out, kept, hot):
+    """Dreams `first` to first + n of N: fill feature [H + 1, N, F], whose first step is real, and action [H, N, dim].
+
+    `effect`: the weight of actions; `turned`: the weights of the latents in the actor and in front of the memory, as
+    one_hot.py takes them. Filled too: the actor's outputs `out` [H, N, out] and what its way back needs, `kept`
+    [H, N, room]; which latents are 1, `hot` [H + 1, N, S].
+    """
     D, U, S, L = core.deter, core.hidden, core.stoch, core.classes * core.stoch
     F, A, K = D + L, choices.sizes.sum() if choices.sizes.size else choices.dim, choices.dim
-    width, zero, one, g, b = uniform.size // (H * N), f32(0.0), f32(1.0), core.gates_scale, core.gates_bias
-    work = np.empty(fast_layers.BLOCK * max(fast_layers.room(actor), fast_layers.room(prior)), f32)
-    out, code, a, rate = np.empty(N * actor.out, f32), np.empty(N * A, f32), np.empty(N * U, f32), np.empty(N, f32)
-    xh, gates, spare = np.empty(N * (U + D), f32), np.empty(N * 3 * D, f32), np.empty((4, N * D), f32)
-    logits, soft = np.empty(N * L, f32), np.empty(N * L, f32)
+    width, zero, g, b = uniform.size // (H * N), f32(0.0), core.gates_scale, core.gates_bias
+    work, each = np.empty(fast_layers.BLOCK * fast_layers.room(prior), f32), fast_layers.room(actor)
+    code, a, rate = np.empty(n * A, f32), np.empty(n * U, f32), np.empty(n, f32)
+    xh, gates, spare = np.empty(n * (U + D), f32), np.empty(n * 3 * D, f32), np.empty((4, n * D), f32)
+    logits, soft = np.empty(n * L, f32), np.empty(n * L, f32)
+    to_actor, to_memory, none, empty = turned[0], turned[1], np.empty(0, np.int32), np.empty(0, f32)
+    one_hot.find(feature[first * F + D :], F, n, core.classes, S, hot[first * S :])
     for t in range(H):
-        here, after = feature[t * N * F : (t + 1) * N * F], feature[(t + 1) * N * F : (t + 2) * N * F]
-        u = uniform[t * N * width : (t + 1) * N * width]
-        fast_layers.forward(theta, actor, here, F, N, work, False, out)
-        draw_actions(out, N, choices, u[S:], width, action[t * N * K : (t + 1) * N * K], code)
-        gemm(code, A, AS_IS, theta[effect:], A, TURNED, a, U, N, U, A, zero)
-        gemm(here[D:], F, AS_IS, theta[core.into :], L, TURNED, a, U, N, U, L, one)
-        rows.normalise(a, N, U, rate)
-        rows.scaled_silu(a, N, U, theta[core.into_scale : core.into_scale + U],
+        row = t * N + first
+        ones = hot[row * S : (row + n) * S]
+        here, after, u = feature[row * F :], feature[(row + N) * F :], uniform[row * width :]
+        said = out[row * actor.out :]
+        fast_layers.forward(theta, actor, here, F, n, kept[row * each :], True, said, ones, to_actor)
+        draw_actions(said, n, choices, u[S:], width, action[row * K :], code)
+        gemm(code, A, AS_IS, theta[effect:], A, TURNED, a, U, n, U, A, zero)
+        one_hot.add(a, n, U, ones, to_memory)
+        rows.normalise(a, n, U, rate)
+        rows.scaled_silu(a, n, U, theta[core.into_scale : core.into_scale + U],
                          theta[core.into_bias : core.into_bias + U], xh, U + D)  # fmt: skip
-        copy_columns(here, F, N, D, xh[U:], U + D)
-        gemm(xh, U + D, AS_IS, theta[core.gates :], U + D, TURNED, gates, 3 * D, N, 3 * D, U + D, zero)
-        rows.normalise(gates, N, 3 * D, rate)
-        fast_scan.gru(gates, theta[g : g + 3 * D], theta[b : b + 3 * D], N, D, here, F, spare[0], spare[1], spare[2],
+        copy_columns(here, F, n, D, xh[U:], U + D)
+        gemm(xh, U + D, AS_IS, theta[core.gates :], U + D, TURNED, gates, 3 * D, n, 3 * D, U + D, zero)
+        rows.normalise(gates, n, 3 * D, rate)
+        fast_scan.gru(gates, theta[g : g + 3 * D], theta[b : b + 3 * D], n, D, here, F, spare[0], spare[1], spare[2],
                       spare[3], after, F)  # fmt: skip
-        fast_layers.forward(theta, prior, after, F, N, work, False, logits)
-        rows.mixed_softmax(logits, N, core.classes, S, core.mix, soft, logits)
-        rows.draw_latents(logits, N, core.classes, S, u, width, after[D:], F)
+        fast_layers.forward(theta, prior, after, F, n, work, False, logits, none, empty)
+        rows.mixed_softmax(logits, n, core.classes, S, core.mix, soft, logits)
+        rows.draw_latents(logits, n, core.classes, S, u, width, after[D:], F)
+        one_hot.find(after[D:], F, n, core.classes, S, hot[(row + N) * S :])
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn.functional import layer_norm, linear, silu
 
 from relab.train.algos.dreamer import fast_layers
+from relab.train.algos.dreamer.one_hot import NONE, Hot
 from relab.train.kernels import blas
+from relab.train.kernels.crew import Crew
 from relab.train.nets.networks import Params
 
 Shapes = dict[str, tuple[int, ...]]
@@ -22,11 +24,15 @@ CUT_STD = 0.87962566  # of a normal that is cut there
 
 
 class Weights(Params):
-    """Parameters, and where each head lies among them. `fast`: kernels compute, which need a BLAS; else torch does."""
+    """Parameters, and where each head lies among them. `fast`: kernels compute, which need a BLAS; else torch does.
 
-    def __init__(self, shapes: Shapes, fast: bool = blas.AVAILABLE):
+    `second` is where the second half of the rows leaves its gradient, so that two threads can work side by side.
+    """
+
+    def __init__(self, shapes: Shapes, fast: bool = blas.AVAILABLE, crew: Crew | None = None):
         super().__init__(shapes)
-        self.fast = fast
+        self.fast, self.crew = fast, crew or Crew(1)
+        self.second = np.zeros(self.flat.numel(), np.float32)
         self.places = fast_layers.offsets(self)
         self.layouts: dict[str, fast_layers.Layout] = {}
 
@@ -86,16 +92,16 @@ def mlp(params: Weights, name: str, x: Tensor, layers: int) -> Tensor:
     return x
 
 
-def computed(params: Weights, name: str, x: Tensor) -> Tensor:
-    return fast_layers.Head.apply(x, params[f"{name}/0/weight"], params, params.layout(name))
+def computed(params: Weights, name: str, x: Tensor, hot: Hot = NONE) -> Tensor:
+    return fast_layers.Head.apply(x, params[f"{name}/0/weight"], params, params.layout(name), hot)
 
 
 def out(params: Weights, name: str, x: Tensor) -> Tensor:
     return linear(x, params[f"{name}/weight"], params[f"{name}/bias"])
 
 
-def head(params: Weights, name: str, x: Tensor, layers: int) -> Tensor:
-    """Hidden layers, then the outputs."""
+def head(params: Weights, name: str, x: Tensor, layers: int, hot: Hot = NONE) -> Tensor:
+    """Hidden layers, then the outputs. `hot`: which of the last inputs are 1, where that is known, to save time."""
     if params.fast:
-        return computed(params, name, x)
+        return computed(params, name, x, hot)
     return out(params, f"{name}/out", mlp(params, name, x, layers))

@@ -60,7 +60,7 @@ def turn_of(s: State) -> Turn:
 
 def pace_of(s: State) -> float:
     """What is left of the step size."""
-    return 1 - (1 - s.cfg.lr_final) * s.share_done
+    return 1 - (1 - s.cfg.lr_final) * min(1.0, s.share_done / s.cfg.lr_until)
 
 
 def entropy_weight(s: State) -> float:
@@ -100,7 +100,8 @@ def behaviour_loss(s: State, batch: Batch, course: Course, dream: Dream) -> tupl
     cfg, b = s.cfg, s.agent.behaviour
     scale, valid = s.scale.value if cfg.norm_return else 1.0, batch.valid.flatten().expand(cfg.imagine, -1)
     actor, nats, advantage = b.actor_loss(dream, scale, entropy_weight(s))
-    critic = dream.weight[:-1] * b.critic_loss(dream.logits[:-1], dream.feature[:-1], dream.returns)
+    ones = dream.hot.first(dream.returns.numel())
+    critic = dream.weight[:-1] * b.critic_loss(dream.logits[:-1], dream.feature[:-1], dream.returns, ones)
     loss, row = average(actor, valid) + average(critic, valid), metrics.of_dreams(s, dream, scale)
     row |= {"policy/actor_loss": float(actor.detach().mean()), "value/critic_loss": float(critic.detach().mean()),
             "policy/entropy": float(nats.detach().mean()), "data/advantage_std": float(advantage.std())}  # fmt: skip

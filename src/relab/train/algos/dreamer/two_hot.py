@@ -20,16 +20,31 @@ f32 = np.float32
 @njit(cache=True, nogil=True, fastmath=rows.FUSE, error_model="numpy")
 def softmax_row(x, out):
     """out = softmax(x); returns ln sum e^x."""
-    most, total = x[0], f32(0.0)
-    for j in range(1, x.size):
-        most = x[j] if x[j] > most else most
+    most = largest(x)
     for j in range(x.size):
         out[j] = rows.exp(x[j] - most)
+    total = sum_of(out)
+    part = f32(1.0) / total
     for j in range(x.size):
-        total += out[j]
-    for j in range(x.size):
-        out[j] /= total
+        out[j] *= part
     return most + np.log(total)
+
+
+@njit(cache=True, nogil=True, fastmath={"nnan", "nsz", "reassoc"})
+def largest(x):
+    """Of numbers none of which is missing: a promise that lets the loop vectorise."""
+    most = x[0]
+    for j in range(1, x.size):
+        most = x[j] if x[j] > most else most
+    return most
+
+
+@njit(cache=True, nogil=True, fastmath=rows.SUMS)
+def sum_of(x):
+    total = f32(0.0)
+    for j in range(x.size):
+        total += x[j]
+    return total
 
 
 @njit(cache=True, nogil=True, fastmath=rows.SUMS)

@@ -22,6 +22,7 @@ from relab.train.algos.dreamer import fast_scan, layers
 from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.fast_scan import Core, Start
 from relab.train.algos.dreamer.layers import Shapes, Weights
+from relab.train.algos.dreamer.one_hot import NONE, Hot
 
 MODEL = "model"
 REWARD_LAYERS = 1  # of the heads of reward and continuation
@@ -151,17 +152,17 @@ class WorldModel:
             return None
         return fast_scan.core_of(self.params, cfg.deter, cfg.hidden, cfg.classes, cfg.stoch, cfg.unimix, MODEL)
 
-    def reward(self, feature: Tensor) -> Tensor:
+    def reward(self, feature: Tensor, hot: Hot = NONE) -> Tensor:
         """Logits of the reward that arrived with this state."""
-        return layers.head(self.params, f"{MODEL}/reward", feature, REWARD_LAYERS)
+        return layers.head(self.params, f"{MODEL}/reward", feature, REWARD_LAYERS, hot)
 
-    def goes_on(self, feature: Tensor) -> Tensor:
+    def goes_on(self, feature: Tensor, hot: Hot = NONE) -> Tensor:
         """Logit of the probability that the episode is not over in this state."""
-        return layers.head(self.params, f"{MODEL}/continue", feature, REWARD_LAYERS).squeeze(-1)
+        return layers.head(self.params, f"{MODEL}/continue", feature, REWARD_LAYERS, hot).squeeze(-1)
 
-    def earned(self, feature: Tensor) -> tuple[Tensor, Tensor]:
+    def earned(self, feature: Tensor, hot: Hot = NONE) -> tuple[Tensor, Tensor]:
         """(reward that arrives with each state, probability that the episode is not over in it)."""
-        return self.support.mean(self.reward(feature)), torch.sigmoid(self.goes_on(feature))
+        return self.support.mean(self.reward(feature, hot)), torch.sigmoid(self.goes_on(feature, hot))
 
     def predict(self, h: Tensor, z: Tensor, action: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
         """Memory and latents after an action [B, in_dim], without looking."""
