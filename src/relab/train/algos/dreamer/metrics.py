@@ -14,6 +14,7 @@ from relab.train.algos.dreamer.world_model import Batch, Course
 
 DORMANT = 40  # times less active than the mean of its layer
 SELDOM = 50  # updates between two looks at what costs more
+LATENTS = 8  # updates between two looks at the latents: looking takes as long as a third of the model's update
 
 
 @torch.no_grad()
@@ -23,15 +24,17 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
     def average(x: Tensor) -> float:
         return float((x * valid).sum() / weight)
 
-    floor = average(s.agent.model.support.floor(batch.reward) * batch.earned)
     row = {f"model/{name}_loss": float(x) for name, x in mean.items()}
+    row |= {"model/loss": sum(row.values()), "data/padding": float(1 - valid.mean())}
+    if s.counts.updates % LATENTS:
+        return row
+    floor = average(s.agent.model.support.floor(batch.reward) * batch.earned)
     return row | {
-        "model/loss": sum(row.values()), "model/kl": average(eq.kl(course.post, course.prior)),
+        "model/kl": average(eq.kl(course.post, course.prior)),
         "model/reward_excess": row["model/reward_loss"] - floor,
         "model/prior_entropy": average(torch.special.entr(course.prior).sum((-2, -1))),
         "model/post_entropy": average(torch.special.entr(course.post).sum((-2, -1))),
         "model/agreement": average((course.prior.argmax(-2) == course.post.argmax(-2)).float().mean(-1)),
-        "data/padding": float(1 - valid.mean()),
     }  # fmt: skip
 
 

@@ -12,6 +12,8 @@ import numpy as np
 
 from relab.train.kernels.jit import njit
 
+place = np.uint64  # in an array
+
 
 class Hot(NamedTuple):
     """Which of the last `size` inputs of each row are 1."""
@@ -39,36 +41,33 @@ def find(z, ldz, n, classes, stoch, index):
                 row[s] = np.int32(at + s) if x[s] > np.float32(0.5) else row[s]
 
 
+# Whole numbers without a sign: an index that might be negative, or a slice in the inner loop, costs more than the sums.
+
+
 @njit(cache=True, nogil=True)
 def add(out, n, width, index, turned):
     """out [n, width] += the weights that each row points at; four of them in a pass."""
-    S = index.size // n
+    S, wide = index.size // n, place(width)
     for i in range(n):
         row = out[i * width : (i + 1) * width]
-        for s in range(0, S - 3, 4):
-            k = i * S + s
-            add_four(row, turned[index[k] * width :], turned[index[k + 1] * width :], turned[index[k + 2] * width :],
-                     turned[index[k + 3] * width :])  # fmt: skip
-        for s in range(S - S % 4, S):
-            at = index[i * S + s] * width
-            for j in range(width):
-                row[j] += turned[at + j]
-
-
-@njit(cache=True, nogil=True)
-def add_four(out, a, b, c, d):
-    for j in range(out.size):
-        out[j] += (a[j] + b[j]) + (c[j] + d[j])
+        for k in range(i * S, i * S + S - 3, 4):
+            a, b = place(index[k]) * wide, place(index[k + 1]) * wide
+            c, d = place(index[k + 2]) * wide, place(index[k + 3]) * wide
+            for j in range(wide):
+                row[j] += (turned[a + j] + turned[b + j]) + (turned[c + j] + turned[d + j])
+        for k in range(i * S + S - S % 4, (i + 1) * S):
+            a = place(index[k]) * wide
+            for j in range(wide):
+                row[j] += turned[a + j]
 
 
 @njit(cache=True, nogil=True)
 def scatter(d, n, width, index, d_turned):
     """The gradients d [n, width] of `add`'s result go to the weights that were pointed at."""
-    S = index.size // n
+    S, wide = index.size // n, place(width)
     for i in range(n):
         row = d[i * width : (i + 1) * width]
-        for s in range(S):
-            at = index[i * S + s] * width
-            to = d_turned[at : at + width]
-            for j in range(width):
-                to[j] += row[j]
+        for k in range(i * S, (i + 1) * S):
+            at = place(index[k]) * wide
+            for j in range(wide):
+                d_turned[at + j] += row[j]
