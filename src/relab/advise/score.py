@@ -25,7 +25,7 @@ from relab import stats
 from relab.advise import tried
 from relab.base.enclosed import neighbour
 from relab.base.jsonl import RecordError
-from relab.comparison.answer import DIRECTIONS, outcome
+from relab.comparison.outcomes import DIRECTIONS, outcome
 from relab.config.lineage import NO_FACTOR
 from relab.config.views import diff, flatten
 from relab.record.history import History, load

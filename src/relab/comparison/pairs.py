@@ -16,9 +16,10 @@ from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
 from relab.comparison import wording
 from relab.comparison.numbers import LEAST, Measure, finite, improvement
+from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 
-Outcomes = Mapping[str, Sequence[answers.Outcome]]
+Outcomes = Mapping[str, Sequence[Outcome]]
 ALPHA = 0.05
 DECLARED = re.compile(r"^\s*(?P<better>.+?)\s*>\s*(?P<worse>.+?)\s*$")
 
@@ -217,8 +218,8 @@ def _pair(
 
 
 def needed(
-    a: Sequence[answers.Outcome],
-    b: Sequence[answers.Outcome],
+    a: Sequence[Outcome],
+    b: Sequence[Outcome],
     measure: Measure,
     smallest: float,
     answer: answers.Answer,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.near import hint
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
@@ -156,13 +156,13 @@ def looks_of(value: Any, seeds: tuple[int, ...], said: bool) -> tuple[tuple[int,
 
 def check(e: Experiment, path: Path) -> None:
     require(len(e.variants) >= 2, f"{path} needs at least two variants, but has {', '.join(e.variants)}")
-    require(e.at in answer.AT, f"`at` must be one of {', '.join(answer.AT)}, but got {e.at!r}")
-    require(e.direction in answer.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
+    require(e.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {e.at!r}")
+    require(e.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
     require(e.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {e.smallest_effect}")
     require(e.at != "first_step_reaching" or e.level is not None, "`at: first_step_reaching` needs a `level`")
     require(e.look_every > 0, f"`look_every` must be a number of seconds above 0, but got {e.look_every}")
     require(e.last >= 1, f"`last` must be at least 1, but got {e.last}")
-    allowed = answer.PAIRED
+    allowed = outcomes.PAIRED
     require(not e.paired or e.at in allowed, f"`paired` goes with at: {' or '.join(allowed)}, but `at` is {e.at}")
     check_budget(e)
     if e.command:

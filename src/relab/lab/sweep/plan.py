@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.jsonl import write_atomic
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
@@ -145,8 +145,8 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def check(s: Sweep, path: Path) -> None:
     require(s.method in METHODS, f"`method` must be one of {', '.join(METHODS)}, but got {s.method!r}")
-    require(s.at in answer.AT, f"`at` must be one of {', '.join(answer.AT)}, but got {s.at!r}")
-    require(s.direction in answer.DIRECTIONS, f"`direction` must be higher or lower, but got {s.direction!r}")
+    require(s.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {s.at!r}")
+    require(s.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {s.direction!r}")
     require(s.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {s.smallest_effect}")
     require(s.at != "first_step_reaching" or s.level is not None, "`at: first_step_reaching` needs a `level`")
     require(s.last >= 1, f"`last` must be at least 1, but got {s.last}")
