@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from relab.base.text import number
 from relab.config.base import ConfigError
 from relab.report import curves, words
-from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
+from relab.report.svg import ACROSS, View
 from relab.report.svg import curve as draw_svg
+from relab.report.svg_scale import COLOURS, DASHES, GREY
 from relab.runs.grouping import Group, Run
 
 if TYPE_CHECKING:

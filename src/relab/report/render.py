@@ -18,7 +18,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.base.jsonl import write_together
-from relab.report import drawings, svg, svg_pictures, svg_sweep, words
+from relab.base.text import number
+from relab.report import drawings, svg, svg_pictures, svg_scale, svg_small, svg_sweep, words
 from relab.report.curves import Curve
 from relab.report.parts import ConfigChanges, Outcome
 from relab.report.pictures import Picture
@@ -125,7 +126,7 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     ends = [e for o in same for e in o.ends if math.isfinite(e)]
     span = max(values + ends) - min(values + ends) or abs(max(values)) or 1.0
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
-    return [Markup(svg.dots(o.values, low, high, o.ends, svg.colour(i)) if o in same else "")
+    return [Markup(svg_small.dots(o.values, low, high, o.ends, svg_scale.colour(i)) if o in same else "")
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
@@ -187,7 +188,7 @@ def spark(finding: dict[str, Any]) -> Markup:
     first = next(iter(_evidence(finding)), {})
     values, steps = first.get("values"), first.get("steps")
     return (
-        Markup(svg.sparkline(values, steps if isinstance(steps, list) else [], healthy=_healthy(finding)))
+        Markup(svg_small.sparkline(values, steps if isinstance(steps, list) else [], healthy=_healthy(finding)))
         if isinstance(values, list)
         else Markup("")
     )
@@ -207,7 +208,7 @@ def evidence(finding: dict[str, Any]) -> str:
     values, steps = first.get("values") or [], first.get("steps") or []
     place = _telling(values, str(first.get("formula") or ""))
     at = f" at {steps[place]:,}" if len(steps) == len(values) > 0 and isinstance(steps[place], int) else ""
-    value = f" = {svg.number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
+    value = f" = {number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
     formula = f" ({first['formula']})" if first.get("formula") else ""
     interval = _healthy(finding)
     who = f"; healthy {finding['healthy']['algo']} runs: {interval[0]:.2g} to {interval[1]:.2g}" if interval else ""
