@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from relab.health.rule import Evidence, Finding
 from relab.report import render, sections
+from relab.report.page import Facts
 from where import histories
 
 HERE = Path(__file__).parent
@@ -84,13 +86,13 @@ def test_nothing_leaks_from_rows_and_findings(tmp_path, text):
         file.write(encode({"step": 1, "kind": "warning", "message": text, "more": {"a": text}}))
     with open(folder / "metrics.jsonl", "ab") as file:
         file.write(encode({"step": 9000, "axis": "agent_steps", "return/mean": text}))
-    finding = {"slug": "s", "severity": "info", "run": "run", "message": text, "try": [text],
-               "evidence": [{"metric": "m", "steps": [1], "values": [1.0], "formula": text}]}  # fmt: skip
+    proof = [Evidence("m", [1], [1.0], text)]
+    finding = Finding(text, slug="s", severity="info", run="run", suggest=[text], evidence=proof)
     check(folder, findings=[finding], limits=[text], muted={"x": text}, proposal=text)
 
 
 def check(folder: Path, **named) -> None:
-    data = sections.build(folder, **named)
+    data = sections.build(folder, Facts(**named))
     for shown in (render.html(data), render.markdown(data)):
         left = [word for word in (*SECRETS, str(folder.parent)) if word in shown]
         assert not left
