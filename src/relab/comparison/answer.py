@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from relab import stats
+from relab.base.documents import Document
 from relab.comparison import remarks, wording
 from relab.comparison.effect import LEAST, Effect, Ends, finite, grid_of
 from relab.comparison.outcomes import PAIRED, Outcome, check
@@ -61,7 +61,7 @@ class Answer:
     bottom: float | None = None  # the lowest, likewise
     grid: float = 0.0  # steps between evaluations, of first_step_reaching
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain data for JSON (non-finite numbers as jsonl.encode writes them)."""
         return asdict(self)
 

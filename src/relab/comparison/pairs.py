@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
 from relab.comparison import wording
@@ -42,7 +43,7 @@ class Pair:
         """Nobody asked, so there is no answer."""
         return self.answer.verdict if self.declared else ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         x = self.answer
         better = self.improvement and {"mid": self.improvement.mid, "low": self.improvement.low,
                                        "high": self.improvement.high}  # fmt: skip
@@ -65,7 +66,7 @@ class Protocol:
     m: int | None
     reach: float | None
     paired: bool
-    looks: dict[str, Any]  # variant -> seeds at its earlier looks
+    looks: Document  # variant -> seeds at its earlier looks
     declared: int | list[int] | None = None  # looks: how many, or at how many seeds each
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.text import number
 from relab.comparison import arrival, key, numbers, pairs, phases, profile
 from relab.comparison.arms import Arm
@@ -64,7 +65,7 @@ class Task:
     level: tuple[float, str] | None = None  # of time to threshold, and where it comes from
     keys: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[Document] = field(default_factory=list)
     part_kinds: list[str] = field(default_factory=list)
 
     @property

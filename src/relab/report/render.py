@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -37,6 +37,22 @@ THUMBS = 4  # small figures below the curve, where those cards leave room
 
 class Raw(str):
     """Markdown that was made here and is printed as it is."""
+
+
+class Shot(NamedTuple):
+    """A figure for one width and one choice of axes."""
+
+    classes: str
+    svg: Markup
+
+
+class Card(NamedTuple):
+    """What runs of one environment came to: which configs, by which metric, each as dots."""
+
+    title: str
+    places: list[int]
+    metric: str
+    strips: list[Markup]
 
 
 def html(page: Page) -> str:
@@ -84,15 +100,15 @@ def views(curve: Curve) -> list[tuple[str, svg.View]]:
     return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
+def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
     kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
     drawn = []
     for log in kinds:
         view = look._replace(log_y=log)
         scale = "" if len(kinds) == 1 else "log" if log else "lin"
-        drawn += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
-                 for width in ("wide", "narrow") for size in [SIZES[width]]]  # fmt: skip
+        drawn += [Shot(f"x{place} {scale} {width}", Markup(svg.curve(curve, *SIZES[width], view)))
+                  for width in ("wide", "narrow")]  # fmt: skip
     return drawn
 
 
@@ -102,7 +118,7 @@ def thumbnails(page: Page) -> list[Curve]:
     return curves[:THUMBS] if not page.panels else []
 
 
-def outcome_cards(page: Page) -> list[dict[str, Any]]:
+def outcome_cards(page: Page) -> list[Card]:
     """One card, or one for each environment; within a card dots of one metric are on one scale.
 
     A sweep has none: its table tells of each trial, and of the winner the seeds that chose it apart from fresh ones.
@@ -115,7 +131,7 @@ def outcome_cards(page: Page) -> list[dict[str, Any]]:
     for env, places, metric in parts or [("", [*range(len(outcomes))], page.curve.metric)]:
         title = f"{env + ': ' if env else 'Outcome: '}last {words.metric(metric) if metric else 'value'}"
         strips = outcome_dots([outcomes[i] for i in places])
-        cards.append({"title": title, "places": places, "metric": metric, "strips": strips})
+        cards.append(Card(title, places, metric, strips))
     return cards
 
 

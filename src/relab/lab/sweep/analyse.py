@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 from relab import stats
 from relab.base import masks
+from relab.base.documents import Settings
 from relab.base.jsonl import encode, write_atomic
 from relab.comparison import answer, numbers
 from relab.comparison.outcomes import Outcome
@@ -190,7 +190,7 @@ def sentence(s: Sweep, k: int, gaps: Differences, winner: Winner | None) -> str:
     return f"{text}. {worse} of {others} others are clearly worse, {others - worse} cannot be told from it."
 
 
-def point_text(point: dict[str, Any]) -> str:
+def point_text(point: Settings) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in point.items()}
     return ", ".join(f"{key}={value}" for key, value in shown.items())
 

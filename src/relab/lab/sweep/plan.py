@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import write_atomic
 from relab.comparison import answer, outcomes
 from relab.config import layers
@@ -40,7 +41,7 @@ class Sweep:
 
     question: str
     axes: tuple[Axis, ...]
-    base: dict[str, Any]  # settings that all trials share
+    base: Settings  # settings that all trials share
     command: tuple[str, ...] = ()  # a foreign program's words with {placeholders}; empty: relab's own trainer
     resume: bool = False
     resume_command: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class Sweep:
         shared = {each.name for each in fields(Experiment)} & {each.name for each in fields(Sweep)}
         return Experiment(variants=variants, **{key: getattr(self, key) for key in shared})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """As plain values for sweep.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k in KEYS_IN_ORDER for v in [getattr(self, k)]}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}

@@ -14,10 +14,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.comparison.outcomes import Outcome, sign_of
 from relab.comparison.task import bounds_at
@@ -37,7 +37,7 @@ class Ledger:
     """What cannot be read from the runs' folders."""
 
     points: dict[str, Point] = field(default_factory=dict)  # trial -> its values, in the order of their beginning
-    dropped: dict[str, dict[str, Any]] = field(default_factory=dict)  # trial -> when, and the interval that says so
+    dropped: dict[str, Document] = field(default_factory=dict)  # trial -> when, and the interval that says so
     failed: dict[str, str] = field(default_factory=dict)  # run -> why
     looks: list[list[int]] = field(default_factory=list)  # (seeds, trials) of each look of a race
     numbers: dict[str, str] = field(default_factory=dict)  # optuna's number -> trial

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.base.streams import generator, get_state, set_state, world_seeds
 from relab.config import registry
 from relab.config.ppo import PPO
@@ -57,7 +58,7 @@ class State:
     ahead: Ahead | None = None  # what still compiles, the first time on a machine
     recent: deque[float] = field(default_factory=recent_returns)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         """The state as a tree of arrays and plain numbers, for a checkpoint."""
         cursor = {"memory": self.cursor.memory_BM, "fresh": self.cursor.fresh_B, "rng": self.cursor.rng_B}
         return {
@@ -74,7 +75,7 @@ class State:
             "lr": self.lr,
         }
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.adam.load(tree["adam"])
         self.worlds.restore(tree["worlds"])

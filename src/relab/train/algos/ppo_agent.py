@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from relab.base.documents import Tree
 from relab.base.streams import generator
 from relab.config.base import require
 from relab.config.ppo import PPO
@@ -110,7 +110,7 @@ class Agent:
         return self.run("critic", obs)[:, 0]
 
 
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+def load_agent(agent: Agent, tree: Tree) -> None:
     """The acting part of a checkpoint alone: weights and observation scale."""
     agent.params.load(tree["params"])
     agent.scale.load(tree["obs_scale"])
