@@ -51,11 +51,11 @@ def _line(inside: int, n: int, share: stats.Interval | None) -> str:
     """What the share says about the intervals, which claim to hold in 95 % of cases."""
     if share is None:
         return "no prediction with an interval has been measured yet"
-    told_ = f"{inside} of {n} measured differences lay in their {LEVEL:.0%} interval ({inside / n:.0%},"
-    told_ += f" {share.low:.0%} to {share.high:.0%})"
+    line = f"{inside} of {n} measured differences lay in their {LEVEL:.0%} interval ({inside / n:.0%},"
+    line += f" {share.low:.0%} to {share.high:.0%})"
     if _at_most(inside, n) < (1 - LEVEL) / 2:
-        return f"{told_}: the intervals are too narrow"
-    return f"{told_}: {'no sign that' if n >= 10 else 'too few to tell whether'} they are too narrow"
+        return f"{line}: the intervals are too narrow"
+    return f"{line}: {'no sign that' if n >= 10 else 'too few to tell whether'} they are too narrow"
 
 
 def _at_most(inside: int, n: int) -> float:

@@ -78,10 +78,10 @@ def text(hits: Sequence[Hit], terms: Sequence[str]) -> str:
     """For a terminal: a head a piece, then its lines; those that match are marked."""
     if not hits:
         return f"nothing in the log holds {' and '.join(map(printable, terms))}"
-    return "\n\n".join("\n".join(_told(hit)) for hit in hits)
+    return "\n\n".join("\n".join(_shown(hit)) for hit in hits)
 
 
-def _told(hit: Hit) -> list[str]:
+def _shown(hit: Hit) -> list[str]:
     one = hit.entry
     verdict = f"  [{verdict_word(one, words(one.lang))}]" if one.verdict else ""
     kind = f"  entry {one.id}" if one.id else "  (own text)"
