@@ -53,7 +53,7 @@ def test_causes_come_before_symptoms_and_the_list_of_changes_comes_last():
     changes = [change("algo.clip", 0.2, 0.4), change("algo.lr", 0.001, 0.02)]
     listed = finding({"key": "algo.clip", "from": 0.4, "to": 0.2}, slug="unmentioned-config-change")
     text, one = likely([listed, finding("lower `lr`")], changes)
-    assert (text, one["slug"]) == ("lr x20", "update-too-large")
+    assert (text, one.slug) == ("lr x20", "update-too-large")
     assert likely([listed], changes)[0] == "clip x2"
     assert likely([finding("lower `clip`", slug="a"), finding("lower `lr`", slug="b")], changes)[0] == "clip x2"
 

@@ -186,13 +186,14 @@ def test_a_run_without_a_clock(tmp_path):
 
 
 def test_health_begins_with_pass_or_fail():
-    from relab.report.parts import Examined
+    from relab.report.parts import Examined, PlacedFinding
     from relab.report.tables import passed
 
-    warning = {"severity": "warning", "slug": "x"}
-    assert passed(Examined(True, [warning, {"severity": "info", "slug": "y"}], [])) == "FAIL: 2 findings"
-    assert passed(Examined(True, [], [], [{"slug": "a"}, {"slug": "a"}])) == "PASS: no finding (1 rule not checked)"
-    remark = Examined(True, [{"severity": "info", "slug": "y"}], [])
+    warning, info = (PlacedFinding(Finding("m", slug="x", severity=level), "run") for level in ("warning", "info"))
+    assert passed(Examined(True, [warning, info], [])) == "FAIL: 2 findings"
+    twice = [NotChecked("a", run, "policy/kl") for run in ("x", "y")]
+    assert passed(Examined(True, [], [], twice)) == "PASS: no finding (1 rule not checked)"
+    remark = Examined(True, [info], [])
     assert passed(remark) == "PASS: 1 finding, none of them a warning or an error"
     assert passed(Examined(False, [], [])) == "not examined"
 

@@ -11,6 +11,7 @@ import pytest
 import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
+from relab.health.engine import NotChecked
 from relab.health.rule import Finding
 from relab.report import course, curves, render, sections, tables, words
 from relab.report.page import Facts
@@ -346,7 +347,7 @@ def test_two_seeds_are_shown_as_two_seeds(tmp_path):
 
 
 def test_the_first_words_are_algorithm_and_environment(tmp_path):
-    first = cartpoles(tmp_path, (500.0,) * 5)["first"]
+    first = cartpoles(tmp_path, (500.0,) * 5).first
     assert (first.task, first.sentence.split(":")[0]) == ("PPO on CartPole-v1", "Learned on 5 of 5 seeds")
 
 
@@ -366,8 +367,8 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
 
 
 def test_what_is_missing_is_told_once_for_all_rules_and_runs():
-    gone = [{"slug": slug, "run": run, "missing": "policy/kl"} for slug in ("a", "b") for run in ("x", "y")]
-    gone += [{"slug": "c", "run": "x", "missing": "value/loss"}]
+    gone = [NotChecked(slug, run, "policy/kl") for slug in ("a", "b") for run in ("x", "y")]
+    gone += [NotChecked("c", "x", "value/loss")]
     assert tables.not_checked(gone) == [["policy/kl", "a, b", "all"], ["value/loss", "c", "x"]]
 
 
