@@ -8,17 +8,13 @@ fast_... how that is done in little time; docs/algorithms/dreamer.md says what i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 
-import numpy as np
-
-from relab.base.streams import generator, world_seeds
+from relab.base.streams import generator
 from relab.config.base import require
 from relab.config.dreamer import Dreamer
-from relab.record.spec import Spec
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer import fast_dream, metrics
-from relab.train.algos.dreamer.agent import Agent
+from relab.train.algos.dreamer.acting import Even, make_agent
 from relab.train.algos.dreamer.collector import Collector, order_of
 from relab.train.algos.dreamer.frames import ImageGathering
 from relab.train.algos.dreamer.latents import Latents, Noting
@@ -29,24 +25,12 @@ from relab.train.algos.dreamer.state import State, load_agent
 from relab.train.algos.dreamer.surprise import Focus, Surprise
 from relab.train.algos.gathering import Gathering, act_and_update
 from relab.train.contract import Counts, Setup, Stopwatch
-from relab.train.envs.base import Env
 from relab.train.kernels import blas, pages
 from relab.train.kernels.jit import compiled
-from relab.train.kernels.rng import fill_uniform, mix
-from relab.train.rollout import Acted, Policy
+from relab.train.rollout import Policy
 
-__all__ = [
-    "CLOCK",
-    "WHOLE",
-    "State",
-    "close",
-    "first_time",
-    "follow_weights",
-    "init",
-    "iterate",
-    "load_agent",
-    "make_agent",
-]
+__all__ = ["CLOCK", "WHOLE", "Even", "State", "close", "first_time", "follow_weights", "init", "iterate", "load_agent",
+           "make_agent"]  # fmt: skip
 CLOCK = "agent_steps"
 WHOLE = True  # half of another run's world model would be worse than none
 BETAS = (0.9, 0.999)
@@ -55,11 +39,6 @@ BETAS = (0.9, 0.999)
 def follow_weights(s: State) -> None:
     """The networks were given another run's weights: the slow critic begins with them too."""
     s.agent.copy_critic()
-
-
-def make_agent(cfg: Dreamer, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    require(device == "cpu", f"dreamer runs on the cpu, but `device` is {device}")
-    return Agent(cfg, spec, generator(seed, "init"))
 
 
 def init(setup: Setup) -> State:
@@ -84,6 +63,7 @@ def init(setup: Setup) -> State:
 
 
 def gathers(setup: Setup) -> type[Gathering]:
+    """How steps are kept: as images or as numbers, gathered here or elsewhere."""
     images, own = bool(setup.env.spec.obs_shape), setup.cfg.collector == "own"
     return (RemoteImages if images else Remote) if own else ImageGathering if images else Gathering
 
@@ -97,27 +77,6 @@ def prepare_remote(s: State, gathering: Remote, setup: Setup) -> None:
 
     order_of(setup, "", 0)  # told now where it cannot work
     gathering.starts, gathering.noted = start, s.latents.note if s.latents is not None else None
-
-
-@dataclass
-class Acting:
-    """What a collector's process needs of a run."""
-
-    agent: Agent
-    gathering: Gathering
-    counts: Counts
-
-
-def acting(setup: Setup, env: Env, stream: str) -> Acting:
-    """Worlds and an agent that act, and a replay of two steps, in a process of their own."""
-    cfg = setup.cfg
-    here = replace(setup, env=env, cfg=replace(cfg, collector="step"))
-    agent = make_agent(cfg, env.spec, setup.seed, setup.device)
-    rows = cfg.envs * env.spec.agents
-    g = gathers(here).begin(here, cfg.envs, 2 * rows, agent.head.action_buffer(1), agent.memory_dim)
-    g.worlds.reset(world_seeds(setup.seed, f"env/{stream}", cfg.envs))
-    g.rng_B = mix(world_seeds(setup.seed, f"action/{stream}", rows))
-    return Acting(agent, g, Counts())
 
 
 def close(s: State) -> None:
@@ -157,16 +116,3 @@ def behaviour_of(s: State) -> Policy:
     early = s.counts.agent_steps < s.cfg.learning_starts
     policy = Even(s.agent) if early else s.agent
     return policy if s.latents is None else Noting(policy, s.latents)
-
-
-class Even:
-    """Acts before there is anything to learn from: every action is as likely, and nothing is remembered."""
-
-    def __init__(self, agent: Agent):
-        self.actions, self.memory_dim, self.to_env = agent.actions, agent.memory_dim, agent.to_env
-
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
-        drawn, sizes = np.empty((len(obs_BD), self.actions.dim)), self.actions.sizes
-        fill_uniform(rng_B, drawn)
-        action = (drawn * np.array(sizes)).astype(np.int64) if sizes else (2 * drawn - 1).astype(np.float32)
-        return Acted(action, np.zeros(len(drawn), np.float32), memory_BM)

@@ -24,9 +24,11 @@ import numpy as np
 
 from relab.base import processes
 from relab.config.base import require
+from relab.train.algos.dreamer.acting import Acting, Even, acting
 from relab.train.contract import Setup
 from relab.train.envs.base import Episodes
 from relab.train.envs.check_static import EnvError
+from relab.train.kernels import jit
 
 FULL = 0.8  # share of the queue from which on the collector waits
 LOOK_S, NAP_S = 0.5, 0.002  # between two looks for the parent, and at a full queue
@@ -174,12 +176,9 @@ def end_with(parent: int) -> None:
 
 
 def act_for_ever(order: Order, line: Line, room: int) -> None:
-    from relab.train.algos import dreamer
-    from relab.train.kernels import jit
-
     jit.set_threads(order.setup.threads)
     kind, params = order.env
-    s = dreamer.acting(order.setup, kind(params), order.stream)
+    s = acting(order.setup, kind(params), order.stream)
     updates = receive(s, line, -1)
     while not line.stop.is_set():
         if line.crates.qsize() >= FULL * room:
@@ -189,7 +188,7 @@ def act_for_ever(order: Order, line: Line, room: int) -> None:
         line.crates.put(step(s, order, updates))
 
 
-def receive(s: Any, line: Line, updates: int) -> int:
+def receive(s: Acting, line: Line, updates: int) -> int:
     """Take new weights over, if there are any."""
     with line.updates.get_lock():
         if line.updates.value != updates:
@@ -197,14 +196,12 @@ def receive(s: Any, line: Line, updates: int) -> int:
         return int(line.updates.value)
 
 
-def step(s: Any, order: Order, updates: int) -> Crate:
-    from relab.train.algos import dreamer
-
+def step(s: Acting, order: Order, updates: int) -> Crate:
     g = s.gathering
     early = s.counts.agent_steps < order.even_steps
     finals = getattr(g, "finals", None)
     before = finals.count if finals is not None else 0
-    g.step(dreamer.Even(s.agent) if early else s.agent, s.counts)
+    g.step(Even(s.agent) if early else s.agent, s.counts)
     ended, g.ended, g.rewards = g.ended, [], []
     slot = g.replay.ring[(g.replay.count - 1) % g.replay.slots].copy()
     images = np.zeros((0, 0), np.uint8)
