@@ -102,6 +102,8 @@ class Algorithm(Protocol):
     # and, where they apply:
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
+    # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
+    # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:

@@ -171,6 +171,15 @@ def check_taken(source: Source, taken: Arrays, shapes: Document, here: list[str]
             f" from an earlier checkpoint, e.g. {source.run}@best")  # fmt: skip
 
 
+def require_whole(inherited: Inherited) -> None:
+    """ConfigError where some of what was asked for is of another size: what is left would be half a network."""
+    some, n = list(inherited.other_shape.items()), len(inherited.taken[PARAMS])
+    wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some[:3])
+    require(not some, f"{inherited.source.name} is of another size: {len(some)} of the {len(some) + n} weights that"
+            f" would be taken do not fit ({wrong}), and a part of a network means nothing; use the sizes of that run"
+            " (`--parent` takes its settings over), or leave `start_from` out")  # fmt: skip
+
+
 def scale_of(source: Source, own: Tree) -> dict[str, Arrays]:
     """The scale of observations, where both have one of the same shape."""
     there, here = source.arrays.get(SCALE, {}), own.get(SCALE, {})

@@ -13,6 +13,7 @@ from relab.base.streams import get_state, set_state
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer.agent import Agent
+from relab.train.algos.dreamer.latents import Latents
 from relab.train.algos.dreamer.optimiser import LaProp
 from relab.train.algos.dreamer.surprise import Focus, Surprise
 from relab.train.algos.gathering import Gathering
@@ -33,6 +34,7 @@ class State:
     noise: np.random.Generator  # latents and actions in updates
     surprise: Surprise
     focus: Focus
+    latents: Latents | None = None  # of the replay's rows, where they are kept
     counts: Counts = field(default_factory=Counts)
 
     def uniform(self, *shape: int) -> Tensor:
@@ -51,6 +53,7 @@ class State:
             "surprise": self.surprise.to_tree(),
             "focus": self.focus.to_tree(),
             **self.gathering.to_tree(),
+            **({"latents": self.latents.to_tree()} if self.latents is not None else {}),
             "draw": get_state(self.draw),
             "noise": get_state(self.noise),
             "counts": vars(self.counts),
@@ -63,6 +66,8 @@ class State:
         self.surprise.load(tree["surprise"])
         self.focus.load(tree["focus"])
         self.gathering.load(tree)
+        if self.latents is not None:
+            self.latents.load(tree["latents"])
         set_state(self.draw, tree["draw"])
         set_state(self.noise, tree["noise"])
         self.counts = Counts(**tree["counts"])
