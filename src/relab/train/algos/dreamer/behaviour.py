@@ -114,7 +114,7 @@ class Behaviour:
 
         def share(_: int, begin: int, n: int) -> None:
             fast_dream.dream(theta, model.fast_core, actor, prior, effect, choices, turned, drawn, H, N, begin, n,
-                             *filled, kept, hot.index)  # fmt: skip
+                             *filled, kept, hot.ones)  # type: ignore[call-arg] # fmt: skip
 
         fast_layers.share_rows(p, N, N - N // 2, share)
         policy = fast_layers.Redone.apply(out, p[f"{ACTOR}/0/weight"], p, actor, feature, kept, hot)

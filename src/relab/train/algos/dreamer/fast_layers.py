@@ -216,7 +216,7 @@ class Head(torch.autograd.Function):
         def share(k: int, first: int, m: int) -> None:
             at = (first if keep else k * BLOCK) * each
             forward(theta, net, rows_[first * n_in :], n_in, m, work[at:], keep, out[first * width :],
-                    hot.index[first * S : (first + m) * S], turned)  # fmt: skip
+                    hot.ones[first * S : (first + m) * S], turned)  # fmt: skip
 
         share_rows(params, n, middle(n), share)
         ctx.facts = flat, work, params, net, n, hot
@@ -232,7 +232,7 @@ class Head(torch.autograd.Function):
 
         def share(k: int, first: int, m: int) -> None:
             backward(theta, net, rows_[first * n_in :], n_in, m, work[first * each :], up[first * width :],
-                     grads.of[k], down[first * n_in :], hot.index[first * S : (first + m) * S],
+                     grads.of[k], down[first * n_in :], hot.ones[first * S : (first + m) * S],
                      grads.turned[k])  # fmt: skip
 
         share_rows(params, n, middle(n), share)
@@ -261,7 +261,7 @@ class Redone(torch.autograd.Function):
         rows_, up = flat_of(x), flat_of(d_out)
 
         def share(k: int, first: int, n: int) -> None:
-            backward_steps(theta, net, rows_, H, N, first, n, work, up, grads.of[k], hot.index, grads.turned[k])
+            backward_steps(theta, net, rows_, H, N, first, n, work, up, grads.of[k], hot.ones, grads.turned[k])
 
         share_rows(params, N, N - N // 2, share)
         grads.join()

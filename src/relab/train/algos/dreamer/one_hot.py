@@ -18,12 +18,12 @@ place = np.uint64  # in an array
 class Hot(NamedTuple):
     """Which of the last `size` inputs of each row are 1."""
 
-    index: np.ndarray  # int32, flat [rows, stoch]
+    ones: np.ndarray  # int32, flat [rows, stoch]
     stoch: int
     size: int
 
     def first(self, rows: int) -> Hot:
-        return Hot(self.index[: rows * self.stoch], self.stoch, self.size)
+        return Hot(self.ones[: rows * self.stoch], self.stoch, self.size)
 
 
 NONE = Hot(np.empty(0, np.int32), 0, 0)  # no input is known to be one-hot
