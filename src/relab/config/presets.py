@@ -57,13 +57,14 @@ PRESETS: dict[tuple[str, str], Settings] = {
             "norm_return": True,
         },
     },
-    # chosen by hand on seed 100 alone (docs/studies/dreamer.md); nothing has been shown over seeds yet
+    # chosen on seeds 100 to 104, none of which the study's table holds (docs/studies/dreamer.md)
     ("dreamer", "cartpole-v1"): {
-        "total_steps": 16_000,
+        "total_steps": 24_000,
         "eval": {"every": 1_024},
         "algo": {
             "envs": 16, "steps": 16, "learning_starts": 512, "updates_per_step": 0.25, "sequences": 8, "length": 25,
-            "deter": 64, "stoch": 16, "bins": 41, "gamma": 0.99, "lr": 1e-3, "lr_warmup": 100, "lr_final": 0.05,
+            "latents": "stored", "deter": 64, "stoch": 16, "bins": 41, "gamma": 0.99, "lr": 1e-3, "lr_warmup": 100,
+            "lr_final": 0.05, "lr_until": 0.5,
         },
     },
     ("dqn", "cartpole-v1"): _DQN_CARTPOLE,

@@ -14,22 +14,27 @@ from relab.lab.studies.dreamer.page import page
 __all__ = ["SUMMARY", "page", "plan"]
 
 SUMMARY = "a world model and an actor-critic in its dreams: solved, kept solved, and what keeps it"
-RUN_S = 180  # of one core: 3,870 updates, 17 evaluations
+RUN_S = 180  # of one core, a run of the shipped settings
+PARTS = 7  # arms of `parts` beside the recipe
 
 
 def plan(full: bool) -> list[Step]:
-    """About two hours of one core; `full` asks the log's other questions too."""
+    """In the order of what they are worth; runs that an earlier step made are not made again."""
     listed = [
         Step("seeds", "the shipped settings on seeds 0 to 4: solved when, lowest afterwards", 5 * RUN_S, steps.seeds),
-        Step("replay_critic", "without the critic's loss on real rewards", 10 * RUN_S, steps.ask("replay_critic")),
-        Step("parts", "return scale, slow critic, linear bins: one taken out at a time, two seeds each", 8 * RUN_S,
-             steps.ask("parts")),
-        Step("free_bits", "free bits by a clamp, or with the gradient passed below it", 10 * RUN_S,
-             steps.ask("free_bits")),
-        Step("ratio", "1, 4 or 8 updates of the model for each of actor and critic", 15 * RUN_S, steps.ask("ratio")),
-    ]  # fmt: skip
-    more = {
-        "return_scale": ("advantages by the spread of returns, or as they are", 10 * RUN_S),
-        "width": ("width 64 or 256", 35 * RUN_S),
-    }
-    return listed + [Step(name, what, cost, steps.ask(name)) for name, (what, cost) in more.items() if full]
+        question("latents", "sequences that begin without a memory", 5),
+        question("parts", "one part taken out at a time, two seeds each", 2 * PARTS),
+        question("return_scale", "advantages by the spread of returns, or as they are", 5),
+        question("free_bits", "free bits by a clamp, or with the gradient passed below it", 5),
+        question("ratio", "1, 4 or 8 updates of the model for each of actor and critic", 5),
+    ]
+    more = [
+        question("replay_critic", "without the critic's loss on real rewards", 5),
+        question("width", "width 64 or 256", 30),
+    ]
+    return listed + more if full else listed
+
+
+def question(name: str, what: str, runs: float) -> Step:
+    """`runs`: as many of the shipped settings as its new ones take the time of."""
+    return Step(name, what, runs * RUN_S, steps.ask(name))
