@@ -69,6 +69,7 @@ class Dreamer(Discounted):
     entropy: float = 3e-4  # weight of the policy's entropy
     entropy_final: float | None = None  # its weight at the end of the run, along a cosine; null: it stays
     norm_return: bool = True  # advantages are divided by the 5th to 95th percentile of returns, by 1 at least
+    acting_rate: float = 1.0  # share of the weights that those which act take over after each update; 1: the same act
     slow_rate: float = 0.02  # share of the critic that its slow copy takes over after each update
     slow_scale: float = 1.0  # weight of the critic's distance to its slow copy; 0: none
     replay_critic: float = 0.3  # weight of the critic's loss on real rewards; 0: dreams only
@@ -105,7 +106,7 @@ class Dreamer(Discounted):
             require_range(name, getattr(self, name), 0, open_="low")
         for name in ("gamma", "lam", "ends", "recent", "unimix", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
-        for name in ("slow_rate", "lr_until"):
+        for name in ("slow_rate", "lr_until", "acting_rate"):
             require_range(name, getattr(self, name), 0, 1, open_="low")
         for name in SIZES:
             require(getattr(self, name) <= limits.WIDTH, f"`{name}` must be at most {limits.WIDTH:,}, but got"

@@ -38,7 +38,7 @@ BETAS = (0.9, 0.999)
 
 def follow_weights(s: State) -> None:
     """The networks were given another run's weights: the slow critic begins with them too."""
-    s.agent.copy_critic()
+    s.agent.copy_weights()
 
 
 def init(setup: Setup) -> State:
@@ -73,7 +73,7 @@ def prepare_remote(s: State, gathering: Remote, setup: Setup) -> None:
 
     def start(counts: Counts) -> Collector:
         order = order_of(setup, f"own/{counts.env_steps}", max(0, s.cfg.learning_starts - counts.agent_steps))
-        return Collector.start(order, s.agent.params.flat.numpy(), s.cfg.queue)
+        return Collector.start(order, s.agent.acting.flat.numpy(), s.cfg.queue)
 
     order_of(setup, "", 0)  # told now where it cannot work
     gathering.starts, gathering.noted = start, s.latents.note if s.latents is not None else None
@@ -108,7 +108,7 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
     made = act_and_update(s, watch, behaviour_of, update)
     if isinstance(s.gathering, Remote) and s.gathering.collector is not None:
-        s.gathering.collector.send(s.agent.params.flat.numpy(), s.counts.updates)
+        s.gathering.collector.send(s.agent.acting.flat.numpy(), s.counts.updates)
     return metrics.of_iteration(s, made, pace_of(s))
 
 

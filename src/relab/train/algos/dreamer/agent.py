@@ -58,11 +58,22 @@ class Agent:
         layers.init(self.params, rng, FIRST)
         self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support, image)
         self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)
-        self.copy_critic()
+        self.acting = self.params if cfg.acting_rate == 1 else Weights(shapes, crew=crew)
+        self.sees = WorldModel(cfg, spec.obs_dim, self.actions, self.acting, support, image)
+        self.chooses = Behaviour(cfg, self.actions, self.acting, self.slow, support)
+        self.copy_weights()
         self.memory_dim = feature + self.actions.in_dim
 
-    def copy_critic(self) -> None:
+    def copy_weights(self) -> None:
+        """Whatever follows the weights begins with them: the slow critic, and the weights that act."""
         self.slow.flat.copy_(self.params.flat[-self.slow.flat.numel() :])
+        self.acting.flat.copy_(self.params.flat)
+
+    @torch.no_grad()
+    def follow(self, updates: int) -> None:
+        """The weights that act take a share of the new ones over; the first ones count no more than any other."""
+        if self.acting is not self.params:
+            self.acting.flat.lerp_(self.params.flat, max(self.cfg.acting_rate, 1 / (updates + 1)))
 
     @torch.no_grad()
     def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
@@ -71,17 +82,17 @@ class Agent:
         u = torch.from_numpy(uniform.astype(np.float32))
         h, z = self.infer(obs_BD, memory_BM, u[:, : self.cfg.stoch], n_mode)
         feature = torch.cat((h, z), -1)
-        out = self.behaviour.policy(feature)
+        out = self.chooses.policy(feature)
         action = self.actions.draw(out, u[:, self.cfg.stoch :])
         action[:n_mode] = self.actions.mode(out[:n_mode])
         action = action if self.actions.sizes else action.clamp_(-1, 1)  # the box ends there
         memory = torch.cat((feature, self.actions.encode(action)), -1)
         logp = self.actions.log_prob(out, action)
-        return Acted(action.numpy(), logp.numpy(), memory.numpy(), self.behaviour.value(feature).numpy())
+        return Acted(action.numpy(), logp.numpy(), memory.numpy(), self.chooses.value(feature).numpy())
 
     def infer(self, obs_BD: np.ndarray, memory_BM: np.ndarray, u_BS: Tensor, n_mode: int) -> tuple[Tensor, Tensor]:
         """Memory and latents in this state; the first `n_mode` rows take the likeliest latents."""
-        m, sizes = self.model, (self.cfg.deter, self.model.latent, self.actions.in_dim)
+        m, sizes = self.sees, (self.cfg.deter, self.model.latent, self.actions.in_dim)
         h, z, action = torch.from_numpy(np.asarray(memory_BM, np.float32)).split(sizes, -1)
         seen = m.see(torch.from_numpy(np.asarray(obs_BD, np.float32)))[None]
         keep = torch.ones(1, len(obs_BD))
@@ -98,4 +109,4 @@ class Agent:
         """The critic's word, with the likeliest latents, for probes."""
         rows = len(obs_BD)
         h, z = self.infer(obs_BD, memory_BM, torch.zeros(rows, self.cfg.stoch), rows)
-        return self.behaviour.value(torch.cat((h, z), -1)).numpy()
+        return self.chooses.value(torch.cat((h, z), -1)).numpy()

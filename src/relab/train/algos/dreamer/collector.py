@@ -192,7 +192,7 @@ def receive(s: Acting, line: Line, updates: int) -> int:
     """Take new weights over, if there are any."""
     with line.updates.get_lock():
         if line.updates.value != updates:
-            s.agent.params.flat.numpy()[:] = np.frombuffer(line.weights, np.float32)
+            s.agent.acting.flat.numpy()[:] = np.frombuffer(line.weights, np.float32)
         return int(line.updates.value)
 
 

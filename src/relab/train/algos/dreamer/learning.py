@@ -40,6 +40,7 @@ def update(s: State) -> dict[str, float]:
     row["optim/grad_norm"] = s.optimiser.step(turn._asdict())
     if turn.critic:
         s.agent.behaviour.follow()
+    s.agent.follow(s.counts.updates)
     s.focus.note(s.surprise)
     s.counts.updates += 1
     return row

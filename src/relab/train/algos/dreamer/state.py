@@ -48,6 +48,7 @@ class State:
         return {
             "params": {name: p.detach() for name, p in self.agent.params.named.items()},
             "slow": {"flat": self.agent.slow.flat},
+            **({"acting": {"flat": self.agent.acting.flat}} if self.cfg.acting_rate < 1 else {}),
             "optimiser": self.optimiser.to_tree(),
             "return_scale": self.scale.to_tree(),
             "surprise": self.surprise.to_tree(),
@@ -76,3 +77,5 @@ class State:
 def load_agent(agent: Agent, tree: Tree) -> None:
     agent.params.load(tree["params"])
     agent.slow.flat.copy_(torch.from_numpy(tree["slow"]["flat"]))
+    if "acting" in tree:
+        agent.acting.flat.copy_(torch.from_numpy(tree["acting"]["flat"]))
