@@ -69,7 +69,10 @@ def first_time() -> str:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
-    return metrics.of_iteration(s, act_and_update(s, watch, behaviour_of, update), pace_of(s))
+    replay = s.gathering.replay
+    before = replay.count
+    rows = act_and_update(s, watch, behaviour_of, update)
+    return metrics.of_iteration(s, rows, pace_of(s), (replay.count - before) * replay.columns)
 
 
 def behaviour_of(s: State) -> Policy:
