@@ -109,12 +109,14 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Ending:
-        with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
+        with failures_recorded(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
+            finally:
+                getattr(self.algo, "close", lambda state: None)(self.state)  # optional in the contract
         return self.end(status, why)
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
@@ -164,8 +166,8 @@ class Trainer:
     def iterate(self) -> None:
         spent = dict.fromkeys(("collect_s", "update_s", "log_s", "eval_s", "save_s"), 0.0)
         self.accompany("before", spent)
-        before, updates = self.step, self.state.counts.updates
-        watch, t0 = self.profile.watch(updates), time.perf_counter()
+        before, learned = self.step, self.state.counts.updates
+        watch, t0 = self.profile.watch(learned), time.perf_counter()
         metrics = self.advance(watch)
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics, self.clock)
@@ -174,7 +176,7 @@ class Trainer:
         spent["log_s"] = time.perf_counter() - t1
         self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
-        self.note_time(self.step - before, self.state.counts.updates - updates, spent, metrics)
+        self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
 
     def note_profile(self, place: Path | None) -> None:
         if place is not None:
@@ -261,7 +263,8 @@ class Trainer:
         row |= {
             "time/sps": sps,
             "time/sps_mean": mean,
-            **self.update_speed(updates, max(sum(spent.values()), 1e-9)),
+            "time/updates_per_s": updates / max(sum(spent.values()), 1e-9),
+            "time/learned_per_s": updates * (self.cfg.minibatch or 0) / max(sum(spent.values()), 1e-9),
             "time/elapsed_s": elapsed,
             "time/rss_mb": usage.ru_maxrss / 1024,
             "time/load": os.getloadavg()[0],
@@ -276,14 +279,6 @@ class Trainer:
         self.earned, self.earned_by = metrics.get(by, self.earned), by
         self.screen.iteration(shown | {"return": self.earned, "earned": by, "metrics": metrics})
         self.note_screen()
-
-    def update_speed(self, updates: int, seconds: float) -> dict[str, float]:
-        """Updates, and the transitions that they learned from, per second; nothing of an iteration without any."""
-        rows = getattr(self.cfg.algo, "minibatch", None)  # not every algorithm has minibatches of one size
-        if not updates:
-            return {}
-        row = {"time/updates_ps": updates / seconds}
-        return row | {"time/transitions_ps": updates * rows / seconds} if isinstance(rows, int) else row
 
     def left(self) -> float | None:
         """Seconds; unknown before there was a row whose speed is told."""
@@ -378,7 +373,7 @@ def all_finite(array: np.ndarray) -> bool:
 
 
 @contextlib.contextmanager
-def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
+def failures_recorded(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Whatever ends a run from within is written into its record, as far as there still is one, and raised."""
     try:
         yield

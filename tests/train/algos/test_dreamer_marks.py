@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from relab.config.dreamer import Dreamer
 from relab.record import history
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import marks
+from relab.train.algos.dreamer import make_agent, marks
 from relab.train.algos.dreamer.behaviour import Dream
 from relab.train.algos.dreamer.world_model import Batch
+from relab.train.envs.cartpole import CartPole
 from small_runs import DREAMS, run
 
 
@@ -38,8 +40,18 @@ def test_counts_and_speeds_are_in_the_record(sound: history.History):
     assert ratio[:2].tolist() == [0, 0]  # before learning starts
     assert ratio[2:] == pytest.approx(0.25 * 4 * 16)
     assert sound.columns["optim/actor_updates"].values.tolist() == sound.columns["data/updates"].values.tolist()
-    rows = sound.columns["time/transitions_ps"].values / sound.columns["time/updates_ps"].values
-    assert rows == pytest.approx(64)
+    updates, rows = (sound.columns[f"time/{name}_per_s"].values for name in ("updates", "learned"))
+    assert rows == pytest.approx(64 * updates)
+
+
+def test_threads_of_the_blas_are_those_of_the_settings():
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        make_agent(Dreamer(deter=8, hidden=8, units=8, stoch=2, bins=5), CartPole().spec, 0)
+        assert torch.get_num_threads() == 1
+    finally:
+        torch.set_num_threads(before)
 
 
 def dream_of(returns: torch.Tensor, reward: torch.Tensor, goes_on: torch.Tensor, value: torch.Tensor) -> Dream:

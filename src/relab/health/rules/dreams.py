@@ -341,15 +341,19 @@ def focus_out_of_reach(view: View, *, rows: int = 5, share_below: float = 0.5) -
 
 
 @rule("replay-starved", about="fault", needs=("data/replay_ratio",), algos=MODEL, names=("starved-collector",))
-def replay_starved(view: View, *, times: float = 1.5) -> Finding | None:
+def replay_starved(view: View, *, times: float = 1.5, waits: float = 0.5) -> Finding | None:
     """
     What: over the last half each row that reached the replay was learned from more than one and a half times as often
-        as the settings say (`updates_per_step` * `sequences` * `length`).
+        as the settings say (`updates_per_step` * `sequences` * `length`); or the learner waited for half of its steps.
     Why: the worlds bring less than the learner uses up; it learns the same rows again and again, and fits them.
     Known problems: a collector of its own process may fall behind for a moment; hence the median.
     Refuted by: a replay ratio that is scheduled.
     Try: more worlds, or fewer updates for each step; where a collector runs beside, look at what it waits for.
     """
+    if view.has("data/starved") and view.curve("data/starved", rows=4).median(0.5) > waits:
+        waited = view.curve("data/starved")
+        return Finding(f"the learner waited for {waited.median(0.5):.0%} of the steps that it learned from",
+                       waited.median(0.5), waited.first_above(waits), [waited.evidence(f"> {waits:g}")])  # fmt: skip
     ratio = view.curve("data/replay_ratio", rows=4)
     per_step, sequences, length = set_numbers(view, ("updates_per_step",), ("sequences",), ("length",))
     due, level = per_step * sequences * length, ratio.median(0.5)

@@ -84,32 +84,32 @@ def stays_blind(step: Callable[..., float]) -> Callable[..., float]:
 # ---- Rows
 
 
-def actions_late(draw: Callable[..., Any]) -> Callable[..., Any]:
+def actions_late(filled: Callable[..., Any]) -> Callable[..., Any]:
     """A row is told of the action before the one that led to it."""
 
     def late(*args: Any) -> Any:
-        rows = draw(*args)
+        rows = filled(*args)
         return rows._replace(action=np.concatenate((np.zeros_like(rows.action[:1]), rows.action[:-1])))
 
     return late
 
 
-def never_fresh(draw: Callable[..., Any]) -> Callable[..., Any]:
+def never_fresh(filled: Callable[..., Any]) -> Callable[..., Any]:
     """Memories go on through the ends of episodes inside of a sequence."""
 
     def through(*args: Any) -> Any:
-        rows = draw(*args)
+        rows = filled(*args)
         rows.fresh[1:] = 0.0
         return rows
 
     return through
 
 
-def last_action_kept(draw: Callable[..., Any]) -> Callable[..., Any]:
+def last_action_kept(filled: Callable[..., Any]) -> Callable[..., Any]:
     """The first row of an episode is told of the last action of the one before."""
 
     def kept(*args: Any) -> Any:
-        rows = draw(*args)
+        rows = filled(*args)
         for t in range(1, len(rows.fresh)):
             begins = rows.fresh[t] > 0
             rows.action[t][begins] = rows.action[t - 1][begins]
@@ -121,10 +121,10 @@ def last_action_kept(draw: Callable[..., Any]) -> Callable[..., Any]:
 def last_action_told(observe: Callable[..., Any]) -> Callable[..., Any]:
     """And that action is not cleared with the memory."""
 
-    def told(model: Any, batch: Any, uniform: Tensor) -> Any:
+    def told(model: Any, batch: Any, uniform: Tensor, start: Any = None) -> Any:
         keep, effect = 1 - batch.fresh, model.effect(batch.action)
         effect[0] = 0.0  # nothing is known of what came before a sequence
-        h, z, post = model.scan(model.see(batch.obs), effect, keep, uniform, model.blank(keep.shape[1]))
+        h, z, post = model.scan(model.see(batch.obs), effect, keep, uniform, start or model.blank(keep.shape[1]))
         return Course(h, z, post, model.prior(h))
 
     return told

@@ -42,7 +42,7 @@ SEAMS = {
     "observed rows": f"{DREAMER}.world_model:WorldModel.observe",  # (model, batch, uniform): what it made of them
     "first weights of dreamer": f"{DREAMER}.layers:init",  # (weights, rng, scales of outputs)
     "step of dreamer": f"{DREAMER}.optimiser:LaProp.step",  # (optimiser, turn): the gradient's norm
-    "sequences": f"{DREAMER}.sequences:draw",  # (replay, rng, ...): rows that are learned from
+    "sequences": f"{DREAMER}.sequences:filled",  # (replay, starts, length): rows that are learned from
     "dreamed returns": f"{DREAMER}.equations:lambda_returns",  # rewards, continuation, values -> returns
     "support": f"{DREAMER}.agent:support_of",  # (cfg, spec): numbers that two-hot heads can say
     "dream": f"{DREAMER}.behaviour:Behaviour.dream",  # from every row of a batch, with its returns

@@ -49,11 +49,11 @@ def of_actions(batch: Batch) -> dict[str, float]:
     """Share of what is new in a row that follows, along a line, from the action it is told of, and its neighbours are.
 
     A row is told of the action that led to it, so the first is the largest, unless rows and actions lie a step apart.
-    Nothing where observations are wide, as images are, or few rows lie inside of an episode.
+    Nothing where observations are images or wide, or few rows lie inside of an episode.
     """
     fresh = batch.fresh
     inside = (fresh[1:-2] + fresh[2:-1] + fresh[3:] == 0) & (batch.valid[3:] > 0)
-    if batch.obs.shape[-1] > WIDEST or int(inside.sum()) < 4 * batch.obs.shape[-1]:
+    if batch.obs.dim() > 3 or batch.obs.shape[-1] > WIDEST or int(inside.sum()) < 4 * batch.obs.shape[-1]:
         return {}
     before = torch.cat((batch.obs[1:-2][inside], torch.ones(int(inside.sum()), 1)), -1)
     project = before @ torch.linalg.pinv(before)
