@@ -43,9 +43,7 @@ def carried_over(copy: Copy) -> None:
 def a_step_late(copy: Copy) -> None:
     """The next row is told of the action that a row follows from."""
     run = copy(HEALTHY, "")
-    own = [row["data/action_own"] for row in run.metrics if "data/action_own" in row]
-    run.change("data/action_after", lambda i, x: own[i])
-    run.change("data/action_own", lambda i, x: 0.02)
+    run.put(data__action_own=lambda i: 0.02, data__action_before=lambda i: 0.03, data__action_after=lambda i: 0.4)
 
 
 def no_better(copy: Copy) -> None:
