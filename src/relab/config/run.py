@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.config.base import require, require_range
 from relab.config.ppo import PPO
 from relab.config.probes import Probes
@@ -63,7 +64,7 @@ class RunConfig:
     save: Save = field(default_factory=Save)  # when checkpoints are written
     record: Recording | None = None  # what is written besides the record; null: nothing, until one of its keys is set
     probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
-    schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
+    schedule: Settings | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
     start_from: str | None = None  # RUN, RUN@best or RUN@STEP: whose weights it begins with, by folder or by name
     # below --runs (docs/config.md, "Starting from another run"); null: fresh weights

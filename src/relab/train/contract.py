@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from relab.base.documents import Tree
 from relab.base.errors import UserError
 from relab.record.spec import Spec
 from relab.train.envs.base import Env
@@ -65,7 +66,7 @@ class State(Protocol):
     agent: Policy
     counts: Counts
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         """Arrays and plain values, one or two levels deep, for a checkpoint.
 
         `params` holds the weights by name, `obs_scale` the scale of observations where there is one: what another run
@@ -73,7 +74,7 @@ class State(Protocol):
         """
         ...
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         """Stand where `to_tree` stood, to the bit."""
         ...
 
@@ -109,7 +110,7 @@ class Algorithm(Protocol):
         """The acting part alone, as it begins; ConfigError for a space or device that it cannot serve."""
         ...
 
-    def load_agent(self, agent: Any, tree: dict[str, Any]) -> None:
+    def load_agent(self, agent: Any, tree: Tree) -> None:
         """Put the acting part of a checkpoint's tree into an agent."""
         ...
 

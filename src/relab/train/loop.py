@@ -107,7 +107,7 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Ending:
-        with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
+        with failures_recorded(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
@@ -362,7 +362,7 @@ def all_finite(array: np.ndarray) -> bool:
 
 
 @contextlib.contextmanager
-def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
+def failures_recorded(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Whatever ends a run from within is written into its record, as far as there still is one, and raised."""
     try:
         yield

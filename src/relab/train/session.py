@@ -27,7 +27,7 @@ from relab.train.baseline import random_baseline
 from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
-from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
+from relab.train.loop import WITH, Companion, Ending, Trainer, failures_recorded
 from relab.train.replay import Data, DataError
 from relab.train.screen import Screen, Silent
 from relab.train.weights import Inherited
@@ -100,7 +100,7 @@ def begin(
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
     try:
-        with failures_told(record):
+        with failures_recorded(record):
             record.append_event("start", 0, pid=os.getpid())
             screen.start(head_facts(cfg, record))
             trainer = prepare(cfg, record, env, screen)
@@ -182,7 +182,7 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
     except BaseException:
         record.close()
         raise
-    with failures_told(record, lambda: trainer.step):
+    with failures_recorded(record, lambda: trainer.step):
         record.repair()
         step = cut_back(trainer, name, lengths)
         if inherited is not None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from relab.base.documents import Tree
 from relab.base.streams import get_state, set_state
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
@@ -44,7 +44,7 @@ class State:
     def share_done(self) -> float:
         return min(1.0, self.counts.agent_steps / self.total)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {
             "params": {name: p.detach() for name, p in self.agent.params.named.items()},
             "slow": {"flat": self.agent.slow.flat},
@@ -59,7 +59,7 @@ class State:
             "counts": vars(self.counts),
         }
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.optimiser.load(tree["optimiser"])
         self.scale.load(tree["return_scale"])
@@ -73,6 +73,6 @@ class State:
         self.counts = Counts(**tree["counts"])
 
 
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+def load_agent(agent: Agent, tree: Tree) -> None:
     agent.params.load(tree["params"])
     agent.slow.flat.copy_(torch.from_numpy(tree["slow"]["flat"]))
