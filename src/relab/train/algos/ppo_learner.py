@@ -98,7 +98,7 @@ class FastLearner:
 
     def compile_backwards(self, rows: np.ndarray, c: Coefs, pace: Pace, adam: Adam) -> None:
         """Compile what `epochs` calls, but not the forward pass, which the run itself compiles meanwhile."""
-        theta, grad, actor, critic = self.params.flat.numpy(), self.params.grad.numpy(), *self.nets
+        theta, grad, actor, _ = self.params.flat.numpy(), self.params.grad.numpy(), *self.nets
         stats, seen = np.zeros(len(STATS)), np.ascontiguousarray(self.obs[rows]).reshape(-1)
         d_out = np.zeros((rows.size, actor.sizes[-1]), np.float32)
         fastmlp.backward(theta, actor, seen, rows.size, self.work[0], d_out, grad)
