@@ -24,4 +24,4 @@ def probed(view: View, probe: str, field: str, rows: int = 1) -> Curve:
 
 def _holds(row: dict[str, Any], field: str) -> bool:
     value = row.get(field)
-    return type(row.get("step")) is int and type(value) in (int, float) and math.isfinite(value)
+    return type(row.get("step")) is int and isinstance(value, (int, float)) and math.isfinite(value)
