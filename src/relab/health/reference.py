@@ -113,6 +113,7 @@ def _digits(value: float | None) -> float | None:
 # ---- Questions
 
 
+@cache
 def interval(algo: str, kind: str | None, key: Key, share: float = 0.9) -> Healthy | None:
     """The range of a feature among healthy runs of an algorithm; None where the table has too few cells.
 

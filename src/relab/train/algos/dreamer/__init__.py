@@ -106,10 +106,12 @@ def first_time() -> str:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
+    replay = s.gathering.replay
+    before = replay.count
     made = act_and_update(s, watch, behaviour_of, update)
     if isinstance(s.gathering, Remote) and s.gathering.collector is not None:
         s.gathering.collector.send(s.agent.acting.flat.numpy(), s.counts.updates)
-    return metrics.of_iteration(s, made, pace_of(s))
+    return metrics.of_iteration(s, made, pace_of(s), (replay.count - before) * replay.columns)
 
 
 def behaviour_of(s: State) -> Policy:

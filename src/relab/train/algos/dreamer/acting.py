@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from relab.base.streams import generator, world_seeds
 from relab.config.base import require
@@ -52,7 +53,7 @@ def acting(setup: Setup, env: Env, stream: str) -> Acting:
     """Worlds and an agent that act, and a replay of two steps, in a process of their own."""
     cfg = setup.cfg
     here = replace(setup, env=env)
-    agent = make_agent(cfg, env.spec, setup.seed, setup.device)
+    agent = make_agent(cfg, env.spec, setup.seed, setup.device, setup.threads)
     rows = cfg.envs * env.spec.agents
     gathers = ImageGathering if env.spec.obs_shape else Gathering
     g = gathers.begin(here, cfg.envs, 2 * rows, agent.head.action_buffer(1), agent.memory_dim)
