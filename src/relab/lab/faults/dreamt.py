@@ -171,12 +171,12 @@ def live_returns(dream: Callable[..., Any]) -> Callable[..., Any]:
 def live_loss(critic_loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The cross-entropy whose target has a gradient too."""
 
-    def live(b: Any, logits: Tensor, feature: Tensor, target: Tensor) -> Tensor:
+    def live(b: Any, logits: Tensor, feature: Tensor, target: Tensor, *hot: Any) -> Tensor:
         if not target.requires_grad:
-            return critic_loss(b, logits, feature, target)
+            return critic_loss(b, logits, feature, target, *hot)
         bins, weights = b.support.neighbours(target)
         logs = logits.log_softmax(-1).gather(-1, bins)
-        return critic_loss(b, logits, feature, target.detach()) - ((weights - weights.detach()) * logs).sum(-1)
+        return critic_loss(b, logits, feature, target.detach(), *hot) - ((weights - weights.detach()) * logs).sum(-1)
 
     return live
 
@@ -216,6 +216,6 @@ def actor_anew(load: Callable[..., None]) -> Callable[..., None]:
         for kept, new in ((s.agent.params.flat, fresh.flat), (s.optimiser.m, None), (s.optimiser.v, None)):
             kept[began:] = 0.0 if new is None else new[began:]
         s.optimiser.updates[[PARTS.index("actor"), PARTS.index("critic")]] = 0
-        s.agent.copy_critic()
+        s.agent.copy_weights()
 
     return partly

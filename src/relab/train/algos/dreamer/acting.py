@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from relab.base.streams import generator, world_seeds
 from relab.config.base import require
