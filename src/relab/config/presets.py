@@ -62,9 +62,9 @@ PRESETS: dict[tuple[str, str], Settings] = {
         "total_steps": 20_480,
         "eval": {"every": 1_024},
         "algo": {
-            "envs": 16, "steps": 16, "learning_starts": 512, "updates_per_step": 0.25, "sequences": 8, "length": 25,
+            "envs": 4, "steps": 64, "learning_starts": 512, "updates_per_step": 0.25, "sequences": 8, "length": 25,
             "latents": "stored", "deter": 64, "stoch": 16, "bins": 41, "gamma": 0.99, "lr": 1e-3, "lr_warmup": 100,
-            "lr_final": 0.05, "lr_until": 0.6,
+            "lr_final": 0.05, "lr_until": 0.6, "acting_rate": 0.01,
         },
     },
     ("dqn", "cartpole-v1"): _DQN_CARTPOLE,

@@ -15,7 +15,7 @@ __all__ = ["SUMMARY", "page", "plan"]
 
 SUMMARY = "a world model and an actor-critic in its dreams: solved, kept solved, and what keeps it"
 RUN_S = 180  # of one core, a run of the shipped settings
-PARTS = 7  # arms of `parts` beside the recipe
+PARTS = 9  # arms of `parts` beside the recipe
 
 
 def plan(full: bool) -> list[Step]:
