@@ -42,6 +42,14 @@ def test_settings_of_the_log_can_be_trained(path: Path) -> None:
     assert cfg.algo.name == "dreamer"
 
 
+@pytest.mark.parametrize("path", sorted(steps.HERE.glob("log/*.yaml")), ids=lambda path: path.stem)
+def test_settings_of_the_log_take_nothing_over_from_the_recipe(path: Path) -> None:
+    algo = layers.resolve([Layer(path.stem, layers.read_yaml(path))]).config.algo
+    early = path.stem in ("state_only", "bootstrap", "pixels")  # before the log's gamma was changed
+    assert (algo.latents, algo.acting_rate, algo.lr_until, algo.lr_final) == ("none", 1.0, 1.0, 1.0)
+    assert algo.gamma == (0.99 if early else 0.997)
+
+
 @pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
 def test_settings_of_the_log_learn_for_a_few_updates(path: Path, tmp_path: Path) -> None:
     """All but how long it takes until something is learned is as in the file."""
