@@ -11,6 +11,7 @@ import pytest
 import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
+from relab.record import clock
 from relab.report import course, curves, render, sections, tables, words
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
@@ -109,7 +110,7 @@ def test_broken_files_are_reported_not_raised(tmp_path):
         file.write(b'{"step":9,"mode":"det","episodes":5}\n{"mode":["det"]}\nnot json\n')
     data = sections.build(folder)
     assert data["sentence"] == "Learned: 10 → 400."
-    assert "3 files or rows could not be read" in data["not_known"]
+    assert "3 places in the logs could not be read (the run's own part says which)" in data["not_known"]
 
 
 def test_one_seed_has_no_interval(tmp_path):
@@ -204,7 +205,7 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
     folder = write_run(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
         record.append_timing(5000, {"time/elapsed_s": 3.0})
-    assert course.elapsed(history.load(folder)) == 11.0
+    assert clock.elapsed(history.load(folder)) == 11.0
 
 
 def test_a_speed_from_a_busy_machine_is_marked():

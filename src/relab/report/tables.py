@@ -152,7 +152,7 @@ def _short(value: Any) -> str:
 
 
 def overview(groups: list[Group]) -> Section:
-    rows = [[g.label, r.name, shown(r.seed), r.state, words.verdict(r.verdict), number(r.verdict.final),
+    rows = [[g.label, r.name, r.seed_name, r.state, words.verdict(r.verdict), number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
 
