@@ -29,9 +29,9 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         (
             (10.0, 200.0, 400.0, 60.0, 25.0),
             2.0,
-            "Learned, then lost it after 2,000 steps (best 400): 10 → 25 (random 20).",
+            "Lost what it had learned after 2,000 steps (best 400): 10 → 25 (random 20).",
         ),
-        ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
+        ((10.0, 200.0, 400.0, 300.0), 2.0, "Lost part of what it had learned after 2,000 steps (best 400): 10 → 300"),
         ((10.0, 22.0, 18.0, 21.0), 3.0, "Did not learn: 10 → 21 (random 20)."),
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.base.jsonl import write_together
+from relab.health.rule import HealthyRange
 from relab.report import drawings, svg, svg_pictures, svg_sweep, words
 from relab.report.curves import Curve
 from relab.report.parts import ConfigChanges, Outcome
@@ -130,8 +131,9 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
 
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
-    """As much of the table as a card has room for."""
-    return [row[:CONFIGS] for row in config.rows[:4]]
+    """As much of the table as a card has room for; first the keys in which the configs differ that it shows."""
+    rows = [row[:CONFIGS] for row in config.rows]
+    return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
 
 
 def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
@@ -209,8 +211,7 @@ def evidence(finding: dict[str, Any]) -> str:
     at = f" at {steps[place]:,}" if len(steps) == len(values) > 0 and isinstance(steps[place], int) else ""
     value = f" = {svg.number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
     formula = f" ({first['formula']})" if first.get("formula") else ""
-    interval = _healthy(finding)
-    who = f"; healthy {finding['healthy']['algo']} runs: {interval[0]:.2g} to {interval[1]:.2g}" if interval else ""
+    who = f"; {HealthyRange(**finding['healthy'])}" if _healthy(finding) else ""
     return f"{first.get('metric', '')}{value}{at}{formula}{who}"
 
 

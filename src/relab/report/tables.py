@@ -142,7 +142,7 @@ def _tries(finding: dict[str, Any]) -> str:
 def try_text(one: Any) -> str:
     if isinstance(one, dict):
         why = f" ({one['why']})" if one.get("why") else ""
-        return f"{one.get('key')}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
+        return f"{one.get('name', one.get('key'))}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
     return str(one)
 
 

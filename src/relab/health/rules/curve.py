@@ -265,7 +265,7 @@ def plateau(
     error = math.hypot(noise, *(max(0.0 if math.isnan(e.se) else e.se for e in some) for some in (half, [there])))
     enough = max(errors * error, behind * abs(level - floor))
     gap = there.mean - level
-    if gap <= enough or _rising(half, curve, rises) or _open(curve) > closes * gap:
+    if gap <= enough or _rising(half, curve, rises) or _open(half, curve) > closes * gap:
         return None
     since = _reached(course, level)
     return Finding(f"no progress since step {since:,}: return {level:.4g}, {there.mean:.4g} in"
@@ -273,10 +273,13 @@ def plateau(
                    confidence="low")  # fmt: skip
 
 
-def _open(curve: Curve, errors: float = 2.0) -> float:
-    """How far the curve may have risen, for all that its noise says."""
+def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
+    """How far the curve may have risen, for all that its noise says: by its slope, of few points by its ends."""
     slope = curve.slope()
-    return (slope.value + errors * slope.error) * float(curve.steps[-1] - curve.steps[0])
+    if math.isfinite(slope.error):
+        return (slope.value + errors * slope.error) * float(curve.steps[-1] - curve.steps[0])
+    noise = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (half[0], half[-1])))
+    return half[-1].mean - half[0].mean + errors * noise
 
 
 def _reached(course: list[Estimate], level: float, errors: float = 2.0) -> int:
