@@ -159,12 +159,12 @@ def test_many_runs_are_listed_with_those_that_diverged(tmp_path, monkeypatch, ca
 
 
 def test_infinity_reaches_no_level(tmp_path, monkeypatch, capsys):
-    from relab.comparison import answer
+    from relab.comparison import outcomes
     from relab.record.history import Column, History
 
     steps, values = np.arange(4), np.array([0.0, np.inf, 1.0, 3.0])
     history = History(tmp_path, columns={"return/mean": Column(steps, values)})
-    assert answer.outcome(history, "first_step_reaching", "return/mean", reach=2.0).value == 3
+    assert outcomes.outcome(history, "first_step_reaching", "return/mean", reach=2.0).value == 3
 
 
 def test_a_note_on_a_log_without_evaluations_and_settings_does_not_speak_of_them(logs, capsys):

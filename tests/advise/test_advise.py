@@ -18,7 +18,7 @@ from relab.advise.proposal import Nothing, Proposal
 from relab.advise.propose import Search, neighbours
 from relab.advise.rising import OPEN, RISES, STAYS, trend_of
 from relab.base.jsonl import encode
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
 from relab.config import layers, registry
 from relab.health import mend
 from relab.health.examine import Report, examine
@@ -343,7 +343,7 @@ def answered(folder: Path, shift: float, seeds: int, smallest: float) -> Path:
         runs = [history.load(home / "runs" / f"{name}-s{seed}") for seed in range(seeds)]
         shared = {key: value for key, value in runs[0].config.items() if key != "seed"}
         layers.write_yaml(home / "variants" / f"{name}.yaml", shared)
-        arms.append([answer.outcome(each) for each in runs])
+        arms.append([outcomes.outcome(each) for each in runs])
     declared = {"question": "is it the rate?", "variants": {"old": {"lr": 0.3}, "new": {"lr": 3e-3}},
              "base": {"env": "cartpole"}, "seeds": list(range(seeds))}  # fmt: skip
     layers.write_yaml(home / "experiment.yaml", declared)

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from relab.health.rule import Finding
 from relab.record.run_folder import Record
 from relab.report import curves
 from relab.report.parts import plain
@@ -70,7 +71,7 @@ def test_levels_that_are_known(tmp_path):
 
 
 def dated(slug, run, step):
-    return {"slug": slug, "run": run, "onset": {"axis": "agent_steps", "step": step} if step is not None else None}
+    return Finding("m", slug=slug, run=run, onset=step)
 
 
 def test_the_onset_is_the_earliest_of_the_lead_finding(tmp_path):
@@ -88,8 +89,8 @@ def test_the_parent_is_the_reference(tmp_path):
 
     write_run(tmp_path / "first", (10.0, 90.0))
     folder = write_run(tmp_path / "second", UP, meta={"parent": "first"})
-    assert sections.build(folder)["curve"].reference.y == [10.0, 90.0]
-    assert sections.build(tmp_path)["curve"].reference is None, "it is in the figure already"
+    assert sections.build(folder).curve.reference.y == [10.0, 90.0]
+    assert sections.build(tmp_path).curve.reference is None, "it is in the figure already"
 
 
 def test_nan_and_infinity_stay(tmp_path):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from relab.base.documents import Document
 from relab.base.near import nearest
 from relab.base.text import plural
 from relab.commands.hinting import Hinting
@@ -182,7 +183,7 @@ def json_text(index: Index, query: Query, args: Runs) -> str:
     return orjson.dumps(whole, option=orjson.OPT_APPEND_NEWLINE).decode()
 
 
-def as_json(run: ListedRun) -> dict[str, Any]:
+def as_json(run: ListedRun) -> Document:
     from relab.base.jsonl import plain
     from relab.runs.listing import iso
 

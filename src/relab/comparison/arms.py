@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.near import hint as near_hint
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
@@ -25,7 +26,7 @@ class Arm:
     notes: list[str] = field(default_factory=list)
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Settings:
         return flatten(self.groups[0].config)
 
     @property

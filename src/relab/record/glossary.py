@@ -75,6 +75,10 @@ data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from
 data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
 data/dataset_return_max | return | -inf | inf | 0 | offline methods: highest return of any of the dataset's episodes
 data/padding         | share  | 0    | 1   | 0  | share of the batch's rows that are padding
+data/queue_fill      | share  | 0    | 1   | 0  | a collector of its own process: how full its queue was when the learner took a step, mean over the iteration; it waits from 0.8 on
+data/queue_waste     | steps  | 0    | inf | 0  | a collector of its own process: steps of every world that wait in its queue, and are lost where the run ends now
+data/starved         | share  | 0    | 1   | 0  | a collector of its own process: share of the steps that the learner had to wait for
+data/weights_age     | updates | 0   | inf | 0  | a collector of its own process: updates between the weights that acted and those that learn from the step, mean
 data/obs_max         | -      | 0    | inf | 0  | largest size of any number the networks saw in this iteration's observations, after scaling
 data/obs_seen        | rows   | 0    | inf | 0  | rows behind the observation scale of `norm_obs`, before this iteration's
 data/reward_seen     | rows   | 0    | inf | 0  | rows behind the reward scale of `norm_return`
@@ -178,6 +182,7 @@ optim/step_max       | -      | 0    | inf | 0  | largest change of any paramete
 optim/param_norm     | -      | 0    | inf | 0  | norm of all parameters after the iteration
 time/sps           | steps/s  | 0    | inf | 0  | agent steps per second of this iteration, all included
 time/sps_mean      | steps/s  | 0    | inf | 0  | agent steps per second since the run (or its last resume) began
+time/learned_per_s | rows/s   | 0    | inf | 0  | rows learned from per second of this row: updates times rows of a minibatch, a row that is drawn twice counted twice
 time/elapsed_s     | s        | 0    | inf | 0  | seconds since the run (or its last resume) began
 time/collect_s     | s        | 0    | inf | 0  | seconds of this row spent on collecting data
 time/update_s      | s        | 0    | inf | 0  | seconds of this row spent on updates

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab.health.beside import THIRDS, healthy_levels
+from relab.health.rule import Finding
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.bounds import ANY, Bounds, bounds_of
@@ -126,7 +127,7 @@ class Panel:
 def curve(
     groups: list[Group],
     metric: str = "",
-    findings: Sequence[dict[str, Any]] = (),
+    findings: Sequence[Finding] = (),
     reference: Run | None = None,
     called: str = "reference",
 ) -> Curve:
@@ -242,23 +243,17 @@ def levels(runs: list[Run]) -> list[Level]:
     return [Level(label, value) for label, value in marks]
 
 
-def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> Onset | None:
+def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
     """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
-    dated = [f for f in findings if _step(f) is not None]
+    dated = [f for f in findings if f.onset is not None]
     if not dated:
         return None
-    slug = dated[0].get("slug")
-    first = min((f for f in dated if f.get("slug") == slug), key=lambda f: _step(f) or 0)
-    step, run = _step(first) or 0, runs.get(str(first.get("run")))
+    slug = dated[0].slug
+    first = min((f for f in dated if f.slug == slug), key=lambda f: f.onset or 0)
+    step, run = first.onset or 0, runs.get(str(first.run))
     where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
     axes = _other_axes(run.history, "", np.array([step])) if run else {}
     return Onset(step, f"{slug}{where}", **{name: float(at[0]) for name, at in axes.items()})
-
-
-def _step(finding: dict[str, Any]) -> float | None:
-    at = finding.get("onset")
-    step = at.get("step") if isinstance(at, dict) else None
-    return step if isinstance(step, (int, float)) else None
 
 
 def possible(metric: str, runs: Sequence[Run]) -> Bounds:

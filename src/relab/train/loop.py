@@ -107,12 +107,14 @@ class Trainer:
     # ---- The loop
 
     def run(self) -> Ending:
-        with failures_told(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
+        with failures_recorded(self.record, lambda: self.step), Interrupts(second_raises=True) as signals:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
                 self.record.append_event("error", self.step, message=str(error))
                 status, why = "failed", str(error)
+            finally:
+                getattr(self.algo, "close", lambda state: None)(self.state)  # optional in the contract
         return self.end(status, why)
 
     def loop(self, signals: Interrupts) -> tuple[str, str]:
@@ -162,7 +164,7 @@ class Trainer:
     def iterate(self) -> None:
         spent = dict.fromkeys(("collect_s", "update_s", "log_s", "eval_s", "save_s"), 0.0)
         self.accompany("before", spent)
-        watch, before, t0 = Stopwatch(), self.step, time.perf_counter()
+        watch, before, learned, t0 = Stopwatch(), self.step, self.state.counts.updates, time.perf_counter()
         metrics = self.advance(watch)
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics, self.clock)
@@ -170,7 +172,7 @@ class Trainer:
         spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
         spent["log_s"] = time.perf_counter() - t1
         self.judge(metrics, spent)
-        self.note_time(self.step - before, spent, metrics)
+        self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
 
     def judge(self, metrics: dict[str, float], spent: dict[str, float]) -> None:
         """What follows a row: evaluate, let companions measure, keep. Cut short, a checkpoint says that it is owed."""
@@ -244,7 +246,7 @@ class Trainer:
             raise DivergedError(f"parameters are not finite at step {self.step} ({', '.join(bad[:5])}{more}); look at"
                                 " its metrics before it")  # fmt: skip
 
-    def note_time(self, steps: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
+    def note_time(self, steps: int, updates: int, spent: dict[str, float], metrics: dict[str, float]) -> None:
         elapsed, done = time.perf_counter() - self.began, self.step - self.began_step
         sps, mean = steps / max(sum(spent.values()), 1e-9), done / max(elapsed, 1e-9)
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -252,6 +254,7 @@ class Trainer:
         row |= {
             "time/sps": sps,
             "time/sps_mean": mean,
+            "time/learned_per_s": updates * (self.cfg.minibatch or 0) / max(sum(spent.values()), 1e-9),
             "time/elapsed_s": elapsed,
             "time/rss_mb": usage.ru_maxrss / 1024,
             "time/load": os.getloadavg()[0],
@@ -359,7 +362,7 @@ def all_finite(array: np.ndarray) -> bool:
 
 
 @contextlib.contextmanager
-def failures_told(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
+def failures_recorded(record: Record, step: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Whatever ends a run from within is written into its record, as far as there still is one, and raised."""
     try:
         yield
