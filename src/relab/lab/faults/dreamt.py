@@ -87,8 +87,8 @@ def stays_blind(step: Callable[..., float]) -> Callable[..., float]:
 def actions_late(filled: Callable[..., Any]) -> Callable[..., Any]:
     """A row is told of the action before the one that led to it."""
 
-    def late(*args: Any) -> Any:
-        rows = filled(*args)
+    def late(*args: Any, **options: Any) -> Any:
+        rows = filled(*args, **options)
         return rows._replace(action=np.concatenate((np.zeros_like(rows.action[:1]), rows.action[:-1])))
 
     return late
@@ -97,8 +97,8 @@ def actions_late(filled: Callable[..., Any]) -> Callable[..., Any]:
 def never_fresh(filled: Callable[..., Any]) -> Callable[..., Any]:
     """Memories go on through the ends of episodes inside of a sequence."""
 
-    def through(*args: Any) -> Any:
-        rows = filled(*args)
+    def through(*args: Any, **options: Any) -> Any:
+        rows = filled(*args, **options)
         rows.fresh[1:] = 0.0
         return rows
 
@@ -108,8 +108,8 @@ def never_fresh(filled: Callable[..., Any]) -> Callable[..., Any]:
 def last_action_kept(filled: Callable[..., Any]) -> Callable[..., Any]:
     """The first row of an episode is told of the last action of the one before."""
 
-    def kept(*args: Any) -> Any:
-        rows = filled(*args)
+    def kept(*args: Any, **options: Any) -> Any:
+        rows = filled(*args, **options)
         for t in range(1, len(rows.fresh)):
             begins = rows.fresh[t] > 0
             rows.action[t][begins] = rows.action[t - 1][begins]
