@@ -192,7 +192,7 @@ class WorldModel:
         cfg, feature = self.cfg, course.feature
         floor = eq.free_bits if cfg.free_bits == "clamp" else eq.straight_free_bits
         return {
-            "obs": cfg.obs_scale * self.obs_loss(batch.obs, feature),
+            "obs": self.obs_loss(batch.obs, feature),
             "reward": self.support.loss(self.reward(feature), batch.reward) * batch.earned,
             "continue": binary_cross_entropy_with_logits(self.goes_on(feature), 1 - batch.terminal, reduction="none"),
             "dyn": cfg.dyn_scale * floor(eq.kl(course.post.detach(), course.prior), cfg.free_nats),
