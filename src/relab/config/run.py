@@ -101,6 +101,9 @@ class RunConfig:
                 f" {rows:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
         require(not self.start_parts or self.start_from is not None, f"`start_parts` = {self.start_parts} are parts of"
                 " another run's weights: set `start_from` as well")  # fmt: skip
+        apart = getattr(self.algo, "collector", "step") == "own"
+        require(self.schedule is None or not apart, "`schedule` changes the worlds between two iterations, but those of"
+                " `collector=own` are in another process, which it does not reach; use collector=step")  # fmt: skip
         kind, _, number = self.device.partition(":")
         is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

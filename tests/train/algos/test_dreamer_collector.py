@@ -18,6 +18,7 @@ import pytest
 from relab.base.jsonl import read_jsonl
 from relab.base.processes import stat
 from relab.config import layers
+from relab.config.base import ConfigError
 from relab.config.dreamer import Dreamer
 from relab.config.envs import CartPole as Params
 from relab.config.layers import Layer
@@ -59,6 +60,11 @@ def test_a_run_with_a_collector_of_its_own_ends_goes_on_and_says_that_it_does_no
     over = kept["terminated"] | kept["truncated"]
     finals = replay.read(tmp_path / "run" / "data" / "finals")["obs"]
     assert sorted(-1 - kept["final"][over][:, 0]) == list(range(len(finals)))
+
+
+def test_a_schedule_cannot_reach_it_and_that_is_told():
+    with pytest.raises(ConfigError, match="in another process, which it does not reach; use collector=step"):
+        config(schedule={"total": 3})
 
 
 def started(room: int, env: Any = None) -> Collector:

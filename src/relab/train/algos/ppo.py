@@ -124,7 +124,9 @@ def learn_from_nothing(cfg: PPO, agent: Agent, n: int = 4) -> None:
         learner.load(Batch(agent.head.action_buffer(n), *numbers), np.zeros((n, agent.spec.obs_dim), np.float32))
         coefs = Coefs(cfg.clip, np.inf, cfg.value_coef, cfg.ent_coef, 0.0)
         adam = mlps.Adam(agent.params.flat.numel(), cfg.adam_eps)
-        learner.epochs(np.arange(n)[None], cut_evenly(n, 1), coefs, pace(cfg, adam, cfg.lr), adam)
+        order_EN, step = np.arange(n)[None], pace(cfg, adam, cfg.lr)
+        learner.compile_backwards(order_EN[0], coefs, step, adam)
+        learner.epochs(order_EN, cut_evenly(n, 1), coefs, step, adam)
 
 
 def build(setup: Setup) -> State:
@@ -170,11 +172,11 @@ def collect(s: State) -> None:
 
 def update(s: State) -> dict[str, float]:
     """Judge the batch and learn from it. Returns the metrics of the iteration."""
-    if s.ahead is not None:
-        s.ahead.ready(LEARNER, wait=True)
     lr, ent_coef = scheduled(s)
     metrics = count(s)
     batch, facts = appraise(s)
+    if s.ahead is not None:
+        s.ahead.ready(LEARNER, wait=True)
     before = s.agent.params.flat.clone()
     metrics |= facts | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
     if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw

@@ -19,7 +19,7 @@ from torch.nn.functional import conv2d, conv_transpose2d, group_norm, linear, si
 
 from relab.config.base import require
 from relab.record.spec import Spec
-from relab.train.algos.dreamer.layers import Shapes, Weights
+from relab.train.algos.dreamer.layers import Shapes, Weights, out, out_shapes
 
 GRID = 4  # side of what the convolutions end with
 FIRST, NEXT, PATCH = 8, 4, 4  # sides of the windows: of the first convolution, of the others, and painted at once
@@ -71,8 +71,7 @@ def shapes(image: Image, feature: int) -> Shapes:
     up = image.depths[::-1]
     for i, (n_in, n_out) in enumerate(pairwise(up)):
         parts |= layer(f"{DECODER}/{i}", (n_in, n_out, NEXT, NEXT), n_out)
-    return parts | {f"{DECODER}/out/weight": (up[-1], image.channels, PATCH, PATCH),
-                    f"{DECODER}/out/bias": (image.channels,)}  # fmt: skip
+    return parts | out_shapes(f"{DECODER}/out", up[-1], PATCH * PATCH * image.channels)
 
 
 def layer(name: str, weight: tuple[int, ...], n_out: int) -> Shapes:
@@ -101,5 +100,11 @@ def decode(image: Image, params: Weights, feature: Tensor) -> Tensor:
     for i in range(image.halvings):
         x = conv_transpose2d(x, params[f"{DECODER}/{i}/weight"], stride=2, padding=1)
         x = active(params, f"{DECODER}/{i}", x)
-    x = conv_transpose2d(x, params[f"{DECODER}/out/weight"], params[f"{DECODER}/out/bias"], stride=PATCH)
-    return x.permute(0, 2, 3, 1).reshape(*feature.shape[:-1], -1)
+    return painted(image, out(params, f"{DECODER}/out", x.permute(0, 2, 3, 1))).reshape(*feature.shape[:-1], -1)
+
+
+def painted(image: Image, patches: Tensor) -> Tensor:
+    """[N, side / 4, side / 4, 4 * 4 * channels] -> images, patch beside patch (as a convolution it takes longer)."""
+    grid = image.side // PATCH
+    parts = patches.reshape(-1, grid, grid, PATCH, PATCH, image.channels)
+    return parts.transpose(2, 3).reshape(-1, image.side * image.side * image.channels)
