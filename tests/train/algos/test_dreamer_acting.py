@@ -1,0 +1,57 @@
+"""Do averaged weights act, and does a checkpoint hold them?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from relab.config.dreamer import Dreamer
+from relab.train.algos import dreamer
+from relab.train.contract import Setup
+from relab.train.envs.cartpole import CartPole
+
+SMALL = Dreamer(envs=2, steps=16, deter=8, hidden=8, units=8, stoch=4, bins=11, learning_starts=32, sequences=2,
+                length=8, imagine=3, lr=1e-2, lr_warmup=0, acting_rate=0.25, updates_per_step=0.25)  # fmt: skip
+
+
+def begun(cfg: Dreamer) -> dreamer.State:
+    return dreamer.init(Setup(CartPole(), cfg, 0, 1000))
+
+
+def test_the_acting_weights_follow_by_their_rate():
+    agent = begun(SMALL).agent
+    first = agent.acting.flat.clone()
+    assert torch.equal(first, agent.params.flat)
+    agent.params.flat.add_(1.0)
+    agent.follow(updates=99)
+    assert torch.allclose(agent.acting.flat - first, torch.tensor(0.25), atol=1e-5)
+    agent.follow(updates=0)  # the first update: what was drawn at the start is forgotten
+    assert torch.allclose(agent.acting.flat, agent.params.flat)
+
+
+def test_they_act_and_not_the_newest():
+    agent = begun(SMALL).agent
+    obs, rng = np.ones((3, 4), np.float32), np.arange(1, 4, dtype=np.uint64)
+    memory = np.zeros((3, agent.memory_dim), np.float32)
+    before = agent.act(obs, memory, rng.copy(), 3)
+    agent.params.flat.mul_(-3.0)
+    after = agent.act(obs, memory, rng.copy(), 3)
+    assert np.array_equal(before.memory, after.memory)
+    agent.follow(updates=0)
+    assert not np.array_equal(before.memory, agent.act(obs, memory, rng.copy(), 3).memory)
+
+
+@pytest.mark.parametrize("rate", [0.25, 1.0])
+def test_a_checkpoint_holds_them(rate):
+    s, other = begun(replace(SMALL, acting_rate=rate)), begun(replace(SMALL, acting_rate=rate))
+    s.agent.params.flat.add_(0.5)
+    s.agent.follow(updates=3)
+    whole = s.to_tree()
+    parts = [name for name in ("params", "slow", "acting") if name in whole]
+    tree = {name: {key: x.numpy().copy() for key, x in whole[name].items()} for name in parts}
+    assert ("acting" in tree) == (rate < 1)
+    dreamer.load_agent(other.agent, tree)
+    assert torch.equal(other.agent.acting.flat, s.agent.acting.flat)
