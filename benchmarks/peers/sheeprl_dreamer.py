@@ -7,7 +7,9 @@ first calls are left out: they warm up.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -60,12 +62,10 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     timer = dreamer_v3.train = Timer(args.updates)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            sys.argv = ["sheeprl", *words(args.batch, args.length, args.threads, folder)]
-            cli.run()
-        except EnoughError:
-            pass
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # otherwise it ends the program where `EnoughError` is raised
+    with tempfile.TemporaryDirectory() as folder, contextlib.suppress(EnoughError), contextlib.chdir(folder):
+        sys.argv = ["sheeprl", *words(args.batch, args.length, args.threads, folder)]
+        cli.run()
     samples = timer.samples[WARM:]
     print(json.dumps({"seconds": [w for w, _ in samples], "processor_seconds": [c for _, c in samples]}))
 
