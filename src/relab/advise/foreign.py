@@ -10,6 +10,7 @@ from typing import Any
 
 from relab.advise.proposal import typed
 from relab.config.layers import SYNONYMS
+from relab.health import usual
 from relab.health.rule import Finding, all_rules
 from relab.health.view import View
 
@@ -17,14 +18,12 @@ from relab.health.view import View
 def words(view: View, diff: Mapping[str, Mapping[str, Any]]) -> str:
     """`--learning-rate 0.003`: the flag as the run's own command spells it, else the setting's name."""
     spelled = flags(str(view.meta.get("command") or ""))
-    return " ".join(_word(key, change["to"], spelled) for key, change in diff.items())
+    return " ".join(f"{_flag(view, key, spelled)}{shlex.quote(typed(change['to']))}" for key, change in diff.items())
 
 
-def _word(key: str, value: Any, spelled: Mapping[str, str]) -> str:
-    for name in names_of(key):
-        if name in spelled:
-            return f"{spelled[name]}{shlex.quote(typed(value))}"
-    return f"{key.removeprefix('foreign.').rpartition('.')[2]}={shlex.quote(typed(value))}"
+def _flag(view: View, key: str, spelled: Mapping[str, str]) -> str:
+    known = (spelled[name] for name in names_of(key) if name in spelled)
+    return next(known, None) or usual.called(view, key)
 
 
 def names_of(key: str) -> list[str]:

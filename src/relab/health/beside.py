@@ -45,19 +45,22 @@ def healthy_range(view: View, metric: str) -> HealthyRange | None:
 def put_beside(view: View, findings: Sequence[Finding]) -> None:
     """Each finding gets the interval of its first metric, if it does not say it itself."""
     for finding in findings:
-        if finding.evidence and finding.tail is None:
+        if finding.evidence and not finding.symptom:
             finding.healthy = healthy_range(view, finding.evidence[0].metric)
 
 
 def give_way(findings: Sequence[Finding]) -> list[Finding]:
     """All findings but symptoms whose metrics other warnings are about already."""
-    loud = [f for f in findings if f.tail is None and f.status == "fired" and f.severity in ("warning", "error")]
+    loud = [f for f in findings if not f.symptom and f.status == "fired" and f.severity in ("warning", "error")]
     metrics = {each.metric for f in loud for each in f.evidence}
-    return [f for f in findings if f.tail is None or not all(each.metric in metrics for each in f.evidence)]
+    return [f for f in findings if not f.symptom or not all(each.metric in metrics for each in f.evidence)]
 
 
 def control(findings: Sequence[Finding], runs: int) -> None:
-    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks."""
+    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks.
+
+    Those of runs that have not learned carry no tail: that something is wrong with them is known without it.
+    """
     strange = [f for f in findings if f.tail is not None]
     tails = [float(f.tail or 0.0) for f in strange] + [1.0] * (runs - len(strange))
     for finding, named in zip(strange, conformal.discoveries(tails, FALSE)):

@@ -11,7 +11,8 @@ import numpy as np
 
 from relab.base import faults
 from relab.health import beside
-from relab.health.chain import explain
+from relab.health.chain import CHAIN, explain
+from relab.health.outcome import poor
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
 
@@ -85,12 +86,21 @@ def ask_run(
             answer.run = view.name
             if view.rows < rule.least and answer.severity == "warning":
                 answer.severity, answer.confidence = "info", "low"
+            _weigh(rule, answer, view)
             hold_against(rule, answer, view)
             findings.append(answer)
     findings = beside.give_way(findings)
     beside.put_beside(view, findings)
     explain(rules, findings)
     return findings, gone
+
+
+def _weigh(rule: Rule, finding: Finding, view: View) -> None:
+    """In a run that has not learned every oddity of its learning counts for more: a remark becomes a warning."""
+    about_learning = finding.about in CHAIN and finding.about not in ("return", "choice") and not rule.footer
+    enough = finding.confidence != "low" and view.rows >= rule.least
+    if finding.severity == "info" and about_learning and enough and poor(view):
+        finding.severity = "warning"
 
 
 def ask_groups(rules: list[Rule], groups: list[ViewGroup]) -> tuple[list[Finding], list[NotChecked]]:

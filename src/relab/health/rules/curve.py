@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import failed, named
+from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
+from relab.health.outcome import behind_others, failed
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, shown
 from relab.record import levels
@@ -175,6 +176,36 @@ def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None
     words = "the run has hardly learned" if view.verdict.learned else "the run has not learned"
     return Finding(f"{words}: {text}", course[-1].mean, since, [view.evidence(course)],
                    confidence="high")  # fmt: skip
+
+
+@rule(
+    "below-known-level",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+)
+def below_known_level(view: View, *, part: float = 0.5) -> Finding | None:
+    """
+    What: the run has gone under half of the way from random to the level that is known of its task and no longer rises,
+        or under a quarter of it with as many steps as others needed for all of it.
+    Why: it learned something, and far less than others with the same task: something holds it back.
+    Known problems: published levels are of deterministic actions, often of many more steps than the quickest of them;
+        a run with under a quarter of those steps is not asked, nor one that still has most of its way before it.
+    Refuted by: rewards or a time limit that were changed on purpose.
+    Try: look at the other findings first; then compare the settings with published ones for this task.
+    """
+    course = view.course(at_least=4)
+    if not view.has_choice or failed(view) or view.verdict.kind == "lost" or _early(view, part):
+        return None
+    goal = behind_others(view)
+    if goal is None:
+        return None
+    held = "still rising" if goal.rising else "no longer rising"
+    return Finding(f"return {goal.reached:.4g} after {view.last_step:,} steps, {held}; others reach {goal.level:.4g},"
+                   f" the quickest with {goal.steps:,}", goal.reached, course[0].step, [view.evidence(course)],
+                   confidence="medium")  # fmt: skip
 
 
 def _below_since(course: list[Estimate], level: float) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import judged, plain_key
+from relab.health.foreign import plain_key
+from relab.health.outcome import judged
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
 

@@ -1,14 +1,14 @@
 """How is a sentence read? Cut into segments; each number gets the metric, role, bound and step that it is quoted with.
 
 The grammar in one line: [when,] metric — verb or role — [bound] number [when], and segments that follow may leave the
-metric out (`peaked at 480 around 40k and settled at 300`). Words that are not in the lexicon may stand anywhere but in
-one place: behind a preposition they narrow what the number is about (`on the hard maps`), and then nothing is certain.
+metric out (`peaked at 480 around 40k and settled at 300`). A word that is not in the lexicon may change what a number
+is about (`on the hard maps`, `the leaderboard lists`): with one beside it a number is never certain.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from relab.notebook.check import words as w
@@ -189,7 +189,7 @@ def quotes(text: str, span: tuple[int, int], pieces: list[Segment], record: RunR
             continue
         away = bool(w.LEADS_AWAY.match(piece.text)) or piece.bracket or bool(CLAUSE.search(piece.text))
         if not away and not made and not piece.figures:  # what leads a sentence may narrow all of it
-            carry.unclear = carry.unclear or narrowed(piece, record) or unfamiliar(piece, piece.end, record, 1)
+            carry.unclear = carry.unclear or not all_known(piece, record)
         made += list(_of_segment(text, piece, record, carry, soft))
     yield from made
 
@@ -245,7 +245,6 @@ def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft
         firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
         firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
         firm = firm and not (inherited and piece.bracket and not role) and not of_another(piece, record)
-        firm = firm and not unfamiliar(piece, one.start, record)
         bound = bound_of(piece, left, role, step)
         role = "" if bound.startswith("never") else role  # `from start to finish`
         firm = firm and bound != "unclear" and role != "unclear"
@@ -368,11 +367,11 @@ def is_certain(
     change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
     if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
         return False
-    if inherited and not all_known(piece):
-        return False
+    if not all_known(piece, record):
+        return False  # `the leaderboard lists a return of 64,000`: whose number it is, nobody can tell
     if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
         return False  # `plateaued at 10k`: a step
-    return not narrowed(piece, record) and not _foreign_words(gap) and not _strange_name(piece)
+    return not _foreign_words(gap) and not _strange_name(piece)
 
 
 def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
@@ -391,32 +390,12 @@ def of_another(piece: Segment, record: RunRecord) -> bool:
     return False
 
 
-def unfamiliar(piece: Segment, end: int, record: RunRecord, most: int = 2) -> bool:
-    """Whether words before a number speak of something else: an unknown noun, a modifier of the metric, or several.
-
-    A noun is guessed by its place: behind `the` or `my`, at the head of a sentence, right before the metric.
-    """
-    unknown, before = 0, ""
-    tokens = list(_placed_tokens(piece, end))
-    for index, (token, named) in enumerate(tokens):
-        strange = not named and not _known(token) and token not in record.own_words and not token.endswith("ly")
-        following = tokens[index + 1][1] if index + 1 < len(tokens) else False
-        if strange and (
-            before in w.DETERMINERS or before.endswith("'s") or following or (index == 0 and piece.joint == "")
-        ):
-            return True
-        unknown += strange
-        before = token
-    return unknown >= most
-
-
-def _placed_tokens(piece: Segment, end: int) -> Iterator[tuple[str, bool]]:
-    """Words of a segment before a place, and whether they belong to a metric, a step or a phrase of the lexicon."""
+def _tokens(piece: Segment) -> Iterator[tuple[str, bool]]:
+    """Words of a segment, and whether they belong to a metric, a step or a phrase of the lexicon."""
     spans = _spans(piece)
     for match in WORD.finditer(piece.text):
         at = piece.start + match.start()
-        if at < end:
-            yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
+        yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
 
 
 def unnamed(part: str, piece: Segment) -> str:
@@ -443,10 +422,6 @@ def _spans(piece: Segment) -> list[tuple[int, int]]:
     return spans + [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
 
 
-def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
-    return _placed_tokens(piece, piece.end)
-
-
 def _known(token: str) -> bool:
     return (
         token in w.LINKS
@@ -470,8 +445,10 @@ LEXICON = (
 )
 
 
-def all_known(piece: Segment) -> bool:
-    return all(named or _known(token) or token.endswith("ly") for token, named in _tokens(piece))
+def all_known(piece: Segment, record: RunRecord) -> bool:
+    """Whether each word of a segment is of the lexicon, an adverb, or names what the run is about."""
+    own = record.own_words
+    return all(named or _known(token) or token.endswith("ly") or token in own for token, named in _tokens(piece))
 
 
 def narrowed(piece: Segment, record: RunRecord) -> bool:
