@@ -7,11 +7,13 @@ the mechanism of the same metric, and over many runs only as many of them stay w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from relab.health import reference
 from relab.health.features import METRICS, Key, in_own_units
-from relab.health.rule import Finding, HealthyRange
+from relab.health.outcome import poor
+from relab.health.rule import Finding, HealthyRange, Missing
 from relab.health.view import View
 from relab.stats import conformal
 
@@ -43,10 +45,31 @@ def healthy_range(view: View, metric: str) -> HealthyRange | None:
 
 
 def put_beside(view: View, findings: Sequence[Finding]) -> None:
-    """Each finding gets the interval of its first metric, if it does not say it itself."""
+    """Each finding gets the interval of its first metric, if it does not say it itself.
+
+    Nothing is called unhealthy beside an interval that holds it: there the interval is left out, for the rule is about
+    something else than a level. Where the level itself is what the rule is about, and the run learned, it is a remark.
+    """
     for finding in findings:
-        if finding.evidence and not finding.symptom:
-            finding.healthy = healthy_range(view, finding.evidence[0].metric)
+        if not finding.evidence or finding.symptom:
+            continue
+        finding.healthy = healthy_range(view, finding.evidence[0].metric)
+        levels = _levels(view, finding.evidence[0].metric)
+        if finding.healthy is None or not levels or not finding.healthy.low <= levels[0] <= finding.healthy.high:
+            continue
+        finding.healthy = None
+        about_level = finding.value is not None and any(math.isclose(finding.value, x, rel_tol=1e-6) for x in levels)
+        if about_level and finding.severity == "warning" and not poor(view):
+            finding.severity, finding.confidence = "info", "low"
+
+
+def _levels(view: View, metric: str) -> list[float]:
+    """The numbers that rules take from a curve as its level, the median of the second half first."""
+    try:
+        curve = view.curve(metric)
+    except Missing:
+        return []
+    return [curve.median(0.5), curve.median(0.25), curve.median(), curve.last, float(curve.values.max())]
 
 
 def give_way(findings: Sequence[Finding]) -> list[Finding]:

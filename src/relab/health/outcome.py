@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from relab.health import reference
+from relab.health.features import RETURN, Key
 from relab.health.rule import Missing
 from relab.health.view import View, clear
 from relab.record import levels
@@ -46,7 +48,7 @@ def failed(view: View) -> bool:
     """
     verdict = view.verdict
     flat = verdict.kind == "flat" and verdict.random is None and not verdict.metric.startswith("eval/")
-    return verdict.kind in ("not", "worse") or flat or hardly_learned(view)
+    return verdict.kind in ("not", "worse") or flat or hardly_learned(view) or hardly_gained(view) is not None
 
 
 def hardly_learned(view: View, part: float = 0.05) -> bool:
@@ -66,21 +68,41 @@ def hardly_learned(view: View, part: float = 0.05) -> bool:
 
 
 @dataclass(frozen=True)
+class Gain:
+    """How much of its own size a run's cost fell from its first third to its last, and the least of healthy runs."""
+
+    own: float
+    least: float
+    cells: int
+
+
+def hardly_gained(view: View, part: float = 0.5) -> Gain | None:
+    """Where random is not known: a task of costs, steered by continuous actions, whose cost falls by less than half of
+    the least that any healthy run of the algorithm in the shipped table shows."""
+    kind = "continuous" if view.algo in ("sac", "td3") else view.kind
+    if view.verdict.random is not None or kind != "continuous" or view.algo not in reference.ALGOS or view.resumed:
+        return None
+    first, last, own = (view.features.get(Key(RETURN, name)) for name in ("first", "last", "growth"))
+    healthy = reference.interval(view.algo, kind, Key(RETURN, "growth"))
+    if healthy is None or first is None or last is None or own is None or max(first, last) >= 0:
+        return None
+    return Gain(own, healthy.least, healthy.cells) if own < part * healthy.least else None
+
+
+@dataclass(frozen=True)
 class Goal:
-    """What others reached in the same environment, and with how few steps; `reached` is the run's own level."""
+    """What others reached in the same environment, and with how few steps; how far the run is on the way there."""
 
     level: float
     steps: int
-    reached: float
+    reached: float  # the run's own level at its end
+    way: float  # share of the way from random
     rising: bool
 
 
-def behind_others(view: View, *, stuck: float = 0.5, slow: float = 0.25, few: float = 0.25) -> Goal | None:
-    """The known level that a run is far away from: under half of the way from random and no longer rising, or under a
-    quarter of it with as many steps as others needed. None where it is not, or where nothing is known.
-
-    A level is known where somebody published it with its steps; a run with under a quarter of those is not asked.
-    """
+def goal_of(view: View, few: float = 0.25) -> Goal | None:
+    """A level is known where somebody published it with its steps, and random is; a run with under a quarter of those
+    steps is not asked."""
     verdict = view.verdict
     points = [p for p in verdict.points if math.isfinite(p.mean)]
     rows = levels.of_any_case(str(view.spec.get("env")))
@@ -90,10 +112,18 @@ def behind_others(view: View, *, stuck: float = 0.5, slow: float = 0.25, few: fl
         return None
     level, steps = solved or rows[0].mean, min(row.steps for row in rows)
     late, before = pooled(points[-max(len(points) // 4, 1) :]), pooled(points[len(points) // 2 : -1])
-    way, rising = (late.mean - random.mean) / max(level - random.mean, 1e-9), above(late, before)
-    far = way < slow and view.last_step >= steps
-    halted = way < stuck and not rising and view.last_step >= few * steps
-    return Goal(level, steps, late.mean, rising) if far or halted else None
+    way = (late.mean - random.mean) / max(level - random.mean, 1e-9)
+    return Goal(level, steps, late.mean, way, above(late, before)) if view.last_step >= few * steps else None
+
+
+def behind_others(view: View, *, half: float = 0.5, slow: float = 0.25) -> Goal | None:
+    """The known level that a run is far away from: under half of the way from random and no longer rising, or under a
+    quarter of it with as many steps as others needed. None where it is not, or where nothing is known."""
+    goal = goal_of(view)
+    if goal is None:
+        return None
+    halted = goal.way < half and not goal.rising
+    return goal if halted or (goal.way < slow and view.last_step >= goal.steps) else None
 
 
 def poor(view: View) -> bool:
@@ -106,6 +136,9 @@ def doubted(view: View) -> str | None:
     return "warning" if poor(view) else None
 
 
-def judged(view: View) -> str:
-    """A setting is a warning where the run did not learn with it, or not enough, and a remark where it did."""
-    return "info" if learned(view) and behind_others(view) is None else "warning"
+def judged(view: View, most: float = 0.75) -> str:
+    """A setting is a warning where the run did not learn with it, or got less than three quarters of the way to a level
+    that others reached with as many steps; a remark where it did."""
+    goal = goal_of(view)
+    short = goal is not None and goal.way < most and (not goal.rising or view.last_step >= goal.steps)
+    return "info" if learned(view) and not short else "warning"

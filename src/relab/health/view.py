@@ -14,6 +14,7 @@ from relab.base.numbers import HUGE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health.curve import Curve
+from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations
 from relab.record.history import Column, History
@@ -204,6 +205,11 @@ class View:
     @cached_property
     def last_step(self) -> int:
         return max((int(c.steps.max()) for c in self.history.columns.values() if len(c.steps)), default=0)
+
+    @cached_property
+    def features(self) -> dict[Key, float]:
+        """Its curves in a few numbers, as the table of healthy runs holds them."""
+        return features(self.history)
 
     # ---- Evaluations
 

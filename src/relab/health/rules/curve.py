@@ -9,7 +9,7 @@ import numpy as np
 from relab.health.curve import Curve
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
-from relab.health.outcome import behind_others, failed
+from relab.health.outcome import behind_others, failed, hardly_gained
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, shown
 from relab.record import levels
@@ -121,7 +121,8 @@ def has_not_learned(
         gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
         twentieth of the way from random to the level that is called solved. Where no random
         level is known, training ends no better than it began, beyond noise; evaluations alone must not have moved by
-        more than a tenth over their last half either, for they may begin late, and training must not have risen.
+        more than a tenth over their last half either, for they may begin late, and training must not have risen. A cost
+        that continuous actions bring down by less than half of what any healthy run of the algorithm shows counts too.
     Why: the run goes on without learning; more steps of the same will not help.
     Known problems: sparse rewards look so until the first success; a run without a known random level may have begun
         at its best. One that runs still is asked from half of its planned steps on. Nor is one with under a tenth
@@ -141,7 +142,11 @@ def has_not_learned(
     if (not failed(view) and not still) or _rose_in_training(view):
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
-    return Finding(f"no gain over its own start: {text}; what a random policy earns here is not known", course[-1].mean,
+    gain = hardly_gained(view)
+    told = "no gain over its own start" if gain is None else (
+        f"the cost fell by {max(gain.own, 0):.0%}, where the least of {gain.cells} kinds of healthy"
+        f" {str(view.algo).upper()} runs is {gain.least:.0%}")  # fmt: skip
+    return Finding(f"{told}: {text}; what a random policy earns here is not known", course[-1].mean,
                    course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
 
 

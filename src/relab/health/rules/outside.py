@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relab.health import outside, reference
-from relab.health.features import FEW, features, in_own_units
+from relab.health.features import FEW, in_own_units
 from relab.health.outcome import ends_alike, failed, learned, poor
 from relab.health.outside import Excess
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
@@ -35,7 +35,7 @@ def outside_healthy_runs(
     algo = view.algo
     if algo not in reference.ALGOS:
         raise Missing("an algorithm that the table of healthy runs has")
-    numbers = features(view.history)
+    numbers = view.features
     if not numbers:
         raise Missing(f"{FEW} rows of a metric that the table of healthy runs has")
     beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e)]
