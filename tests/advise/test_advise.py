@@ -386,7 +386,7 @@ def test_another_tools_run_is_told_in_its_own_flags_and_never_started(folder):
     advice = propose(foreign_report(folder, "python ppo.py --learning-rate 0.3 --num-envs 8"))
     assert (advice.command, advice.runs_here) == ("--learning-rate 0.003", False)
     assert propose(foreign_report(folder, "python ppo.py learning_rate=0.3")).command == "learning_rate=0.003"
-    assert propose(foreign_report(folder, None)).command == "lr=0.003"
+    assert propose(foreign_report(folder, None)).command == "learning_rate=0.003"
     assert propose(foreign_report(folder, "python 'x")).command == "lr=0.003"
 
 

@@ -10,7 +10,7 @@ from test_rules_foreign import asked, made
 
 from relab.health import beside, engine
 from relab.health.engine import Finding
-from relab.health.outcome import behind_others, doubted, judged, poor
+from relab.health.outcome import behind_others, doubted, hardly_gained, judged, poor
 from relab.health.remedy import prescribe
 from relab.health.rule import RULES, all_rules
 
@@ -88,6 +88,28 @@ def test_nothing_is_called_unhealthy_beside_an_interval_that_holds_it():
     beside.put_beside(poor_run, [finding])
     assert poor(poor_run)
     assert (finding.severity, finding.healthy) == ("warning", None)
+
+
+def test_what_is_sure_or_rests_on_more_than_the_level_stays_a_warning():
+    view = cartpole(SOLVED, **{"policy/kl": np.zeros(60)})
+    curve = view.curve("policy/kl")
+    sure = Finding("0 in every row", 0.0, None, [curve.evidence()], severity="warning", confidence="high")
+    more = Finding("0, and more", 0.0, None, [curve.evidence(), curve.evidence()], severity="warning")
+    beside.put_beside(view, [sure, more])
+    assert [each.severity for each in (sure, more)] == ["warning", "warning"]
+
+
+# ---- A task of costs without a known random level
+
+
+@pytest.mark.parametrize(("end", "told"), [(-97.0, True), (-40.0, False)])
+def test_a_cost_that_hardly_falls_is_held_against_healthy_runs(end, told):
+    """Clear of noise, and a fraction of what the least of healthy runs gains."""
+    view = made({"return/mean": np.linspace(-100, end, 60) + 0.1 * WAVE}, {"algo": {"name": "sac"}})
+    assert (hardly_gained(view) is not None) == told
+    finding = asked("has-not-learned", view)
+    assert isinstance(finding, Finding) == told
+    assert not told or "healthy SAC runs" in finding.message
 
 
 # ---- An entropy with the wrong sign

@@ -275,6 +275,8 @@ def test_sentences_as_people_write_them(runs, claim, slug):
         "The histogram of `entropy` has a second mode at 44.4.",
         "`entropy` of a perfect player was 44.4.",
         "The leaderboard lists 0.99 `top_score`.",
+        "On the second task the `entropy` was 44.4.",
+        "Log of the `entropy` is 44.4.",
     ],
 )
 def test_true_or_unclear_sentences_of_people_stand(runs, claim):

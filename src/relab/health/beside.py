@@ -48,7 +48,8 @@ def put_beside(view: View, findings: Sequence[Finding]) -> None:
     """Each finding gets the interval of its first metric, if it does not say it itself.
 
     Nothing is called unhealthy beside an interval that holds it: there the interval is left out, for the rule is about
-    something else than a level. Where the level itself is what the rule is about, and the run learned, it is a remark.
+    something else than a level. Where the level is all that the rule goes by, it is not sure, and the run learned, it
+    is a remark.
     """
     for finding in findings:
         if not finding.evidence or finding.symptom:
@@ -59,7 +60,8 @@ def put_beside(view: View, findings: Sequence[Finding]) -> None:
             continue
         finding.healthy = None
         about_level = finding.value is not None and any(math.isclose(finding.value, x, rel_tol=1e-6) for x in levels)
-        if about_level and finding.severity == "warning" and not poor(view):
+        unsure = len(finding.evidence) == 1 and finding.confidence != "high"
+        if about_level and unsure and finding.severity == "warning" and not poor(view):
             finding.severity, finding.confidence = "info", "low"
 
 
