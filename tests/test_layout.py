@@ -1,7 +1,8 @@
 """Does every module import only what stands above it? The layout is a list, and a failure names the line to move.
 
-Three rules: a wing imports only those above it in docs/layout.txt; modules of one wing import each other without a
-cycle; the reading half never reaches torch, numba, mujoco or gymnasium, directly or through another module.
+Four rules: a wing imports only those above it in docs/layout.txt; modules of one wing import each other without a
+cycle; the reading half never reaches torch, numba, mujoco or gymnasium, directly or through another module; a function
+fits on a screen.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ READING = {*UNITS[: UNITS.index("train")], "logger", "callbacks", "__init__"}
 AT_IMPORT = {"commands", "cli", "api"}  # light when imported; their functions load the rest when called
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
 LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function
+LONGEST = 40  # lines of a function, its signature and docstring included
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,17 @@ def absolute(node: ast.ImportFrom, file: Path, src: Path) -> str:
 def imports_of(file: Path, src: Path) -> list[Import]:
     """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
     imports = []
-    for node, deferred, typing_only in walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns)):
         for target in targets(node, file, src):
             line = getattr(node, "lineno", 0)
             imports.append(Import(file, line, to_module(target, src), deferred, typing_only))
     return imports
+
+
+@functools.cache
+def syntax(file: Path, changed: int) -> ast.Module:
+    """A file parsed, once as long as it does not change."""
+    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def to_module(target: str, src: Path) -> str:
@@ -215,6 +223,18 @@ def describe_heavy(module: str, way: list[Import] | None) -> list[str]:
     return [f"{way[0].where}: {through}. {advice}"]
 
 
+def long_functions(src: Path) -> list[str]:
+    """Functions that hold more than one idea, by their length."""
+    problems = []
+    for file in sorted(src.rglob("*.py")):
+        for node in ast.walk(syntax(file, file.stat().st_mtime_ns)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > LONGEST:
+                    problems.append(f"{file}:{node.lineno}: {node.name} has {lines} lines, {LONGEST} at most: split it")
+    return problems
+
+
 def report(problems: list[str]) -> None:
     """One problem a line, all of them."""
     if problems:
@@ -235,6 +255,10 @@ def test_packages_have_no_cycles():
 
 def test_reading_half_is_light():
     report(heavy(SRC))
+
+
+def test_functions_fit_on_a_screen():
+    report(long_functions(SRC))
 
 
 def test_commands_compute_nothing():
@@ -332,3 +356,9 @@ def test_lazy_packages_and_types_are_allowed_where_they_cost_nothing(tree):
     typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"
     assert heavy(tree({"record/history.py": typed, "report/render.py": "def f():\n    import matplotlib"})) == []
     assert heavy(tree({"report/render.py": "import matplotlib.pyplot"})) != []
+
+
+def test_a_long_function_is_found_with_its_length(tree):
+    body = "\n".join(["    x = 1"] * LONGEST)
+    (problem,) = long_functions(tree({"base/text.py": f"def short():\n    pass\n\n\ndef long():\n{body}"}))
+    assert "text.py:5: long has 41 lines" in problem

@@ -57,6 +57,7 @@ class Logger:
         self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
         self.meta = _facts(settings, intent, spec)
         self.meta.update(_masked({"places": {k: v for k, v in flat.items() if is_place(k)}}))
+        self.meta["keys"] = known_settings(key for key in flat if not is_place(key))  # the program's name -> relab's
         self._beat = 0.0
         self._write_meta()
         self.event("start", None)
@@ -163,43 +164,54 @@ def sb3_callback(folder: Optional[str] = None, **facts: Any) -> Any:
 
     class ToRelab(BaseCallback):
         def _on_training_start(self) -> None:
-            self.record, self.last, self.lost = Logger(folder, **dict(sb3_facts(self.model), **facts)), 0, False
-            self.every = 1000 if hasattr(self.model, "replay_buffer") else 1  # off-policy: an update each step
+            self.rows = _Sb3Rows(self.model, folder, facts)
 
         def _on_rollout_start(self) -> None:  # the update before it is done, and its numbers are not yet cleared
-            if self.num_timesteps >= self.last + self.every:
-                self._keep()
+            self.rows.reached(self.num_timesteps)
 
         def _on_step(self) -> bool:
             return True
 
         def _on_training_end(self) -> None:
-            if self.num_timesteps > self.last:
-                self._keep()
-            self._unharmed(self.record.close)
-
-        def _keep(self) -> None:
-            self._unharmed(self._write)
-
-        def _unharmed(self, do: Any) -> None:
-            try:
-                do()
-            except Exception as error:  # a full disk, say: hours of training are worth more than a row
-                if not self.lost:
-                    print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
-                self.lost = True
-
-        def _write(self) -> None:
-            values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
-            buffer = getattr(self.model, "ep_info_buffer", None)
-            if buffer:
-                values["rollout/ep_rew_mean"] = sum(e["r"] for e in buffer) / len(buffer)
-                values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
-            self.last = self.num_timesteps
-            if values:
-                self.record.row(self.last, sb3_row(values, type(self.model).__name__.lower()))
+            self.rows.ended(self.num_timesteps)
 
     return ToRelab()
+
+
+class _Sb3Rows:
+    """What a model's logger holds, kept row by row; nothing that goes wrong here ends a training."""
+
+    def __init__(self, model: Any, folder: Optional[str], facts: Mapping[str, Any]) -> None:
+        self.model, self.last, self.lost = model, 0, False
+        self.record = Logger(folder, **dict(sb3_facts(model), **facts))
+        self.every = 1000 if hasattr(model, "replay_buffer") else 1  # off-policy: an update each step
+
+    def reached(self, step: int) -> None:
+        if step >= self.last + self.every:
+            self._unharmed(lambda: self._write(step))
+
+    def ended(self, step: int) -> None:
+        if step > self.last:
+            self._unharmed(lambda: self._write(step))
+        self._unharmed(self.record.close)
+
+    def _unharmed(self, do: Any) -> None:
+        try:
+            do()
+        except Exception as error:  # a full disk, say: hours of training are worth more than a row
+            if not self.lost:
+                print(f"relab: a row was not kept ({error!r}); training goes on", file=sys.stderr)
+            self.lost = True
+
+    def _write(self, step: int) -> None:
+        values = {k: v for k, v in self.model.logger.name_to_value.items() if hasattr(v, "__float__")}
+        buffer = getattr(self.model, "ep_info_buffer", None)
+        if buffer:
+            values["rollout/ep_rew_mean"] = sum(e["r"] for e in buffer) / len(buffer)
+            values["rollout/ep_len_mean"] = sum(e["l"] for e in buffer) / len(buffer)
+        self.last = step
+        if values:
+            self.record.row(step, sb3_row(values, type(self.model).__name__.lower()))
 
 
 # Traps: entropy_loss is minus the entropy; value_loss has no factor 1/2; fps is a mean since the start.

@@ -10,7 +10,8 @@ import pytest
 
 from relab import stats
 from relab.base import jsonl
-from relab.comparison.answer import NO, OPEN, YES, Outcome, answer, outcome
+from relab.comparison.answer import NO, OPEN, YES, answer
+from relab.comparison.outcomes import Outcome, outcome
 from relab.record.history import Column, History
 
 NAN = math.nan

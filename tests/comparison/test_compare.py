@@ -280,8 +280,9 @@ def test_the_same_config_in_two_paths(tmp_path, capsys):
 
 def test_an_experiment_is_asked_its_own_question(two, capsys):
     from relab.comparison import answer as answers
+    from relab.comparison.outcomes import Outcome
 
-    low, high = ([answers.Outcome(v, i, f"s{i}") for i, v in enumerate(x)]
+    low, high = ([Outcome(v, i, f"s{i}") for i, v in enumerate(x)]
                  for x in ([100.0, 104, 98, 102, 96], [200.0, 210, 190, 204, 196]))  # fmt: skip
     kept = answers.answer(low, high, 20.0, names=("low", "high"))
     body = {"answers": [kept.to_dict()], "looks": {"high": [[5, 5]]}}

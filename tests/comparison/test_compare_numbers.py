@@ -9,9 +9,9 @@ import pytest
 from scipy import integrate
 from scipy import stats as oracle
 
-from relab.comparison import answer as answers
 from relab.comparison import leading, numbers, pairs, profile
 from relab.comparison.numbers import Measure
+from relab.comparison.outcomes import Outcome
 from relab.record.history import Column, History
 from relab.runs.grouping import make_run
 from relab.stats import means
@@ -29,8 +29,8 @@ def run(name: str = "x", **columns: np.ndarray):
     return make_run(history, name)
 
 
-def arm(values) -> list[answers.Outcome]:
-    return [answers.Outcome(float(v), i) for i, v in enumerate(values)]
+def arm(values) -> list[Outcome]:
+    return [Outcome(float(v), i) for i, v in enumerate(values)]
 
 
 # ---- Against scipy

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+
+import pytest
+
 from relab.advise.propose import propose
 from relab.cli import main
 from relab.health.advice import agree, directions
@@ -27,9 +31,17 @@ def test_what_agrees_stays():
     assert symptom.suggest == ["lower `lr` or `epochs`"]
 
 
-def test_no_planted_fault_gets_opposite_advice():
-    for folder in sorted((histories() / "faulty").iterdir()):
-        findings = examine(folder).findings
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory):
+    """What is said of every planted fault; each alone in a folder, because `relab next` reads all that lies beside."""
+    root = tmp_path_factory.mktemp("planted")
+    folders = [shutil.copytree(f, root / f.name / f.name) for f in sorted((histories() / "faulty").iterdir())]
+    return {folder: examine(folder) for folder in folders}
+
+
+def test_no_planted_fault_gets_opposite_advice(planted):
+    for folder, report in planted.items():
+        findings = report.findings
         for symptom in findings:
             for cause in (f for f in findings if f.run == symptom.run and f.slug == symptom.explained_by):
                 a, b = directions(cause.suggest), directions(symptom.suggest)
@@ -40,11 +52,10 @@ def test_no_planted_fault_gets_opposite_advice():
                 )
 
 
-def test_examine_and_next_name_one_remedy():
+def test_examine_and_next_name_one_remedy(planted):
     """What `relab next` proposes because of a finding is what that finding says to try, with the same reason."""
     proposed = 0
-    for folder in sorted((histories() / "faulty").iterdir()):
-        report = examine(folder)
+    for folder, report in planted.items():
         proposal = propose(report, folder)
         finding = next((f for f in report.main if f.slug == getattr(proposal, "source", None)), None)
         if finding is None:

@@ -26,8 +26,12 @@ def test_hardly_any_healthy_run_is_far_out_when_its_task_is_left_out():
 
 
 def test_scores_are_those_of_the_table():
-    again = outside.with_scores(reference.table())
-    assert [run.score for run in again] == pytest.approx([run.score for run in reference.table()], rel=1e-2, abs=1e-2)
+    """Of every seventh run: each is held against all runs of other tasks, which takes its time."""
+    runs = reference.table()
+    for run in runs[::7]:
+        others = [other for other in runs if other.task != run.task]
+        again = outside.score(outside.excesses(run.algo, run.kind, run.numbers, others))
+        assert again == pytest.approx(run.score, rel=1e-2, abs=1e-2)
 
 
 def test_the_tail_counts_a_task_and_algorithm_once():
@@ -75,7 +79,7 @@ def test_a_rule_that_knows_the_mechanism_speaks_alone():
 def test_findings_carry_the_interval_of_healthy_runs():
     view = made({"policy/kl": np.full(40, 0.3), "return/mean": FLAT}, PPO)
     findings, _ = engine.ask_run([RULES["update-too-large"]], view)
-    assert str(findings[0].healthy).startswith("healthy PPO runs: ")
+    assert str(findings[0].healthy).startswith("last third of healthy PPO runs: ")
 
 
 def test_intervals_of_returns_are_in_the_runs_own_units():

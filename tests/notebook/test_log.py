@@ -15,6 +15,7 @@ import made_up
 from relab import cli
 from relab.base.jsonl import read_json
 from relab.comparison import answer
+from relab.comparison.outcomes import Outcome
 from relab.notebook import digest, families, fence, finish, folder, log, search, sentences
 from relab.notebook.page import Entry, RecordSection, md
 from relab.notebook.words import LANGUAGES, words
@@ -78,7 +79,7 @@ def test_english_answers_are_the_ones_the_experiment_printed(tmp_path: Path) -> 
             [300, 301, 302, 303, 304],
             [100, 90, 160, 40, 210],
         ):
-            arms = [[answer.Outcome(v / 400 if at == "success_rate" else v, i, "r", True, 20) for i, v in enumerate(x)]
+            arms = [[Outcome(v / 400 if at == "success_rate" else v, i, "r", True, 20) for i, v in enumerate(x)]
                     for x in ([100, 101, 102, 103, 104], other)]  # fmt: skip
             effect = 0.05 if at == "success_rate" else 5
             cases.append(answer.answer(*arms, effect, at=at, m=3, reach=60.0, comparisons=2))
@@ -93,8 +94,8 @@ def test_english_answers_are_the_ones_the_experiment_printed(tmp_path: Path) -> 
 def test_an_answer_that_cannot_be_is_worded_whatever_its_reason() -> None:
     """It ended in a KeyError: the entry of an experiment in which all runs came to one number could not be written."""
 
-    def arm(*values: float, reached: bool = True) -> list[answer.Outcome]:
-        return [answer.Outcome(value, seed, reached=reached, grid=500.0) for seed, value in enumerate(values)]
+    def arm(*values: float, reached: bool = True) -> list[Outcome]:
+        return [Outcome(value, seed, reached=reached, grid=500.0) for seed, value in enumerate(values)]
 
     same, full, noisy = arm(*[7.0] * 5), arm(500, 499, 500, 500, 498), arm(1, 2, 3, 4, 5)
     at = {"at": "first_step_reaching", "reach": 40.0}

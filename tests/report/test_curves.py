@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
+from relab.health.rule import Finding
 from relab.record.run_folder import Record
 from relab.report import curves
 from relab.report.parts import plain
@@ -18,10 +18,6 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
 def of(path, *options, **named):
     return curves.curve(grouping.load(path), *options, **named)
-
-
-def test_a_clock_that_began_again_runs_on():
-    assert curves.running(np.array([1.0, 3.0, 0.5, 2.0, 1.0])).tolist() == [1.0, 3.0, 3.5, 5.0, 6.0]
 
 
 def test_time_and_updates_stand_beside_the_steps(tmp_path):
@@ -75,7 +71,7 @@ def test_levels_that_are_known(tmp_path):
 
 
 def dated(slug, run, step):
-    return {"slug": slug, "run": run, "onset": {"axis": "agent_steps", "step": step} if step is not None else None}
+    return Finding("m", slug=slug, run=run, onset=step)
 
 
 def test_the_onset_is_the_earliest_of_the_lead_finding(tmp_path):
@@ -93,8 +89,8 @@ def test_the_parent_is_the_reference(tmp_path):
 
     write_run(tmp_path / "first", (10.0, 90.0))
     folder = write_run(tmp_path / "second", UP, meta={"parent": "first"})
-    assert sections.build(folder)["curve"].reference.y == [10.0, 90.0]
-    assert sections.build(tmp_path)["curve"].reference is None, "it is in the figure already"
+    assert sections.build(folder).curve.reference.y == [10.0, 90.0]
+    assert sections.build(tmp_path).curve.reference is None, "it is in the figure already"
 
 
 def test_nan_and_infinity_stay(tmp_path):

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from relab.health.rule import Finding
 from relab.report import figure
 from relab.runs import grouping
 from report.made import write_run
@@ -29,7 +30,7 @@ def test_svg(groups):
 
 @pytest.mark.parametrize("kind", ["png", "pdf", "svg"])
 def test_matplotlib_saves(groups, tmp_path, kind):
-    drawing = figure.figure(groups, x="time", findings=[{"slug": "a$b$", "run": "low-s0", "onset": {"step": 1000}}])
+    drawing = figure.figure(groups, x="time", findings=[Finding("m", slug="a$b$", run="low-s0", onset=1000)])
     drawing.savefig(tmp_path / f"figure.{kind}")
     assert (tmp_path / f"figure.{kind}").stat().st_size > 2000
 

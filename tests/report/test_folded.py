@@ -8,8 +8,12 @@ import time
 import pytest
 
 from relab.base.jsonl import encode
+from relab.health.engine import NotChecked
+from relab.health.rule import Finding
+from relab.record import clock
 from relab.record.run_folder import Record
 from relab.report import course, scales, sections
+from relab.report.page import Facts
 from relab.report.parts import local_time
 from relab.runs import grouping
 from report.made import write_run
@@ -19,7 +23,7 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
 
 def part(data, title):
-    return next((s for s in data["sections"] if s.title == title), None)
+    return next((s for s in data.sections if s.title == title), None)
 
 
 # ---- Scales
@@ -73,17 +77,11 @@ def test_healthy_runs_are_of_the_right_scale(name):
 def test_health_tells_what_fired_and_what_did_not(tmp_path):
     folder = write_run(tmp_path / "run", UP)
     key = grouping.load(folder)[0].key
-    fired = {
-        "slug": "a",
-        "severity": "error",
-        "run": "run",
-        "message": "m",
-        "explained_by": "b",
-        "onset": {"step": 2000},
-    }
-    shared = {"slug": "c", "severity": "info", "run": "run", "message": "m", "status": "also-in-reference"}
-    gone = [{"slug": "d", "run": "run", "missing": "policy/kl"}]
-    data = sections.build(folder, [fired, shared], gone, muted={"e": "known"}, limits=[f"1 seed of {key}"])
+    fired = Finding("m", slug="a", severity="error", run="run", explained_by="b", onset=2000)
+    shared = Finding("m", slug="c", severity="info", run="run", status="also-in-reference")
+    gone = [NotChecked("d", "run", "policy/kl")]
+    facts = Facts([fired, shared], gone, muted={"e": "known"}, limits=[f"1 seed of {key}"])
+    data = sections.build(folder, facts)
     health = part(data, "Health")
     assert health.lines == ["FAIL: 1 finding", "1 seed of run"]
     assert [(t.caption, t.rows[0][:2]) for t in health.tables] == [
@@ -92,7 +90,7 @@ def test_health_tells_what_fired_and_what_did_not(tmp_path):
     ]  # fmt: skip
     assert health.tables[0].rows[0][4:6] == ["2,000", "b"]
     assert part(sections.build(folder), "Health").lines == ["not examined"]
-    assert part(sections.build(folder, []), "Health").lines == ["PASS: no finding"]
+    assert part(sections.build(folder, Facts([])), "Health").lines == ["PASS: no finding"]
 
 
 # ---- Probes, stages, time
@@ -151,7 +149,7 @@ def test_times_are_local_with_their_zone(tmp_path):
 
 
 def commands(folder, **named):
-    return [row[0] for row in part(sections.build(folder, **named), "Next steps").tables[0].rows]
+    return [row[0] for row in part(sections.build(folder, Facts(**named)), "Next steps").tables[0].rows]
 
 
 @pytest.mark.parametrize(
@@ -174,36 +172,35 @@ def test_commands_fit_the_state(tmp_path, monkeypatch, status, expected):
 def test_nothing_is_proposed_that_cannot_run(tmp_path):
     folder = write_run(tmp_path / "run", UP, status="failed", meta={"command": "python my.py"})
     assert part(sections.build(folder), "Next steps").lines == ["no command fits the state of these runs"]
-    findings = [{"slug": "high-kl", "severity": "info", "run": "run", "message": "m"}]
+    findings = [Finding("m", slug="high-kl", severity="info", run="run")]
     assert commands(folder, findings=findings) == ["relab explain high-kl"]
-    assert part(sections.build(folder, proposal="lower lr"), "Next steps").code == "lower lr"
+    assert part(sections.build(folder, Facts(proposal="lower lr")), "Next steps").code == "lower lr"
 
 
 def test_a_run_without_a_clock(tmp_path):
     folder = write_run(tmp_path / "run", UP)
     (folder / "timing.jsonl").unlink()
     data = sections.build(folder)
-    assert math.isnan(course.elapsed(grouping.load(folder)[0].runs[0].history))
-    assert data["budget"][0].done == "4k of 10k steps, time not recorded"
+    assert math.isnan(clock.elapsed(grouping.load(folder)[0].runs[0].history))
+    assert data.budget[0].done == "4k of 10k steps, time not recorded"
     assert part(data, "Throughput") is None
 
 
 def test_health_begins_with_pass_or_fail():
-    from relab.report.parts import Examined
+    from relab.report.parts import Examined, PlacedFinding
     from relab.report.tables import passed
 
-    warning = {"severity": "warning", "slug": "x"}
-    assert passed(Examined(True, [warning, {"severity": "info", "slug": "y"}], [])) == "FAIL: 2 findings"
-    assert passed(Examined(True, [], [], [{"slug": "a"}, {"slug": "a"}])) == "PASS: no finding (1 rule not checked)"
-    remark = Examined(True, [{"severity": "info", "slug": "y"}], [])
+    warning, info = (PlacedFinding(Finding("m", slug="x", severity=level), "run") for level in ("warning", "info"))
+    assert passed(Examined(True, [warning, info], [])) == "FAIL: 2 findings"
+    twice = [NotChecked("a", run, "policy/kl") for run in ("x", "y")]
+    assert passed(Examined(True, [], [], twice)) == "PASS: no finding (1 rule not checked)"
+    remark = Examined(True, [info], [])
     assert passed(remark) == "PASS: 1 finding, none of them a warning or an error"
     assert passed(Examined(False, [], [])) == "not examined"
 
 
 def test_time_of_probes_is_theirs():
     """Not that of starting and compiling."""
-    from relab.report import course
-
     names = ["time/elapsed_s", "time/update_s", "time/probes_s", "time/collect_s", "time/sps", "time/load"]
     assert course.parts_of_time(dict.fromkeys(names)) == ["collect", "update", "probes"]
 

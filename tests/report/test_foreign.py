@@ -35,16 +35,16 @@ def csv(path, column="episode_reward", rows=60, last=400.0, seed=0, head="global
 
 def test_one_file(tmp_path):
     data = sections.build(csv(tmp_path / "ant_seed3" / "progress.csv"))
-    assert data["title"].endswith("(read from csv)")
-    assert data["sentence"].startswith("Learned: ")
-    assert data["budget"][0].status == "ended"
-    assert "no settings were found with the logs" in data["not_known"]
-    assert data["config"].rows == []
-    titles = [s.title for s in data["sections"]]
+    assert data.title.endswith("(read from csv)")
+    assert data.sentence.startswith("Learned: ")
+    assert data.budget[0].status == "ended"
+    assert "no settings were found with the logs" in data.not_known
+    assert data.config.rows == []
+    titles = [s.title for s in data.sections]
     assert titles[:3] == ["Run info", "Health", "Curves"]
-    shown = [row[0] for s in data["sections"] if s.title == "All other metrics" for row in s.tables[0].rows]
+    shown = [row[0] for s in data.sections if s.title == "All other metrics" for row in s.tables[0].rows]
     assert shown == ["foreign/made/gap"]
-    small = next(s for s in data["sections"] if s.title == "Curves").figures
+    small = next(s for s in data.sections if s.title == "Curves").figures
     assert [f.log_y for f in small if "gap" in f.metric] == ["yes"]
 
 
@@ -52,9 +52,9 @@ def test_seeds_by_name_are_one_group(tmp_path):
     for seed in range(3):
         csv(tmp_path / f"ant_seed{seed}" / "progress.csv", seed=seed)
     data = sections.build(tmp_path)
-    assert [o.seeds for o in data["outcome"]] == [3]
-    assert data["curve"].groups[0].band is None, "no interval under five seeds"
-    assert [each.seed for each in data["outcome"][0].each] == ["0", "1", "2"]
+    assert [o.seeds for o in data.outcome] == [3]
+    assert data.curve.groups[0].band is None, "no interval under five seeds"
+    assert [each.seed for each in data.outcome[0].each] == ["0", "1", "2"]
 
 
 def test_pages_are_not_written_beside_strangers_logs(tmp_path, monkeypatch, capsys):
@@ -73,7 +73,7 @@ def test_neighbours_of_a_file_are_nobodys_business(tmp_path):
     (tmp_path / "logs" / "tax-return.pdf").write_text("x")
     data = sections.build(file)
     assert "tax-return" not in render.html(data) + render.markdown(data)
-    artefacts = next(s for s in data["sections"] if s.title == "Artefacts")
+    artefacts = next(s for s in data.sections if s.title == "Artefacts")
     assert [row[0] for row in artefacts.tables[0].rows] == ["progress.csv"]
 
 
@@ -117,7 +117,7 @@ def test_other_axes_keep_their_name(tmp_path):
     groups = grouping.grouped([grouping.make_run(history(tmp_path, score=[1.0, 2.0]), "a_seed4", now=2e9)])
     examined = Examined(False, [], [])
     data = sections.page(tmp_path, groups, examined, None, False)
-    assert (data["curve"].axis, data["budget"][0].steps) == ("episodes", "1 episodes")
+    assert (data.curve.axis, data.budget[0].steps) == ("episodes", "1 episodes")
     assert groups[0].runs[0].seed == 4
     assert render.html(data).startswith("<!doctype html>")
 
@@ -135,8 +135,8 @@ def test_a_clock_is_nobodys_outcome(tmp_path):
     assert (judged.metric, judged.kind, judged.points) == ("foreign/L", "unjudged", [])
     group = grouping.grouped([grouping.make_run(run, "odd", now=2e9)])
     data = sections.page(tmp_path, group, Examined(False, [], []), None, False)
-    assert data["sentence"] == "Not judged, no return was logged."
-    assert all(math.isnan(value) for outcome in data["outcome"] for value in outcome.values)
+    assert data.sentence == "Not judged, no return was logged."
+    assert all(math.isnan(value) for outcome in data.outcome for value in outcome.values)
 
 
 def test_a_table_of_runs_has_no_outcome_where_none_was_judged(tmp_path):

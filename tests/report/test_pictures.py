@@ -66,7 +66,7 @@ def test_under_five_seeds_there_are_dots_and_no_interval(tmp_path):
 
 def test_the_page_has_all_three_as_xml(tmp_path):
     write_arms(tmp_path)
-    html = render.html(sections.build(tmp_path, **content.content([tmp_path])))
+    html = render.html(sections.build(tmp_path, content.content([tmp_path])))
     section = html[html.index("<summary>Comparison") :]
     figures = re.findall(r"<svg.*?</svg>", section[: section.index("</details>")], re.DOTALL)
     assert len(figures) == 3
@@ -75,9 +75,9 @@ def test_the_page_has_all_three_as_xml(tmp_path):
 
 def test_the_colours_are_those_of_the_curves(tmp_path):
     write_arms(tmp_path)
-    data = sections.build(tmp_path, **content.content([tmp_path]))
-    labels = [bundle.label.split(" (")[0] for bundle in data["curve"].groups]
-    intervals = next(f for part in data["sections"] for f in part.figures if isinstance(f, pictures.Intervals))
+    data = sections.build(tmp_path, content.content([tmp_path]))
+    labels = [bundle.label.split(" (")[0] for bundle in data.curve.groups]
+    intervals = next(f for part in data.sections for f in part.figures if isinstance(f, pictures.Intervals))
     assert {row.label: row.place for row in intervals.rows} == {label: i for i, label in enumerate(labels)}
 
 
@@ -132,12 +132,12 @@ def test_no_number_of_a_page_has_two_intervals(tmp_path):
         for seed, last in enumerate(ends):
             config = {"algo": {"name": "ppo", "lr": lr}, "env": {"name": "cartpole-v1"}}
             write_run(tmp_path / f"{name}-s{seed}", (10.0, last), seed, 0.0, config=config, meta={"spec": spec})
-    data = sections.build(tmp_path, **content.content([tmp_path]))
+    data = sections.build(tmp_path, content.content([tmp_path]))
     page = render.html(data)
     ends: dict[str, set[str]] = {}
     for mid, interval in re.findall(r"(?<![\d.])(\d[\d.,]*) (\[[^\[\]]{3,40}\])", page):
         ends.setdefault(mid, set()).add(interval)
-    shared = [outcome.value.split(" ")[0] for outcome in data["outcome"]]
+    shared = [outcome.value.split(" ")[0] for outcome in data.outcome]
     assert len(shared) == 2
     assert all(mid in ends for mid in shared)
     assert {mid: some for mid, some in ends.items() if mid in shared and len(some) > 1} == {}

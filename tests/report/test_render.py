@@ -11,7 +11,9 @@ from markdown_it import MarkdownIt
 
 from relab.base.jsonl import encode
 from relab.commands import report
+from relab.health.rule import Evidence, Finding
 from relab.report import render, sections
+from relab.report.page import Facts
 from report.made import write_run
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
@@ -50,14 +52,14 @@ class Page(HTMLParser):
 
 
 def page_of(folder, findings=None, **options):
-    data = sections.build(folder, findings, **options)
+    data = sections.build(folder, Facts(findings), **options)
     return data, Page(render.html(data)), render.html(data), render.markdown(data)
 
 
 def test_first_screen_has_all_parts(tmp_path):
-    finding = {"slug": "high-kl", "severity": "warning", "run": "run", "message": "kl is high",
-               "evidence": [{"metric": "policy/kl", "steps": [0, 1000], "values": [0.1, 0.4], "formula": "max"}],
-               "try": [{"key": "lr", "from": 0.1, "to": 0.01}]}  # fmt: skip
+    finding = Finding("kl is high", slug="high-kl", severity="warning", run="run",
+                      evidence=[Evidence("policy/kl", [0, 1000], [0.1, 0.4], "max")],
+                      suggest=[{"key": "lr", "from": 0.1, "to": 0.01}])  # fmt: skip
     _, page, html, md = page_of(write_run(tmp_path / "run", UP), [finding])
     assert page.open == []
     first = html.split("<details>")[0]
@@ -128,9 +130,8 @@ def hostile(folder):
 
 def test_hostile_text_stays_text_in_html(tmp_path):
     folder = hostile(tmp_path / "<script>alert(2)<" / "run <b>|x")
-    finding = {"slug": BAD, "severity": BAD, "run": BAD, "message": BAD, "onset": {"step": 1000},
-               "try": [BAD, {"key": BAD}],
-               "evidence": [{"metric": BAD, "steps": [BAD], "values": [1, BAD, 2], "formula": BAD}]}  # fmt: skip
+    finding = Finding(BAD, slug=BAD, severity=BAD, run=BAD, onset=1000, suggest=[BAD, {"key": BAD}],
+                      evidence=[Evidence(BAD, [BAD], [1, BAD, 2], BAD)])  # fmt: skip
     for full in (False, True):
         _, page, html, _ = page_of(folder, [finding], full=full)
         assert page.open == []
@@ -140,7 +141,7 @@ def test_hostile_text_stays_text_in_html(tmp_path):
 
 def test_hostile_text_stays_text_in_markdown(tmp_path):
     folder = hostile(tmp_path / "run|x")
-    finding = {"slug": BAD, "severity": "error", "run": BAD, "message": BAD + "\n# Title\n- item"}
+    finding = Finding(BAD + "\n# Title\n- item", slug=BAD, severity="error", run=BAD)
     _, _, _, md = page_of(folder, [finding], full=True)
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(md)
     inner = [child for token in tokens for child in token.children or []]

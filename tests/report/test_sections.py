@@ -11,7 +11,11 @@ import pytest
 import small_runs as runs
 from relab import cli
 from relab.base.jsonl import RecordError, encode
+from relab.health.engine import NotChecked
+from relab.health.rule import Finding
+from relab.record import clock
 from relab.report import course, curves, render, sections, tables, words
+from relab.report.page import Facts
 from relab.report.parts import ConfigChanges
 from relab.report.share import Cleaner
 from relab.runs import grouping, verdict
@@ -28,9 +32,9 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         (
             (10.0, 200.0, 400.0, 60.0, 25.0),
             2.0,
-            "Learned, then lost it after 2,000 steps (best 400): 10 → 25 (random 20).",
+            "Lost what it had learned after 2,000 steps (best 400): 10 → 25 (random 20).",
         ),
-        ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
+        ((10.0, 200.0, 400.0, 300.0), 2.0, "Lost part of what it had learned after 2,000 steps (best 400): 10 → 300"),
         ((10.0, 22.0, 18.0, 21.0), 3.0, "Did not learn: 10 → 21 (random 20)."),
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
@@ -41,20 +45,20 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
     ],
 )
 def test_the_sentence(tmp_path, evals, spread, start):
-    assert sections.build(write_run(tmp_path / "run", evals, spread=spread))["sentence"].startswith(start)
+    assert sections.build(write_run(tmp_path / "run", evals, spread=spread)).sentence.startswith(start)
 
 
 def test_above_random_is_required(tmp_path):
     """From 5 to 19 is a gain over the start, but not over a random policy."""
     data = sections.build(write_run(tmp_path / "run", (5.0, 12.0, 19.0), spread=0.1))
-    assert data["sentence"].startswith("Did not learn: 5 → 19 (random 20)")
+    assert data.sentence.startswith("Did not learn: 5 → 19 (random 20)")
 
 
 def test_a_log_that_begins_after_the_start_is_held_against_random():
     """Stable-Baselines3 evaluates first when it has learned for a while: no gain since then is not nothing learned."""
     folder = fixtures() / "sb3" / "ppo_cartpole_seed0"
     sentence = "Better than random, but no gain since the first value: 103 → 81.2 (random 22.2)"
-    assert sections.build(folder)["sentence"].startswith(sentence)
+    assert sections.build(folder).sentence.startswith(sentence)
 
 
 def test_rows_of_training_are_not_called_episodes(tmp_path, capsys):
@@ -70,10 +74,10 @@ def test_rows_of_training_are_not_called_episodes(tmp_path, capsys):
 def test_solved_is_told_with_its_bias(tmp_path):
     folder = write_run(tmp_path / "run", UP, config={"eval": {"stop_at": 390.0}})
     data = sections.build(folder)
-    assert data["sentence"] == "Learned: 10 → 400 (random 20), solved (390) after 4,000 steps."
-    assert "training stopped at the first good evaluation, so its value is picked high" in data["not_known"]
+    assert data.sentence == "Learned: 10 → 400 (random 20), solved (390) after 4,000 steps."
+    assert "training stopped at the first good evaluation, so its value is picked high" in data.not_known
     other = write_run(tmp_path / "other", UP, config={"eval": {"stop_at": 900.0}})
-    assert sections.build(other)["sentence"].endswith("900 not reached.")
+    assert sections.build(other).sentence.endswith("900 not reached.")
 
 
 def training_only(folder, values):
@@ -97,8 +101,8 @@ def training_only(folder, values):
 )
 def test_without_episodes_the_curve_gives_the_noise(tmp_path, values, sentence):
     data = sections.build(training_only(tmp_path / "run", values))
-    assert data["sentence"] == sentence
-    assert "no evaluations: judged by training episodes, sampled actions" in data["not_known"]
+    assert data.sentence == sentence
+    assert "no evaluations: judged by training episodes, sampled actions" in data.not_known
 
 
 def test_broken_files_are_reported_not_raised(tmp_path):
@@ -108,12 +112,12 @@ def test_broken_files_are_reported_not_raised(tmp_path):
     with open(folder / "evals.jsonl", "ab") as file:
         file.write(b'{"step":9,"mode":"det","episodes":5}\n{"mode":["det"]}\nnot json\n')
     data = sections.build(folder)
-    assert data["sentence"] == "Learned: 10 → 400."
-    assert "3 files or rows could not be read" in data["not_known"]
+    assert data.sentence == "Learned: 10 → 400."
+    assert "3 places in the logs could not be read (the run's own part says which)" in data.not_known
 
 
 def test_one_seed_has_no_interval(tmp_path):
-    (outcome,) = sections.build(write_run(tmp_path / "run", UP))["outcome"]
+    (outcome,) = sections.build(write_run(tmp_path / "run", UP)).outcome
     assert (outcome.value, outcome.seeds, outcome.episodes) == ("400", 1, "10")
     assert outcome.sure.startswith("1 seed: no interval; over its episodes ± 0.6667")
 
@@ -122,10 +126,10 @@ def test_seeds_are_one_group_with_an_interval_and_a_band(tmp_path):
     for seed, last in enumerate((380.0, 390.0, 400.0, 410.0, 420.0)):
         write_run(tmp_path / f"s{seed}", (*UP[:-1], last), seed=seed)
     data = sections.build(tmp_path)
-    (outcome,) = data["outcome"]
+    (outcome,) = data.outcome
     assert outcome.value == "400 [380.4, 419.6]"  # 400 ± 2.776 * 15.81 / sqrt(5)
-    assert data["first"].sentence == "Learned on 5 of 5 seeds: 10 → 400 (mean of seeds, random 20)."
-    (group,) = data["curve"].groups
+    assert data.first.sentence == "Learned on 5 of 5 seeds: 10 → 400 (mean of seeds, random 20)."
+    (group,) = data.curve.groups
     assert (len(group.lines), group.band.label) == (5, "mean, 95% interval, n = 5 seeds")
     assert (group.band.x, group.band.mean[-1]) == ([0, 1000, 2000, 3000, 4000], 400.0)
 
@@ -134,9 +138,9 @@ def test_a_repeated_seed_is_no_second_sample(tmp_path):
     for i, seed in enumerate((0, 1, 1)):
         write_run(tmp_path / f"r{i}", UP, seed=seed)
     data = sections.build(tmp_path)
-    assert (data["outcome"][0].seeds, data["curve"].groups[0].band) == (2, None)
-    assert "1 runs repeat a seed of their config and are not counted in the outcome" in data["not_known"]
-    assert data["outcome"][0].sure == "all 2 seeds equal: no interval"
+    assert (data.outcome[0].seeds, data.curve.groups[0].band) == (2, None)
+    assert "1 runs repeat a seed of their config and are not counted in the outcome" in data.not_known
+    assert data.outcome[0].sure == "all 2 seeds equal: no interval"
 
 
 def test_groups_are_named_by_what_differs(tmp_path):
@@ -144,46 +148,46 @@ def test_groups_are_named_by_what_differs(tmp_path):
         for seed in range(2):
             write_run(tmp_path / f"{name}-s{seed}", UP, seed=seed, config={"algo": {"name": "ppo", "lr": lr}})
     data = sections.build(tmp_path)
-    assert [o.label for o in data["outcome"]] == ["high", "low"]
-    assert data["config"].rows == [["algo.lr", "0.1", "0.001"]]
+    assert [o.label for o in data.outcome] == ["high", "low"]
+    assert data.config.rows == [["algo.lr", "0.1", "0.001"]]
 
 
 def test_config_against_the_parent(tmp_path):
     write_run(tmp_path / "first", UP)
     folder = write_run(tmp_path / "second", UP, config={"algo": {"name": "ppo", "lr": 0.002}}, meta={"parent": "first"})
     data = sections.build(folder)
-    assert data["config"] == ConfigChanges("Config against its parent", ["key", "parent", "this run"],
+    assert data.config == ConfigChanges("Config against its parent", ["key", "parent", "this run"],
                                            [["algo.lr", "0.001", "0.002"]])  # fmt: skip
     orphan = write_run(tmp_path / "alone" / "third", UP, meta={"parent": "gone"})
     data = sections.build(orphan)
-    assert data["config"].rows == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
-    assert "the parent was not found beside the run" in data["not_known"]
+    assert data.config.rows == [["algo.lr", "0.001", "command line"]]  # from provenance: made-v1 has no preset
+    assert "the parent was not found beside the run" in data.not_known
 
 
 def test_running_and_stale_runs(tmp_path):
     folder = write_run(tmp_path / "run", UP, status="running")
-    assert sections.build(folder)["sentence"].startswith("Still running at 4k of 10k steps. So far: learned: 10 → 400")
-    assert sections.build(folder, now=4e9)["sentence"].startswith("Stale at 4k steps. Learned: 10 → 400")
+    assert sections.build(folder).sentence.startswith("Still running at 4k of 10k steps. So far: learned: 10 → 400")
+    assert sections.build(folder, now=4e9).sentence.startswith("Stale at 4k steps. Learned: 10 → 400")
 
 
 def test_an_experiment_answers(tmp_path):
     write_run(tmp_path / "runs" / "a", UP)
     (tmp_path / "answer.json").write_bytes(encode({"question": "Is it?", "answers": [{"text": "Yes."}]}))
-    assert sections.build(tmp_path)["sentence"] == sections.build(tmp_path / "runs")["sentence"] == "Is it? Yes."
+    assert sections.build(tmp_path).sentence == sections.build(tmp_path / "runs").sentence == "Is it? Yes."
 
 
 def test_findings_of_one_rule_are_shown_once(tmp_path):
     write_run(tmp_path / "a", UP)
-    findings = [{"slug": "high-kl", "severity": "warning", "run": run, "message": "m"} for run in ("a", "b", "c")]
-    shared = [{"slug": "other", "status": "also-in-reference", "message": "m"}]
-    data = sections.build(tmp_path, findings + shared)
-    assert [f["where"] for f in data["findings"]] == ["a and 2 more"]
-    assert (data["more_findings"], len(data["sections"][1].tables[0].rows)) == (0, 3)
+    findings = [Finding("m", slug="high-kl", severity="warning", run=run) for run in ("a", "b", "c")]
+    shared = [Finding("m", slug="other", status="also-in-reference")]
+    data = sections.build(tmp_path, Facts(findings + shared))
+    assert [f.where for f in data.findings] == ["a and 2 more"]
+    assert (data.more_findings, len(data.sections[1].tables[0].rows)) == (0, 3)
 
 
 def test_metrics_have_a_slope_with_its_error(tmp_path):
     data = sections.build(write_run(tmp_path / "run", [10.0 + 5 * i for i in range(20)], spread=0.1))
-    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    core = next(s for s in data.sections if s.title == "Core metrics")
     row = next(row for row in core.tables[0].rows if row[0].endswith("(return/mean)"))
     assert row[:5] == ["training return (return/mean)", "105", "10", "105", "82.5"]
     assert row[5].startswith("5 ± ")
@@ -192,7 +196,7 @@ def test_metrics_have_a_slope_with_its_error(tmp_path):
 
 def test_nan_is_counted_and_not_averaged(tmp_path):
     data = sections.build(write_run(tmp_path / "run", (1.0, math.nan, 3.0)))
-    core = next(s for s in data["sections"] if s.title == "Core metrics")
+    core = next(s for s in data.sections if s.title == "Core metrics")
     assert core.tables[0].rows[0][:5] == ["training return (return/mean)", "3", "1", "3", "2"]
     assert core.tables[0].rows[0][-1] == "1"
 
@@ -204,7 +208,7 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
     folder = write_run(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
         record.append_timing(5000, {"time/elapsed_s": 3.0})
-    assert course.elapsed(history.load(folder)) == 11.0
+    assert clock.elapsed(history.load(folder)) == 11.0
 
 
 def test_a_speed_from_a_busy_machine_is_marked():
@@ -227,11 +231,11 @@ def test_a_real_run(tmp_path):
     runs.run(tmp_path / "run")
     before = sorted(p.name for p in (tmp_path / "run").iterdir())
     data = sections.build(tmp_path / "run")
-    titles = [s.title for s in data["sections"]]
+    titles = [s.title for s in data.sections]
     assert titles == ["Run info", "Health", "Curves", "Scale checks", "Core metrics", "All other metrics", "Samples",
                       "Evaluations", "Throughput", "Events", "Artefacts", "Next steps"]  # fmt: skip
-    assert data["budget"][0].steps == "2.05k of 2.05k steps"
-    assert ["eval.episodes", "20", "4"] in data["config"].rows
+    assert data.budget[0].steps == "2.05k of 2.05k steps"
+    assert ["eval.episodes", "20", "4"] in data.config.rows
     assert sorted(p.name for p in (tmp_path / "run").iterdir()) == before, "reading writes nothing"
 
 
@@ -311,8 +315,8 @@ def cartpoles(tmp_path, lasts, **more):
 
 def test_no_interval_and_no_band_leaves_what_is_possible(tmp_path):
     data = cartpoles(tmp_path, (500.0, 500.0, 500.0, 500.0, 400.0), spread=0.0)
-    assert data["outcome"][0].value.endswith(", 500]")
-    (band,) = [group.band for group in data["curve"].groups]
+    assert data.outcome[0].value.endswith(", 500]")
+    (band,) = [group.band for group in data.curve.groups]
     assert max(band.high) <= 500
     assert min(band.low) >= 1
     kl = curves.possible("policy/kl", grouping.load(tmp_path)[0].runs)
@@ -322,29 +326,29 @@ def test_no_interval_and_no_band_leaves_what_is_possible(tmp_path):
 
 def test_an_evaluation_of_500_has_no_interval_above_it(tmp_path):
     data = cartpoles(tmp_path, (495.0,), spread=5.0)
-    rows = next(part for part in data["sections"] if part.title == "Evaluations").tables[0].rows
+    rows = next(part for part in data.sections if part.title == "Evaluations").tables[0].rows
     assert rows[-1][4] == "[491.2, 498.8]"
     data = cartpoles(tmp_path / "b", (499.0,), spread=1.0)
-    rows = next(part for part in data["sections"] if part.title == "Evaluations").tables[0].rows
+    rows = next(part for part in data.sections if part.title == "Evaluations").tables[0].rows
     assert rows[-1][4].startswith("[498.2, ")
     assert float(rows[-1][4].strip("[]").split(", ")[1]) <= 500
 
 
 def test_returns_outside_of_what_the_environment_says_are_not_cut(tmp_path):
     data = cartpoles(tmp_path, (900.0, 950.0, 1000.0, 1100.0, 1200.0))  # rewards were scaled
-    assert max(data["curve"].groups[0].band.high) > 1000
+    assert max(data.curve.groups[0].band.high) > 1000
 
 
 def test_two_seeds_are_shown_as_two_seeds(tmp_path):
     data = cartpoles(tmp_path, (100.0, 480.0))
-    (outcome,) = data["outcome"]
+    (outcome,) = data.outcome
     assert outcome.value == "290"
     assert outcome.sure == "mean of 2 seeds, from 100 to 480; no interval under 5 seeds"
-    assert data["curve"].groups[0].band is None
+    assert data.curve.groups[0].band is None
 
 
 def test_the_first_words_are_algorithm_and_environment(tmp_path):
-    first = cartpoles(tmp_path, (500.0,) * 5)["first"]
+    first = cartpoles(tmp_path, (500.0,) * 5).first
     assert (first.task, first.sentence.split(":")[0]) == ("PPO on CartPole-v1", "Learned on 5 of 5 seeds")
 
 
@@ -354,9 +358,9 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
             config = {"algo": {"name": "ppo"}, "env": {"name": env}}
             write_run(tmp_path / f"{env}-s{seed}", UP, seed=seed, config=config)
     data = sections.build(tmp_path)
-    assert [(panel.env, len(panel.curve.lines)) for panel in data["panels"]] == [("CartPole-v1", 2), ("Pendulum-v1", 2)]
+    assert [(panel.env, len(panel.curve.lines)) for panel in data.panels] == [("CartPole-v1", 2), ("Pendulum-v1", 2)]
     said = "CartPole-v1: learned on all 2 seeds, ends at 400; Pendulum-v1: learned on all 2 seeds, ends at 400."
-    assert data["first"].sentence == said, "short: the rest stands with the outcome"
+    assert data.first.sentence == said, "short: the rest stands with the outcome"
     page = render.html(data)
     assert page.index('class="low"') < page.index("<h2>Findings</h2>") < page.index('class="side"'), "no empty column"
     assert page.count("<h3>") == 2
@@ -364,8 +368,8 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
 
 
 def test_what_is_missing_is_told_once_for_all_rules_and_runs():
-    gone = [{"slug": slug, "run": run, "missing": "policy/kl"} for slug in ("a", "b") for run in ("x", "y")]
-    gone += [{"slug": "c", "run": "x", "missing": "value/loss"}]
+    gone = [NotChecked(slug, run, "policy/kl") for slug in ("a", "b") for run in ("x", "y")]
+    gone += [NotChecked("c", "x", "value/loss")]
     assert tables.not_checked(gone) == [["policy/kl", "a, b", "all"], ["value/loss", "c", "x"]]
 
 
@@ -373,7 +377,7 @@ def test_an_answer_is_short_and_says_apart_what_its_numbers_are(tmp_path):
     text = "Yes: b is better than a, by +5 [+1, +9] (final eval/return_det, + is better; 95 % interval, 5 and 5 seeds)."
     write_run(tmp_path / "runs" / "a", UP)
     (tmp_path / "answer.json").write_text(json.dumps({"question": "Is b better?", "answers": [{"text": text}]}))
-    first = sections.build(tmp_path)["first"]
+    first = sections.build(tmp_path).first
     assert (first.question, first.sentence) == ("Is b better?", "Yes: b is better than a, by +5 [+1, +9].")
     assert first.detail == "final evaluated return, + is better; 95 % interval, 5 and 5 seeds", "words, no codes"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from relab.report import curves, svg
+from relab.report import curves, svg, svg_scale, svg_small
 
 NAN = math.nan
 
@@ -129,15 +129,15 @@ def test_thinning_keeps_spikes_and_nan():
     [(0, 500, [0, 100, 200, 300, 400, 500]), (-1.1, 0.9, [-1, -0.5, 0, 0.5]), (3, 13, [4, 6, 8, 10, 12])],
 )
 def test_ticks_are_round(low, high, expected):
-    assert svg.ticks(low, high) == pytest.approx(expected)
+    assert svg_scale.ticks(low, high) == pytest.approx(expected)
 
 
 def test_sparkline():
-    broken = ET.fromstring(svg.sparkline([1, 2, NAN, "x", 3]))
+    broken = ET.fromstring(svg_small.sparkline([1, 2, NAN, "x", 3]))
     assert [e.get("d").count("M") for e in broken if e.tag.endswith("path")] == [1, 2], "axes; a line in two pieces"
-    named = ET.fromstring(svg.sparkline([0.5, 20.0, 3.0], [0, 1000, 41_000]))
+    named = ET.fromstring(svg_small.sparkline([0.5, 20.0, 3.0], [0, 1000, 41_000]))
     assert [e.text for e in named if e.tag.endswith("text")] == ["20", "0.5", "0", "41k"]
-    assert svg.sparkline([NAN, 1]) == "", "one number is no line"
+    assert svg_small.sparkline([NAN, 1]) == "", "one number is no line"
 
 
 # ---- Other axes, log axes
@@ -186,7 +186,7 @@ def test_what_a_log_axis_cannot_show_is_a_gap_or_left_out():
     [(0.9, 1100, [1, 10, 100, 1000]), (3, 60, [5, 10, 20, 50]), (1e-12, 1, [1e-12, 1e-9, 1e-6, 1e-3, 1])],
 )
 def test_log_ticks(low, high, expected):
-    assert svg.log_ticks(low, high) == pytest.approx(expected)
+    assert svg_scale.log_ticks(low, high) == pytest.approx(expected)
 
 
 def test_levels_do_not_cover_each_other():
@@ -199,9 +199,9 @@ def test_levels_do_not_cover_each_other():
 def test_the_reference_is_grey_with_its_level():
     held = replace(line([1, 5], name="old"), called="parent")
     curve = data([line([1, 2])], reference=held)
-    assert [e.get("stroke") for e in drawn(svg.curve(curve), "seed")] == [svg.GREY, "#0072B2"]
+    assert [e.get("stroke") for e in drawn(svg.curve(curve), "seed")] == [svg_scale.GREY, "#0072B2"]
     assert "parent 5" in texts(svg.curve(curve))
-    assert svg.legend(curve)[-1] == {"colour": svg.GREY, "text": "parent: old"}
+    assert svg.legend(curve)[-1] == {"colour": svg_scale.GREY, "text": "parent: old"}
 
 
 def test_the_legend_stays_short():
@@ -210,10 +210,10 @@ def test_the_legend_stays_short():
 
 
 def test_dots_keep_inside_and_leave_out_what_is_no_number():
-    figure = svg.dots([1.0, NAN, 3.0], 0.0, 4.0, [2.0, -9.0, 13.0], "#0072B2")
+    figure = svg_small.dots([1.0, NAN, 3.0], 0.0, 4.0, [2.0, -9.0, 13.0], "#0072B2")
     assert len(drawn(figure, "seed-dot")) == 2
     assert drawn(figure, "interval")[0].get("d") == "M6.0 15H234.0"
-    assert not drawn(svg.dots([1.0], 0.0, 4.0, [1.0, NAN, NAN], "#0072B2"), "interval")
+    assert not drawn(svg_small.dots([1.0], 0.0, 4.0, [1.0, NAN, NAN], "#0072B2"), "interval")
 
 
 def test_healthy_runs_are_grey_behind_the_curve():
@@ -225,5 +225,5 @@ def test_healthy_runs_are_grey_behind_the_curve():
 
 
 def test_a_healthy_range_that_the_figure_does_not_reach_is_not_drawn():
-    assert 'class="healthy"' in svg.sparkline([1, 2, 3], healthy=(1.5, 9.0))
-    assert 'class="healthy"' not in svg.sparkline([1, 2, 3], healthy=(10.0, 20.0))
+    assert 'class="healthy"' in svg_small.sparkline([1, 2, 3], healthy=(1.5, 9.0))
+    assert 'class="healthy"' not in svg_small.sparkline([1, 2, 3], healthy=(10.0, 20.0))

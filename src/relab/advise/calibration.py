@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from relab import stats
 from relab.advise.proposal import diff_text
 from relab.advise.score import HIT, INTERVAL, LEVEL, MISS, OPEN, Score
+from relab.base.documents import Document
 from relab.base.places import printable
 from relab.base.text import cut, number, rows
 
@@ -30,7 +30,7 @@ class Calibration:
     verdicts: dict[str, int]
     line: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return vars(self) | {"share": list(self.share) if self.share else None}
 
 
@@ -51,11 +51,11 @@ def _line(inside: int, n: int, share: stats.Interval | None) -> str:
     """What the share says about the intervals, which claim to hold in 95 % of cases."""
     if share is None:
         return "no prediction with an interval has been measured yet"
-    told_ = f"{inside} of {n} measured differences lay in their {LEVEL:.0%} interval ({inside / n:.0%},"
-    told_ += f" {share.low:.0%} to {share.high:.0%})"
+    line = f"{inside} of {n} measured differences lay in their {LEVEL:.0%} interval ({inside / n:.0%},"
+    line += f" {share.low:.0%} to {share.high:.0%})"
     if _at_most(inside, n) < (1 - LEVEL) / 2:
-        return f"{told_}: the intervals are too narrow"
-    return f"{told_}: {'no sign that' if n >= 10 else 'too few to tell whether'} they are too narrow"
+        return f"{line}: the intervals are too narrow"
+    return f"{line}: {'no sign that' if n >= 10 else 'too few to tell whether'} they are too narrow"
 
 
 def _at_most(inside: int, n: int) -> float:
@@ -86,7 +86,7 @@ def _row(s: Score) -> list[str]:
             span(vars(s.measured)), f"{n[0]}, {n[1]}", s.verdict + why]  # fmt: skip
 
 
-def span(ends: dict[str, Any], kind: str = "") -> str:
+def span(ends: Document, kind: str = "") -> str:
     """+410 [+380, +440]; bounds are written +0 to +490."""
     delta, low, high = (None if ends[k] is None else signed(ends[k]) for k in ("delta", "low", "high"))
     if kind == "bounds":

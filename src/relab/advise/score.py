@@ -23,9 +23,10 @@ import numpy as np
 
 from relab import stats
 from relab.advise import tried
+from relab.base.documents import Document
 from relab.base.enclosed import neighbour
 from relab.base.jsonl import RecordError
-from relab.comparison.answer import DIRECTIONS, outcome
+from relab.comparison.outcomes import DIRECTIONS, outcome
 from relab.config.lineage import NO_FACTOR
 from relab.config.views import diff, flatten
 from relab.record.history import History, load
@@ -70,7 +71,7 @@ class Score:
 
     runs: list[str]
     parent: str
-    diff: dict[str, Any]
+    diff: Document
     metric: str
     kind: str  # interval, bounds (no data: only what is possible), point (no interval), none
     predicted: dict[str, float | None]  # delta, low, high
@@ -97,7 +98,7 @@ class Score:
             return None
         return _inside(self.measured.delta, self.predicted)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         body = asdict(self) | {"why": self.why, "error": self.error, "inside": self.inside}
         return body | {"measured": body["measured"] | {"seeds": list(self.measured.seeds)}}
 
@@ -142,7 +143,7 @@ class Pool:
         return None
 
 
-def predicted_of(run: History) -> dict[str, Any] | None:
+def predicted_of(run: History) -> Document | None:
     """What its record says was predicted; None for a run that came from no proposal."""
     kept = run.meta.get("proposal")
     if not isinstance(kept, dict) or not all(isinstance(kept.get(key), dict) for key in ("diff", "predicted")):

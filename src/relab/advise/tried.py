@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.advise.proposal import diff_text, shown
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside, read_json
 from relab.config import layers, lineage
 from relab.config.base import ConfigError
@@ -35,16 +36,16 @@ class Tried:
     seeds: tuple[int, int]
     where: str  # the experiment's folder, or the log and the line of the entry
     date: str = ""
-    of: dict[str, Any] = field(default_factory=dict)  # env, algo, command: what it was tried on
-    settings: dict[str, Any] = field(default_factory=dict)  # of the control, flat; empty where not kept
+    of: Settings = field(default_factory=dict)  # env, algo, command: what it was tried on
+    settings: Settings = field(default_factory=dict)  # of the control, flat; empty where not kept
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         body = asdict(self)
         body.pop("settings")
         return body | {"seeds": list(self.seeds)}
 
 
-def subject(settings: Mapping[str, Any], command: str = "") -> dict[str, Any]:
+def subject(settings: Mapping[str, Any], command: str = "") -> Settings:
     """What a change is tried on: environment and algorithm, or another program's command."""
     flat = flatten(settings)
     facts = {"env": flat.get("env.name") or flat.get("env"), "algo": flat.get("algo.name"), "command": command}
@@ -95,7 +96,7 @@ def _answered(folder: Path, declared: Mapping[str, Any], row: Mapping[str, Any])
     )  # fmt: skip
 
 
-def variant(folder: Path, declared: Mapping[str, Any], name: str) -> dict[str, Any]:
+def variant(folder: Path, declared: Mapping[str, Any], name: str) -> Settings:
     """A variant's settings as they were run, else as they were asked for."""
     kept = inside(folder, f"variants/{name}.yaml")
     settings = {**(declared.get("base") or {}), **(declared["variants"][name] or {})}

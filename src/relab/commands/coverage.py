@@ -69,35 +69,48 @@ def print_races(args: Coverage) -> int:
 
 def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     """The tables, as they stand in docs/statistics.md."""
+    heads, marks = introductions(reps, seed), marked_cells()
+    parts: dict[str, list[Cell]] = {name: [] for name in heads}
+    for cell in cells:
+        parts[cell.kind if cell.kind in parts else "cover"].append(cell)
+    return "\n\n".join(
+        f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
+        for name, text in heads.items()
+    )
+
+
+def introductions(reps: int, seed: int) -> dict[str, str]:
+    """What stands above each table, by the kind of its cells."""
     from relab.stats.simulate import EPISODES, LEAST_COVER, LEVEL, LOOKS
     from relab.stats.simulate_pairs import ALPHA, KIND
     from relab.stats.simulate_power import KINDS
 
-    head = (
-        f"{reps:,} simulated experiments a cell, seed {seed}; ± is one standard error. Intervals of {LEVEL:.0%};"
-        f" `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed. `shown`: how often there"
-        " is an interval, which there is not where both arms are at a known ceiling."
-    )
-    again = (
-        "Chance that any look so far calls a winner (either way) between identical arms;"
-        f" `*` marks cells above {1 - LEVEL:.0%}. `halves` is what relab does where no looks are declared, here at"
-        f" {LOOKS} seeds a variant."
-    )
-    family = (
-        "Chance that any variant is called better or worse than the control when all are alike; `*` marks cells above"
-        f" {1 - LEVEL:.0%}. `5 % shared` is what relab does."
-    )
     power = (
         "At {}: `A/A error` is the answer's where nothing differs, `coverage` how often its interval holds the true"
         " difference, `answer` its power, `before` that of the widened Welch interval of earlier versions, the others"
         " those of a test that might stand in its place (`*`: not valid there, it errs too often). `share of the best`"
         " is the answer's power over that of the best valid test."
     )
+    return {
+        "cover": f"{reps:,} simulated experiments a cell, seed {seed}; ± is one standard error. Intervals of"
+        f" {LEVEL:.0%}; `*` marks cells below {LEAST_COVER}. Success rates have {EPISODES} episodes a seed. `shown`:"
+        " how often there is an interval, which there is not where both arms are at a known ceiling.",
+        "looks": "Chance that any look so far calls a winner (either way) between identical arms;"
+        f" `*` marks cells above {1 - LEVEL:.0%}. `halves` is what relab does where no looks are declared, here at"
+        f" {LOOKS} seeds a variant.",
+        "family": "Chance that any variant is called better or worse than the control when all are alike; `*` marks"
+        f" cells above {1 - LEVEL:.0%}. `5 % shared` is what relab does.",
+        **{kind: power.format(f"{100 * alpha:g} %") for kind, alpha in KINDS.items()},
+        KIND: f"The same for pairs, at {100 * ALPHA:g} %: half of the variance is the seed's, `before` is t widened by"
+        " Hall's correction.",
+    }
 
-    pairs = (
-        f"The same for pairs, at {100 * ALPHA:g} %: half of the variance is the seed's, `before` is t widened by Hall's"
-        " correction."
-    )
+
+def marked_cells() -> dict[str, Callable[[Cell], bool]]:
+    """Which cells of a table get a star, by their kind."""
+    from relab.stats.simulate import LEAST_COVER, LEVEL
+    from relab.stats.simulate_pairs import KIND
+    from relab.stats.simulate_power import KINDS
 
     def too_often(cell: Cell) -> bool:
         return cell.value > 1 - LEVEL + 3 * cell.error
@@ -105,17 +118,8 @@ def markdown(cells: list[Cell], reps: int, seed: int) -> str:
     def too_seldom(cell: Cell) -> bool:
         return cell.value < LEAST_COVER and cell.method != "shown"
 
-    groups = {"cover": head, "looks": again, "family": family}
-    groups |= {kind: power.format(f"{100 * alpha:g} %") for kind, alpha in KINDS.items()} | {KIND: pairs}
-    parts: dict[str, list[Cell]] = {name: [] for name in groups}
-    for cell in cells:
-        parts[cell.kind if cell.kind in parts else "cover"].append(cell)
-    marks = dict.fromkeys([*KINDS, KIND], lambda cell: cell.mark)
-    marks |= {"cover": too_seldom, "looks": too_often, "family": too_often}
-    return "\n\n".join(
-        f"{text}\n\n{grid(parts[name], 'look ' if name == 'looks' else 'n = ', marks.get(name))}"
-        for name, text in groups.items()
-    )
+    power: dict[str, Callable[[Cell], bool]] = dict.fromkeys([*KINDS, KIND], lambda cell: cell.mark)
+    return {**power, "cover": too_seldom, "looks": too_often, "family": too_often}
 
 
 def grid(cells: list[Cell], label: str, marked: Callable[[Cell], bool] | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import tyro
 
 from relab.base import masks
+from relab.base.documents import Settings
 from relab.base.places import printable
 from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
@@ -55,7 +56,7 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def read(word: str, runs: Path) -> dict[str, Any]:
+def read(word: str, runs: Path) -> Settings:
     """A config as plain values; nothing of it is imported."""
     path = Path(word)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
@@ -63,7 +64,7 @@ def read(word: str, runs: Path) -> dict[str, Any]:
     return settings_of(path if path.exists() else names.find(word, runs))
 
 
-def settings_of(path: Path) -> dict[str, Any]:
+def settings_of(path: Path) -> Settings:
     """The settings of the one run at a path, whichever tool wrote it."""
     from relab.formats.read import find
 

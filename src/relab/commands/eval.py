@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.places import printable
 from relab.commands import dry_run
 from relab.commands.options import EnvChanges, OfCheckpoint
@@ -58,7 +58,7 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def line(x: dict[str, Any]) -> str:
+def line(x: Document) -> str:
     """The mean of a mode with its interval and spread, or why there is none."""
     success = "" if x["success"] is None else f", success {x['success']:.1%}"
     if math.isnan(x["mean"]):

@@ -87,7 +87,7 @@ def start(args: ExperimentArgs, plan: experiment.Experiment, folder: Path) -> in
         return run_one(args, plan, folder, parts[0].cells)
     log = None if args.no_log else args.log or Path(plan.log or args.root / experiment.LOG)
     try:
-        return replicated(args, parts, log) if args.replicate else asked_once(args, parts[0], log)
+        return replicated(args, parts, log) if args.replicate else answered(args, parts[0], log)
     except experiment.Interrupted:
         return interrupted([cell for each in parts for cell in each.cells])
 
@@ -105,7 +105,7 @@ def part(plan: experiment.Experiment, folder: Path) -> Part:
     return Part(plan, folder, experiment.prepare(plan, folder))
 
 
-def asked_once(args: ExperimentArgs, one: Part, log: Path | None) -> int | None:
+def answered(args: ExperimentArgs, one: Part, log: Path | None) -> int | None:
     again = experiment.tried_before(one.plan, one.folder, args.root, log)
     result = look_by_look(args, one, again)
     if result is None:
@@ -202,11 +202,11 @@ def enqueue(args: ExperimentArgs, folder: Path, cells: list[experiment.Cell]) ->
     from relab.lab.execute.queue import Queue
 
     place = Common().folder
-    added, asked_before = experiment.enqueue(Queue(place), folder, args.root, cells)
+    added, waiting = experiment.enqueue(Queue(place), folder, args.root, cells)
     if args.json:
-        print(encode({"queue": str(place), "added": added, "there": asked_before}).decode(), end="")
+        print(encode({"queue": str(place), "added": added, "there": waiting}).decode(), end="")
     else:
-        print(f"{len(added)} of {len(cells)} runs added to {place} ({asked_before} were there,"
+        print(f"{len(added)} of {len(cells)} runs added to {place} ({waiting} were there,"
               f" {sum(map(experiment.settled, cells))} are finished)")  # fmt: skip
         print(f"next: relab queue work, then relab experiment {shlex.quote(str(args.file))} for the answer")
     return 0

@@ -82,7 +82,7 @@ def lint_main(args: Gate) -> int:
 
     target = target_of(args)
     require(bool(target.schedule), f"{target.name} declares no schedule: no gate, stage, queue or alert was found")
-    schedule = with_floors(with_floors(target.schedule, target.floors), floors_given(args.floor, target.schedule))
+    schedule = with_floors(with_floors(target.schedule, target.floors), declared_floors(args.floor, target.schedule))
     lints = linted(schedule, target.view)
     if args.json:
         from relab.base.jsonl import encode
@@ -181,7 +181,7 @@ def from_settings(words: Sequence[str]) -> Target:
     return target
 
 
-def floors_given(words: Sequence[str], schedule: Schedule) -> dict[str, float]:
+def declared_floors(words: Sequence[str], schedule: Schedule) -> dict[str, float]:
     """METRIC=VALUE words; a floor that no condition asks about is an error."""
     from relab.schedules.gate import ScheduleError, number
 

@@ -6,8 +6,8 @@ import datetime
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.commands import dry_run
 from relab.commands.note_common import Note, find, logs_of, show
 from relab.commands.parsing import parse
@@ -63,7 +63,7 @@ def write(args: Note) -> int:
 
     folder = find(str(args.run), args.runs, args.root)
     entry = making.of_folder(folder, args.into, args.lang, (args.runs, args.root))
-    where: dict[str, Any] = {}
+    where: Document = {}
     if args.into is not None:
         from relab.notebook import folder as logs
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import tyro
 
+from relab.base.documents import Document
 from relab.commands.options import DryRun, RunsFolder
 from relab.config.base import require
 from relab.record import names
@@ -74,7 +75,7 @@ def logs_of(args: Note, named: str | None = None) -> list[Path]:
     return chosen or usual
 
 
-def show(row: dict[str, Any]) -> None:
+def show(row: Document) -> None:
     from relab.base.jsonl import encode
 
     sys.stdout.write(encode(row).decode())

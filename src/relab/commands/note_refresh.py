@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.base.places import printable
 from relab.commands.note_common import Note, logs_of, show
@@ -43,7 +43,7 @@ def refresh(args: Note) -> int:
     return STALE if args.check and stale else 0
 
 
-def row(logged: LogChange) -> dict[str, Any]:
+def row(logged: LogChange) -> Document:
     change = logged.change
     return {"log": str(logged.path), "line": change.line, "ref": str(change.ref), "old": change.old,
             "new": bare(change), "state": change.state, "entry": change.entry or None}  # fmt: skip

@@ -9,6 +9,7 @@ from typing import Any
 
 import tyro
 
+from relab.base.documents import Document
 from relab.base.places import printable
 from relab.commands import dry_run
 from relab.commands.options import Checkpoint, OfCheckpoint
@@ -68,7 +69,7 @@ def show_list(algo: str, as_json: bool) -> None:
     print("\n".join(f"{name:14} {text}" for name, text in known.items()) or f"{algo} has no probes")
 
 
-def show(rows: list[dict[str, Any]], name: str, as_json: bool) -> None:
+def show(rows: list[Document], name: str, as_json: bool) -> None:
     from relab.base.jsonl import encode
 
     for row in rows:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from relab.base import masks
+from relab.base.documents import Document
 from relab.base.near import hint
 from relab.base.places import printable
 from relab.base.terminal import keep_going
@@ -86,7 +87,7 @@ def examples(verb: str) -> str:
     return "\n".join(line for line in EXAMPLES.splitlines() if line.startswith(f"  relab queue {verb}"))
 
 
-def put(args: Common, body: dict[str, Any], text: Callable[[], str]) -> None:
+def put(args: Common, body: Document, text: Callable[[], str]) -> None:
     """As JSON, or as text without control characters: words and logs are anybody's."""
     if args.json:
         from relab.base.jsonl import encode

@@ -75,23 +75,23 @@ def main(words: Sequence[str]) -> int:
         load = args.known.together(tell)
         facts = content.content(folders, load, against, args.known.of, making.known_here)
         load.check()
-    data = sections.build(folders[0], full=args.full, against=against, **facts)
+    page = sections.build(folders[0], facts, full=args.full, against=against)
     if args.json:
         from relab.base.jsonl import encode
         from relab.report.parts import plain
 
-        print(encode(plain(data)).decode(), end="")
+        print(encode(plain(page)).decode(), end="")
         return 0
     place, stem = content.place(args.out, folders)
     if args.dry_run:
         figures = [f"write the figures of the page as {args.figure}"] if args.figure else []
         return dry_run.say([f"write {place / stem}.md", f"write {place / stem}.html", *figures])
-    pages = render.write(data, place, stem)
+    pages = render.write(page, place, stem)
     if args.figure:
         from relab.report import paper
 
-        pages += paper.save(render.figures(data), place, stem, args.figure)
-    print("\n".join([printable(data["sentence"]), *passed_over(data["not_read"]), *(f"  {page}" for page in pages)]))
+        pages += paper.save(render.figures(page), place, stem, args.figure)
+    print("\n".join([printable(page.sentence), *passed_over(page.not_read), *(f"  {path}" for path in pages)]))
     if args.open:
         import webbrowser
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from relab.base.documents import Document
 from relab.base.terminal import keep_going
 from relab.commands.options import Workers
 from relab.commands.parsing import parse, renamed
@@ -96,7 +97,7 @@ def listed() -> dict[str, str]:
 # ---- The cost
 
 
-def planned(root: Path, steps: list[Step]) -> dict[str, Any]:
+def planned(root: Path, steps: list[Step]) -> Document:
     from relab.lab.studies.run import kept
 
     rows = [{"step": s.name, "what": s.what, "seconds": s.seconds, "done": kept(root, s) is not None} for s in steps]
@@ -132,7 +133,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def show(as_json: bool, body: dict[str, Any], text: str) -> None:
+def show(as_json: bool, body: Document, text: str) -> None:
     from relab.base.jsonl import encode
 
     print(encode(body).decode() if as_json else text, end="" if as_json else "\n")

@@ -17,6 +17,7 @@ EXAMPLES = """
   relab video brave-otter --episode 3 --out third.mp4
   relab video brave-otter --multi 40 --episode worst   a world of the multi-evaluation at iteration 40
   relab video brave-otter --curve                 how its curves grew, media/curve.gif
+  relab video brave-otter --imagine               a world model's pictures beside the real ones: seen, and foreseen
   relab video brave-otter env.agents=48 --out school.gif    fresh seeds, in a larger school
 """
 
@@ -34,8 +35,16 @@ class Video(OfCheckpoint):
     """iteration of a schedule's multi-evaluation whose world is filmed, instead of an episode of the usual one"""
     curve: bool = False
     """the curves of training as a growing film, instead of an episode"""
+    imagine: bool = False
+    """real pictures beside those of the world model, which looks, and which foresees (dreamer with env.pixels)"""
+    worlds: int = 3
+    """of --imagine: worlds that are shown, each a row"""
+    looks: int = 10
+    """of --imagine: steps that the model sees before it has to foresee"""
+    ahead: int = 50
+    """of --imagine: steps that it foresees"""
     out: Path | None = None
-    """file to write (.mp4 or .gif); default: media/ in the run folder"""
+    """file to write (.mp4 or .gif; with --imagine also .png, a strip); default: media/ in the run folder"""
     fps: int = 30
     """frames per second"""
 
@@ -48,6 +57,8 @@ def main(words: Sequence[str]) -> int:
         return dry_run.say(planned(args, folder))
     if args.curve:
         return film_curve(folder, args.out)
+    if args.imagine:
+        return film_dream(args, folder)
     from relab.train import fresh
 
     if args.multi is not None:
@@ -69,12 +80,25 @@ def main(words: Sequence[str]) -> int:
 def planned(args: Video, folder: Path) -> list[str]:
     """What --dry-run says."""
     into = f"into {args.out or folder / 'media'}"
+    if args.imagine:
+        return [f"play {dry_run.checkpoint_of(folder, args.checkpoint)} and film what its world model draws {into}"]
     if args.curve:
         return [f"draw the curves of {folder.name} as a film {into}"]
     which = args.episode if not args.episode.isdigit() else f"number {args.episode}"
     what = f"{which} {args.mode} episode" if args.multi is None else f"{which} world of iteration {args.multi}"
     with_ = f" with {' '.join(args.changes)}" if args.changes else ""
     return [f"play {dry_run.checkpoint_of(folder, args.checkpoint)}{with_} and film the {what} {into}"]
+
+
+def film_dream(args: Video, folder: Path) -> int:
+    from relab.train import dream_films
+
+    film = dream_films.film(
+        folder, args.checkpoint, args.out, args.fps, args.worlds, args.looks, args.ahead, args.trust
+    )
+    print(f"{film.path}: {film.frames} steps of step {film.step:,}, {film.looks} of them seen; squared error of a pixel"
+          f" after those: {film.error:.4g} foreseen, {film.seen:.4g} seen")  # fmt: skip
+    return 0
 
 
 def film_curve(folder: Path, out: Path | None) -> int:

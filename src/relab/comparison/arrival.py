@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from relab.comparison import answer as answers
+from relab.comparison import outcomes
 from relab.comparison.numbers import Measure, column_of
 from relab.record.history import Column, measured
 from relab.runs.grouping import Run
@@ -29,7 +29,7 @@ def of(run: Run, measure: Measure, level: float) -> Arrival | None:
     (steps, values), source = _curve(run, measure.metric)
     if not len(steps):
         return None
-    sign = answers.DIRECTIONS[measure.direction]
+    sign = outcomes.DIRECTIONS[measure.direction]
     there = np.flatnonzero(np.isfinite(values) & (sign * values >= sign * level))
     return Arrival(float(steps[there[0] if len(there) else -1]), bool(len(there)), source)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from relab.base.documents import Document
 from relab.config.views import flatten
 from relab.runs.grouping import Group, Run
 
@@ -17,7 +18,7 @@ MAY = ("evaluation", "budget")
 GYM = re.compile(r"^(?:gym:|relab/)")
 
 
-def facts_of(run: Run, metric: str = "") -> dict[str, Any]:
+def facts_of(run: Run, metric: str = "") -> Document:
     """What a run's outcome depends on besides its settings; None is unknown."""
     spec = run.history.meta.get("spec")
     spec = spec if isinstance(spec, dict) else {}
@@ -63,7 +64,7 @@ def _fact(value: Any) -> Any:
     return str(value) if isinstance(value, dict) else value
 
 
-def _axis(run: Run, metric: str, spec: dict[str, Any]) -> str | None:
+def _axis(run: Run, metric: str, spec: Document) -> str | None:
     """With one agent a step of the agent is a step of the environment."""
     axis = run.history.axes.get(metric)
     return "env_steps" if axis == "agent_steps" and spec.get("agents") in (None, 1) else axis
@@ -89,7 +90,7 @@ class Conflict:
     facts: list[tuple[str, Any, Any]] = field(default_factory=list)
 
 
-def conflicts(a: dict[str, Any], b: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+def conflicts(a: Document, b: Document) -> list[tuple[str, Any, Any]]:
     """The facts that forbid a comparison. Unknown ones do not, but an environment known on one side only does."""
     clashes = [(name, a[name], b[name]) for name in MUST if None not in (a[name], b[name]) and a[name] != b[name]]
     if (a["environment"] is None) != (b["environment"] is None):

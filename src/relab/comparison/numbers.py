@@ -13,6 +13,8 @@ import numpy as np
 
 from relab import stats
 from relab.comparison import answer as answers
+from relab.comparison import outcomes
+from relab.comparison.outcomes import Outcome
 from relab.config.views import flatten
 from relab.record.evaluations import evaluations
 from relab.record.history import Column, History, end_rows, measured
@@ -98,7 +100,7 @@ class Measure(NamedTuple):
     @property
     def sign(self) -> int:
         """+1 where a larger number is better; steps are better when fewer."""
-        return -1 if self.at == "first_step_reaching" else answers.DIRECTIONS[self.direction]
+        return -1 if self.at == "first_step_reaching" else outcomes.DIRECTIONS[self.direction]
 
     @property
     def words(self) -> str:
@@ -110,12 +112,12 @@ class Measure(NamedTuple):
         return names.get(self.at, f"mean of the last {self.last} {self.metric}")
 
 
-def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> answers.Outcome:
+def outcome(run: Run, measure: Measure, step: float, beyond: bool) -> Outcome:
     """One number of a run at the common step; none for one that ended well before it."""
     seed = run.seed if type(run.seed) is int else None
     history = cut(run.history, measure.metric, step) if beyond and measure.at != "first_step_reaching" else run.history
     m = _own_tenth(history, measure.metric) if measure.tenth else measure.last
-    taken = answers.outcome(history, measure.at, measure.metric, m=m, reach=measure.level, direction=measure.direction)
+    taken = outcomes.outcome(history, measure.at, measure.metric, m=m, reach=measure.level, direction=measure.direction)
     taken = replace(taken, seed=seed if taken.seed is None else taken.seed, run=run.name)
     end = last_step(run, measure.metric)
     if measure.at != "first_step_reaching" and end < (1 - ALIKE) * step:
@@ -128,11 +130,11 @@ def _own_tenth(history: History, metric: str) -> int:
     return end_rows(len(measured(history, metric).values)) if metric in history.columns else 1
 
 
-def finite(outcomes: Sequence[answers.Outcome]) -> np.ndarray:
+def finite(outcomes: Sequence[Outcome]) -> np.ndarray:
     return np.array([x.value for x in outcomes if math.isfinite(x.value)])
 
 
-def interval(outcomes: Sequence[answers.Outcome], measure: Measure) -> stats.SeedMean:
+def interval(outcomes: Sequence[Outcome], measure: Measure) -> stats.SeedMean:
     """A variant's mean with 95 %; no ends under five seeds, none beyond what is possible."""
     mean = stats.mean_over_seeds([x.value for x in outcomes], measure.bounds)
     if measure.at == "first_step_reaching":
@@ -145,13 +147,13 @@ def interval(outcomes: Sequence[answers.Outcome], measure: Measure) -> stats.See
     return mean
 
 
-def improvement(a: Sequence[answers.Outcome], b: Sequence[answers.Outcome], measure: Measure) -> stats.Interval | None:
+def improvement(a: Sequence[Outcome], b: Sequence[Outcome], measure: Measure) -> stats.Interval | None:
     """P(a run of b is better than one of a), ties half; a level never reached is worse than any time."""
     x, y = (_ranked(arm, measure) for arm in (a, b))
     return stats.improvement(x, y) if min(len(x), len(y)) >= LEAST else None
 
 
-def _ranked(arm: Sequence[answers.Outcome], measure: Measure) -> np.ndarray:
+def _ranked(arm: Sequence[Outcome], measure: Measure) -> np.ndarray:
     good = [x for x in arm if math.isfinite(x.value)]
     far = 1e300  # finite, and beyond any step
     return np.array([measure.sign * (x.value if x.reached else far) for x in good])

@@ -12,13 +12,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.comparison import answer as answers
 from relab.comparison import wording
 from relab.comparison.numbers import LEAST, Measure, finite, improvement
+from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 
-Outcomes = Mapping[str, Sequence[answers.Outcome]]
+Outcomes = Mapping[str, Sequence[Outcome]]
 ALPHA = 0.05
 DECLARED = re.compile(r"^\s*(?P<better>.+?)\s*>\s*(?P<worse>.+?)\s*$")
 
@@ -41,7 +43,7 @@ class Pair:
         """Nobody asked, so there is no answer."""
         return self.answer.verdict if self.declared else ""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         x = self.answer
         better = self.improvement and {"mid": self.improvement.mid, "low": self.improvement.low,
                                        "high": self.improvement.high}  # fmt: skip
@@ -64,7 +66,7 @@ class Protocol:
     m: int | None
     reach: float | None
     paired: bool
-    looks: dict[str, Any]  # variant -> seeds at its earlier looks
+    looks: Document  # variant -> seeds at its earlier looks
     declared: int | list[int] | None = None  # looks: how many, or at how many seeds each
 
 
@@ -217,8 +219,8 @@ def _pair(
 
 
 def needed(
-    a: Sequence[answers.Outcome],
-    b: Sequence[answers.Outcome],
+    a: Sequence[Outcome],
+    b: Sequence[Outcome],
     measure: Measure,
     smallest: float,
     answer: answers.Answer,

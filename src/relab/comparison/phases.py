@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.comparison.numbers import column_of
 from relab.runs.grouping import Run
 
@@ -45,7 +45,7 @@ def parts(run: Run, kind: str) -> list[tuple[str, float, float]]:
     return spans
 
 
-def table(arms: Mapping[str, Sequence[Run]], kind: str, metric: str) -> list[dict[str, Any]]:
+def table(arms: Mapping[str, Sequence[Run]], kind: str, metric: str) -> list[Document]:
     """A row for each part: for each arm the mean over its runs of the metric's mean there, and how many runs had it."""
     cells: dict[str, dict[str, list[float]]] = {}
     for label, runs in arms.items():

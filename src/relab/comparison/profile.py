@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.comparison.numbers import LEAST
 from relab.health.rule import Missing
 from relab.health.view import View
@@ -79,7 +80,7 @@ class Standing:
     shares: list[Share]
     iqm: list[float] | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         known = asdict(self)
         return known if self.iqm is not None else {key: x for key, x in known.items() if key != "iqm"}
 

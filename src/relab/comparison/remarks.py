@@ -12,7 +12,7 @@ from relab.stats import humps
 from relab.stats.over_seeds import LEAST
 
 if TYPE_CHECKING:
-    from relab.comparison.answer import Outcome
+    from relab.comparison.outcomes import Outcome
 
 
 def unique(arm: Sequence[Outcome], name: str, notes: list[str]) -> list[Outcome]:

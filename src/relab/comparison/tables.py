@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import Any
 
+from relab.base.documents import Document
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST
 from relab.comparison.render import KEYS, clean, mean_text, median, setting, share
@@ -76,7 +76,7 @@ def tex(cell: str) -> str:
     return "".join(TEX.get(c, c) for c in clean(cell.replace("\n", " ")))
 
 
-def data(result: Result) -> dict[str, Any]:
+def data(result: Result) -> Document:
     """All of it as plain values."""
     return {
         "schema": 1,

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.text import number
-from relab.comparison import answer as answers
 from relab.comparison import arrival, key, numbers, pairs, phases, profile
 from relab.comparison.arms import Arm
 from relab.comparison.numbers import Measure
+from relab.comparison.outcomes import AT, DIRECTIONS, Outcome
 from relab.comparison.variant import Area, Mean, Noise, Threshold, Variant
 from relab.config.base import require
 from relab.config.views import MISSING, flatten
@@ -56,7 +57,7 @@ class Task:
     step: float
     beyond: bool  # some runs went on after the common step
     arms: list[Arm]
-    outcomes: dict[str, list[answers.Outcome]]
+    outcomes: dict[str, list[Outcome]]
     variants: list[Variant] = field(default_factory=list)  # best first, as the arms
     pairs: list[pairs.Pair] = field(default_factory=list)
     ceiling: float = math.inf
@@ -64,7 +65,7 @@ class Task:
     level: tuple[float, str] | None = None  # of time to threshold, and where it comes from
     keys: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    parts: list[dict[str, Any]] = field(default_factory=list)
+    parts: list[Document] = field(default_factory=list)
     part_kinds: list[str] = field(default_factory=list)
 
     @property
@@ -137,7 +138,7 @@ def measure_of(arms: Sequence[Arm], metric: str, options: Options, level: tuple[
     last = options.last or (_tenth(arms, metric) if training else 5)
     known = glossary.METRICS.get(metric)
     direction = options.direction or ("lower" if known is not None and known.direction < 0 else "higher")
-    require(at in answers.AT, f"--at must be one of {', '.join(answers.AT)}, but got {at!r}")
+    require(at in AT, f"--at must be one of {', '.join(AT)}, but got {at!r}")
     require(last >= 1, f"--last must be at least 1, but is {last}")
     if at == "first_step_reaching":
         require(level is not None, "--at first_step_reaching needs the level to reach: give --level")
@@ -265,7 +266,7 @@ def _threshold(task: Task, arm: Arm) -> Threshold | None:
 
 
 def _peak(task: Task, arm: Arm) -> numbers.Peak | None:
-    sign, until = answers.DIRECTIONS[task.measure.direction], task.step if task.beyond else math.inf
+    sign, until = DIRECTIONS[task.measure.direction], task.step if task.beyond else math.inf
     whole = [
         run for run, x in zip(arm.runs, task.outcomes[arm.label]) if math.isfinite(x.value)
     ]  # none that was killed
@@ -309,7 +310,7 @@ def _notes(task: Task) -> list[str]:
     return notes
 
 
-def _who(x: answers.Outcome) -> str:
+def _who(x: Outcome) -> str:
     return f"seed {x.seed}" if x.seed is not None else x.run or "a run"
 
 

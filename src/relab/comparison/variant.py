@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.comparison.numbers import Peak
 
 
@@ -64,12 +64,12 @@ class Variant:
     seeds: list[int | None]
     reached: list[bool]
     diverged: int
-    settings: dict[str, Any]
+    settings: Settings
     area: Area
     threshold: Threshold | None
     peak: Peak | None
     noise: Noise | None
     better: list[float] | None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return {**asdict(self), "area": self.area.to_dict(), "peak": self.peak and self.peak._asdict()}

@@ -9,8 +9,8 @@ from relab.base import limits
 from relab.config.base import require, require_range
 from relab.config.shared import Discounted
 
-SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins")
-COUNTS = ("envs", "steps", "replay", "sequences", "length", "imagine", "model_updates",
+SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")
+COUNTS = ("envs", "queue", "recent_steps", "steps", "replay", "sequences", "length", "imagine", "model_updates",
           "focus_updates", *SIZES)  # fmt: skip
 
 
@@ -26,7 +26,12 @@ class Dreamer(Discounted):
     updates_per_step: float = 0.5  # updates of the world model for each agent step
     sequences: int = 16  # that one update learns from
     length: int = 64  # rows of a sequence; episodes may end inside
+    collector: Literal["step", "own"] = "step"  # worlds act in step with the learner, or in a process of their own
+    queue: int = 512  # steps of every world that may wait for the learner where collector=own
     ends: float = 0.0  # share of the sequences that are moved so that an episode ends inside
+    recent: float = 0.0  # share of the sequences that begin in the last `recent_steps` steps; the others begin anywhere
+    recent_steps: int = 1_000  # agent steps that count as recent
+    latents: Literal["none", "stored"] = "none"  # a sequence begins with no memory, or as its rows were remembered last
     model_updates: int = 1  # updates of the world model for each one of actor and critic
     warmup_updates: int = 0  # updates of the world model alone before the first one of actor and critic
     mode: Literal["full", "model", "behaviour"] = "full"  # what learns: all, the world model alone, or all but it
@@ -48,6 +53,7 @@ class Dreamer(Discounted):
     classes: int = 4  # values of each latent variable
     units: int = 64  # units of the layers of encoder, decoder and heads
     layers: int = 2  # hidden layers of encoder, decoder, actor and critic; the heads of reward and continuation have 1
+    filters: int = 16  # channels of the first convolution where images are seen; the others have twice as many
     blocks: int = 8  # parts of the memory where core=blocks
     unimix: float = 0.01  # share of every latent variable and of the policy that is spread evenly
     free_nats: float = 1.0  # KL between posterior and prior below which nothing is gained
@@ -68,6 +74,10 @@ class Dreamer(Discounted):
     support: float | None = None  # largest value and reward that the heads can say; null: what the environment allows
     bins: int = 255  # of a two-hot head
     spacing: Literal["symlog", "linear"] = "symlog"  # of the bins
+
+    def is_repeatable(self) -> bool:
+        """Does the same config and seed give the same bytes?"""
+        return self.collector == "step"
 
     @property
     def replay_ratio(self) -> float:
@@ -92,7 +102,7 @@ class Dreamer(Discounted):
             require_range(name, getattr(self, name), 0)
         for name in ("lr", "updates_per_step"):
             require_range(name, getattr(self, name), 0, open_="low")
-        for name in ("gamma", "lam", "ends", "unimix", "lr_final"):
+        for name in ("gamma", "lam", "ends", "recent", "unimix", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
         require_range("slow_rate", self.slow_rate, 0, 1, open_="low")
         for name in SIZES:

@@ -8,6 +8,13 @@ from typing import Any, Literal
 from relab.base import limits
 from relab.config.base import require, require_range
 
+PIXELS = (16, 512)  # sides of pictures that can be observed
+
+
+def check_pixels(side: int | None) -> None:
+    require(side is None or PIXELS[0] <= side <= PIXELS[1], f"`pixels` must be from {PIXELS[0]} to {PIXELS[1]} a side,"
+            f" or null (none), but got {side}")  # fmt: skip
+
 
 @dataclass(frozen=True)
 class CartPole:
@@ -15,9 +22,11 @@ class CartPole:
 
     name: str = "cartpole-v1"  # id with version
     horizon: int = 500  # time limit in steps; 0: none
+    pixels: int | None = None  # side of the square grey pictures that are seen in place of the numbers; null: numbers
 
     def check(self) -> None:
         require_range("horizon", self.horizon, 0)
+        check_pixels(self.pixels)
 
 
 @dataclass(frozen=True)
@@ -168,8 +177,10 @@ class Gym:
     name: str = "gym:Acrobot-v1"  # "gym:" and the id Gymnasium knows it by ("module:Id-v0" imports the module first)
     kwargs: dict[str, Any] = field(default_factory=dict)  # passed on to gymnasium.make
     horizon: int = -1  # time limit in steps; -1: the one it is registered with; 0: none
+    pixels: int | None = None  # side of square pictures, drawn by itself, that are seen in place of what it shows
 
     def check(self) -> None:
+        check_pixels(self.pixels)
         require(self.name.startswith("gym:") and len(self.name) > 4, f"`name` must be gym:ID, but got {self.name!r}")
         require_range("horizon", self.horizon, -1)
         require(

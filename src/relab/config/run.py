@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.config.base import require, require_range
 from relab.config.ppo import PPO
 from relab.config.probes import Probes
@@ -63,7 +64,7 @@ class RunConfig:
     save: Save = field(default_factory=Save)  # when checkpoints are written
     record: Recording | None = None  # what is written besides the record; null: nothing, until one of its keys is set
     probes: Probes | None = None  # measurements during training; null: none, until one of its keys is set
-    schedule: dict[str, Any] | None = None  # curriculum, queues, gates, alerts and evaluations of their own
+    schedule: Settings | None = None  # curriculum, queues, gates, alerts and evaluations of their own
     # (docs/schedules.md), or the name of a YAML file with them; null: none
     start_from: str | None = None  # RUN, RUN@best or RUN@STEP: whose weights it begins with, by folder or by name
     # below --runs (docs/config.md, "Starting from another run"); null: fresh weights
@@ -100,6 +101,9 @@ class RunConfig:
                 f" {rows:,} with {self.agents:,} agents a world; use fewer of them")  # fmt: skip
         require(not self.start_parts or self.start_from is not None, f"`start_parts` = {self.start_parts} are parts of"
                 " another run's weights: set `start_from` as well")  # fmt: skip
+        apart = getattr(self.algo, "collector", "step") == "own"
+        require(self.schedule is None or not apart, "`schedule` changes the worlds between two iterations, but those of"
+                " `collector=own` are in another process, which it does not reach; use collector=step")  # fmt: skip
         kind, _, number = self.device.partition(":")
         is_device = self.device in ("cpu", "cuda", "mps") or (kind == "cuda" and number.isdecimal())
         require(is_device, f"`device` must be cpu, cuda, cuda:N or mps, but got {self.device!r}")

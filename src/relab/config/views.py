@@ -14,7 +14,7 @@ from relab.config.base import property_docs
 
 BESIDE = ("record",)  # changes what is written beside a run's record, never the run: no part of the hash
 # Settings that came later: while null they are no part of the hash, so that older runs keep theirs.
-LATER = ("probes", "start_from", "start_parts")
+LATER = ("probes", "start_from", "start_parts", "env.pixels")
 
 
 def to_dict(config: Any) -> Settings:

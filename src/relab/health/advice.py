@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from relab.base.documents import Document
+
 if TYPE_CHECKING:
     from relab.health.rule import Finding
 
@@ -45,7 +47,7 @@ def directions(suggestions: Sequence[Any]) -> dict[str, int]:
     return {key: way for key, way in ways.items() if way}
 
 
-def _of_change(item: dict[str, Any]) -> list[tuple[str, int]]:
+def _of_change(item: Document) -> list[tuple[str, int]]:
     a, b = item.get("from"), item.get("to")
     if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b)) or a == b:
         return []

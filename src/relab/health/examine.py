@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.enclosed import named
 from relab.base.errors import NotFoundError
 from relab.base.jsonl import Problem, RecordError
@@ -36,7 +36,7 @@ class Examined:
     view: View
     group: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {"run": self.view.name, "group": self.group, "parent": self.view.meta.get("parent"),
                 "source": self.view.history.source}  # fmt: skip
 
@@ -66,7 +66,7 @@ class Report:
     remarks: list[Remark] = field(default_factory=list)  # about runs that were read
     muted: dict[str, str] = field(default_factory=dict)  # slug -> reason
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {
             "schema": SCHEMA, "path": self.path, "runs": [run.to_json() for run in self.runs],
             "findings": [f.to_json() for f in self.findings],

@@ -26,10 +26,10 @@ ORDER = ("gate-contradiction", "count-read-as-share", "bar-under-floor", "redund
 
 def linted(schedule: Schedule, view: View | None = None) -> list[Lint]:
     """All lints, what blocks a gate first; what a run's log shows takes the place of estimates."""
-    return sorted(_found(schedule, view), key=lambda each: (not each.blocks, ORDER.index(each.slug)))
+    return sorted(_lints(schedule, view), key=lambda each: (not each.blocks, ORDER.index(each.slug)))
 
 
-def _found(schedule: Schedule, view: View | None) -> list[Lint]:
+def _lints(schedule: Schedule, view: View | None) -> list[Lint]:
     if view is None:
         n = schedule.claims[0].n if schedule.claims else None
         return [*lint(schedule, n), *samples(schedule, n)]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.near import hint
 from relab.config.base import ConfigError, require
 from relab.health.gate_data import checks_of, iterations_of, replayed, trials_of
@@ -37,7 +37,7 @@ class Row:
     def differs(self) -> bool:
         return self.declared.outcome != self.changed.outcome
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         about = {"step": self.step, "iteration": self.iteration, "recorded": self.recorded}
         return about | {"declared": self.declared.to_dict(), "changed": self.changed.to_dict(), "differs": self.differs}
 
@@ -122,7 +122,7 @@ class Near:
     def episodes(self) -> int | None:
         return None if self.agents is None else -(-self.need // self.agents)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         about = {"step": self.step, "n": self.n, "need": self.need, "episodes": self.episodes}
         return about | {"clustered": self.clustered, **self.check.to_dict()}
 

@@ -6,8 +6,8 @@ import hashlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
 from relab.base.places import cache_folder
 from relab.health.examine import Report
@@ -31,7 +31,7 @@ class News:
     def empty(self) -> bool:
         return not (self.findings or self.gone or self.runs or self.states)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {
             "since": self.since, "findings": [f.to_json() for f in self.findings], "runs": self.runs,
             "gone": [{"run": run, "slug": slug} for run, slug in self.gone],
@@ -47,7 +47,7 @@ class Look:
     findings: dict[str, str | None]  # owner and slug -> severity
     runs: dict[str, str]  # name -> state
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {"schema": SCHEMA, **vars(self)}
 
 

@@ -127,8 +127,9 @@ def behind_others(view: View, *, half: float = 0.5, slow: float = 0.25) -> Goal 
 
 
 def poor(view: View) -> bool:
-    """Whether the run has not learned, or stands far below what is known of its task."""
-    return failed(view) or behind_others(view) is not None
+    """Whether the run has not learned, or stands far below what is known of its task; one that has hardly begun is
+    not judged."""
+    return not view.early() and (failed(view) or behind_others(view) is not None)
 
 
 def doubted(view: View) -> str | None:
@@ -138,7 +139,7 @@ def doubted(view: View) -> str | None:
 
 def judged(view: View, most: float = 0.75) -> str:
     """A setting is a warning where the run did not learn with it, or got less than three quarters of the way to a level
-    that others reached with as many steps; a remark where it did."""
+    that others reached with as many steps; a remark where it did, or may still do so."""
     goal = goal_of(view)
     short = goal is not None and goal.way < most and (not goal.rising or view.last_step >= goal.steps)
-    return "info" if learned(view) and not short else "warning"
+    return "info" if (learned(view) and not short) or view.early() else "warning"

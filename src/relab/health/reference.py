@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 import orjson
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.health.features import FEATURES, METRICS, Key
 from relab.stats import conformal
@@ -77,7 +78,7 @@ def parse(data: bytes) -> tuple[HealthyRun, ...]:
     return tuple(_run(row) for row in raw["runs"])
 
 
-def _run(row: dict[str, Any]) -> HealthyRun:
+def _run(row: Document) -> HealthyRun:
     numbers = {
         Key(metric, feature): value
         for metric, values in row["metrics"].items()
@@ -87,7 +88,7 @@ def _run(row: dict[str, Any]) -> HealthyRun:
     return HealthyRun(row["algo"], row["kind"], row["cell"], numbers, row["score"])
 
 
-def dump(runs: list[HealthyRun], made: dict[str, Any]) -> bytes:
+def dump(runs: list[HealthyRun], made: Document) -> bytes:
     """The table as it is shipped: features in the order of FEATURES, four digits each, null for what is not known."""
     ordered = sorted(runs, key=lambda run: (run.algo, run.kind, run.cell))
     lines = b",\n".join(orjson.dumps(_row(run)) for run in ordered)
@@ -95,7 +96,7 @@ def dump(runs: list[HealthyRun], made: dict[str, Any]) -> bytes:
     return head + b',"runs":[\n' + lines + b"\n]}\n"
 
 
-def _row(run: HealthyRun) -> dict[str, Any]:
+def _row(run: HealthyRun) -> Document:
     return {"algo": run.algo, "kind": run.kind, "cell": run.cell, "score": _digits(run.score),
             "metrics": _rounded(run.numbers)}  # fmt: skip
 
@@ -112,6 +113,7 @@ def _digits(value: float | None) -> float | None:
 # ---- Questions
 
 
+@cache
 def interval(algo: str, kind: str | None, key: Key, share: float = 0.9) -> Healthy | None:
     """The range of a feature among healthy runs of an algorithm; None where the table has too few cells.
 

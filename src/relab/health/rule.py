@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from relab.health.remedy import Remedy
 
 PARTS = ("What", "Why", "Known problems", "Refuted by", "Try")
-FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model units
-           curve returns accounts outside design arms sweep gate stages"""
+FILES = """data marks agreement seeds validity names policy entropy value offpolicy replay offline ratios model dreams
+           units curve returns accounts outside design arms sweep gate stages"""
 MODULES = tuple(f"relab.health.rules.{name}" for name in FILES.split())
 SHORT = 10  # rows; runs with fewer were not among those that the thresholds of learning rules were set on
 ENTRY_POINTS = "relab.rules"  # an installed package offers a module (or object) whose import declares rules
@@ -55,14 +55,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class HealthyRange:
-    """Where nine of ten healthy runs of an algorithm lie, over the whole run, in the run's own units."""
+    """Where nine of ten healthy runs of an algorithm lie in one part of a run, in the run's own units."""
 
     algo: str
     low: float
     high: float
+    part: str  # a feature (features.FEATURES): first, middle, last, peak, growth
 
     def __str__(self) -> str:
-        return f"healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
+        part = f"{self.part} third" if self.part in ("first", "middle", "last") else self.part
+        return f"{part} of healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
 
 
 @dataclass

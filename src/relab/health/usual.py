@@ -36,23 +36,12 @@ CLEANRL: dict[str, dict[str, Any]] = {
 SHORT_OF = {"learning_starts": 0.05, "target_update_interval": 0.02, "target_network_frequency": 0.02}  # of all steps
 THEIR_WORDS = ("train_frequency", "target_network_frequency", "start_e", "end_e", "policy_lr", "q_lr", "update_epochs",
                "anneal_lr", "clip_coef", "exp_name", "policy_frequency")  # fmt: skip
-# What the libraries call relab's settings.
-CALLED = {"lr": "learning_rate", "lam": "gae_lambda", "value_coef": "vf_coef"}
-CALLED_BY = {"sb3": CALLED | {"epochs": "n_epochs", "clip": "clip_range"},
-             "cleanrl": CALLED | {"epochs": "update_epochs", "clip": "clip_coef"}}  # fmt: skip
 
 
 def library(view: View) -> str:
     """cleanrl or sb3: the settings of single-file scripts have names of their own."""
     words = {key.rpartition(".")[2] for key in view.config}
     return "cleanrl" if words & {*THEIR_WORDS} else "sb3"
-
-
-def called(view: View, key: str) -> str:
-    """A setting of a foreign run as its library calls it: algo.lr -> learning_rate, or --learning-rate of a script."""
-    word, whose = key.removeprefix("foreign.").rpartition(".")[2], library(view)
-    name = CALLED_BY[whose].get(word, word) if key.startswith("algo.") else word
-    return f"--{name.replace('_', '-')} " if whose == "cleanrl" else f"{name}="
 
 
 def usual_values(view: View) -> tuple[str, dict[str, Any]] | None:

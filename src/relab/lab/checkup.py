@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import faults, processes
+from relab.base.documents import Document
 from relab.base.places import STALE_S, cache_folder
 from relab.record.provenance import cpu_name, memory_mb, usable_cores
 from relab.runs import glance
@@ -391,5 +392,5 @@ def worst(lines: list[Line]) -> str:
     return BROKEN if BROKEN in levels else WARN if WARN in levels else OK
 
 
-def to_json(lines: list[Line]) -> dict[str, Any]:
+def to_json(lines: list[Line]) -> Document:
     return {"schema": 1, "level": worst(lines), "lines": [line.to_json() for line in lines]}

@@ -25,12 +25,12 @@ def of_experiment(folder: Path, log: Path | None) -> Written:
     written = Written()
     try:
         facts = content.content([folder], earlier=making.known_here)
-        data = sections.build(folder, **facts)
-        written.findings = [f"{f['slug']} in {f['where']}: {f['message']}" for f in data["findings"]]
-        written.pages = render.write(data, folder)
+        page = sections.build(folder, facts)
+        written.findings = [f"{f.finding.slug} in {f.where}: {f.finding.message}" for f in page.findings]
+        written.pages = render.write(page, folder)
         if log is not None:
-            page = making.of_data(folder, data, str(facts.get("proposal") or ""), log, groups=facts["groups"])
-            written.log, _ = notes.write(log, page)
+            entry = making.of_page(folder, page, facts.proposal, log, groups=facts.groups)
+            written.log, _ = notes.write(log, entry)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         written.problems.append(f"not written: {error}")
     return written
@@ -41,7 +41,7 @@ def of_sweep(folder: Path) -> Written:
     written = Written()
     try:
         facts = content.of_folder(folder, making.known_here)
-        written.pages = render.write(sections.build(folder, **facts), folder)
+        written.pages = render.write(sections.build(folder, facts), folder)
     except Exception as error:  # hours of runs must not end in a traceback because of a page about them
         written.problems.append(f"the report was not written: {error}")
     return written

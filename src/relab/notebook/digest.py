@@ -12,6 +12,7 @@ from typing import Any
 from relab.advise.calibration import span
 from relab.advise.proposal import diff_text
 from relab.advise.tried import NO, OPEN, YES
+from relab.base.documents import Document
 from relab.base.text import number
 from relab.config.base import require
 from relab.notebook.log import Logged
@@ -29,7 +30,7 @@ class Digest:
     first: str
     last: str
     entries: list[Logged]
-    answers: list[tuple[Logged, dict[str, Any]]] = field(default_factory=list)
+    answers: list[tuple[Logged, Document]] = field(default_factory=list)
     runs: int = 0
     hours: float = 0.0
     findings: dict[str, int] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class Digest:
         return sum(row.get("verdict") == verdict for _, row in self.answers)
 
     @property
-    def scores(self) -> list[tuple[Logged, dict[str, Any]]]:
+    def scores(self) -> list[tuple[Logged, Document]]:
         return [(one, s) for one in self.entries if isinstance(s := one.facts.get("score"), dict)]
 
     @property
@@ -47,7 +48,7 @@ class Digest:
         questions = [(one, str(row.get("text"))) for one, row in self.answers if row.get("verdict") == OPEN]
         return questions + [(one, str(one.facts["open"][0])) for one in self.entries if _states(one)]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         keys = {"entry": "id", "date": "date", "where": "where", "title": "title"}
         rows = [{**{k: getattr(one, name) for k, name in keys.items()}, **row} for one, row in self.answers]
         return {
@@ -150,7 +151,7 @@ def verdict_word(one: Logged, w: Words) -> str:
     return w.sentences.get(known.get(one.verdict, f"verdict.{one.verdict}")) or md(one.verdict or "-")
 
 
-def _score(score: dict[str, Any], w: Words) -> str:
+def _score(score: Document, w: Words) -> str:
     """From the facts of an entry; a log may have been edited, so that nothing is taken for granted."""
     try:
         seeds = w.say("answer.seeds", n_a=score["measured"]["seeds"][0], n_b=score["measured"]["seeds"][1])

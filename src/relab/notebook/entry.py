@@ -1,18 +1,18 @@
 """What does an entry say? Date, question, answer, family, evidence with n, what differs, findings, command, what next.
 
 An entry is a function of the files of the run or the experiment: written again from the same files it is the same, to
-the byte. `data` is what a report says about the folder (report.sections.build), already safe to share.
+the byte. `page` is what a report says about the folder (report.sections.build), already safe to share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from relab.notebook import of_experiment, of_run
 from relab.notebook.page import Entry
 from relab.notebook.words import words
+from relab.report.page import Page
 from relab.runs.grouping import Group
 
 
@@ -22,7 +22,7 @@ def is_experiment(folder: Path) -> bool:
 
 def build(
     folder: Path,
-    data: dict[str, Any],
+    page: Page,
     proposal: str = "",
     lang: str = "en",
     roots: Sequence[Path] = (),
@@ -34,5 +34,5 @@ def build(
     `groups` are the runs of the folder, where they have been read already.
     """
     if is_experiment(folder):
-        return of_experiment.build(folder, data, proposal, words(lang))
-    return of_run.build(folder, data, proposal, words(lang), roots, groups)
+        return of_experiment.build(folder, page, proposal, words(lang))
+    return of_run.build(folder, page, proposal, words(lang), roots, groups)

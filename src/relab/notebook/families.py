@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from relab.base.documents import Document
 from relab.notebook.digest import confounded, verdict_word
 from relab.notebook.log import Logged
 from relab.notebook.page import md
@@ -23,7 +23,7 @@ class Branch:
     entries: list[Logged] = field(default_factory=list)
     children: list[Branch] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         rows = [{"entry": one.id, "date": one.date, "title": one.title, "verdict": one.verdict or None,
                  "confounded": confounded(one), "where": one.where} for one in self.entries]  # fmt: skip
         return {"family": self.name, "number": self.number, "from": self.origin or None, "why": self.why or None,

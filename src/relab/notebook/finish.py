@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 from relab.advise.proposal import BY_HAND, NOTHING
 from relab.notebook.page import FINDINGS
 from relab.notebook.words import Words
+from relab.report.page import Page
 
 # Sentences that other parts of relab always word alike, as they are read out of English; the rest is quoted.
 FIXED = {
@@ -17,6 +17,9 @@ FIXED = {
     "not_checked_more": r"not checked: (?P<rules>.+) and (?P<n>[\d,]+) more",
     "not_examined": "health was not examined",
     "nothing_rises": "nothing was found, and no return still rises at the end",
+    "nothing_told": "nothing was found; whether the return still rises at the end cannot be told",
+    "nothing_open": r"nothing was found; whether (?P<metric>.+) still rises at the end its noise does not tell:"
+    r" (?P<ends>.+)",
     "control_stays": r"the answer is no, the control (?P<name>.+) stays",
     "none_read": r"no run below (?P<where>.+) could be read",
     "not_proposed": r"what the findings call for cannot be proposed: (?P<why>.+)",
@@ -33,20 +36,20 @@ def spoken(text: str, w: Words) -> str:
     return w.say(f"fixed.{key}", **match.groupdict())
 
 
-def finding_lines(data: dict[str, Any], w: Words) -> list[str]:
+def finding_lines(page: Page, w: Words) -> list[str]:
     """The first findings of the report, or why there are none; their messages are the examiner's own, in English."""
-    if not data["examined"]:
+    if not page.examined:
         return [w.say("findings.not_examined")]
     lines = [
-        w.say("findings.one", slug=f["slug"], severity=w.sentences.get(f"severity.{f['severity']}", f["severity"]),
-              where=f["where"], message=f["message"])
-        for f in data["findings"][:FINDINGS]
+        w.say("findings.one", slug=f.slug, severity=w.sentences.get(f"severity.{f.severity}", f.severity or ""),
+              where=each.where, message=f.message)
+        for each in page.findings[:FINDINGS] for f in [each.finding]
     ]  # fmt: skip
     if not lines:
-        limits = [text for text in data["not_known"] if text.startswith("not checked")]
+        limits = [text for text in page.not_known if text.startswith("not checked")]
         said = w.list([spoken(text, w) for text in limits])
         return [w.say("findings.limits", limits=said) if limits else w.say("findings.none")]
-    more = data.get("more_findings") or 0
+    more = page.more_findings
     return lines + ([w.say("findings.more", n=more)] if more > 0 else [])
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from relab.advise import tried
 from relab.advise.tried import NO, OPEN, YES, Tried
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.base.terminal import harmless
 from relab.notebook import fence
@@ -34,7 +35,7 @@ class Logged:
     line: int
     title: str
     text: str
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Document = field(default_factory=dict)
     edited: bool = False
 
     @property
@@ -51,7 +52,7 @@ class Logged:
         return str(self.facts.get("lang") or "en")
 
     @property
-    def answers(self) -> list[dict[str, Any]]:
+    def answers(self) -> list[Document]:
         rows = self.facts.get("answers")
         return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
@@ -73,7 +74,7 @@ def facts_line(facts: Mapping[str, Any]) -> str:
     return f"<!-- relab:facts {text} -->"
 
 
-def facts_of(body: str) -> dict[str, Any]:
+def facts_of(body: str) -> Document:
     """Of the last line only: whatever else looks like it came from somebody's text."""
     lines = body.rstrip().splitlines()
     match = FACTS.fullmatch(lines[-1].strip()) if lines else None
@@ -131,7 +132,7 @@ def _entry(block: bytes, path: Path, mark: fence.Block) -> Logged:
     return Logged(mark.id, path, mark.line, plain(title), shown, facts or _old(shown), mark.edited)
 
 
-def _old(text: str) -> dict[str, Any]:
+def _old(text: str) -> Document:
     """What can be told of an entry without facts: the words of its answers."""
     said = re.findall(r"^\*\*Answer\.\*\* (.*)$", text, re.M)
     heads = {"Yes:": YES, "No:": NO, "Cannot tell": OPEN, "No answer": OPEN}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from relab.notebook import entry, log
 from relab.notebook.page import Entry
 from relab.report import content, sections
+from relab.report.page import Page
 from relab.runs.grouping import Group
 
 known_here = partial(log.earlier, Path("experiments"))  # what the experiments and logs of this folder have tried
@@ -18,13 +18,13 @@ known_here = partial(log.earlier, Path("experiments"))  # what the experiments a
 def of_folder(folder: Path, into: Path | None = None, lang: str | None = None, roots: Sequence[Path] = ()) -> Entry:
     """The entry of a run or an experiment, from what is found in its folder."""
     facts = content.of_folder(folder, known_here)
-    data, groups = sections.build(folder, **facts), facts["groups"]
-    return of_data(folder, data, str(facts.get("proposal") or ""), into, lang, roots, groups)
+    page = sections.build(folder, facts)
+    return of_page(folder, page, facts.proposal, into, lang, roots, facts.groups)
 
 
-def of_data(
+def of_page(
     folder: Path,
-    data: dict[str, Any],
+    page: Page,
     proposal: str,
     into: Path | None = None,
     lang: str | None = None,
@@ -32,9 +32,9 @@ def of_data(
     groups: list[Group] | None = None,
 ) -> Entry:
     """The same from what a page says already, and from its runs where they have been read."""
-    new = entry.build(folder, data, proposal, lang or "en", roots, groups)
+    new = entry.build(folder, page, proposal, lang or "en", roots, groups)
     if lang is None and (kept := language(into, new.id)) != new.lang:
-        return entry.build(folder, data, proposal, kept, roots, groups)
+        return entry.build(folder, page, proposal, kept, roots, groups)
     return new
 
 

@@ -26,7 +26,8 @@ from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record import history
 from relab.record.bounds import Bounds
-from relab.report.course import elapsed
+from relab.record.clock import elapsed
+from relab.report.page import Page
 from relab.report.share import Cleaner
 from relab.runs.grouping import shown
 
@@ -35,7 +36,7 @@ LEFT_OUT = ("seeds", "question", "log")  # of the experiment's id: the same ques
 AT = {"mean_last_m": ("m",), "first_step_reaching": ("reach",)}  # what a reference needs besides
 
 
-def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
+def build(folder: Path, page: Page, proposal: str, w: Words) -> Entry:
     experiment = layers.read_yaml(folder / "experiment.yaml")
     if not (folder / "answer.json").is_file():
         raise RecordError(f"{folder} has no answer.json: the experiment has not ended; call `relab experiment` again")
@@ -47,9 +48,9 @@ def build(folder: Path, data: dict[str, Any], proposal: str, w: Words) -> Entry:
         answer=clean([sentences.answer(w, x) for x in answers]), notes=clean(_notes(answers, w)),
         marks=clean(marks(settings, w)), prediction="", start=[], observations=[],
         differs=clean(differences(settings, w)), record=RecordSection(evidence=evidence(answers, w, folder)),
-        findings=finding_lines(data, w), command=clean(commands(folder, experiment)),
+        findings=finding_lines(page, w), command=clean(commands(folder, experiment)),
         next=clean(seeds_needed(answers, w) or next_step(folder, proposal, w)), name=folder.resolve().name, date=date,
-        facts=clean(facts(folder, experiment, answers, settings, data, date)) | {"source": called(folder)},
+        facts=clean(facts(folder, experiment, answers, settings, page, date)) | {"source": called(folder)},
     )  # fmt: skip
 
 
@@ -169,7 +170,7 @@ def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
 
 def facts(
     folder: Path, experiment: Mapping[str, Any], answers: Sequence[Mapping[str, Any]],
-    settings: Mapping[str, Mapping[str, Any]], data: Mapping[str, Any], date: str,
+    settings: Mapping[str, Mapping[str, Any]], page: Page, date: str,
 ) -> dict[str, Any]:  # fmt: skip
     control = next(iter(settings.values()))
     family = lineage.family(control)
@@ -181,7 +182,7 @@ def facts(
         "question": experiment["question"],
         "answers": [_answer(x, settings, str(experiment.get("command") or "")) for x in answers],
         "family": family.name if family else None, "opens": [each for each in opened if each],
-        "findings": list(dict.fromkeys(f["slug"] for f in data["findings"])), "runs": len(runs),
+        "findings": list(dict.fromkeys(f.finding.slug for f in page.findings)), "runs": len(runs),
         "hours": round(sum(seconds) / 3600, 4),
     }  # fmt: skip
 

@@ -18,8 +18,9 @@ from relab.notebook.finish import finding_lines, next_step
 from relab.notebook.page import KEYS, Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
+from relab.record.clock import elapsed
 from relab.record.history import History
-from relab.report.course import elapsed
+from relab.report.page import Page
 from relab.report.parts import Outcome
 from relab.report.sections import last_step
 from relab.report.share import Cleaner
@@ -38,7 +39,7 @@ KEPT = ("checkpoints", "media", "logs", "tb_logs", "plots")
 
 def build(
     folder: Path,
-    data: dict[str, Any],
+    page: Page,
     proposal: str,
     w: Words,
     roots: Sequence[Path] = (),
@@ -52,17 +53,17 @@ def build(
     scored = scoring.of_run(run, roots) if one else None
     name = run.folder.resolve().name if one and folder.is_dir() else folder.resolve().name
     verdicts = [each.verdict for group in groups for each in group.distinct]
-    said = data["sentence"] if w.code == "en" else sentences.verdicts(w, verdicts)  # the report's own is English
+    said = page.sentence if w.code == "en" else sentences.verdicts(w, verdicts)  # the report's own is English
     return Entry(
         id=safe_id(id_of(run, name, one)), lang=w.code,
-        title=w.say("head", date=date, title=clean(title_of(run, data))).strip(), answer=[said], notes=[],
+        title=w.say("head", date=date, title=clean(title_of(run, page))).strip(), answer=[said], notes=[],
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
-        differs=[heads(data["config"].head, w), *data["config"].rows[:KEYS]] if has_settings(groups) else [],
-        record=clean_record(record(groups, data, folder, w), clean), findings=finding_lines(data, w),
-        command=list(data["commands"]), next=clean(next_step(folder, proposal, w)), name=name, date=date,
-        facts=clean(facts(groups, data, parent, scored, said, name)) | {"source": called(folder)},
+        differs=[heads(page.config.head, w), *page.config.rows[:KEYS]] if has_settings(groups) else [],
+        record=clean_record(record(groups, page, folder, w), clean), findings=finding_lines(page, w),
+        command=list(page.commands), next=clean(next_step(folder, proposal, w)), name=name, date=date,
+        facts=clean(facts(groups, page, parent, scored, said, name)) | {"source": called(folder)},
     )  # fmt: skip
 
 
@@ -71,10 +72,10 @@ def id_of(run: History, name: str, one: bool) -> str:
     return known if one and isinstance(known, str) else name
 
 
-def title_of(run: History, data: dict[str, Any]) -> str:
+def title_of(run: History, page: Page) -> str:
     """What it was for, in a person's words; a proposal's reasons are no title."""
     intent = run.meta.get("intent")
-    return str(intent) if intent and scoring.predicted_of(run) is None else str(data["title"])
+    return str(intent) if intent and scoring.predicted_of(run) is None else page.title
 
 
 # ---- Before
@@ -113,11 +114,11 @@ def heads(row: list[str], w: Words) -> list[str]:
 # ---- The record
 
 
-def record(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> RecordSection:
+def record(groups: list[Group], page: Page, folder: Path, w: Words) -> RecordSection:
     one = len(groups) == 1 and len(groups[0].runs) == 1
     run = groups[0].runs[0].history
     return RecordSection(
-        overview(groups, w), outcomes(groups, data, folder, w), evaluations(run, w) if one else [],
+        overview(groups, w), outcomes(groups, page, folder, w), evaluations(run, w) if one else [],
         multi_evaluations(run, w) if one else [], telemetry(run) if one else [], gates(run) if one else [],
         artefacts(run) if one else [],
     )  # fmt: skip
@@ -159,12 +160,12 @@ def _status(group: Group, w: Words) -> str:
     return w.list([text if len(states) == 1 else f"{states.count(state)} {text}" for state, text in said.items()])
 
 
-def outcomes(groups: list[Group], data: dict[str, Any], folder: Path, w: Words) -> Table:
+def outcomes(groups: list[Group], page: Page, folder: Path, w: Words) -> Table:
     """A row per config of the folder: seeds, episodes, what it came to with its interval, every seed's number."""
-    judged = {x.metric.startswith("eval/") for x in data["outcome"]}
+    judged = {x.metric.startswith("eval/") for x in page.outcome}
     last = "last" if judged == {True} else "training" if judged == {False} else "either"
     head = [w.say(f"evidence.{key}") for key in ("run", "seeds", "episodes", last, "every")]
-    return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, data["outcome"], strict=True))]
+    return [head, *(_outcome(group, x, folder, w) for group, x in zip(groups, page.outcome, strict=True))]
 
 
 def _outcome(group: Group, x: Outcome, folder: Path, w: Words) -> list[str]:
@@ -262,7 +263,7 @@ def artefacts(run: History) -> list[str]:
 
 
 def facts(
-    groups: list[Group], data: dict[str, Any], parent: History | None, scored: scoring.Score | None, said: str,
+    groups: list[Group], page: Page, parent: History | None, scored: scoring.Score | None, said: str,
     name: str,
 ) -> dict[str, Any]:  # fmt: skip
     runs = [run for group in groups for run in group.runs]
@@ -272,7 +273,7 @@ def facts(
     entry_facts = {
         "schema": 1, "kind": "run", "date": tried.day(run.meta), "name": name, "text": said,
         "verdict": max(dict.fromkeys(kinds), key=kinds.count), "family": family.name if family else None,
-        "findings": list(dict.fromkeys(f["slug"] for f in data["findings"])), "runs": len(runs),
+        "findings": list(dict.fromkeys(f.finding.slug for f in page.findings)), "runs": len(runs),
         "hours": round(sum(seconds) / 3600, 4), "open": [each.state for each in runs if each.state in UNDONE],
     }  # fmt: skip
     if parent is not None:

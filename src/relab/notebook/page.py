@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.notebook.log import facts_line
 from relab.notebook.references import Ref
 from relab.notebook.words import Words, words
@@ -53,7 +54,7 @@ class Entry:
     next: str
     name: str = ""  # for the name of a file
     date: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: Document = field(default_factory=dict)
 
     def markdown(self) -> str:
         """The entry as a person reads it."""

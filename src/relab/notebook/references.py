@@ -19,7 +19,7 @@ from typing import Any
 
 from relab.base.jsonl import RecordError
 from relab.base.text import number
-from relab.comparison import answer
+from relab.comparison import outcomes
 from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
 from relab.notebook import fence
@@ -35,7 +35,7 @@ ANCHOR = re.compile(
 )
 SHORT = re.compile(rb"\{\{[ \t]*(?P<run>[^\s{}]+)[ \t]+(?P<metric>[^\s{}]+)(?:[ \t]+(?P<at>[^\s{}]+))?[ \t]*\}\}")
 KNOWN = {"run", "metric", "at", "m", "reach", "step"}
-AT = (*answer.AT, "first", "best", "step")
+AT = (*outcomes.AT, "first", "best", "step")
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,9 @@ def number_of(run: History, ref: Ref) -> float:
     """One number of a run; ValueError or NaN where it has none."""
     names = (ref.metric, run.mapping.get(ref.metric, ""), FOREIGN + ref.metric)
     name = next((each for each in names if each in run.columns), "")
-    if ref.at in answer.AT:
+    if ref.at in outcomes.AT:
         m, reach = int(ref.more.get("m", 5)), ref.more.get("reach")
-        return answer.outcome(run, ref.at, name, m=m, reach=None if reach is None else float(reach)).value
+        return outcomes.outcome(run, ref.at, name, m=m, reach=None if reach is None else float(reach)).value
     if not name or ref.at not in AT:
         raise ValueError(f"no `{ref.metric}` at {ref.at}")
     return _at(run.columns[name], name, ref)

@@ -7,8 +7,8 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from relab.base.documents import Document
 from relab.base.places import printable
 from relab.base.text import cut
 from relab.config.base import require
@@ -30,7 +30,7 @@ class Hit:
     lines: list[tuple[int, str, bool]]  # number in the file, text, whether it matches
     matches: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         one = self.entry
         rows = [{"line": n, "text": text, "match": hit} for n, text, hit in self.lines]
         return {"entry": one.id or None, "log": str(one.path), "line": one.line, "date": one.date or None,
@@ -78,10 +78,10 @@ def text(hits: Sequence[Hit], terms: Sequence[str]) -> str:
     """For a terminal: a head a piece, then its lines; those that match are marked."""
     if not hits:
         return f"nothing in the log holds {' and '.join(map(printable, terms))}"
-    return "\n\n".join("\n".join(_told(hit)) for hit in hits)
+    return "\n\n".join("\n".join(_shown(hit)) for hit in hits)
 
 
-def _told(hit: Hit) -> list[str]:
+def _shown(hit: Hit) -> list[str]:
     one = hit.entry
     verdict = f"  [{verdict_word(one, words(one.lang))}]" if one.verdict else ""
     kind = f"  entry {one.id}" if one.id else "  (own text)"

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.config.views import flatten
 from relab.record.history import History
 from relab.stats.gauss_ratio import Expected, Pair
@@ -233,5 +233,5 @@ def table(identities: list[Row]) -> list[list[str]]:
     return [["number", "measured", "known", "error", "z", "known from"], *cells]
 
 
-def to_dict(row: Row) -> dict[str, Any]:
+def to_dict(row: Row) -> Document:
     return vars(row) | {"z": row.z, "ok": row.ok}

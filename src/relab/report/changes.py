@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from relab.base.documents import Settings
 from relab.base.enclosed import neighbour
 from relab.config import layers, lineage, registry
 from relab.config.views import MISSING, Change, diff, flatten
+from relab.health.rule import Finding
 from relab.record.history import History
 from relab.report.parts import ConfigChanges
 from relab.runs import grouping
@@ -31,7 +33,7 @@ class Base(NamedTuple):
     """What a run is held against: reference, parent or preset, and its settings."""
 
     kind: str
-    settings: dict[str, Any]
+    settings: Settings
 
 
 def base_of(run: History, reference: History | None = None) -> Base | None:
@@ -55,7 +57,7 @@ def parent_of(run: History) -> Path | None:
 def _preset(run: History) -> Base | None:
     flat = flatten(run.config)
     chosen = {key: v for key in ("algo.name", "env.name") if isinstance(v := flat.get(key), str)}
-    if run.source != "relab" or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
+    if not run.trained_by_relab or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
         return None
     try:
         return Base("preset", layers.to_dict(layers.resolve([layers.Layer("defaults", chosen)]).config))
@@ -110,20 +112,15 @@ def _set_keys(run: History) -> ConfigChanges:
 # ---- The likely cause
 
 
-def likely(findings: Sequence[dict[str, Any]], changes: Sequence[Change]) -> tuple[str, dict[str, Any]] | None:
+def likely(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[str, Finding] | None:
     """(ent_coef x12, the finding that says so) of the first finding whose advice names a changed key."""
     able = [c for c in changes if not NO_CAUSE.fullmatch(c.key)]
-    for finding in sorted(findings, key=lambda f: f.get("slug") == LISTS_CHANGES):
-        for one in _advice(finding):
+    for finding in sorted(findings, key=lambda f: f.slug == LISTS_CHANGES):
+        for one in finding.suggest:
             change = next((c for c in able if _leads_back(one, c)), None)
             if change is not None:
                 return change_text(change), finding
     return None
-
-
-def _advice(finding: dict[str, Any]) -> list[Any]:
-    advice = finding.get("try")
-    return advice if isinstance(advice, list) else []
 
 
 def change_text(change: Change) -> str:

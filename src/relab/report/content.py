@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from relab.advise.tried import Tried
 from relab.base import faults
@@ -15,10 +15,9 @@ from relab.formats.read.find import LoadedRuns, find, load_all
 from relab.formats.read.hints import Hints
 from relab.health.examine import Report, examine_loaded
 from relab.report import comparison_page
+from relab.report.page import Facts
 from relab.runs import grouping, together
 
-Facts = dict[str, Any]  # keywords of sections.build
-LISTS = ("findings", "limits", "not_checked", "not_read", "remarks")
 Earlier = Callable[[], Sequence[Tried]]  # what was tried before; asked only where something is proposed
 
 
@@ -43,25 +42,31 @@ def content(
     groups = grouping.grouped(runs.runs)
     if len(groups) > 1:
         compared = build.compare(runs.runs, Options(), pairs.declared(folders), runs.origins)
-        facts["more"] = comparison_page.sections(compared, groups)
-    return facts | {"groups": groups}
+        facts = replace(facts, more=comparison_page.sections(compared, groups))
+    return replace(facts, groups=groups)
 
 
 def of_folder(folder: Path, earlier: Earlier = nothing_tried) -> Facts:
     """What examine found below one path, without a comparison of its configs."""
     read = load_all(folder)
     runs = together.below([folder], lambda path: read)
-    return examined(read, folder, earlier=earlier) | {"groups": grouping.grouped(runs.runs)}
+    return replace(examined(read, folder, earlier=earlier), groups=grouping.grouped(runs.runs))
 
 
 def merged(parts: Sequence[Facts]) -> Facts:
     """What was found below several paths, as if it had been one; a proposal is for one path."""
     if len(parts) == 1:
         return parts[0]
-    if any(part["findings"] is None for part in parts):
-        return {"findings": None}
-    lists = {key: [x for part in parts for x in part[key]] for key in LISTS}
-    return lists | {"muted": {k: v for part in parts for k, v in part["muted"].items()}}
+    if any(part.findings is None for part in parts):
+        return Facts()
+    return Facts(
+        findings=[x for part in parts for x in part.findings or ()],
+        not_checked=[x for part in parts for x in part.not_checked],
+        not_read=[x for part in parts for x in part.not_read],
+        remarks=[x for part in parts for x in part.remarks],
+        muted={slug: why for part in parts for slug, why in part.muted.items()},
+        limits=[x for part in parts for x in part.limits],
+    )
 
 
 def examined(
@@ -76,16 +81,16 @@ def examined(
         report = examine_loaded(read, folder, against, hints=hints)
     except Exception as error:  # a rule that fails is no reason to have no report
         lacks("findings", error)
-        return {"findings": None}
-    return {
-        "findings": [f.to_json() for f in report.findings if not f.footer],
-        "limits": list(dict.fromkeys(f.message for f in report.findings if f.footer)),
-        "not_checked": [gone.to_json() for gone in report.not_checked],
-        "not_read": [gone._asdict() for gone in (*report.unreadable, *report.not_read)],
-        "remarks": [remark.to_json() for remark in report.remarks],
-        "muted": report.muted,
-        "proposal": proposed(report, folder, earlier),
-    }
+        return Facts()
+    return Facts(
+        findings=[f for f in report.findings if not f.footer],
+        not_checked=report.not_checked,
+        not_read=[*report.unreadable, *report.not_read],
+        remarks=report.remarks,
+        muted=report.muted,
+        limits=list(dict.fromkeys(f.message for f in report.findings if f.footer)),
+        proposal=proposed(report, folder, earlier),
+    )
 
 
 def proposed(report: Report, folder: Path, earlier: Earlier) -> str:

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from relab.health.beside import THIRDS, healthy_levels
+from relab.health.rule import Finding
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.bounds import ANY, Bounds, bounds_of
+from relab.record.clock import running
 from relab.record.history import History
 from relab.report.parts import LEFT_OUT
 from relab.runs.grouping import Group, Run
@@ -125,7 +127,7 @@ class Panel:
 def curve(
     groups: list[Group],
     metric: str = "",
-    findings: Sequence[dict[str, Any]] = (),
+    findings: Sequence[Finding] = (),
     reference: Run | None = None,
     called: str = "reference",
 ) -> Curve:
@@ -154,13 +156,15 @@ def curve(
 
 def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
     """Where healthy runs of this run's algorithm lie in each third of its steps; empty where nobody knows."""
-    levels = healthy_levels(View(run.history, run.name), metric)
+    view = View(run.history, run.name, state=run.state)
+    levels = healthy_levels(view, metric)
     column = run.history.columns.get(metric)
-    if not levels or column is None or len(column.steps) < 2:
+    if not levels or column is None or len(column.steps) < 2 or view.until == math.inf:
         return []
-    ends = np.linspace(float(column.steps[0]), float(column.steps[-1]), 4).tolist()
-    known = [(levels.get(third), ends[i], ends[i + 1]) for i, third in enumerate(THIRDS)]
-    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None]
+    begun, last = float(column.steps[0]), float(column.steps[-1])
+    ends = np.linspace(begun, last if view.until is None else max(view.until, last), 4).tolist()
+    known = [(levels.get(third), ends[i], min(ends[i + 1], last)) for i, third in enumerate(THIRDS)]
+    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None and start < end]
 
 
 def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:
@@ -203,12 +207,6 @@ def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
     return np.interp(steps, np.append(0, known[order]), np.append(0.0, values[order]))
 
 
-def running(seconds: np.ndarray) -> np.ndarray:
-    """A clock that starts again at each resume, made to run on."""
-    back = np.append(0.0, np.where(np.diff(seconds) < 0, seconds[:-1], 0.0))
-    return seconds + np.cumsum(back)
-
-
 def _shared_axes(bundles: Sequence[Bundle], reference: Line | None) -> list[str]:
     lines = [one for bundle in bundles for one in bundle.lines]
     lines += [reference] if reference and reference.x else []
@@ -245,23 +243,17 @@ def levels(runs: list[Run]) -> list[Level]:
     return [Level(label, value) for label, value in marks]
 
 
-def onset(findings: Sequence[dict[str, Any]], runs: dict[str, Run]) -> Onset | None:
+def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
     """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
-    dated = [f for f in findings if _step(f) is not None]
+    dated = [f for f in findings if f.onset is not None]
     if not dated:
         return None
-    slug = dated[0].get("slug")
-    first = min((f for f in dated if f.get("slug") == slug), key=lambda f: _step(f) or 0)
-    step, run = _step(first) or 0, runs.get(str(first.get("run")))
+    slug = dated[0].slug
+    first = min((f for f in dated if f.slug == slug), key=lambda f: f.onset or 0)
+    step, run = first.onset or 0, runs.get(str(first.run))
     where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
     axes = _other_axes(run.history, "", np.array([step])) if run else {}
     return Onset(step, f"{slug}{where}", **{name: float(at[0]) for name, at in axes.items()})
-
-
-def _step(finding: dict[str, Any]) -> float | None:
-    at = finding.get("onset")
-    step = at.get("step") if isinstance(at, dict) else None
-    return step if isinstance(step, (int, float)) else None
 
 
 def possible(metric: str, runs: Sequence[Run]) -> Bounds:

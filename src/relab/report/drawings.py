@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 from relab.base.text import number
-from relab.report.svg import COLOURS, GREY, Scale, _svg, ticks
+from relab.report.svg_scale import COLOURS, GREY, Scale, drawing, ticks
 from relab.schedules.evaluated import Sector
 
 OUTCOMES = {"advance": "#009E73", "success_progress": "#56B4E9", "progress": "#56B4E9", "locked": "#E69F00",
@@ -161,7 +161,7 @@ def timeline(data: Timeline) -> str:
     for k, word in enumerate(said):
         at = LEFT + 6 + 130 * k
         parts += [disc(at, foot + 6, 5, OUTCOMES.get(word, GREY)), text(at + 10, foot + 10, word)]
-    return _svg(width, int(foot + 24), "timeline of the schedule", "".join(parts))
+    return drawing(width, int(foot + 24), "timeline of the schedule", "".join(parts))
 
 
 def _band(band: Plan, top: float, x: Scale) -> str:
@@ -194,7 +194,7 @@ def polar(data: Polar) -> str:
         at = mid + (r + 22) * math.cos(angle), mid - (r + 22) * math.sin(angle) + 4
         parts.append(text(*at, f"{cell.sector} {cell.deaths}/{cell.starts}", "middle", 10))
     parts.append(text(mid, size - 4, "deaths in step one / starts (areas)", "middle", 10))
-    return _svg(size, size, "where the danger headed at the start", "".join(parts))
+    return drawing(size, size, "where the danger headed at the start", "".join(parts))
 
 
 def _wedge(mid: float, r: float, at: float, half: float, tone: str, title: str) -> str:
@@ -215,7 +215,7 @@ def bars(data: Bars) -> str:
     parts = [frame(x, y, data.across, data.up)]
     for low, high, n in zip(edges, edges[1:], counts):
         parts.append(rect(x(low), y(n), x(high) - x(low) - 1, y(0) - y(n), COLOURS[0], 0.8) if n else "")
-    return _svg(width, height, data.up, "".join(parts))
+    return drawing(width, height, data.up, "".join(parts))
 
 
 def columns(data: Columns) -> str:
@@ -230,7 +230,7 @@ def columns(data: Columns) -> str:
         parts.append(rect(left, y(value), right - left, y(0) - y(value), COLOURS[k % len(COLOURS)], 0.8))
         parts.append(text((left + right) / 2, y(value) - 4, number(value), "middle", 10))
         parts.append(text((left + right) / 2, y.start + 15, name[: int((right - left) / 5)], "middle", 10))
-    return _svg(width, height, data.up, "".join(parts))
+    return drawing(width, height, data.up, "".join(parts))
 
 
 def dots(data: Dots) -> str:
@@ -243,4 +243,4 @@ def dots(data: Dots) -> str:
     parts = [frame(x, y, data.across, data.up)]
     for a, b, label in points:
         parts += [disc(x(a), y(b), 3.5, COLOURS[0], label), text(x(a) + 5, y(b) - 4, label, size=9)]
-    return _svg(width, height, f"{data.up} against {data.across}", "".join(parts))
+    return drawing(width, height, f"{data.up} against {data.across}", "".join(parts))

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from relab.base.text import number
 from relab.config.base import ConfigError
+from relab.health.rule import Finding
 from relab.report import curves, words
-from relab.report.svg import ACROSS, COLOURS, DASHES, GREY, View
+from relab.report.svg import ACROSS, View
 from relab.report.svg import curve as draw_svg
+from relab.report.svg_scale import COLOURS, DASHES, GREY
 from relab.runs.grouping import Group, Run
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ def svg(
     *,
     log_x: bool = False,
     log_y: bool | None = None,
-    findings: Sequence[dict[str, Any]] = (),
+    findings: Sequence[Finding] = (),
     reference: Run | None = None,
     width: int = 760,
     height: int = 330,
@@ -50,7 +52,7 @@ def figure(
     *,
     log_x: bool = False,
     log_y: bool | None = None,
-    findings: Sequence[dict[str, Any]] = (),
+    findings: Sequence[Finding] = (),
     reference: Run | None = None,
 ) -> Figure:
     """The same in matplotlib, outside of pyplot's state, for savefig as PNG, PDF or SVG."""

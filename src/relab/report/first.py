@@ -6,12 +6,12 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import count
 from relab.comparison.profile import env_id
 from relab.config.views import diff, flatten
+from relab.health.rule import Finding
 from relab.record.history import History
 from relab.report import replication_page, sweep_page, words
 from relab.report.changes import base_of, likely
@@ -38,7 +38,7 @@ class First:
     cause: str
 
 
-def first(path: Path, groups: list[Group], findings: list[dict[str, Any]], reference: History | None = None) -> First:
+def first(path: Path, groups: list[Group], findings: list[Finding], reference: History | None = None) -> First:
     answer, swept = answers(path), sweep_page.build(path)
     task, about, causes = task_of(groups), about_of(path, groups), _causes(groups, findings).strip()
     if answer:
@@ -108,7 +108,7 @@ def about_of(path: Path, groups: list[Group]) -> str:
 # ---- The sentence with all that belongs to it, for a terminal and a log
 
 
-def headline(path: Path, groups: list[Group], findings: list[dict[str, Any]], reference: History | None = None) -> str:
+def headline(path: Path, groups: list[Group], findings: list[Finding], reference: History | None = None) -> str:
     """The experiment's answer where there is one, else one sentence per group; then the likely cause."""
     answer = experiment_answer(path)
     if len(groups) == 1 and not answer:
@@ -140,7 +140,7 @@ def _briefly(groups: list[Group]) -> str:
     return "; ".join(f"{name}: {text}" for name, text in zip(names, said)) + "."
 
 
-def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | None = None) -> str:
+def cause_of(group: Group, findings: list[Finding], reference: History | None = None) -> str:
     """likely lr x12 against its parent; else the lead finding; nothing for a run that is well."""
     mine = findings_of(group, findings)
     if not mine:
@@ -149,29 +149,29 @@ def cause_of(group: Group, findings: list[dict[str, Any]], reference: History | 
     base = base_of(group.runs[0].history, reference)
     cause = likely(mine, diff(base.settings, group.config)) if base and unwell else None
     if base and cause:
-        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1]['slug'] + ' ')}"
+        return f"likely {cause[0]} against its {base.kind}{_seeds_with(group, mine, cause[1], cause[1].slug + ' ')}"
     return _lead(group, mine, unwell)
 
 
-def _lead(group: Group, findings: list[dict[str, Any]], unwell: bool) -> str:
+def _lead(group: Group, findings: list[Finding], unwell: bool) -> str:
     """An info finding of a run that is well is no headline."""
-    if not unwell and findings[0]["severity"] not in ("warning", "error"):
+    if not unwell and findings[0].severity not in ("warning", "error"):
         return ""
-    return f"lead finding: {findings[0]['slug']}{_seeds_with(group, findings, findings[0])}"
+    return f"lead finding: {findings[0].slug}{_seeds_with(group, findings, findings[0])}"
 
 
-def findings_of(group: Group, findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def findings_of(group: Group, findings: list[Finding]) -> list[Finding]:
     names = {run.name for run in group.runs}
-    return [f for f in findings if f.get("run") in names or f.get("group") == group.key]
+    return [f for f in findings if f.run in names or f.group == group.key]
 
 
-def _seeds_with(group: Group, findings: list[dict[str, Any]], one: dict[str, Any], named: str = "") -> str:
+def _seeds_with(group: Group, findings: list[Finding], one: Finding, named: str = "") -> str:
     n = len(group.runs)
-    runs = {f.get("run") for f in findings if f["slug"] == one["slug"]}
-    return f" ({named}in {len(runs)} of {n} runs)" if n > 1 and one.get("run") else ""
+    runs = {f.run for f in findings if f.slug == one.slug}
+    return f" ({named}in {len(runs)} of {n} runs)" if n > 1 and one.run else ""
 
 
-def _causes(groups: list[Group], findings: list[dict[str, Any]]) -> str:
+def _causes(groups: list[Group], findings: list[Finding]) -> str:
     """Of each group that is worse than the best one: what sets it apart from that, where a finding points to it."""
     ends = [finals([run.verdict for run in g.distinct]).mid for g in groups]
     known = [end for end in ends if math.isfinite(end)]
@@ -186,13 +186,13 @@ def _unwell(group: Group) -> bool:
     return any(run.verdict.kind in UNWELL for run in group.distinct)
 
 
-def _cause_beside(group: Group, best: Group, findings: list[dict[str, Any]]) -> str:
+def _cause_beside(group: Group, best: Group, findings: list[Finding]) -> str:
     changes, mine = diff(best.config, group.config), findings_of(group, findings)
     cause = likely(mine, changes) if len(changes) <= FEW_CHANGES else None
     if not cause:
         return ""
     text, one = cause
-    return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one['slug'] + ' ')}."
+    return f" {group.label}: likely {text} against {best.label}{_seeds_with(group, mine, one, one.slug + ' ')}."
 
 
 def _lower(text: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.media import write_film
 from relab.config.base import require
 from relab.record.history import History
@@ -25,7 +26,7 @@ MOST_SET = 2  # settings that are drawn below what the run is judged by
 FRAMES, HOLD, FPS = 60, 12, 12  # pictures while it grows, pictures of the end
 
 
-def film(run: History, path: Path, metrics: Sequence[str] = ()) -> dict[str, Any]:
+def film(run: History, path: Path, metrics: Sequence[str] = ()) -> Document:
     """Write the film (.gif or .mp4) of these metrics, by default of what the run is judged by."""
     names = list(metrics) or chosen(run)
     missing = [name for name in names if name not in run.columns]

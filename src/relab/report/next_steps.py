@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from relab.base.enclosed import listed
 from relab.config import registry
 from relab.config.views import flatten
+from relab.health.rule import Finding
 from relab.report.parts import Section, section, table
 from relab.runs.grouping import Group, Run
 
 ENOUGH = 5  # seeds from which relab answers
 
 
-def next_steps(groups: list[Group], findings: list[dict[str, Any]], proposal: str = "") -> Section:
+def next_steps(groups: list[Group], findings: list[Finding], proposal: str = "") -> Section:
     """At most a handful of commands, each with what it is for; the proposal of `relab next` where there is one."""
     runs = [run for group in groups for run in group.runs]
     rows = [row for run in _first_of_each_state(runs) for row in _for_run(run)]
-    rows += [[f"relab explain {f['slug']}", "what the rule looks at, and what would refute it"] for f in findings[:1]]
+    rows += [[f"relab explain {f.slug}", "what the rule looks at, and what would refute it"] for f in findings[:1]]
     rows += _for_groups(groups)
     lines = ["no command fits the state of these runs"] if not rows else []
     return section("Next steps", lines, [table(["command", "what for"], rows)] if rows else [], code=proposal)
@@ -44,7 +44,7 @@ def _first_of_each_state(runs: list[Run]) -> list[Run]:
 
 def _for_run(run: Run) -> list[list[str]]:
     name, saved = place(run), any(p.is_dir() for p in listed(run.history.folder, "checkpoints"))
-    if run.history.source != "relab":
+    if not run.history.trained_by_relab:
         return [[f"relab examine {name} -v", "every finding, and what to log for the rules that could not run"]]
     if run.state == "running":
         return [[f"relab examine {name} --watch", "look again while it trains"]]
@@ -67,7 +67,7 @@ def _for_groups(groups: list[Group]) -> list[list[str]]:
     run = groups[0].runs[0]
     few = min(len(group.distinct) for group in groups)
     command = str(run.history.meta.get("command") or "")
-    if few >= ENOUGH or run.history.source != "relab" or "seed=" not in command:
+    if few >= ENOUGH or not run.history.trained_by_relab or "seed=" not in command:
         return []
     seeds = [r.seed for group in groups for r in group.runs if isinstance(r.seed, int)]
     unused = max(seeds, default=-1) + 1

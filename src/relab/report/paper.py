@@ -17,7 +17,7 @@ from relab.config.base import require
 from relab.report.curves import Curve
 from relab.report.figure import curve_figure
 from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
-from relab.report.svg import COLOURS
+from relab.report.svg_scale import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
+
+from relab.base.documents import Document
+from relab.formats.read.unread import Unread
+from relab.health.engine import NotChecked
+from relab.health.examine import Remark
+from relab.health.rule import Finding
 
 LEFT_OUT = {"left_out": True}  # metadata of a field that JSON does not mention where it is None
 
@@ -32,15 +38,26 @@ class Section:
 
 
 @dataclass(frozen=True)
+class PlacedFinding:
+    """A finding, and where it was found as a page says it: the run, or the label of its config."""
+
+    finding: Finding
+    where: str
+
+    def to_json(self) -> Document:
+        return {**self.finding.to_json(), "where": self.where}
+
+
+@dataclass(frozen=True)
 class Examined:
-    """What `relab examine` says about the runs of a page; findings, and what it could not do, are its JSON."""
+    """What `relab examine` says about the runs of a page."""
 
     done: bool  # False: it was not run, or could not be
-    fired: list[dict[str, Any]]
-    shared: list[dict[str, Any]]  # also in the reference
-    not_checked: list[dict[str, Any]] = field(default_factory=list)
-    not_read: list[dict[str, Any]] = field(default_factory=list)
-    remarks: list[dict[str, Any]] = field(default_factory=list)
+    fired: list[PlacedFinding]
+    shared: list[PlacedFinding]  # also in the reference
+    not_checked: Sequence[NotChecked] = ()
+    not_read: Sequence[Unread] = ()
+    remarks: Sequence[Remark] = ()
     muted: dict[str, str] = field(default_factory=dict)
     limits: list[str] = field(default_factory=list)
     proposal: str = ""
@@ -107,6 +124,8 @@ def table(head: list[str], rows: list[list[str]], caption: str = "") -> Table:
 
 def plain(value: Any) -> Any:
     """Sections, tables and curves as JSON knows them: a mapping of their fields."""
+    if isinstance(value, PlacedFinding):
+        return plain(value.to_json())
     if is_dataclass(value) and not isinstance(value, type):
         known = {each: getattr(value, each.name) for each in fields(value)}
         return {f.name: plain(x) for f, x in known.items() if not (x is None and f.metadata == LEFT_OUT)}

@@ -1,4 +1,4 @@
-"""How does a report become a page? One dict of plain data through two templates: Markdown, and HTML that needs no net.
+"""How does a report become a page? Plain data through two templates: Markdown, and HTML that needs no net.
 
 Both escape whatever they print unless it was made here: in HTML by autoescape, in Markdown by `finalize`.
 """
@@ -12,14 +12,17 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from relab.base.jsonl import write_together
-from relab.report import drawings, svg, svg_pictures, svg_sweep, words
+from relab.base.text import number
+from relab.health.rule import Finding
+from relab.report import drawings, svg, svg_pictures, svg_scale, svg_small, svg_sweep, words
 from relab.report.curves import Curve
+from relab.report.page import Page
 from relab.report.parts import ConfigChanges, Outcome
 from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
@@ -36,29 +39,45 @@ class Raw(str):
     """Markdown that was made here and is printed as it is."""
 
 
-def html(data: dict[str, Any]) -> str:
+class Shot(NamedTuple):
+    """A figure for one width and one choice of axes."""
+
+    classes: str
+    svg: Markup
+
+
+class Card(NamedTuple):
+    """What runs of one environment came to: which configs, by which metric, each as dots."""
+
+    title: str
+    places: list[int]
+    metric: str
+    strips: list[Markup]
+
+
+def html(page: Page) -> str:
     """One file, no script, nothing loaded from elsewhere."""
-    looks = views(data["curve"])
-    thumbs = thumbnails(data)
+    looks = views(page.curve)
+    thumbs = thumbnails(page)
     drawn = {
         "looks": looks,
-        "log_y": data["curve"].log_y,
-        "legend": svg.legend(data["curve"]),
-        "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(data["curve"], place, look)],
+        "log_y": page.curve.log_y,
+        "legend": svg.legend(page.curve),
+        "shots": [shot for place, (_, look) in enumerate(looks) for shot in shots(page.curve, place, look)],
         "panels": [
             {
                 "env": panel.env,
                 "legend": svg.legend(panel.curve),
                 "svg": Markup(svg.curve(panel.curve, *SIZES["panel"])),
             }
-            for panel in data["panels"]
+            for panel in page.panels
         ],
-        "cards": outcome_cards(data),
-        "maps": sweep_figures(data["sweep"]),
+        "cards": outcome_cards(page),
+        "maps": sweep_figures(page.sweep),
         "thumbs": thumbs,
-        "calm": len(data["findings"]) <= CALM and bool(thumbs),
+        "calm": len(page.findings) <= CALM and bool(thumbs),
     }
-    return _environment("html").get_template("report.html").render(data, **drawn)
+    return _environment("html").get_template("report.html").render(vars(page), **drawn)
 
 
 def sweep_figures(sweep: SweepPage | None) -> list[Markup]:
@@ -81,38 +100,38 @@ def views(curve: Curve) -> list[tuple[str, svg.View]]:
     return [*plain, *([(f"{names['steps']}, log", svg.View("steps", log_x=True))] if spread else [])]
 
 
-def shots(curve: Curve, place: int, look: svg.View) -> list[dict[str, Any]]:
+def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
     """The figure for wide and for narrow pages; on both scales of y where the reader can choose."""
     kinds = {"no": (False,), "offer": (False, True), "yes": (True, False)}[curve.log_y]
     drawn = []
     for log in kinds:
         view = look._replace(log_y=log)
         scale = "" if len(kinds) == 1 else "log" if log else "lin"
-        drawn += [{"classes": f"x{place} {scale} {width}", "svg": Markup(svg.curve(curve, *size, view))}
-                 for width in ("wide", "narrow") for size in [SIZES[width]]]  # fmt: skip
+        drawn += [Shot(f"x{place} {scale} {width}", Markup(svg.curve(curve, *SIZES[width], view)))
+                  for width in ("wide", "narrow")]  # fmt: skip
     return drawn
 
 
-def thumbnails(data: dict[str, Any]) -> list[Curve]:
+def thumbnails(page: Page) -> list[Curve]:
     """What else moved while it learned: the first of the folded curves."""
-    curves = [figure for part in data["sections"] if part.title == "Curves" for figure in part.figures]
-    return curves[:THUMBS] if not data["panels"] else []
+    curves = [figure for part in page.sections if part.title == "Curves" for figure in part.figures]
+    return curves[:THUMBS] if not page.panels else []
 
 
-def outcome_cards(data: dict[str, Any]) -> list[dict[str, Any]]:
+def outcome_cards(page: Page) -> list[Card]:
     """One card, or one for each environment; within a card dots of one metric are on one scale.
 
     A sweep has none: its table tells of each trial, and of the winner the seeds that chose it apart from fresh ones.
     """
-    outcomes = data["outcome"]
-    if data["sweep"]:
+    outcomes = page.outcome
+    if page.sweep:
         return []
-    parts = [(p.env, p.places, p.curve.metric) for p in data["panels"]]
+    parts = [(p.env, p.places, p.curve.metric) for p in page.panels]
     cards = []
-    for env, places, metric in parts or [("", [*range(len(outcomes))], data["curve"].metric)]:
+    for env, places, metric in parts or [("", [*range(len(outcomes))], page.curve.metric)]:
         title = f"{env + ': ' if env else 'Outcome: '}last {words.metric(metric) if metric else 'value'}"
         strips = outcome_dots([outcomes[i] for i in places])
-        cards.append({"title": title, "places": places, "metric": metric, "strips": strips})
+        cards.append(Card(title, places, metric, strips))
     return cards
 
 
@@ -125,13 +144,14 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
     ends = [e for o in same for e in o.ends if math.isfinite(e)]
     span = max(values + ends) - min(values + ends) or abs(max(values)) or 1.0
     low, high = min(values + ends) - span / 50, max(values + ends) + span / 50
-    return [Markup(svg.dots(o.values, low, high, o.ends, svg.colour(i)) if o in same else "")
+    return [Markup(svg_small.dots(o.values, low, high, o.ends, svg_scale.colour(i)) if o in same else "")
             for i, o in enumerate(outcomes)]  # fmt: skip
 
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
-    """As much of the table as a card has room for."""
-    return [row[:CONFIGS] for row in config.rows[:4]]
+    """As much of the table as a card has room for; first the keys in which the configs differ that it shows."""
+    rows = [row[:CONFIGS] for row in config.rows]
+    return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
 
 
 def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
@@ -143,20 +163,20 @@ def small(figure: Curve | Picture | drawings.Drawing) -> Markup:
     return Markup(svg.curve(figure, 380, 220, svg.View(log_y=figure.log_y == "yes")))
 
 
-def markdown(data: dict[str, Any]) -> str:
-    text = _environment("md").get_template("report.md").render(data, legend=svg.legend(data["curve"]))
+def markdown(page: Page) -> str:
+    text = _environment("md").get_template("report.md").render(vars(page), legend=svg.legend(page.curve))
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
-def figures(data: dict[str, Any]) -> list[Curve | Picture]:
+def figures(page: Page) -> list[Curve | Picture]:
     """What a paper may want of the page: the learning curves, and the pictures of its comparisons."""
-    curves = [panel.curve for panel in data["panels"]] or [data["curve"]]
-    return [*curves, *(each for part in data["sections"] for each in part.figures if isinstance(each, Picture))]
+    curves = [panel.curve for panel in page.panels] or [page.curve]
+    return [*curves, *(each for part in page.sections for each in part.figures if isinstance(each, Picture))]
 
 
-def write(data: dict[str, Any], folder: str | os.PathLike[str], stem: str = "report") -> list[Path]:
+def write(page: Page, folder: str | os.PathLike[str], stem: str = "report") -> list[Path]:
     """Both pages into `folder`, or none: a page beside an older one of the other kind would contradict it."""
-    pages = {Path(folder) / f"{stem}.md": markdown(data), Path(folder) / f"{stem}.html": html(data)}
+    pages = {Path(folder) / f"{stem}.md": markdown(page), Path(folder) / f"{stem}.html": html(page)}
     write_together({path: text.encode(errors="replace") for path, text in pages.items()})
     return list(pages)
 
@@ -183,52 +203,41 @@ def _environment(kind: str) -> Environment:
 # ---- Parts of findings
 
 
-def spark(finding: dict[str, Any]) -> Markup:
-    first = next(iter(_evidence(finding)), {})
-    values, steps = first.get("values"), first.get("steps")
-    return (
-        Markup(svg.sparkline(values, steps if isinstance(steps, list) else [], healthy=_healthy(finding)))
-        if isinstance(values, list)
-        else Markup("")
-    )
+def spark(finding: Finding) -> Markup:
+    if not finding.evidence:
+        return Markup("")
+    first = finding.evidence[0]
+    return Markup(svg_small.sparkline(first.values, first.steps, healthy=_healthy(finding)))
 
 
-def _healthy(finding: dict[str, Any]) -> tuple[float, float] | None:
+def _healthy(finding: Finding) -> tuple[float, float] | None:
     """Where healthy runs lie, of a finding that knows it."""
-    interval = finding.get("healthy")
-    return (interval["low"], interval["high"]) if isinstance(interval, dict) else None
+    return (finding.healthy.low, finding.healthy.high) if finding.healthy else None
 
 
-def evidence(finding: dict[str, Any]) -> str:
+def evidence(finding: Finding) -> str:
     """The number to check by hand: metric, value, step, formula."""
-    first = next(iter(_evidence(finding)), None)
-    if not first:
+    if not finding.evidence:
         return ""
-    values, steps = first.get("values") or [], first.get("steps") or []
-    place = _telling(values, str(first.get("formula") or ""))
-    at = f" at {steps[place]:,}" if len(steps) == len(values) > 0 and isinstance(steps[place], int) else ""
-    value = f" = {svg.number(values[place])}" if values and isinstance(values[place], (int, float)) else ""
-    formula = f" ({first['formula']})" if first.get("formula") else ""
-    interval = _healthy(finding)
-    who = f"; healthy {finding['healthy']['algo']} runs: {interval[0]:.2g} to {interval[1]:.2g}" if interval else ""
-    return f"{first.get('metric', '')}{value}{at}{formula}{who}"
+    first = finding.evidence[0]
+    place = _telling(first.values, first.formula)
+    dated = len(first.steps) == len(first.values) > 0 and isinstance(first.steps[place], int)
+    at = f" at {first.steps[place]:,}" if dated else ""
+    counted = first.values and isinstance(first.values[place], (int, float))  # of settings they may be text
+    value = f" = {number(first.values[place])}" if counted else ""
+    formula = f" ({first.formula})" if first.formula else ""
+    return f"{first.metric}{value}{at}{formula}{f'; {finding.healthy}' if finding.healthy else ''}"
 
 
-def _telling(values: list[Any], formula: str) -> int:
+def _telling(values: list[float], formula: str) -> int:
     """The highest value where the limit is an upper one, the lowest for a lower one; else the last."""
     sign = {">": 1, "<": -1}.get(formula[:1], 0)
     good = [i for i, v in enumerate(values) if isinstance(v, (int, float)) and math.isfinite(v)]
     return max(good, key=lambda i: sign * values[i]) if sign and good else -1
 
 
-def _evidence(finding: dict[str, Any]) -> list[dict[str, Any]]:
-    evidence = finding.get("evidence")
-    return [e for e in evidence if isinstance(e, dict)] if isinstance(evidence, list) else []
-
-
-def tries(finding: dict[str, Any]) -> str:
-    advice = finding.get("try")
-    return "; ".join(try_text(one).rstrip(".") for one in advice[:2]) if isinstance(advice, list) else ""
+def tries(finding: Finding) -> str:
+    return "; ".join(try_text(one).rstrip(".") for one in finding.suggest[:2])
 
 
 # ---- Markdown

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.report.parts import Table, table
 
@@ -37,7 +38,7 @@ def build(path: Path) -> ReplicationPage | None:
     return None
 
 
-def page(rows: list[dict[str, Any]]) -> ReplicationPage:
+def page(rows: list[Document]) -> ReplicationPage:
     tables = [
         table(
             HEAD,

@@ -10,8 +10,8 @@ import math
 import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,15 +21,18 @@ from relab.base.jsonl import RecordError
 from relab.base.text import count, duration, number
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
-from relab.report import course, replication_page, sure, sweep_page, tables, words
+from relab.health.rule import Finding
+from relab.record.clock import elapsed
+from relab.report import replication_page, sure, sweep_page, tables, words
 from relab.report.changes import config_changes, parent_of
 from relab.report.curves import Panel, curve, possible
 from relab.report.first import about_of, environments, findings_of, first, headline, last_step, total_steps
 from relab.report.next_steps import next_steps
-from relab.report.parts import Budget, Examined, Outcome, Section, SeedValue
+from relab.report.page import Facts, Page
+from relab.report.parts import Budget, Examined, Outcome, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
-from relab.runs.grouping import Group, Run, shown
+from relab.runs.grouping import Group, Run
 from relab.stats import mean_over_seeds
 
 TOP = 3  # findings on the first screen
@@ -38,75 +41,68 @@ TOP = 3  # findings on the first screen
 @np.errstate(all="ignore")  # numbers of a run that went wrong may be of any size; those beyond it are shown as infinite
 def build(
     path: str | os.PathLike[str],
-    findings: list[dict[str, Any]] | None = None,
-    not_checked: list[dict[str, Any]] | None = None,
-    not_read: list[dict[str, Any]] | None = None,
-    remarks: list[dict[str, Any]] | None = None,
+    facts: Facts = Facts(),  # noqa: B008 - it is frozen
     full: bool = False,
     now: float | None = None,
-    muted: dict[str, str] | None = None,
-    limits: list[str] | None = None,
-    proposal: str = "",
     against: str | os.PathLike[str] | None = None,
     hints: Hints | None = None,
-    groups: list[Group] | None = None,
-    more: Sequence[Section] = (),
-) -> dict[str, Any]:
-    """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written.
-
-    `findings` are those of relab examine as JSON, also-in-reference ones included; None: it was not asked.
-    `not_read` are runs, files and folders that were not read. `groups` spares reading the runs again, `more` are
-    sections that somebody else has made, e.g. of a comparison.
-    """
-    groups = grouping.load(path, now, hints) if groups is None else groups
-    examined = Examined(
-        findings is not None,
-        _of_status(findings or [], groups, "fired"),
-        _of_status(findings or [], groups, "also-in-reference"),
-        not_checked or [],
-        not_read or [],
-        remarks or [],
-        muted or {},
-        [_with_labels(text, groups) for text in limits or []],
-        proposal,
-    )
+) -> Page:
+    """Everything a report says about the runs at or below `path`, safe to share unless `full`. Nothing is written."""
+    groups = grouping.load(path, now, hints) if facts.groups is None else facts.groups
     named = named_run(against) if against is not None else None
-    data = page(Path(path), groups, examined, named, full)
-    data["sections"] = [*more, *data["sections"]]
+    raw = page(Path(path), groups, examined(facts, groups), named, full)
+    raw = replace(raw, sections=[*facts.more, *raw.sections])
     runs = [run for group in groups for run in group.runs]
     hosts = {str(m["host"]) for r in runs if isinstance(m := r.history.meta.get("machine"), dict) and m.get("host")}
-    return Cleaner([Path(path)], hosts, full).clean(data)
+    safe: Page = Cleaner([Path(path)], hosts, full).clean(raw)
+    return safe
 
 
-def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> dict[str, Any]:
+def examined(facts: Facts, groups: list[Group]) -> Examined:
+    """What relab examine said, with the labels of groups instead of their hashes."""
+    return Examined(
+        facts.findings is not None,
+        _of_status(facts.findings or (), groups, "fired"),
+        _of_status(facts.findings or (), groups, "also-in-reference"),
+        facts.not_checked,
+        facts.not_read,
+        facts.remarks,
+        facts.muted,
+        [_with_labels(text, groups) for text in facts.limits],
+        facts.proposal,
+    )
+
+
+def page(path: Path, groups: list[Group], examined: Examined, named: Run | None, full: bool) -> Page:
     """The same before it is made safe to share; `named` is the run the user wants it held against."""
-    fired, against = examined.fired, named.history if named else None
+    findings, against = [each.finding for each in examined.fired], named.history if named else None
     folded = tables.sections(groups, tables.health(examined), full)
     swept = sweep_page.build(path)
-    return {
-        "title": about_of(path, groups),
-        "first": first(path, groups, fired, against),
-        "sentence": headline(path, groups, fired, against),
-        "sweep": swept,
-        "replication": replication_page.build(path),
-        "curve": curve(groups, "", fired, named or parent_run(groups), "reference" if named else "parent"),
-        "panels": panels(groups, fired),
-        "outcome": [outcome(sweep_page.unselected(group, swept)) for group in groups],
-        "examined": examined.done,
-        "findings": top(fired),
-        "more_findings": len({f["slug"] for f in fired}) - len(top(fired)),
-        "config": config_changes(groups, against),
-        "prediction": prediction(groups),
-        "budget": [_budget(group) for group in groups],
-        "not_known": not_known(groups, examined),
-        "not_read": [f"{gone['where']} ({gone['why']})" for gone in examined.not_read],
-        "commands": commands(Path(path), groups),
-        "sections": [*folded, next_steps(groups, fired, examined.proposal)],
-        "full": full,
-    }
+    first_of_rules = top(examined.fired)
+    return Page(
+        title=about_of(path, groups),
+        first=first(path, groups, findings, against),
+        sentence=headline(path, groups, findings, against),
+        sweep=swept,
+        replication=replication_page.build(path),
+        curve=curve(groups, "", findings, named or parent_run(groups), "reference" if named else "parent"),
+        panels=panels(groups, findings),
+        outcome=[outcome(sweep_page.unselected(group, swept)) for group in groups],
+        examined=examined.done,
+        findings=first_of_rules,
+        more_findings=len({f.slug for f in findings}) - len(first_of_rules),
+        config=config_changes(groups, against),
+        prediction=prediction(groups),
+        budget=[_budget(group) for group in groups],
+        not_known=not_known(groups, examined),
+        not_read=[f"{gone.where} ({gone.why})" for gone in examined.not_read],
+        commands=commands(Path(path), groups),
+        sections=[*folded, next_steps(groups, findings, examined.proposal)],
+        full=full,
+    )
 
 
-def panels(groups: list[Group], findings: list[dict[str, Any]]) -> list[Panel]:
+def panels(groups: list[Group], findings: list[Finding]) -> list[Panel]:
     """A figure for each environment, where there are several: their returns do not compare."""
     parts = environments(groups)
     if len(parts) < 2:
@@ -139,12 +135,10 @@ def parent_run(groups: list[Group]) -> Run | None:
         return None
 
 
-def _of_status(findings: list[dict[str, Any]], groups: list[Group], status: str) -> list[dict[str, Any]]:
-    """Findings with this status, with the group's label instead of its hash."""
+def _of_status(findings: Sequence[Finding], groups: list[Group], status: str) -> list[PlacedFinding]:
+    """Findings with this status, each with the run or the group's label that it was found in."""
     labels = {group.key: group.label for group in groups}
-    chosen = [f for f in findings if f.get("status", "fired") == status]
-    texts = ("slug", "severity", "message")
-    return [{**f, **{k: str(f.get(k) or "") for k in texts}, "where": _where(f, labels)} for f in chosen]
+    return [PlacedFinding(f, _where(f, labels)) for f in findings if f.status == status]
 
 
 def _with_labels(text: str, groups: list[Group]) -> str:
@@ -153,17 +147,17 @@ def _with_labels(text: str, groups: list[Group]) -> str:
     return text
 
 
-def top(findings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def top(findings: list[PlacedFinding]) -> list[PlacedFinding]:
     """The first finding of each rule, with how many more runs it was found in."""
-    slugs = [f["slug"] for f in findings]
-    first = [f for i, f in enumerate(findings) if f["slug"] not in slugs[:i]]
-    more = [slugs.count(f["slug"]) - 1 for f in first]
-    return [{**f, "where": f["where"] + (f" and {n} more" if n else "")} for f, n in zip(first, more)][:TOP]
+    slugs = [f.finding.slug for f in findings]
+    first = [f for i, f in enumerate(findings) if f.finding.slug not in slugs[:i]]
+    more = [slugs.count(f.finding.slug) - 1 for f in first]
+    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)][:TOP]
 
 
-def _where(finding: dict[str, Any], labels: dict[str, str]) -> str:
-    group = str(finding.get("group") or "")
-    return str(finding.get("run") or labels.get(group, group)).removeprefix("runs/")
+def _where(finding: Finding, labels: dict[str, str]) -> str:
+    group = finding.group or ""
+    return (finding.run or labels.get(group, group)).removeprefix("runs/")
 
 
 # ---- Outcome, config, budget
@@ -185,7 +179,7 @@ def outcome(group: Group) -> Outcome:
         sure.in_words(mean, values) + _noise(runs),
         [mean.mid, mean.low, mean.high],
         values,
-        [SeedValue(shown(run.seed), number(v), run.name) for run, v in zip(runs, values)],
+        [SeedValue(run.seed_name, number(v), run.name) for run, v in zip(runs, values)],
     )
 
 
@@ -233,7 +227,7 @@ def _budget(group: Group) -> Budget:
 
 
 def _time(group: Group) -> str:
-    seconds = sum(course.elapsed(run.history) for run in group.runs)
+    seconds = sum(elapsed(run.history) for run in group.runs)
     if not math.isfinite(seconds):
         return ", time not recorded"
     return f" in {duration(seconds)}" + (" in all" if len(group.runs) > 1 else "")
@@ -269,12 +263,12 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if twice:
         said.append(f"{twice} runs repeat a seed of their config and are not counted in the outcome")
     said += _evaluation_limits(runs) + _provenance_limits(runs)
-    rows = sum(len(run.history.problems) for run in runs)
-    if rows:
-        said.append(f"{rows} files or rows could not be read")
+    lost = sum(not problem.read for run in runs for problem in run.history.problems)
+    if lost:
+        said.append(f"{lost} place{'s' * (lost > 1)} in the logs could not be read (the run's own part says which)")
     if examined.not_read:
-        said.append(f"{len(examined.not_read)} runs, files or folders were not read (Health says why)")
-    missed = len({str(gone.get("slug")) for gone in examined.not_checked})
+        said.append(f"{len(examined.not_read)} of the runs, files and folders were not read (Health says why)")
+    missed = len({gone.slug for gone in examined.not_checked})
     if not examined.done:
         said.append("health was not examined")
     elif missed:

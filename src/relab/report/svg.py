@@ -2,8 +2,8 @@
 
 The data is what curves.curve gives; by steps, updates or wall time, on linear or log axes.
 
-Colours are Okabe and Ito's, by the group's place in the report; lines and text take the page's colour, so that one
-figure serves light, dark and print. Text from logs is escaped here, because the result is put into pages as it is.
+A group has the colour of its place in the report; lines and text take the page's colour, so that one figure serves
+light, dark and print. Text from logs is escaped here, because the result is put into pages as it is.
 """
 
 from __future__ import annotations
@@ -14,41 +14,29 @@ from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from relab.base.text import count, number
+from relab.base.text import count, number, plural
 from relab.report import words
 from relab.report.curves import Band, Bundle, Curve, Level, Line, Onset, thinned
+from relab.report.svg_scale import (
+    COLOURS,
+    DASHES,
+    GREY,
+    HUGE,
+    Scale,
+    colour,
+    drawing,
+    log_padded,
+    marks_of,
+    padded,
+    path_of,
+    tick_text,
+    unbroken,
+)
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-DASHES = ("", "6 3", "2 3")  # the second and third six groups
 MOST_KEYS = 6  # groups that the legend names
-GREY = "#8a8f98"
 LINE, LETTER = 13, 6.4  # height of a line of text and width of a letter, in units of the picture
 CLOCKS = ((7200.0, 3600.0, "h"), (120.0, 60.0, "min"), (0.0, 1.0, "s"))  # from so many seconds on
 ACROSS = {"updates": "optimiser steps", "time": "wall time"}
-GAP = 3.5  # times the usual distance of two points: rows are missing
-
-
-HUGE = 1e300  # a value beyond it is no place on a page: its distance to another may be no number
-
-
-class Scale(NamedTuple):
-    """From data to the page; `at` and `top`/`left` are page units."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-    log: bool = False
-
-    def __call__(self, value: float) -> float:
-        low, high = self._line(self.low), self._line(self.high)
-        return self.start + (self._line(value) - low) / (high - low) * (self.end - self.start)
-
-    def _line(self, value: float) -> float:
-        return math.log10(value) if self.log else value
-
-    def shows(self, value: float) -> bool:
-        return abs(value) < HUGE and (value > 0 or not self.log)  # False for NaN
 
 
 class View(NamedTuple):
@@ -68,10 +56,6 @@ class View(NamedTuple):
 PLAIN = View()
 
 
-def colour(place: int) -> str:
-    return COLOURS[place % len(COLOURS)]
-
-
 def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) -> str:
     """The learning curve of curves.curve as one <svg>."""
     lines = data.lines
@@ -85,8 +69,8 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
     if data.onset and at is not None and x.shows(at):
         parts.append(_onset(at, data.onset.slug, x, y, _free(y.end + 30, _names_at(data.levels, y))))
     parts += _levels(data.levels, x, y)
-    label = f"{data.metric} over {_across(data, view)}, {len(lines)} runs"
-    return _svg(width, height, label, "".join(parts))
+    label = f"{data.metric} over {_across(data, view)}, {plural(len(lines), 'run')}"
+    return drawing(width, height, label, "".join(parts))
 
 
 def legend(data: Curve) -> list[dict[str, str]]:
@@ -112,68 +96,6 @@ def _legend_text(group: Bundle, several: bool) -> str:
     return f"{group.label}: {what}" if several else what
 
 
-def sparkline(
-    values: Sequence[float],
-    steps: Sequence[float] = (),
-    width: int = 150,
-    height: int = 52,
-    healthy: tuple[float, float] | None = None,
-) -> str:
-    """A few numbers as a small line with its axes: lowest and highest value, first and last step; NaN breaks it.
-
-    `healthy`: where healthy runs lie, grey behind the line as far as the figure reaches.
-    """
-    good = [float(v) for v in values if _finite(v)]
-    if len(good) < 2:
-        return ""
-    at = list(steps) if len(steps) == len(values) and all(map(_finite, steps)) else list(range(len(values)))
-    low, high = number(min(good)), number(max(good))
-    left, foot = 7 + 5.4 * max(len(low), len(high)), height - (13 if steps else 3)
-    x, y = Scale(min(at), max(at) if max(at) > min(at) else min(at) + 1, left, width - 4), _padded(good, foot - 2, 5)
-    points = [(x(a), y(float(v)) if _finite(v) else math.nan) for a, v in zip(at, values)]
-    parts = [_healthy_strip(healthy, x, y)] if healthy else []
-    parts += [f'<path d="M{left - 3:.1f} 3V{foot}H{width}" fill="none" stroke="currentColor" opacity=".4"/>']
-    parts.append(
-        f'<path d="{"".join(_path(p) for p in _pieces(points))}" fill="none" stroke="currentColor" stroke-width="1.3"/>'
-    )
-    dot = f'<circle cx="{points[-1][0]:.1f}" cy="{points[-1][1]:.1f}" r="2"/>' if _finite(values[-1]) else ""
-    names = [(left - 5, 9.0, "end", high), (left - 5, float(foot), "end", low if low != high else "")]
-    if steps:
-        names += [(left - 3, height - 2.0, "start", count(at[0])), (width, height - 2.0, "end", count(at[-1]))]
-    texts = [f'<text x="{a:.1f}" y="{b:.1f}" text-anchor="{anchor}">{escape(t)}</text>' for a, b, anchor, t in names]
-    size = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    label = escape(f"from {number(good[0])} to {number(good[-1])}")
-    return (f'<svg class="spark" {size} role="img" aria-label="{label}" font-family="system-ui, sans-serif"'
-            f' font-size="9" fill="currentColor">{"".join([*parts, dot, *texts])}</svg>')  # fmt: skip
-
-
-def _healthy_strip(healthy: tuple[float, float], x: Scale, y: Scale) -> str:
-    low, high = (min(max(value, y.low), y.high) for value in healthy)
-    if high <= low:
-        return ""
-    size = f'x="{x.start:.1f}" y="{y(high):.1f}" width="{x.end - x.start:.1f}" height="{y(low) - y(high):.1f}"'
-    return f'<rect class="healthy" {size} fill="{GREY}" fill-opacity=".25"/>'
-
-
-def dots(values: Sequence[float], low: float, high: float, ends: Sequence[float], tone: str) -> str:
-    """Every seed a dot between low and high; under them mean and interval (mid, low, high) where there is one."""
-    x, width = Scale(low, high, 6, 234), 240
-    mid, least, most = ends
-    parts = ['<path d="M6 9H234" stroke="currentColor" opacity=".25"/>']
-    if math.isfinite(least) and math.isfinite(most):
-        left, right = (x(min(max(v, low), high)) for v in (least, most))
-        parts.append(f'<path class="interval" d="M{left:.1f} 15H{right:.1f}" stroke="{tone}" stroke-width="2.5"/>')
-        parts.append(f'<path d="M{x(mid):.1f} 11v8" stroke="{tone}" stroke-width="2.5"/>')
-    for value in values:
-        if math.isfinite(value):
-            title = f"<title>{escape(number(value))}</title>"
-            place = f'cx="{x(value):.1f}" cy="9" r="3.6" fill="{tone}" fill-opacity=".6" stroke="{tone}"'
-            parts.append(f'<circle class="seed-dot" {place}>{title}</circle>')
-    label = escape("each seed: " + ", ".join(number(v) for v in values))
-    size = f'viewBox="0 0 {width} 22" width="{width}" height="22"'
-    return f'<svg class="dots" {size} role="img" aria-label="{label}">{"".join(parts)}</svg>'
-
-
 def _healthy(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
     """Grey behind the curve: where healthy runs lie, as far as the figure shows it."""
     parts = []
@@ -190,13 +112,8 @@ def _healthy(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
 # ---- Frame
 
 
-def _svg(width: int, height: int, label: str, body: str) -> str:
-    return (f'<svg class="curve" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}" '
-            f'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">{body}</svg>')  # fmt: skip
-
-
 def _empty(width: int, text: str) -> str:
-    return _svg(width, 80, text, f'<text x="{width / 2}" y="44" text-anchor="middle">{escape(text)}</text>')
+    return drawing(width, 80, text, f'<text x="{width / 2}" y="44" text-anchor="middle">{escape(text)}</text>')
 
 
 def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Scale]:
@@ -212,57 +129,23 @@ def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
     bands = [b for g in data.groups if (b := g.band)]
     span = max(ys) - min(ys) or 1.0  # a band of few seeds may be far wider than the lines; it is cut there
     if log:
-        return _log_padded([y for y in ys if y > 0] or [1.0], height - 44, 14)
+        return log_padded([y for y in ys if y > 0] or [1.0], height - 44, 14)
     ys += [min(max(v, min(ys) - span / 4), max(ys) + span / 4) for b in bands for v in (*b.low, *b.high)]
     reach = max(20 * span, 3 * max(map(abs, ys)))  # of a flat line, too: 9 beside a random policy's 22 is the news
     ys += [level.value for level in data.levels if abs(level.value - ys[0]) <= reach]
-    return _padded(ys, height - 44, 14)
-
-
-def _log_padded(values: Sequence[float], start: float, end: float) -> Scale:
-    low, high = min(values), max(values)
-    pad = (high / low) ** 0.04 if high > low else 1.5
-    return Scale(low / pad, high * pad, start, end, True)
-
-
-def _padded(values: Sequence[float], start: float, end: float) -> Scale:
-    low, high = min(values), max(values)
-    pad = (high - low) * 0.04 or abs(high) * 0.05 or 1.0
-    return Scale(low - pad, high + pad, start, end)
-
-
-def ticks(low: float, high: float, most: int = 5) -> list[float]:
-    """Round numbers within the range: 1, 2 or 5 times a power of ten apart."""
-    raw = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
-    first = math.ceil(low / step - 1e-9)
-    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
-
-
-def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten; twice and five times them as well where there are few; plain ones within one decade."""
-    powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
-    thin = math.ceil(len(powers) / 6)
-    for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
-        inside = [v for v in marks if low <= v <= high]
-        if len(inside) >= 3:
-            return inside
-    return [v for v in ticks(low, high) if v > 0]
-
-
-def _marks(scale: Scale, most: int) -> list[float]:
-    return log_ticks(scale.low, scale.high) if scale.log else ticks(scale.low, scale.high, most)
+    return padded(ys, height - 44, 14)
 
 
 def _axes(x: Scale, y: Scale, data: Curve, view: View) -> str:
     parts = [f'<path d="M{x.start} {y.end}V{y.start}H{x.end}" fill="none" stroke="currentColor" opacity=".55"/>']
-    for value in _marks(y, 5):
+    for value in marks_of(y, 5):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
-        parts.append(f'<text x="{x.start - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{escape(_tick(value))}</text>')
+        parts.append(
+            f'<text x="{x.start - 6}" y="{y(value) + 4:.1f}" text-anchor="end">{escape(tick_text(value))}</text>'
+        )
     size = _clock(x.high)[0] if view.x == "time" else 1.0
-    for value in _marks(x._replace(low=x.low / size, high=x.high / size), 6 if x.end > 500 else 4):
-        at, text = x(value * size), _tick(value) if view.x == "time" else count(value)
+    for value in marks_of(x._replace(low=x.low / size, high=x.high / size), 6 if x.end > 500 else 4):
+        at, text = x(value * size), tick_text(value) if view.x == "time" else count(value)
         parts.append(f'<path d="M{at:.1f} {y.start}v4" stroke="currentColor" opacity=".55"/>')
         parts.append(f'<text x="{at:.1f}" y="{y.start + 17}" text-anchor="middle">{escape(text)}</text>')
     return "".join(parts) + _names(x, y, data, view)
@@ -290,12 +173,6 @@ def _names(x: Scale, y: Scale, data: Curve, view: View) -> str:
     turn = f'transform="rotate(-90 13 {middle:.0f})"'
     return (f'<text x="{centre:.0f}" y="{y.start + 34}" text-anchor="middle">{across}</text>'
             f'<text x="13" y="{middle:.0f}" text-anchor="middle" {turn}>{up}</text>')  # fmt: skip
-
-
-def _tick(value: float) -> str:
-    if 0 < abs(value) < 0.001:
-        return f"{value:.0e}".replace("e-0", "e-")  # 0.0001 would stand over the axis' name
-    return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
 
 
 def _inside(levels: list[Level], y: Scale) -> list[tuple[float, Level]]:
@@ -383,7 +260,7 @@ def _group(group: Bundle, place: int, x: Scale, y: Scale, view: View) -> list[st
         parts.append(_line(line, f"{style} {thin}", tone, x, y, view))
     if group.band:
         points = _placed(view.across(group.band), group.band.mean, x, y)
-        mean = "".join(_path(piece) for piece in _pieces(points))
+        mean = "".join(path_of(piece) for piece in unbroken(points))
         parts.append(f'<path class="mean" d="{mean}" {style} stroke-width="2.6"/>')
     return parts
 
@@ -401,7 +278,7 @@ def _band(band: Band, tone: str, x: Scale, y: Scale, view: View) -> str:
     up = [(a, inside(band.high[i])) for i, a in across]
     down = [(a, inside(band.low[i])) for i, a in across][::-1]
     title = f"<title>{escape(band.label)}</title>"
-    return f'<path class="band" d="{_path(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
+    return f'<path class="band" d="{path_of(up + down)}Z" fill="{tone}" opacity=".18">{title}</path>' if up else ""
 
 
 def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> str:
@@ -410,8 +287,8 @@ def _line(line: Line, style: str, tone: str, x: Scale, y: Scale, view: View) -> 
     title = f"<title>{escape(str(line.name))}</title>"
     placed = _placed([a for a, _ in points], [b for _, b in points], x, y)
     usual = math.inf if x.log else _usual([b[0] - a[0] for a, b in pairwise(placed)])
-    pieces = _pieces(placed, usual)
-    parts = [f'<path class="seed" d="{"".join(_path(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
+    pieces = unbroken(placed, usual)
+    parts = [f'<path class="seed" d="{"".join(path_of(p) for p in pieces if len(p) > 1)}" {style}>{title}</path>']
     parts += [
         f'<circle cx="{p[0][0]:.1f}" cy="{p[0][1]:.1f}" r="2.4" fill="{tone}">{title}</circle>'
         for p in pieces
@@ -426,32 +303,11 @@ def _usual(distances: list[float]) -> float:
     return sorted(distances)[len(distances) // 2] if len(distances) >= 4 else math.inf
 
 
-def _pieces(points: list[tuple[float, float]], usual: float = math.inf) -> list[list[tuple[float, float]]]:
-    """Stretches without a gap: cut at values that are not finite and where rows are missing."""
-    pieces: list[list[tuple[float, float]]] = [[]]
-    for point in points:
-        if not math.isfinite(point[1]):
-            pieces.append([])
-            continue
-        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * usual:
-            pieces.append([])
-        pieces[-1].append(point)
-    return [piece for piece in pieces if piece]
-
-
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) if points else ""
-
-
 def _bridge(a: tuple[float, float], b: tuple[float, float], tone: str) -> str:
-    return (f'<path class="gap" d="{_path([a, b])}" fill="none" stroke="{tone}" stroke-dasharray="2 4">'
+    return (f'<path class="gap" d="{path_of([a, b])}" fill="none" stroke="{tone}" stroke-dasharray="2 4">'
             "<title>no value here</title></path>")  # fmt: skip
 
 
 def _cross(at: float, foot: float, tone: str) -> str:
     return (f'<path class="nan" d="M{at - 4:.1f} {foot - 8}l8 8m0 -8l-8 8" stroke="{tone}" stroke-width="1.6">'
             "<title>not a finite number</title></path>")  # fmt: skip
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)

@@ -7,7 +7,7 @@ from html import escape
 
 from relab.base.text import number
 from relab.report.pictures import Improvement, Intervals, Picture, Profile, Row, Trace
-from relab.report.svg import Scale, _padded, _svg, _tick, colour, ticks
+from relab.report.svg_scale import Scale, colour, drawing, padded, tick_text, ticks
 
 WIDTH, LEFT, RIGHT, ROW, HEAD = 480, 14, 16, 40, 24
 
@@ -22,7 +22,7 @@ def rows_of(picture: Intervals) -> str:
     if isinstance(picture, Improvement):
         x = Scale(0, 1, LEFT, WIDTH - RIGHT)
     else:
-        x = _padded([v for row in picture.rows for v in _numbers(row)], LEFT, WIDTH - RIGHT)
+        x = padded([v for row in picture.rows for v in _numbers(row)], LEFT, WIDTH - RIGHT)
     foot = height - 34
     parts = [_across(x, foot, picture.across), _text(LEFT, 14, picture.title, weight=600)]
     if isinstance(picture, Improvement):
@@ -31,7 +31,7 @@ def rows_of(picture: Intervals) -> str:
         )
     parts += [_row(row, HEAD + ROW * i + 14, x) for i, row in enumerate(picture.rows)]
     said = "; ".join(f"{row.label} {number(row.mid)}" for row in picture.rows)
-    return _svg(WIDTH, height, f"{picture.title}, {picture.across}: {said}", "".join(parts))
+    return drawing(WIDTH, height, f"{picture.title}, {picture.across}: {said}", "".join(parts))
 
 
 def _numbers(row: Row) -> list[float]:
@@ -56,7 +56,7 @@ def profile(picture: Profile) -> str:
     """A falling stair for each variant with its interval."""
     height, foot = 270 + 17 * len(picture.rows), 226
     xs = [v for row in picture.rows for v in row.x]
-    x, y = _padded(xs, 46, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
+    x, y = padded(xs, 46, WIDTH - RIGHT), Scale(0, 1, foot, HEAD + 6)
     parts = [_text(LEFT, 14, picture.title, weight=600), _across(x, foot, picture.across)]
     for value in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(f'<path d="M{x.start} {y(value):.1f}H{x.end}" stroke="currentColor" opacity=".12"/>')
@@ -66,7 +66,7 @@ def profile(picture: Profile) -> str:
         at = foot + 52 + 17 * i
         parts.append(f'<path d="M{LEFT} {at - 4}h18" stroke="{colour(row.place)}" stroke-width="3"/>')
         parts.append(_text(LEFT + 26, at, row.label))
-    return _svg(WIDTH, height, f"performance profile, {picture.title}", "".join(parts))
+    return drawing(WIDTH, height, f"performance profile, {picture.title}", "".join(parts))
 
 
 def _trace(row: Trace, x: Scale, y: Scale) -> str:
@@ -94,7 +94,7 @@ def _across(x: Scale, foot: float, name: str) -> str:
     parts = [f'<path d="M{x.start} {foot}H{x.end}" stroke="currentColor" opacity=".55"/>']
     for value in ticks(x.low, x.high, 5):
         parts.append(f'<path d="M{x(value):.1f} {foot}v4" stroke="currentColor" opacity=".55"/>')
-        parts.append(_text(x(value), foot + 16, _tick(value), "middle"))
+        parts.append(_text(x(value), foot + 16, tick_text(value), "middle"))
     return "".join([*parts, _text((x.start + x.end) / 2, foot + 31, name, "middle")])
 
 

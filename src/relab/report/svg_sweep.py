@@ -9,17 +9,12 @@ import math
 from html import escape
 
 from relab.base.text import number
-from relab.report.svg import COLOURS, Scale, ticks
+from relab.report.svg_scale import COLOURS, Scale, drawing, ticks
 from relab.report.sweep_page import Effect, Heat
 
 TONE = COLOURS[0]
 DARKEST = 0.62  # text must stay readable on it, in light and dark pages
 LETTER = 7.0  # width of a letter
-
-
-def _frame(width: float, height: float, label: str, body: str) -> str:
-    return (f'<svg class="curve" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}" '
-            f'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">{body}</svg>')  # fmt: skip
 
 
 def _text(x: float, y: float, text: str, anchor: str = "middle", more: str = "") -> str:
@@ -46,7 +41,7 @@ def heat(data: Heat, width: int = 600) -> str:
     parts.append(_text((left + width) / 2, foot + 34, f"{data.x}: mean {data.metric}{over}"))
     middle = (top + foot) / 2
     parts.append(_text(12, middle, data.y, more=f'transform="rotate(-90 12 {middle:.0f})"'))
-    return _frame(width, foot + 42, f"{data.metric} over {data.x} and {data.y}", "".join(parts))
+    return drawing(width, foot + 42, f"{data.metric} over {data.x} and {data.y}", "".join(parts))
 
 
 def _field(
@@ -83,7 +78,7 @@ def effects(axes: list[Effect], metric: str, width: int = 600) -> str:
         parts.append(_panel(e, 44 + (k % columns) * side, side, y, k % columns == 0))
     middle = rows * high / 2
     parts.append(_text(10, middle, metric, more=f'transform="rotate(-90 10 {middle:.0f})"'))
-    return _frame(width, rows * high, f"{metric} by axis", "".join(parts))
+    return drawing(width, rows * high, f"{metric} by axis", "".join(parts))
 
 
 def _panel(e: Effect, left: float, side: float, y: Scale, first: bool) -> str:

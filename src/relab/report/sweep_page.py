@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
 from relab.report.parts import Table, table
@@ -72,7 +73,7 @@ def build(path: Path) -> SweepPage | None:
     return None
 
 
-def page(body: dict[str, Any]) -> SweepPage:
+def page(body: Document) -> SweepPage:
     tables = [winner(body), effects(body), interactions(body), incomplete(body), trials(body)]
     return SweepPage(
         str(body["metric"]),
@@ -94,7 +95,7 @@ def unselected(group: Group, swept: SweepPage | None) -> Group:
 # ---- Tables
 
 
-def trials(body: dict[str, Any]) -> Table:
+def trials(body: Document) -> Table:
     verdicts = {r["trial"]: r for r in body["differ"]["against_best"]}
     best = (body["winner"] or {}).get("trial")
     sign = -1 if body["direction"] == "lower" or body["at"] == "first_step_reaching" else 1
@@ -107,7 +108,7 @@ def trials(body: dict[str, Any]) -> Table:
                  f"Trials, best first: mean and 95 % interval from five seeds on{about}{more}")  # fmt: skip
 
 
-def _trial(t: dict[str, Any], beside: dict[str, Any] | None, axes: dict[str, Any]) -> list[str]:
+def _trial(t: Document, beside: Document | None, axes: Document) -> list[str]:
     each = " · ".join(number(v["value"]) if math.isfinite(v["value"]) else "failed" for v in t["values"])
     said = "best" if beside is None else VERDICTS[beside["verdict"]]
     if t["dropped"]:
@@ -118,7 +119,7 @@ def _trial(t: dict[str, Any], beside: dict[str, Any] | None, axes: dict[str, Any
             f"{t['n']} of {t['planned']}", delta, said, each]  # fmt: skip
 
 
-def winner(body: dict[str, Any]) -> Table:
+def winner(body: Document) -> Table:
     best = body["winner"]
     head = ["of the winner", body["metric"], "seeds", "each seed"]
     if not best:
@@ -133,12 +134,12 @@ def winner(body: dict[str, Any]) -> Table:
     return table(head, rows, f"Winner: {point}")
 
 
-def _seeds(t: dict[str, Any]) -> list[str]:
+def _seeds(t: Document) -> list[str]:
     return [_ends(t["mean"], t["low"], t["high"]), f"{t['n']} of {t['planned']}",
             " · ".join(number(v["value"]) for v in t["values"])]  # fmt: skip
 
 
-def effects(body: dict[str, Any]) -> Table:
+def effects(body: Document) -> Table:
     rows = []
     for e in body["effects"]:
         w = e["widest"]
@@ -149,7 +150,7 @@ def effects(body: dict[str, Any]) -> Table:
                  "What each axis does, averaged over the others; 95 % over all axes together")  # fmt: skip
 
 
-def interactions(body: dict[str, Any]) -> Table:
+def interactions(body: Document) -> Table:
     rows = []
     for c in body["interactions"]:
         at = ""
@@ -163,7 +164,7 @@ def interactions(body: dict[str, Any]) -> Table:
                  "Interactions: how much one axis changes what another does; 95 % over all pairs together")  # fmt: skip
 
 
-def incomplete(body: dict[str, Any]) -> Table:
+def incomplete(body: Document) -> Table:
     rows = [[x["trial"], f"{x['n']} of {x['planned']}", "; ".join(x["why"])] for x in body["incomplete"]]
     return table(["trial", "seeds", "why"], rows, "Incomplete trials")
 
@@ -184,13 +185,13 @@ def _ends(mid: float, low: float, high: float) -> str:
 # ---- Figures as data
 
 
-def drawn(e: dict[str, Any]) -> Effect:
+def drawn(e: Document) -> Effect:
     levels = e["levels"]
     mid, low, high = ([m[key] for m in levels] for key in ("mean", "low", "high"))
     return Effect(e["axis"], e["verdict"], [value(m["level"]) for m in levels], mid, low, high)
 
 
-def heat(body: dict[str, Any]) -> Heat | None:
+def heat(body: Document) -> Heat | None:
     """The two axes that move the metric most: the mean over all others in each field; None with fewer than two."""
     fit = [e for e in body["effects"] if 2 <= len(e["levels"]) <= MOST_LEVELS and e["axis"] not in body["binned"]]
     fit.sort(key=lambda e: -abs(e["widest"]["delta"]) if e["widest"] else 0.0)
@@ -206,7 +207,7 @@ def heat(body: dict[str, Any]) -> Heat | None:
     return Heat(x, y, across, up, means, runs, str(body["metric"]), lower, ", ".join(others))
 
 
-def _field(rows: Sequence[dict[str, Any]], at: dict[str, Any]) -> tuple[float, int]:
+def _field(rows: Sequence[Document], at: Document) -> tuple[float, int]:
     mine = [t for t in rows if all(t["point"].get(k) == v for k, v in at.items()) and math.isfinite(t["mean"])]
     n = sum(t["n"] for t in mine)
     return (sum(t["mean"] for t in mine) / len(mine), n) if mine else (math.nan, 0)

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.text import number
 from relab.config.views import flatten
+from relab.health.engine import NotChecked
 from relab.record import evaluations
 from relab.record.history import Column, History
 from relab.report import course, scales, sure, words
 from relab.report.curves import curve, possible
-from relab.report.parts import Examined, Section, local_time, section, table
+from relab.report.parts import Examined, PlacedFinding, Section, local_time, section, table
 from relab.report.samples import samples
 from relab.report.schedule import schedule
 from relab.runs.grouping import Group, Run, shown
@@ -87,9 +89,9 @@ def health(examined: Examined) -> Section:
         tables.append(
             table(["missing", "rules that need it", "runs"], not_checked(examined.not_checked), "Not checked")
         )
-    for title, key, head in (("Not read", "not_read", ["where", "why"]), ("Remarks", "remarks", ["run", "text"])):
-        cells = [[str(row[name]) for name in head] for row in getattr(examined, key)]
-        tables += [table(head, cells, title)] if cells else []
+    unread, remarks = [[x.where, x.why] for x in examined.not_read], [[x.run, x.text] for x in examined.remarks]
+    tables += [table(["where", "why"], unread, "Not read")] if unread else []
+    tables += [table(["run", "text"], remarks, "Remarks")] if remarks else []
     return section("Health", [passed(examined), *examined.limits], tables)
 
 
@@ -99,21 +101,21 @@ def passed(examined: Examined) -> str:
         return "not examined"
     fired = examined.fired
     count = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if fired else "no finding"
-    bad = [f for f in fired if f["severity"] in ("error", "warning")]
-    gone = len({g.get("slug") for g in examined.not_checked})
+    bad = [f for f in fired if f.finding.severity in ("error", "warning")]
+    gone = len({g.slug for g in examined.not_checked})
     count += ", none of them a warning or an error" if fired and not bad else ""
     unchecked = f" ({gone} rule{'s' * (gone != 1)} not checked)" if gone else ""
     return f"FAIL: {count}" if bad else f"PASS: {count}{unchecked}"
 
 
-def not_checked(gone: list[dict[str, Any]]) -> list[list[str]]:
+def not_checked(gone: Sequence[NotChecked]) -> list[list[str]]:
     """A row for each thing that is missing, the one that most rules wait for first."""
     rules: dict[str, dict[str, None]] = {}
     runs: dict[str, dict[str, None]] = {}
     for each in gone:
-        missing = str(each.get("missing") or "not known")
-        rules.setdefault(missing, {})[str(each.get("slug") or "")] = None
-        runs.setdefault(missing, {})[str(each.get("run") or "")] = None
+        missing = each.missing or "not known"
+        rules.setdefault(missing, {})[each.slug] = None
+        runs.setdefault(missing, {})[each.run] = None
     most = len({run for some in runs.values() for run in some})
     return [
         [missing, ", ".join(slugs), "all" if len(runs[missing]) == most > 1 else _named(list(runs[missing]))]
@@ -125,24 +127,16 @@ def _named(runs: list[str]) -> str:
     return ", ".join(runs[:NAMED]) + (f" and {len(runs) - NAMED} more" if len(runs) > NAMED else "")
 
 
-def _finding_row(f: dict[str, Any]) -> list[str]:
-    return [f["severity"], f["slug"], f["where"], f["message"], _onset(f), str(f.get("explained_by") or ""), _tries(f)]
-
-
-def _onset(finding: dict[str, Any]) -> str:
-    at = finding.get("onset")
-    return number(at["step"]) if isinstance(at, dict) and isinstance(at.get("step"), (int, float)) else ""
-
-
-def _tries(finding: dict[str, Any]) -> str:
-    tries = finding.get("try")
-    return "; ".join(try_text(t) for t in tries) if isinstance(tries, list) else ""
+def _finding_row(placed: PlacedFinding) -> list[str]:
+    f = placed.finding
+    since, advice = "" if f.onset is None else number(f.onset), "; ".join(map(try_text, f.suggest))
+    return [f.severity or "", f.slug, placed.where, f.message, since, f.explained_by or "", advice]
 
 
 def try_text(one: Any) -> str:
     if isinstance(one, dict):
         why = f" ({one['why']})" if one.get("why") else ""
-        return f"{one.get('key')}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
+        return f"{one.get('name', one.get('key'))}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
     return str(one)
 
 
@@ -152,7 +146,7 @@ def _short(value: Any) -> str:
 
 
 def overview(groups: list[Group]) -> Section:
-    rows = [[g.label, r.name, shown(r.seed), r.state, words.verdict(r.verdict), number(r.verdict.final),
+    rows = [[g.label, r.name, r.seed_name, r.state, words.verdict(r.verdict), number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
 
@@ -192,14 +186,14 @@ def _foreign(run: Run) -> bool:
     return run.history.source != "relab"
 
 
-def _patch_hash(meta: dict[str, Any]) -> str:
+def _patch_hash(meta: Document) -> str:
     patch = meta.get("patch")
     if not isinstance(patch, dict) or not patch.get("bytes"):
         return ""
     return f"{patch['bytes']} bytes, sha256 {str(patch.get('sha256'))[:16]}"
 
 
-def _untracked(meta: dict[str, Any]) -> str:
+def _untracked(meta: Document) -> str:
     untracked = meta.get("untracked")
     return str(untracked.get("count") or "") if isinstance(untracked, dict) else ""
 

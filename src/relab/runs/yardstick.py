@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relab.base.documents import Document
 from relab.config.views import flatten
 from relab.record import levels
 from relab.record.evaluations import Estimate
@@ -67,7 +68,7 @@ def yardstick_of(run: History, metric: str) -> Yardstick:
     return Yardstick(random, spread, _solved(run, spec), highest, lowest, _has_choice(spec))
 
 
-def random_level(spec: dict[str, Any]) -> tuple[Estimate | None, float]:
+def random_level(spec: Document) -> tuple[Estimate | None, float]:
     """What a random policy earns, and the standard deviation of its episodes."""
     baseline = spec.get("random")
     try:
@@ -80,12 +81,12 @@ def random_level(spec: dict[str, Any]) -> tuple[Estimate | None, float]:
     return Estimate(0, mean, spread / math.sqrt(n), n), spread
 
 
-def _solved(run: History, spec: dict[str, Any]) -> float | None:
+def _solved(run: History, spec: Document) -> float | None:
     env = spec.get("env") or flatten(run.config).get("env.name")
     return levels.solved(str(env)) if env else None
 
 
-def _bounds(spec: dict[str, Any]) -> tuple[float, float]:
+def _bounds(spec: Document) -> tuple[float, float]:
     """The lowest and the highest return: the worst and the best reward at each step up to the horizon, or at one.
 
     >>> _bounds({"reward_low": 1, "reward_high": 1, "horizon": 500})
@@ -104,7 +105,7 @@ def _number(value: Any) -> float:
         return math.nan
 
 
-def _has_choice(spec: dict[str, Any]) -> bool:
+def _has_choice(spec: Document) -> bool:
     action = spec.get("action")
     n = action.get("n") if isinstance(action, dict) and action.get("kind") == "discrete" else None
     counts = n if isinstance(n, list) else [n]

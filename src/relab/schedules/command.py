@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from relab.base.documents import Document
 from relab.schedules.alert import Alert
 from relab.schedules.gate import Condition, Gate, ScheduleError, number
 from relab.schedules.schedule import Claim, Schedule
@@ -64,8 +65,8 @@ class _Parts:
     """What was gathered so far, by name."""
 
     gates: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    alerts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    claims: dict[str, dict[str, Any]] = field(default_factory=dict)
+    alerts: dict[str, Document] = field(default_factory=dict)
+    claims: dict[str, Document] = field(default_factory=dict)
     plans: list[Plan] = field(default_factory=list)
     numbers: dict[str, int] = field(default_factory=dict)
     queues: dict[str, dict[str, int]] = field(default_factory=dict)  # beginning of a queue's name -> its numbers
@@ -201,7 +202,7 @@ def _alerts(parts: _Parts, schedule: Schedule) -> None:
 def _queue(plan: Plan, parts: _Parts) -> Plan:
     """A queue with the numbers that other flags give it: `--tail_replay_count` is about `tail_seed_stage_spec`."""
     mine = [row for start, row in parts.queues.items() if plan.name.startswith(start)]
-    numbers: dict[str, Any] = {key: value for row in mine for key, value in row.items() if value}
+    numbers: Document = {key: value for row in mine for key, value in row.items() if value}
     return replace(plan, left=LEFT.get(plan.metric, ""), **numbers) if plan.name != "curriculum" else plan
 
 

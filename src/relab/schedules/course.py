@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from relab.base.documents import Document
 from relab.schedules.alert import Alert, AlertDecision
 from relab.schedules.gate import Decision, Gate, GateState, decide
 from relab.schedules.schedule import Schedule
@@ -54,7 +55,7 @@ class Course:
     def place(self, queue: Plan) -> Place:
         return place_in(queue, self.used[queue.name], self.worlds)
 
-    def stage(self, iteration: int, first_key: str = "") -> dict[str, Any]:
+    def stage(self, iteration: int, first_key: str = "") -> Document:
         """Everything that the curriculum, the phases and the gates set in this iteration, by the environment's keys."""
         plan, phase = self.schedule.curriculum, self.phase_of(iteration)
         values = plan.values(self.stage_of(iteration), plan.key or first_key) if plan else {}
@@ -153,7 +154,7 @@ class Course:
 
     # ---- Keeping
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         gates = {name: state.to_dict() for name, state in self.gates.items()}
         lists = {"seen": self.recent, "watched": self.watched, "mined": self.mined}
         return {"gates": gates, "used": dict(self.used), "active": dict(self.active)} | lists

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.numbers import is_finite, to_int
 from relab.base.streams import generator
 from relab.schedules.sectors import SECTORS, sector
@@ -43,7 +44,7 @@ class Episode:
     def before(self, step: int) -> int:
         return sum(death < step for death in self.deaths)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         first = self.deaths[0] if self.deaths else None
         about = {"seed": self.seed, "agents": self.agents, "final": self.final, "first_death": first}
         start = {} if self.heading is None else {"heading": self.heading, "speed": self.speed}

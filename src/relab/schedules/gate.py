@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from relab.base.documents import Document
+
 COMPARISONS = {"<=": operator.le, "<": operator.lt, ">=": operator.ge, ">": operator.gt}
 STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "last": lambda x: x[-1],
@@ -82,7 +84,7 @@ class Check:
     distance: float | None
     met: bool | None  # None: too few values
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """As an event keeps it: the condition in words, and each number."""
         bar = {"condition": str(self.condition), "metric": self.condition.metric, "threshold": self.condition.threshold}
         return bar | {"value": self.value, "distance": self.distance, "met": self.met}
@@ -150,7 +152,7 @@ class Decision:
     def passed(self) -> bool:
         return self.outcome in ("advance", "success_progress")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """The whole decision as plain data: an event of a run."""
         sides = {side: [check.to_dict() for check in getattr(self, side)] for side in ("success", "failure")}
         return {"iteration": self.at, "decision": self.outcome, **self.state.to_dict(), **sides}

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from relab.base.documents import Document
 from relab.schedules.alert import Alert
 from relab.schedules.gate import Condition, Gate, ScheduleError, number, parse_condition
 from relab.schedules.sectors import SECTORS
@@ -161,8 +162,8 @@ def _multi_eval(row: Any) -> MultiEval:
     row = _mapping(row, "multi_eval", set(MultiEval.__dataclass_fields__))
     names = ("episodes", "probe_episodes", "seed_base", "worst", "films", "agents")
     keys = [key for key in names if row.get(key) is not None]
-    counts: dict[str, Any] = {key: whole(row[key], "multi_eval", key) for key in keys}
-    rest: dict[str, Any] = {key: _mapping_of(row[key], f"multi_eval.{key}") for key in ("env", "stage") if key in row}
+    counts: Document = {key: whole(row[key], "multi_eval", key) for key in keys}
+    rest: Document = {key: _mapping_of(row[key], f"multi_eval.{key}") for key in ("env", "stage") if key in row}
     if "early" in row:
         rest["early"] = tuple(whole(each, "multi_eval", "early") for each in _list(row, "early"))
     rest |= {key: tuple(str(each) for each in _list(row, key)) for key in ("deaths", "start") if key in row}

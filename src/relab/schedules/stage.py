@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
 
+from relab.base.documents import Document
 from relab.config.coerce import scalar
 from relab.schedules.gate import ScheduleError
 
@@ -67,7 +68,7 @@ class Plan:
         """The share of the plan that is left after an iteration."""
         return max(0.0, 1 - iteration / self.length)
 
-    def values(self, k: int, key: str) -> dict[str, Any]:
+    def values(self, k: int, key: str) -> Document:
         """What stage k of a curriculum sets: its size under `key`, and its options."""
         stage = self.stages[k]
         sized = {} if stage.size is None else {key: stage.size}

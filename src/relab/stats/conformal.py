@@ -25,14 +25,7 @@ def tail_above(value: float, known: Sequence[float] | np.ndarray, groups: Sequen
     >>> tail_above(3.5, [1, 2, 4, 4], groups=["a", "a", "b", "b"])   # (1 + 0/2 + 2/2) / 3
     0.6666666666666666
     """
-    numbers = np.asarray(known, np.float64)
-    reached = (numbers >= value - TIE * abs(value)).astype(np.float64)
-    if groups is None:
-        return float((1 + reached.sum()) / (len(numbers) + 1))
-    if len(groups) != len(numbers):
-        raise ValueError(f"each number needs its group, but there are {len(numbers)} numbers and {len(groups)} groups")
-    shares = [reached[rows].mean() for rows in _rows_by_group(groups)]
-    return float((1 + sum(shares)) / (len(shares) + 1))
+    return float(_tails_above(np.array([value], np.float64), known, groups)[0])
 
 
 def tail_below(value: float, known: Sequence[float] | np.ndarray, groups: Sequence[object] | None = None) -> float:
@@ -59,9 +52,11 @@ def healthy_range(
     >>> healthy_range(range(99), 0.9)
     (4.0, 94.0)
     """
-    numbers = np.sort(np.unique(np.asarray(known, np.float64)))
-    kept = [x for x in numbers if tail_both(float(x), known, groups) > 1 - share + TIE]
-    return (float(kept[0]), float(kept[-1])) if kept else (float(numbers[0]), float(numbers[-1]))
+    numbers = np.unique(np.asarray(known, np.float64))
+    above, below = _tails_above(numbers, known, groups), _tails_above(-numbers, -np.asarray(known, np.float64), groups)
+    kept = numbers[2 * np.minimum(above, below) > 1 - share + TIE]
+    ends = kept if len(kept) else numbers
+    return float(ends[0]), float(ends[-1])
 
 
 def discoveries(tails: Sequence[float], rate: float = 0.1) -> list[bool]:
@@ -81,8 +76,17 @@ def discoveries(tails: Sequence[float], rate: float = 0.1) -> list[bool]:
     return named.tolist()
 
 
-def _rows_by_group(groups: Sequence[object]) -> list[list[int]]:
-    rows: dict[object, list[int]] = {}
-    for i, group in enumerate(groups):
-        rows.setdefault(group, []).append(i)
-    return list(rows.values())
+def _tails_above(
+    values_J: np.ndarray, known: Sequence[float] | np.ndarray, groups: Sequence[object] | None
+) -> np.ndarray:
+    """tail_above of many values at once."""
+    known_N = np.asarray(known, np.float64)
+    reached_JN = (known_N >= (values_J - TIE * np.abs(values_J))[:, None]).astype(np.float64)
+    if groups is None:
+        return (1 + reached_JN.sum(1)) / (len(known_N) + 1)
+    if len(groups) != len(known_N):
+        raise ValueError(f"each number needs its group, but there are {len(known_N)} numbers and {len(groups)} groups")
+    places = {group: place for place, group in enumerate(dict.fromkeys(groups))}
+    member_NG = np.eye(len(places))[[places[group] for group in groups]].reshape(len(known_N), len(places))
+    shares_JG = reached_JN @ member_NG / member_NG.sum(0)
+    return (1 + shares_JG.sum(1)) / (len(places) + 1)

@@ -31,7 +31,7 @@ def table(reps: int, seed: int, seeds: Sequence[int] = SEEDS) -> list[Cell]:
 def _cells(name: str, n: int, reps: int, rng: np.random.Generator) -> list[Cell]:
     a, b, shared = (MEANS[name].draw(rng, (reps, n)) for _ in range(3))
     a, b, better = a + shared, b + shared, EFFECT * SPREAD[name]
-    power, error = _told(a, b + better), _told(a, b)
+    power, error = _power(a, b + better), _power(a, b)
     limit = ALPHA + 3 * math.sqrt(ALPHA * (1 - ALPHA) / reps)
     best = max(power[way] for way in power if way != "answer" and error[way] <= limit)
     rows = {
@@ -44,7 +44,7 @@ def _cells(name: str, n: int, reps: int, rng: np.random.Generator) -> list[Cell]
     return [Cell(KIND, way, name, effect, n, value, reps, error.get(way, 0.0) > limit) for way, value in rows.items()]
 
 
-def _told(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
+def _power(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
     """How often each test tells a difference, either way."""
     plain = means.plain(means.one_sample(b - a), 1 - ALPHA)
     ways = {

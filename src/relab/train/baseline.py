@@ -11,12 +11,12 @@ import hashlib
 import sys
 import sysconfig
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
 
 from relab.base import limits
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import write_atomic
 from relab.base.places import cache_folder
 from relab.base.streams import world_seeds
@@ -34,7 +34,7 @@ VERSIONED = ("relab", "gymnasium")  # packages whose ids are raised whenever res
 INSTALLED = ("site-packages", "dist-packages")
 
 
-def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
+def random_baseline(env: Env, params: Settings) -> Document:
     """{"return_mean", "return_std", "length_mean", "n"} of the random policy's first episodes.
 
     `cut` says how many of them were not over after `cap` steps; their returns, and so the mean, are not known.
@@ -52,13 +52,13 @@ def random_baseline(env: Env, params: dict[str, Any]) -> dict[str, Any]:
     return measured["baseline"]
 
 
-def measure(env: Env) -> dict[str, Any]:
+def measure(env: Env) -> Document:
     """The baseline, and what it needs to be recognised by."""
     episodes = play(env, -(-EPISODES // env.spec.agents))
     return {"baseline": summary(episodes, cap_of(env)), "first": episodes[: AGAIN * env.spec.agents]}
 
 
-def keep(path: Path, key: str, entry: dict[str, Any]) -> None:
+def keep(path: Path, key: str, entry: Document) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, orjson.dumps(read(path) | {key: entry}, option=orjson.OPT_INDENT_2), sync=False)
@@ -66,7 +66,7 @@ def keep(path: Path, key: str, entry: dict[str, Any]) -> None:
         pass
 
 
-def play(env: Env, worlds: int) -> list[dict[str, Any]]:
+def play(env: Env, worlds: int) -> list[Document]:
     """The random policy's first episodes in the first `worlds` worlds, as plain values."""
     policy = rollout.RandomPolicy(env.spec.action)
     seeds = world_seeds(0, "random-policy", worlds)
@@ -80,7 +80,7 @@ def cap_of(env: Env) -> int:
     return limit if 0 < limit <= LONG else CAP
 
 
-def summary(episodes: list[dict[str, Any]], cap: int) -> dict[str, Any]:
+def summary(episodes: list[Document], cap: int) -> Document:
     played = [e for e in episodes if e["end"] != "unused"]
     ret, length = (np.array([e[key] for e in played], float) for key in ("return", "length"))
     numbers = {"return_mean": ret.mean(), "return_std": ret.std(), "length_mean": length.mean()}
@@ -89,7 +89,7 @@ def summary(episodes: list[dict[str, Any]], cap: int) -> dict[str, Any]:
     return facts | ({"cut": cut, "cap": cap} if cut else {})
 
 
-def read(path: Path) -> dict[str, Any]:
+def read(path: Path) -> Document:
     try:
         document = orjson.loads(limits.read_bytes(path, limits.JSON))
     except (OSError, ValueError):  # missing, or cut off while another process wrote: measured again

@@ -23,6 +23,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from relab.base import limits
+from relab.base.documents import Document, Tree
 from relab.base.enclosed import RecordError, open_plain, own
 from relab.base.errors import UserError
 from relab.base.jsonl import decode, encode, write_atomic, writing
@@ -41,7 +42,7 @@ class CheckpointError(UserError):
     """A checkpoint that is missing, incomplete or from another schema."""
 
 
-def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) -> str:
+def save(root: Path, step: int, tree: Tree, progress: Document) -> str:
     """Write `tree` (nested dicts of arrays and plain values) and the run's `progress`; returns the folder's name."""
     name, tmp = f"step-{step:012d}", _own(root, f".writing-{os.getpid()}")
     if _own(root, name).exists():
@@ -60,7 +61,7 @@ def save(root: Path, step: int, tree: dict[str, Any], progress: dict[str, Any]) 
     return name
 
 
-def write(tmp: Path, folder: Path, arrays: dict[str, np.ndarray], body: dict[str, Any]) -> None:
+def write(tmp: Path, folder: Path, arrays: dict[str, np.ndarray], body: Document) -> None:
     """The files of a checkpoint, safe on the disk; `folder` is what they will be called."""
     weights = {key.removeprefix("params."): a for key, a in arrays.items() if key.startswith("params.")}
     others = {key: a for key, a in arrays.items() if not key.startswith("params.")}
@@ -75,7 +76,7 @@ def write(tmp: Path, folder: Path, arrays: dict[str, np.ndarray], body: dict[str
         sync(tmp)
 
 
-def load(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def load(root: Path, name: str) -> tuple[Tree, Document]:
     """(tree, progress) of one checkpoint folder; `name` is latest, best, a folder's name, or a step."""
     folder = locate(root, name)
     try:
@@ -111,7 +112,7 @@ def instead(folder: Path) -> str:
     return "no checkpoint before it can be read: move it away, and `relab resume` begins at step 0"
 
 
-def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> None:
+def check_like(tree: Tree, pattern: Tree, at: str = "") -> None:
     """A number, a text, a list or a mapping must be one again; arrays and what was null are left to whoever loads."""
     for key, wanted in pattern.items():
         if key not in tree:
@@ -123,7 +124,7 @@ def check_like(tree: dict[str, Any], pattern: dict[str, Any], at: str = "") -> N
             check_like(tree[key], wanted, f"{at}{key}.")
 
 
-def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(folder: Path) -> tuple[Tree, Document]:
     files = {name: own(folder, name) for name in ("state.json", "state.safetensors", "weights.safetensors")}
     with _naming("state.json"):
         body = decode(limits.read_bytes(files["state.json"], limits.JSON))
@@ -137,7 +138,7 @@ def read(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return join(arrays, dict(body["plain"])), body["progress"]
 
 
-def load_checked(file: Path, body: dict[str, Any]) -> dict[str, np.ndarray]:
+def load_checked(file: Path, body: Document) -> dict[str, np.ndarray]:
     """A file's arrays; ValueError where it is not the one that was written. A flipped bit is a number all the same."""
     wanted = body.get("sums", {}).get(file.name)  # older checkpoints have none
     if wanted is not None and digest(file) != wanted:
@@ -150,7 +151,7 @@ def digest(file: Path) -> str:
         return hashlib.blake2b(content.read(), digest_size=16).hexdigest()
 
 
-def read_progress(root: Path, name: str) -> dict[str, Any]:
+def read_progress(root: Path, name: str) -> Document:
     """Where the run stood at one checkpoint, without its arrays."""
     return decode(limits.read_bytes(own(_own(root, name), "state.json"), limits.JSON))["progress"]
 
@@ -188,7 +189,7 @@ def point(root: Path, name: str, folder: str, step: int, **evidence: Any) -> Non
     write_atomic(_own(root) / f"{name}.json", encode({"folder": folder, "step": step, **evidence}, indent=True))
 
 
-def read_pointer(root: Path, name: str) -> dict[str, Any] | None:
+def read_pointer(root: Path, name: str) -> Document | None:
     path = _own(root, f"{name}.json")
     if not path.exists():
         return None
@@ -249,10 +250,10 @@ def step_of(name: str) -> int:
     return int(name.removeprefix("step-"))
 
 
-def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def split(tree: Tree, prefix: str = "") -> tuple[dict[str, np.ndarray], Document]:
     """A nested tree as (arrays by dotted path, the rest as nested plain values)."""
     arrays: dict[str, np.ndarray] = {}
-    plain: dict[str, Any] = {}
+    plain: Document = {}
     for key, value in tree.items():
         if isinstance(value, dict):
             inner, rest = split(value, f"{prefix}{key}.")
@@ -268,7 +269,7 @@ def split(tree: dict[str, Any], prefix: str = "") -> tuple[dict[str, np.ndarray]
     return arrays, plain
 
 
-def join(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> dict[str, Any]:
+def join(arrays: dict[str, np.ndarray], plain: Document) -> Tree:
     """The inverse of `split` for trees with arrays one or two levels deep; names on the second may hold dots."""
     tree = dict(plain)
     for path, array in arrays.items():
@@ -278,7 +279,7 @@ def join(arrays: dict[str, np.ndarray], plain: dict[str, Any]) -> dict[str, Any]
     return tree
 
 
-def fingerprint(arrays: dict[str, Any]) -> str:
+def fingerprint(arrays: Tree) -> str:
     """A hash of named arrays: runs that begin with the same weights have the same one."""
     digest = hashlib.blake2b(digest_size=8)
     for name, array in sorted(split(arrays)[0].items()):

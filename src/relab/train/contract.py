@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from relab.base.documents import Tree
 from relab.base.errors import UserError
 from relab.record.spec import Spec
 from relab.train.envs.base import Env
@@ -65,7 +66,7 @@ class State(Protocol):
     agent: Policy
     counts: Counts
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         """Arrays and plain values, one or two levels deep, for a checkpoint.
 
         `params` holds the weights by name, `obs_scale` the scale of observations where there is one: what another run
@@ -73,7 +74,7 @@ class State(Protocol):
         """
         ...
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         """Stand where `to_tree` stood, to the bit."""
         ...
 
@@ -101,13 +102,15 @@ class Algorithm(Protocol):
     # and, where they apply:
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
+    # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
+    # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 
     def make_agent(self, cfg: Any, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Policy:
         """The acting part alone, as it begins; ConfigError for a space or device that it cannot serve."""
         ...
 
-    def load_agent(self, agent: Any, tree: dict[str, Any]) -> None:
+    def load_agent(self, agent: Any, tree: Tree) -> None:
         """Put the acting part of a checkpoint's tree into an agent."""
         ...
 

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from relab.base.documents import Document
 from relab.base.streams import world_seeds
 from relab.config.run import RunConfig
 from relab.record.evaluations import Evaluation, evaluation
@@ -25,13 +26,13 @@ class Progress:
     next_save: int = 0
     eval_steps: int = 0  # world steps spent on evaluations
     last_eval: int = -1  # step of the last evaluation
-    best: dict[str, Any] | None = None
+    best: Document | None = None
     owed: dict[str, float] | None = None  # the row whose evaluation was cut short; it is judged when the run goes on
 
 
-def read_progress(kept: dict[str, Any]) -> Progress:
+def read_progress(kept: Document) -> Progress:
     """What a checkpoint kept of it; ValueError where it is not what was written."""
-    kept = {"owed": None} | kept  # which there was not always
+    kept = {"owed": None, **kept}  # which there was not always
     checkpoint.check_like(kept, asdict(Progress()))
     if kept["owed"] is not None:
         checkpoint.check_like(kept["owed"], dict.fromkeys(kept["owed"], 0.0))
@@ -43,7 +44,7 @@ def read_progress(kept: dict[str, Any]) -> Progress:
 class Played(NamedTuple):
     """One evaluation: its rows for the record, and what they say by mode."""
 
-    rows: list[dict[str, Any]]
+    rows: list[Document]
     modes: dict[str, Evaluation]
 
     @property
@@ -78,13 +79,13 @@ class Evaluator:
         return Played(rows, {row["mode"]: level for row in rows if (level := evaluation(row)) is not None})
 
     @staticmethod
-    def row(step: int, mode: str, episodes: list[dict[str, Any]]) -> dict[str, Any]:
+    def row(step: int, mode: str, episodes: list[Document]) -> Document:
         """As in evals.jsonl; `noise` is the standard error, which readers can make of the episodes as well."""
-        made: dict[str, Any] = {"step": step, "mode": mode, "noise": math.nan, "episodes": episodes}
+        made: Document = {"step": step, "mode": mode, "noise": math.nan, "episodes": episodes}
         level = evaluation(made)
         return made | {"noise": level.se if level else math.nan}
 
-    def candidate(self, played: Played, step: int) -> dict[str, Any]:
+    def candidate(self, played: Played, step: int) -> Document:
         """The evaluation as evidence for `best`: number, noise, and how it was got."""
         by = self.cfg.eval.by
         level = played.modes[by]
@@ -96,7 +97,7 @@ class Evaluator:
         return goal is not None and best is not None and best["step"] == step and best["value"] >= goal
 
 
-def note_best(p: Progress, candidate: dict[str, Any]) -> bool:
+def note_best(p: Progress, candidate: Document) -> bool:
     """Keep the candidate if it is better than the best so far; was it?"""
     better = math.isfinite(candidate["value"]) and (p.best is None or candidate["value"] > p.best["value"])
     if better:

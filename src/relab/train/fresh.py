@@ -10,6 +10,7 @@ import numpy as np
 
 from relab import stats
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.enclosed import inside, own, subfolder
 from relab.base.jsonl import read_jsonl
 from relab.base.media import Film
@@ -60,7 +61,7 @@ def changed(cfg: RunConfig, words: Sequence[str]) -> RunConfig:
 
 def fresh(
     folder: Path, name: str, episodes: int, seed: int, changes: Sequence[str] = (), trust: bool = False
-) -> dict[str, Any]:
+) -> Document:
     """Evaluate on seeds that training and its evaluations never saw; the result is kept as an event of the run."""
     layers.require_range("--episodes", episodes, 1, limits.EPISODES)
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
@@ -73,7 +74,7 @@ def fresh(
     return result | said | {"selected": selection(folder, name, modes), "episodes": batch.episodes}
 
 
-def describe(batch: rollout.PlayedEpisodes, mode: str) -> dict[str, Any]:
+def describe(batch: rollout.PlayedEpisodes, mode: str) -> Document:
     """Mean with interval (agents that share a world are one sample), spread, and success; None what is not known."""
     returns = np.array([e["return"] for e in batch.played(mode)])
     mid, low, high, n, _ = stats.mean_interval(batch.world_means(mode))
@@ -85,7 +86,7 @@ def describe(batch: rollout.PlayedEpisodes, mode: str) -> dict[str, Any]:
     return numbers | {"n": n, "success": float(np.mean(success)) if known else None}
 
 
-def selection(folder: Path, name: str, modes: dict[str, Any]) -> str | None:
+def selection(folder: Path, name: str, modes: Document) -> str | None:
     """`best` was chosen for a high evaluation, so that number is too high on average: say by how much it was."""
     pointer = checkpoint.read_pointer(folder / "checkpoints", "best")
     if name != "best" or pointer is None:
@@ -109,7 +110,7 @@ def film(
     fps: int,
     changes: Sequence[str] = (),
     trust: bool = False,
-) -> dict[str, Any]:
+) -> Document:
     """One episode as mp4 or gif. The whole evaluation runs again, so the episode is the recorded one to the bit."""
     layers.require(mode in ("det", "sampled"), f"`--mode` must be det or sampled, but got {mode!r}")
     cfg, env, agent, step = load_agent(folder, name, changes, trust)
@@ -154,7 +155,7 @@ def film_place(folder: Path, name: str) -> Path:
 
 def film_multi(
     folder: Path, iteration: int, which: str, name: str, out: Path | None, fps: int, trust: bool = False
-) -> dict[str, Any]:
+) -> Document:
     """One world of a schedule's multi-evaluation, all its agents; `best` is the checkpoint nearest to it in steps."""
     from relab.train.steering import judge_of
 
@@ -181,7 +182,7 @@ def nearest_checkpoint(folder: Path, step: int) -> str:
     return min(names, key=lambda name: abs(int(name.removeprefix("step-")) - step), default="latest")
 
 
-def choose_world(episodes: list[dict[str, Any]], which: str) -> int:
+def choose_world(episodes: list[Document], which: str) -> int:
     """An index, or a rank by the share that lived to the end; the first of equals by earliest first death."""
     order = sorted(range(len(episodes)), key=lambda i: (episodes[i]["final"], episodes[i]["first_death"] or np.inf))
     named = {"worst": order[0], "median": order[len(order) // 2], "best": order[-1]}
@@ -209,7 +210,7 @@ def choose(returns: np.ndarray, which: str) -> int:
     return int(which)
 
 
-def probe(folder: Path, name: str, which: str, settings: dict[str, str], trust: bool = False) -> list[dict[str, Any]]:
+def probe(folder: Path, name: str, which: str, settings: dict[str, str], trust: bool = False) -> list[Document]:
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab.train import probes
     from relab.train.session import make_env, setup_of

@@ -24,6 +24,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Document
 from relab.base.enclosed import NO_LINK, NO_WAIT, open_plain, own, subfolder
 from relab.base.jsonl import encode, write_atomic, writing
 from relab.config.base import ConfigError, require
@@ -187,7 +188,7 @@ class Store:
         subfolder(self.root, f"{FOLDER}/{self.name}")
         write_atomic(own(self.folder, FIELDS), encode(self.described(), indent=True))
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Document:
         """What fields.json says: all that another program needs to read the files."""
         fields = [{"name": name, "dtype": kind.base.str, "shape": list(kind.shape), "offset": offset}
                   for name, (kind, offset) in _parts(self.replay.dtype)]  # fmt: skip

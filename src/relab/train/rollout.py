@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
@@ -192,7 +193,7 @@ class PlayedEpisodes:
     """Episodes per mode, in the order of the seeds, and the world steps they took."""
 
     # rows of {"seed", "return", "length", "success", "end"}, with "agent" where there are several
-    episodes: dict[str, list[dict[str, Any]]]
+    episodes: dict[str, list[Document]]
     sim_steps: int
 
     def returns(self, mode: str) -> np.ndarray:
@@ -203,7 +204,7 @@ class PlayedEpisodes:
         """Mean return of each world's agents, which share an episode and are one sample; NaN where one never ended."""
         return np.array(samples(self.played(mode)))
 
-    def played(self, mode: str) -> list[dict[str, Any]]:
+    def played(self, mode: str) -> list[Document]:
         return [episode for episode in self.episodes[mode] if episode["end"] != "unused"]
 
 
@@ -279,10 +280,10 @@ def take(first: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> 
     waiting[at] = False
 
 
-def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.uint64) -> dict[str, Any]:
+def describe(spec: Spec, first: dict[str, np.ndarray], i: int, j: int, seed: np.uint64) -> Document:
     """One episode as the record keeps it; where none ended ("cap") or none began ("unused") there is no return."""
     used, open_end = bool(first["used"][i, j]), bool(first["waiting"][i, j])
-    row: dict[str, Any] = {"seed": int(seed)}
+    row: Document = {"seed": int(seed)}
     if spec.agents > 1:
         row["agent"] = j
     row["return"] = float(first["ret"][i, j]) if used and not open_end else float("nan")

@@ -27,7 +27,8 @@ from relab.train.baseline import random_baseline
 from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
-from relab.train.loop import WITH, Companion, Ending, Trainer, failures_told
+from relab.train.loop import WITH, Companion, Ending, Trainer, failures_recorded
+from relab.train.profile import Profile
 from relab.train.replay import Data, DataError
 from relab.train.screen import Screen, Silent
 from relab.train.weights import Inherited
@@ -67,16 +68,24 @@ def start(
     screen: Screen | None = None,
     env: Any = None,
     inherited: Inherited | None = None,
+    profile: int = 0,
 ) -> Ending:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known.
 
-    `env` and `inherited`: what the caller has made already, to see that it can be made.
+    `env` and `inherited`: what the caller has made already, to see that it can be made. `profile`: iterations to trace.
     """
     trust = registry.trust_word(cfg.env.name, cfg.algo.name)
     with exits_are_errors(), stops_say(lambda: what_is_left(folder, trust)):
         env = env or make_env(cfg)
         inherited = inherited or inherited_by(cfg, env, folder.parent)
-        return begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited).run()
+        trainer = begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited)
+        trainer.profile = Profile(profile)
+        return trainer.run()
+
+
+def is_deterministic(cfg: RunConfig) -> bool:
+    """Does the same config and seed give the same bytes on this machine? Settings of an algorithm may say no."""
+    return cfg.device == "cpu" and bool(getattr(cfg.algo, "is_repeatable", lambda: True)())
 
 
 def begin(
@@ -90,12 +99,12 @@ def begin(
 ) -> Trainer:
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
-    facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": cfg.device == "cpu"}
+    facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": is_deterministic(cfg)}
     facts["owner"] = processes.myself()  # by which a reader on this machine sees that it was killed
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
     try:
-        with failures_told(record):
+        with failures_recorded(record):
             record.append_event("start", 0, pid=os.getpid())
             screen.start(head_facts(cfg, record))
             trainer = prepare(cfg, record, env, screen)
@@ -121,8 +130,11 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: dict[str, Any] | No
         return None
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
-    own = registry.algo_module(cfg.algo.name).init(setup_of(cfg, env)).to_tree()
-    return weights.fitting(source, own, cfg.start_parts or ())
+    algo = registry.algo_module(cfg.algo.name)
+    inherited = weights.fitting(source, algo.init(setup_of(cfg, env)).to_tree(), cfg.start_parts or ())
+    if getattr(algo, "WHOLE", False):  # optional in the contract
+        weights.require_whole(inherited)
+    return inherited
 
 
 def descent(meta: dict[str, Any], inherited: Inherited | None) -> dict[str, Any]:
@@ -174,7 +186,7 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
     except BaseException:
         record.close()
         raise
-    with failures_told(record, lambda: trainer.step):
+    with failures_recorded(record, lambda: trainer.step):
         record.repair()
         step = cut_back(trainer, name, lengths)
         if inherited is not None:

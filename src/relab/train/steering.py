@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings, Tree
 from relab.base.near import hint as near_hint
 from relab.base.streams import world_seeds
 from relab.config import layers, registry
@@ -140,7 +141,7 @@ class Steering:
         if self.keys:
             self.env.set_stage(self.values(iteration))
 
-    def values(self, iteration: int) -> dict[str, Any]:
+    def values(self, iteration: int) -> Settings:
         stage = self.course.stage(iteration, self.keys[0] if self.keys else "")
         return stage | {self.key_of(queue): self.starts(queue) for queue in self.schedule.queues}
 
@@ -222,7 +223,7 @@ class Steering:
         self.course.mine([list(evaluated.velocity(r)) for r in worst])
         return numbers
 
-    def keep(self, trainer: Trainer, iteration: int, row: dict[str, Any], on: dict[str, str]) -> None:
+    def keep(self, trainer: Trainer, iteration: int, row: Document, on: dict[str, str]) -> None:
         settings = {key.removeprefix("stage/"): value for key, value in self.scalars(iteration).items()}
         trainer.record.append_probe({"step": trainer.step, **row, **on, "settings": settings})
 
@@ -237,12 +238,12 @@ class Steering:
 
     # ---- Keeping
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         plain = {"course": self.course.to_dict(), "told": dict(self.announced), "started": self.started}
         arrays = {f"source_{k}": array for k, array in enumerate(self.sources.values())}
         return plain | {"sources": list(self.sources)} | arrays
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         """State of a checkpoint; the starts come from it too, whatever became of their files."""
         self.course.load(tree["course"])
         self.announced, self.started = dict(tree["told"]), bool(tree["started"])
@@ -288,7 +289,7 @@ class Judge:
 
     def play(
         self, agent: Any, iteration: int, frames: rollout.Frames | None = None, full: bool = False
-    ) -> tuple[dict[str, Any], int]:
+    ) -> tuple[Document, int]:
         """(row for the record, world steps it took): first episodes of so many worlds, of more where it is `full`."""
         multi = self.multi
         count, stream = (multi.episodes, "multi/full") if full else (multi.while_training, f"multi/{iteration}")
@@ -324,19 +325,19 @@ class Judge:
         share_N = (step.terminated & used).sum(1) / used.sum(1)
         return float(share_N.mean()), float(share_N.std(ddof=1) / math.sqrt(n)), n
 
-    def episodes(self, played: list[dict[str, Any]]) -> list[Episode]:
-        worlds: dict[int, list[dict[str, Any]]] = {}
+    def episodes(self, played: list[Document]) -> list[Episode]:
+        worlds: dict[int, list[Document]] = {}
         for row in played:
             worlds.setdefault(row["seed"], []).append(row)
         return [self.episode(seed, rows) for seed, rows in worlds.items()]
 
-    def episode(self, seed: int, rows: list[dict[str, Any]]) -> Episode:
+    def episode(self, seed: int, rows: list[Document]) -> Episode:
         deaths = tuple(sorted(row["length"] for row in rows if self.died(row)))
         start = [rows[0].get("info", {}).get(name) for name in self.multi.start]
         heading, speed = start if None not in start else (None, None)
         return Episode(seed, len(rows), deaths, heading, speed)
 
-    def died(self, row: dict[str, Any]) -> bool:
+    def died(self, row: Document) -> bool:
         if self.multi.deaths:
             return row["end"] in self.multi.deaths
         survived = row.get("info", {}).get("survived")

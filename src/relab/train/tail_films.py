@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.enclosed import own, subfolder
 from relab.base.jsonl import RecordError
 from relab.base.media import Film
@@ -22,7 +23,7 @@ Judge = Any  # of relab.train.steering
 FPS = 30
 
 
-def film_worst(trainer: Trainer, judge: Judge, iteration: int, episodes: Sequence[dict[str, Any]]) -> None:
+def film_worst(trainer: Trainer, judge: Judge, iteration: int, episodes: Sequence[Document]) -> None:
     """Films of the `films` worst worlds of the evaluation at this iteration, rank 1 the worst."""
     if not judge.env.spec.renders:
         warn(trainer, f"`multi_eval.films` = {judge.multi.films}, but {judge.env.spec.env} does not render")
@@ -43,7 +44,7 @@ def warn(trainer: Trainer, message: str) -> None:
         trainer.record.append_event("warning", trainer.step, message=message)
 
 
-def worst_worlds(episodes: Sequence[dict[str, Any]]) -> list[int]:
+def worst_worlds(episodes: Sequence[Document]) -> list[int]:
     """Places of the worlds, fewest survivors first; of equals the one with the earlier first death."""
     return sorted(range(len(episodes)), key=lambda i: (episodes[i]["final"], episodes[i]["first_death"] or np.inf))
 

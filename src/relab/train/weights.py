@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Tree
 from relab.base.enclosed import RecordError, inside, is_path
 from relab.base.errors import NotFoundError, UserError
 from relab.config.base import ConfigError, require
@@ -56,7 +57,7 @@ class Inherited:
     left: tuple[str, ...] = ()  # there, but not asked for or unknown here
     fresh: tuple[str, ...] = ()  # here, and begun anew
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Document:
         """For meta.json."""
         s, shapes = self.source, {n: {"there": list(a), "here": list(b)} for n, (a, b) in self.other_shape.items()}
         about = {"run": s.run, "id": s.id, "checkpoint": s.checkpoint, "step": s.step, "config_hash": s.config_hash}
@@ -136,7 +137,7 @@ def check_record(word: str, record: str, runs: Path, typed: str = "") -> None:
 # ---- What fits
 
 
-def fitting(source: Source, own: dict[str, Any], parts: tuple[str, ...]) -> Inherited:
+def fitting(source: Source, own: Tree, parts: tuple[str, ...]) -> Inherited:
     """What a run whose state is `own` (a tree) takes of a checkpoint; ConfigError where that is nothing."""
     there, here = source.arrays.get(PARAMS, {}), checkpoint.split({PARAMS: own[PARAMS]})[0]
     here = {key.removeprefix(f"{PARAMS}."): array for key, array in here.items()}
@@ -159,7 +160,7 @@ def is_part(name: str, part: str) -> bool:
     return name == part or name.startswith((f"{part}/", f"{part}."))
 
 
-def check_taken(source: Source, taken: Arrays, shapes: dict[str, Any], here: list[str]) -> None:
+def check_taken(source: Source, taken: Arrays, shapes: Document, here: list[str]) -> None:
     some = list(shapes.items())[:3]
     wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some)
     named = f"it has {', '.join(list(source.arrays.get(PARAMS, {}))[:4])} ..., and this run {', '.join(here[:4])} ..."
@@ -170,7 +171,16 @@ def check_taken(source: Source, taken: Arrays, shapes: dict[str, Any], here: lis
             f" from an earlier checkpoint, e.g. {source.run}@best")  # fmt: skip
 
 
-def scale_of(source: Source, own: dict[str, Any]) -> dict[str, Arrays]:
+def require_whole(inherited: Inherited) -> None:
+    """ConfigError where some of what was asked for is of another size: what is left would be half a network."""
+    some, n = list(inherited.other_shape.items()), len(inherited.taken[PARAMS])
+    wrong = "; ".join(f"{name} is {shape_text(a)} there and {shape_text(b)} here" for name, (a, b) in some[:3])
+    require(not some, f"{inherited.source.name} is of another size: {len(some)} of the {len(some) + n} weights that"
+            f" would be taken do not fit ({wrong}), and a part of a network means nothing; use the sizes of that run"
+            " (`--parent` takes its settings over), or leave `start_from` out")  # fmt: skip
+
+
+def scale_of(source: Source, own: Tree) -> dict[str, Arrays]:
     """The scale of observations, where both have one of the same shape."""
     there, here = source.arrays.get(SCALE, {}), own.get(SCALE, {})
     same = bool(there) and {k: a.shape for k, a in there.items()} == {k: np.shape(a) for k, a in here.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relab.comparison.answer import Outcome
+from relab.comparison.outcomes import Outcome
 from relab.lab.sweep import race, trials
 from relab.lab.sweep.axis import Axis
 from relab.lab.sweep.plan import Racing, Sweep

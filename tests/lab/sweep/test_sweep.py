@@ -274,10 +274,10 @@ def test_the_page_and_the_plan_of_a_sweep(after, failing):
     assert "a: moves" in page
     assert "it diverged" in page
     data = sections.build(Path("sweeps/s"))
-    assert data["sentence"].startswith("Which a and b? Best of 6 trials: a=3, b=x")
-    assert data["commands"] == ["relab sweep sweeps/s/sweep.yaml --name s"]
+    assert data.sentence.startswith("Which a and b? Best of 6 trials: a=3, b=x")
+    assert data.commands == ["relab sweep sweeps/s/sweep.yaml --name s"]
     assert "## Sweep" in render.markdown(data)
-    best = next(card for card in data["outcome"] if card.label.endswith("fresh seeds"))
+    best = next(card for card in data.outcome if card.label.endswith("fresh seeds"))
     assert best.seeds == 5, "the winner's card leaves out the seeds that chose it"
     assert all(int(each.seed) >= 10_000 for each in best.each)
     plan = plans.of(next(Path("sweeps/s/runs").iterdir()))

@@ -64,3 +64,14 @@ def test_a_share_of_sequences_can_be_made_to_hold_an_end():
     assert rows.terminal.any(0).mean() > 0.7  # no end comes after the last fifth of the slots
     even = sequences.draw(replay, rng, 200, 5)
     assert even.terminal.any(0).mean() < 0.4
+
+
+def test_a_share_of_sequences_can_begin_among_the_last_steps():
+    replay, rng = filled({}, slots=400, capacity=300), np.random.default_rng(0)
+    slots = sequences.starts(replay, rng, 400, 5, sequences.Mix(recent=0.5, steps=40)).slot
+    assert slots.min() > replay.oldest
+    assert slots.max() == 395  # the last in which five rows begin
+    share = (slots > 355).mean()
+    assert 0.5 < share < 0.66  # half of them, and 40 of 295 of the others
+    few = sequences.starts(filled({}, slots=6), rng, 50, 5, sequences.Mix(recent=1.0, steps=1000)).slot
+    assert sorted(set(few.tolist())) == [0, 1]

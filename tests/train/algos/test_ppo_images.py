@@ -15,7 +15,7 @@ from relab.config.ppo import PPO
 from relab.record.run_folder import read_meta
 from relab.record.spec import Action, Spec
 from relab.train import fresh
-from relab.train.algos import ppo
+from relab.train.algos.ppo_agent import encoded_image
 from relab.train.algos.ppo_learner import FastLearner, SequenceLearner, TorchLearner
 from relab.train.check_algo import check_algo
 from small_runs import run
@@ -70,13 +70,13 @@ def spec_of(*shape: int) -> Spec:
      ("none", (64,), ()), ("auto", (2, 50, 1), ())],
 )  # fmt: skip
 def test_what_goes_through_the_encoder(encoder: Any, shape: tuple[int, ...], image: tuple[int, ...]) -> None:
-    assert ppo.encoded_image(PPO(encoder=encoder), spec_of(*shape)) == image
+    assert encoded_image(PPO(encoder=encoder), spec_of(*shape)) == image
 
 
 @pytest.mark.parametrize(("shape", "seen"), [((64,), "64 numbers"), ((2, 50, 1), "images of 2 x 50 x 1")])
 def test_an_encoder_without_images_is_refused(shape: tuple[int, ...], seen: str) -> None:
     with pytest.raises(ConfigError, match=f"`encoder=conv` needs images of 3 x 3 .*, but painted-v1 observes {seen}"):
-        ppo.encoded_image(PPO(encoder="conv"), spec_of(*shape))
+        encoded_image(PPO(encoder="conv"), spec_of(*shape))
 
 
 def test_pixels_as_numbers_are_learned_by_hand() -> None:

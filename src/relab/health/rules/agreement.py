@@ -19,13 +19,14 @@ REPLAY = ("dqn", "sac", "td3")
 LAST = 100  # episodes behind return/mean_100
 NOISE = 0.1  # share of random actions that evaluations may lack without being another policy's
 HALF = 0.5  # of the evaluations must each be clear of training by themselves
+WHOLE = 2  # episodes that a world must have had the time for, so that those that ended are not the short ones
 BEHIND = 1.1  # times the length of a schedule at which it is over for certain
 
 
 def calibrated(view: View) -> str | None:
     """The rule's own severity on relab's runs; elsewhere it warns where nothing was learned: tools differ in what they
     log under one name."""
-    return None if view.history.source == "relab" else judged(view)
+    return None if view.history.trained_by_relab else judged(view)
 
 
 # ---- Training and evaluation
@@ -113,7 +114,7 @@ def _earned(view: View, mode: str) -> Curve:
     staged = any(key.partition(".")[0] == "schedule" and value is not None for key, value in view.config.items())
     if staged or "stage" in view.kinds:
         raise Missing("one task for training and evaluation (a schedule changes that of training)")
-    relabs = view.history.source == "relab" and mode == "sampled"  # explores there as much as in training
+    relabs = view.history.trained_by_relab and mode == "sampled"  # explores there as much as in training
     if view.has("policy/exploration") and not relabs and view.curve("policy/exploration").median(0.5) > NOISE:
         raise Missing("evaluations that explore as training does")
     return view.curve("return/mean" if view.has("return/mean") else "return/mean_100", rows=8)
@@ -126,9 +127,20 @@ def _pairs(view: View, course: list[Estimate], earned: Curve, least: int) -> lis
     ends = [e.step for e in course]
     spans = [_window(view, earned, weights, a + delay, b + delay) for a, b in pairwise(ends)]
     pairs = [Pair(e, before, after) for e, before, after in zip(course[1:], spans, spans[1:]) if before and after]
+    pairs = [pair for pair in pairs if _could_end(view, pair)]
     if len(pairs) < least:
         raise Missing(f"{least} evaluations with episodes of training before and after (there are {len(pairs)})")
     return pairs
+
+
+def _could_end(view: View, pair: Pair) -> bool:
+    """Whether training can have seen such episodes end: where many worlds took few steps each, only short ones did."""
+    worlds, agents = view.config.get("algo.envs"), view.spec.get("agents") or 1
+    lengths = [view.curve(name) for name in ("eval/length_sampled", "eval/length_det") if view.has(name)]
+    if not isinstance(worlds, int) or not lengths:
+        return True
+    longest = max(float(np.interp(pair.played.step, curve.steps, curve.values)) for curve in lengths)
+    return WHOLE * longest * worlds * agents <= pair.after.step
 
 
 def _episodes(view: View, earned: Curve) -> np.ndarray:

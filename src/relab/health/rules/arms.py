@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.health.foreign import plain_key, word
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.rules.validity import NO_PARAMETERS, SIZE_OF_PARAMETERS
@@ -166,9 +167,9 @@ def coupled_random_streams(groups: list[ViewGroup], *, same: float = 1e-4, odd: 
     return None
 
 
-def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, dict[str, Any]]]]:
+def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, Document]]]:
     """Seed -> (arm's value, hashes of its first parameters: by part, where they were kept so)."""
-    hashes: dict[str, list[tuple[Any, dict[str, Any]]]] = {}
+    hashes: dict[str, list[tuple[Any, Document]]] = {}
     for arm in arms:
         for view in arm.views:
             whole, parts = view.meta.get("init"), view.meta.get("init_parts")
@@ -178,7 +179,7 @@ def _hashes(arms: list[Arm]) -> dict[str, list[tuple[Any, dict[str, Any]]]]:
     return hashes
 
 
-def _apart(key: str, hashed: dict[str, list[tuple[Any, dict[str, Any]]]]) -> Finding | None:
+def _apart(key: str, hashed: dict[str, list[tuple[Any, Document]]]) -> Finding | None:
     for seed, hashes in hashed.items():
         for value, mark in hashes[1:]:
             names = [name for name in mark if mark[name] != hashes[0][1].get(name)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.text import duration
 from relab.health.foreign import plain_key
 from relab.health.rule import Evidence, Finding, Missing, rule
@@ -49,7 +49,7 @@ def _derived(grid: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
     return any(max(each) - min(each) <= rounding * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)
 
 
-def _point(point: dict[str, Any], keys: tuple[str, ...]) -> str:
+def _point(point: Settings, keys: tuple[str, ...]) -> str:
     return " ".join(f"{plain_key(k)}={short_value(point.get(k))}" for k in keys)
 
 

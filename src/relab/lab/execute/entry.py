@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.config.base import require
 from relab.lab.execute.executor import Needs
@@ -89,11 +90,11 @@ class Entry:
         kept = [word for word in self.words if not re.fullmatch(r"(seed=)?-?\d+|\d{4}-\d\d-\d\d-.*", word)]
         return " ".join([str(self.relab), *kept])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {"schema": SCHEMA, **asdict(self)}
 
 
-def from_json(row: dict[str, Any], file: str) -> Entry:
+def from_json(row: Document, file: str) -> Entry:
     """What a file holds; an entry of a newer relab, or of nobody's, is said to be one."""
     if row.get("schema") != SCHEMA:
         raise RecordError(f"{file} has schema {row.get('schema')!r}, but this relab reads {SCHEMA}; use a newer one")

@@ -7,9 +7,9 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from relab.base import limits, masks, processes
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, decode
 from relab.config.yaml_io import YamlError
 from relab.lab.execute.entry import Entry
@@ -38,13 +38,13 @@ class Outlook:
     log: Path
     entry: Entry | None  # None where its file cannot be read
     problem: str | None = None
-    result: dict[str, Any] | None = None  # how the last try ended that did, as its file says it
+    result: Document | None = None  # how the last try ended that did, as its file says it
     without_worker: bool = False  # it runs, or did, and its worker is gone
     progress: Progress | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         name, entry = self.item.name, self.entry
-        facts: dict[str, Any] = {
+        facts: Document = {
             "id": name.id, "state": self.item.state, "priority": name.priority, "tries": name.tries,
             "age_s": self.age_s, "worker": name.worker or None, "log": str(self.log), "problem": self.problem,
         }  # fmt: skip
@@ -70,7 +70,7 @@ def describe(queue: Queue, item: Item) -> Outlook:
     return Outlook(item, age, log, entry, problem, ending, alone, progress(entry.run))
 
 
-def result(queue: Queue, item: Item) -> dict[str, Any] | None:
+def result(queue: Queue, item: Item) -> Document | None:
     """How the last try ended that did."""
     for tries in range(item.name.tries, -1, -1):
         with contextlib.suppress(RecordError, OSError):
@@ -103,14 +103,14 @@ def progress(run: str | None) -> Progress | None:
     return Progress(step, total, max(total - step, 0) / max(float(sps), 1e-9))
 
 
-def _last_row(path: Path) -> dict[str, Any]:
+def _last_row(path: Path) -> Document:
     """The last whole row of a file that is being written; empty where there is none yet."""
     lines = limits.read_end(path, TAIL).split(b"\n")[:-1]
     row = decode(lines[-1]) if lines else None
     return row if isinstance(row, dict) else {}
 
 
-def why(queue: Queue, item: Item, ending: dict[str, Any] | None) -> str:
+def why(queue: Queue, item: Item, ending: Document | None) -> str:
     """Why it failed, in one line."""
     ending = ending or {}
     if ending.get("problem"):

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import processes
+from relab.base.documents import Document
 from relab.base.enclosed import subfolder
 from relab.base.errors import NotFoundError
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
@@ -192,7 +193,7 @@ class Queue:
         body = {"schema": 1, "how": how, "worker": name.worker, "at": now(), **facts}
         write_atomic(self.folder / "results" / f"{name.attempt}.json", encode(body), several=True)
 
-    def result(self, name: Name, tries: int | None = None) -> dict[str, Any]:
+    def result(self, name: Name, tries: int | None = None) -> Document:
         """Of this try, or of another; empty where it has not ended."""
         number = name.tries if tries is None else tries
         file = f"{name.id}.{number}.json"

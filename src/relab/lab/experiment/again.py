@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from relab.advise import tried
+from relab.base.documents import Document, Settings
 from relab.config import lineage
 from relab.lab.experiment.question import Experiment
 
@@ -20,9 +20,9 @@ class Repeat:
     variant: str
     change: tried.Diff
     hits: list[tried.Tried]
-    settings: dict[str, Any]
+    settings: Settings
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return {"variant": self.variant, "change": self.change, "tried": [one.to_dict() for one in self.hits]}
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.base.enclosed import inside, own, subfolder
 from relab.base.jsonl import RecordError, encode, write_atomic
 from relab.base.processes import RELAB
@@ -64,7 +65,7 @@ def check_own(folder: Path) -> None:
         own(folder, f"runs/{path.name}")
 
 
-def resolved(e: Experiment) -> dict[str, dict[str, Any]]:
+def resolved(e: Experiment) -> dict[str, Settings]:
     """Variant -> all of its settings, or what fills a command's placeholders."""
     return {name: variant_settings(e, name) for name in e.variants}
 
@@ -75,7 +76,7 @@ def write_variants(settings: Mapping[str, Mapping[str, Any]], folder: Path) -> N
         keep_text(folder / "variants" / f"{name}.yaml", config.format_yaml(dict(values)))
 
 
-def variant_settings(e: Experiment, name: str) -> dict[str, Any]:
+def variant_settings(e: Experiment, name: str) -> Settings:
     if e.command:
         return e.settings(name)
     budget = {} if e.budget is None else {"total_steps": e.budget}
@@ -117,7 +118,7 @@ def check_seeds(before: Collection[int], now: Collection[int], folder: Path) -> 
     require(not missing, f"seeds may be added but not taken away: {folder} has run {missing} too")
 
 
-def _defaults() -> dict[str, Any]:
+def _defaults() -> Settings:
     return {"paired": False, "stop_on": [], "looks": []}  # keys that older folders do not have
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from relab.base import masks
 from relab.base.jsonl import encode, read_json, write_atomic
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
+from relab.comparison.outcomes import Outcome
 from relab.config.base import require
 from relab.formats.read import find
 from relab.formats.read.source import FOREIGN
@@ -48,9 +49,9 @@ def bounds_in(e: Experiment, runs: Mapping[str, list[history.History]]) -> tuple
     return bounds_of(first, find_column(first, e.metric) or e.metric) if first is not None else ANY
 
 
-def outcome(e: Experiment, run: history.History) -> answer.Outcome:
+def outcome(e: Experiment, run: history.History) -> Outcome:
     column = find_column(run, e.metric) or e.metric
-    counted = answer.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
+    counted = outcomes.outcome(run, e.at, column, m=e.last, reach=e.level, direction=e.direction)
     why = run.meta.get("stopped")
     if not why:
         return counted

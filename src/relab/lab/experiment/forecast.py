@@ -97,10 +97,10 @@ def from_pilot(e: Experiment, folder: Path, runs: int, workers: int) -> Forecast
 def pilot_job(variant: Path, root: Path) -> local.Job:
     folder = root / "pilot"
     words = [*PYTHON, "-m", PILOT, str(variant), str(folder)]
-    return local.Job("pilot", lambda: words, lambda: has_told(folder), root / "log")
+    return local.Job("pilot", lambda: words, lambda: pilot_is_over(folder), root / "log")
 
 
-def has_told(folder: Path) -> bool:
+def pilot_is_over(folder: Path) -> bool:
     """Whether a pilot is over, and not because it failed."""
     try:
         return read_meta(folder)["status"] in ("finished", "interrupted")

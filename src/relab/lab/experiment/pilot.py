@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.base.errors import UserError
 from relab.config import layers
 from relab.config.layers import Layer
@@ -43,7 +44,7 @@ class Watch(Silent):
             signal.raise_signal(signal.SIGINT)
 
 
-def settings(cfg: Any) -> dict[str, Any]:
+def settings(cfg: Any) -> Settings:
     """What a pilot does otherwise: evaluations when Watch asks for one, a schedule's every other iteration."""
     every = {"schedule.every": 2} if cfg.schedule and "every" in cfg.schedule else {}
     return {"seed": 0, "eval.stop_at": None, "eval.every": cfg.total_steps, **every}

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.near import hint
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
@@ -26,8 +27,8 @@ class Experiment:
     """A question, declared before its runs."""
 
     question: str
-    variants: dict[str, dict[str, Any]]  # name -> settings that differ; the first is the control
-    base: dict[str, Any]  # settings all variants share
+    variants: dict[str, Settings]  # name -> settings that differ; the first is the control
+    base: Settings  # settings all variants share
     command: tuple[str, ...] = ()  # a foreign program's words with {placeholders}; empty: relab's own trainer
     resume: bool = False  # the command itself goes on from what is in its {run} folder
     resume_command: tuple[str, ...] = ()  # what continues a run that was cut short
@@ -50,12 +51,12 @@ class Experiment:
         """Every other variant against the control."""
         return len(self.variants) - 1
 
-    def settings(self, variant: str) -> dict[str, Any]:
+    def settings(self, variant: str) -> Settings:
         """What a command's placeholders can be filled with, but for {seed} and {run}."""
         budget = {} if self.budget is None else {"budget": self.budget}
         return {**self.base, **self.variants[variant], **budget}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """As plain values for experiment.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(self).items()}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
@@ -81,7 +82,7 @@ def load(path: Path) -> Experiment:
 
 def fields_of(
     values: Mapping[str, Any], path: Path, kind: type, keys: Collection[str], special: Collection[str]
-) -> dict[str, Any]:
+) -> Document:
     """What a declared question says, key by key, as the fields of its class; `special` keys are left to the caller."""
     for key in values:
         near = hint(key, sorted(keys), "; the nearest known one is `{}`")
@@ -90,7 +91,7 @@ def fields_of(
     types = typing.get_type_hints(kind)
     own = {"seeds", "base", *template.COMMANDS, *special}
     known = {k: coerce(v, types[k], k) for k, v in values.items() if k not in own}
-    words: dict[str, Any] = {key: template.split(values[key], key) for key in template.COMMANDS if values.get(key)}
+    words: Document = {key: template.split(values[key], key) for key in template.COMMANDS if values.get(key)}
     require(
         "base" in values or "command" in words,
         f"{path} needs `base`: the settings that all variants share, with `env`; or the `command` of your own program",
@@ -98,7 +99,7 @@ def fields_of(
     return {"seeds": seeds_of(values.get("seeds", 5)), "base": dict(values.get("base") or {}), **words, **known}
 
 
-def variants_of(values: Mapping[str, Any], path: Path) -> dict[str, dict[str, Any]]:
+def variants_of(values: Mapping[str, Any], path: Path) -> dict[str, Settings]:
     """`variants: {name: settings}`, or `vary: {key: [values]}` which names them by their value."""
     require(("vary" in values) != ("variants" in values), f"{path} needs either `vary` or `variants`, and not both")
     if "variants" in values:
@@ -110,7 +111,7 @@ def variants_of(values: Mapping[str, Any], path: Path) -> dict[str, dict[str, An
     return unique([(safe(f"{key.rpartition('.')[2]}={option}"), {key: option}) for option in options])
 
 
-def unique(pairs: list[tuple[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+def unique(pairs: list[tuple[str, Document]]) -> dict[str, Settings]:
     """Two variants that would share a folder are an error, not one variant."""
     names = [name for name, _ in pairs]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -156,13 +157,13 @@ def looks_of(value: Any, seeds: tuple[int, ...], said: bool) -> tuple[tuple[int,
 
 def check(e: Experiment, path: Path) -> None:
     require(len(e.variants) >= 2, f"{path} needs at least two variants, but has {', '.join(e.variants)}")
-    require(e.at in answer.AT, f"`at` must be one of {', '.join(answer.AT)}, but got {e.at!r}")
-    require(e.direction in answer.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
+    require(e.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {e.at!r}")
+    require(e.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {e.direction!r}")
     require(e.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {e.smallest_effect}")
     require(e.at != "first_step_reaching" or e.level is not None, "`at: first_step_reaching` needs a `level`")
     require(e.look_every > 0, f"`look_every` must be a number of seconds above 0, but got {e.look_every}")
     require(e.last >= 1, f"`last` must be at least 1, but got {e.last}")
-    allowed = answer.PAIRED
+    allowed = outcomes.PAIRED
     require(not e.paired or e.at in allowed, f"`paired` goes with at: {' or '.join(allowed)}, but `at` is {e.at}")
     check_budget(e)
     if e.command:

@@ -10,9 +10,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from relab.base import masks
+from relab.base.documents import Document
 from relab.base.jsonl import encode, write_atomic
 from relab.comparison import answer
 from relab.lab.experiment.conclude import compare as ask
@@ -44,7 +44,7 @@ class Replication:
     change: tuple[float, float, float]  # second delta minus first, with its ends
     text: str
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         parts = {"first": self.first, "second": self.second, "pooled": self.pooled}
         keys = ("delta", "low", "high")
         return {

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.enclosed import own, subfolder
 from relab.base.errors import UserError
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
@@ -44,7 +45,7 @@ def path_of(folder: Path) -> Path:
     return folder.parent.parent / "stopped" / f"{folder.name}.json"
 
 
-def stopped(folder: Path) -> dict[str, Any]:
+def stopped(folder: Path) -> Document:
     """Why the run in this folder was stopped: slug, step, message; empty for one that was not."""
     home = folder.parent.parent
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from relab.base.documents import Document, Tree
 from relab.base.streams import generator
 from relab.train.nets.normalise import Running
 
@@ -207,7 +208,7 @@ def success_summed(episode_metrics: Callable[..., dict[str, float]]) -> Callable
 def forget_optimiser(load: Callable[..., None]) -> Callable[..., None]:
     """The optimiser's moments are not restored."""
 
-    def partly(s: Any, tree: dict[str, Any]) -> None:
+    def partly(s: Any, tree: Tree) -> None:
         load(s, tree)
         s.adam.m[:], s.adam.v[:] = 0, 0
         s.adam.updates = 0
@@ -218,7 +219,7 @@ def forget_optimiser(load: Callable[..., None]) -> Callable[..., None]:
 def forget_scales(load: Callable[..., None]) -> Callable[..., None]:
     """The running statistics of observations and rewards are not restored."""
 
-    def partly(s: Any, tree: dict[str, Any]) -> None:
+    def partly(s: Any, tree: Tree) -> None:
         load(s, tree)
         s.agent.scale, s.reward_scale = Running(len(s.agent.scale.mean)), Running(1)
 
@@ -259,10 +260,10 @@ def training_streams(world_seeds: Callable[..., np.ndarray]) -> Callable[..., np
     return lambda seed, name, n: world_seeds(seed, "env", n)
 
 
-def best_in_training(candidate: Callable[..., dict[str, Any]]) -> Callable[..., dict[str, Any]]:
+def best_in_training(candidate: Callable[..., Document]) -> Callable[..., Document]:
     """The best checkpoint is the one of the best training return."""
 
-    def earned(trainer: Any, played: Any) -> dict[str, Any]:
+    def earned(trainer: Any, played: Any) -> Document:
         value = math.nan if trainer.earned is None else trainer.earned
         evidence = {"step": trainer.step, "metric": "return/mean_100", "value": value, "noise": None, "n": 100}
         return evidence | {"protocol": "episodes of training"}

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from relab.base import processes
+from relab.base.documents import Document
 from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError
 from relab.health.examine import Report, examine
@@ -67,7 +67,7 @@ class Score:
     def causes(self) -> frozenset[str]:
         return FAULTS[self.case.fault].causes if self.case.fault else frozenset()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         beside = None if self.beside is None else self.named(self.beside)
         return {
             "fault": self.case.fault, "env": self.case.env, "seed": self.case.seed, "kind": self.case.kind,
@@ -216,7 +216,7 @@ class Alarm:
     slugs: dict[str, int]
     folder_alarmed: bool  # by any finding, those about the whole folder included
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return vars(self).copy()
 
 
@@ -296,7 +296,7 @@ class Matrix:
     def summary(self) -> Summary:
         return summary(self.scores, self.healthy)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {
             "command": self.command, "commit": self.commit, "seeds": self.seeds, "summary": asdict(self.summary),
             "cases": [each.to_json() for each in self.scores], "healthy": [each.to_json() for each in self.healthy],

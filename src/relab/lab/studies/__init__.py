@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.near import hint
 from relab.config.base import require
 
@@ -36,18 +37,18 @@ class Step:
     name: str  # of its folder and of its results
     what: str  # what it shows, in a line
     seconds: float  # forecast for one core, as measured on the machine that docs/studies names
-    run: Callable[[Path, int, Say], dict[str, Any]]  # folder, runs at a time, who hears of progress -> plain values
+    run: Callable[[Path, int, Say], Document]  # folder, runs at a time, who hears of progress -> plain values
 
 
 @dataclass(frozen=True)
 class StepResult:
     """What is kept of a step that is done, as STEP.json."""
 
-    numbers: dict[str, Any]  # plain values of the step's own; `found` in the file
+    numbers: Document  # plain values of the step's own; `found` in the file
     seconds: float
     commit: str | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {"found": self.numbers, "seconds": self.seconds, "commit": self.commit}
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
 
 from relab import stats
 from relab.base import masks
+from relab.base.documents import Settings
 from relab.base.jsonl import encode, write_atomic
 from relab.comparison import answer, numbers
+from relab.comparison.outcomes import Outcome
 from relab.lab.sweep import race, result, trials
 from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.result import Analysis, AxisEffect, Differences, TrialResult, Winner
@@ -23,7 +24,7 @@ from relab.stats.over_seeds import cut
 
 FILE = "sweep.json"
 MOST_PAIRS = 40  # trials up to which every pair is compared; beyond, each with the best
-Outcomes = dict[str, list[answer.Outcome]]
+Outcomes = dict[str, list[Outcome]]
 
 
 def analyse(s: Sweeping, winner: str | None) -> Analysis:
@@ -70,7 +71,7 @@ def cells_of(s: Sweeping, outcomes: Outcomes) -> axes.Cells:
 # ---- One trial
 
 
-def trial_result(s: Sweeping, trial: str, outcomes: list[answer.Outcome]) -> TrialResult:
+def trial_result(s: Sweeping, trial: str, outcomes: list[Outcome]) -> TrialResult:
     measure = question_of(s.plan)._replace(bounds=s.bounds.get(trial, numbers.ANY))
     mid, low, high, n, *_ = numbers.interval(outcomes, measure)
     values = [result.RunValue(x.seed, x.value, x.run, x.reached, x.note) for x in outcomes]
@@ -189,7 +190,7 @@ def sentence(s: Sweep, k: int, gaps: Differences, winner: Winner | None) -> str:
     return f"{text}. {worse} of {others} others are clearly worse, {others - worse} cannot be told from it."
 
 
-def point_text(point: dict[str, Any]) -> str:
+def point_text(point: Settings) -> str:
     shown = {key: f"{value:.4g}" if isinstance(value, float) else value for key, value in point.items()}
     return ", ".join(f"{key}={value}" for key, value in shown.items())
 

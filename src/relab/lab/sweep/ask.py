@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import streams
+from relab.base.documents import Settings
 from relab.base.enclosed import own, subfolder
 from relab.config.base import ConfigError, require
 from relab.lab.sweep.axis import Axis
@@ -56,7 +57,7 @@ def open_trials(s: Sweep, optuna_study: Any) -> dict[int, Point]:
     return points
 
 
-def rebuilt(s: Sweep, params: dict[str, Any]) -> Point | None:
+def rebuilt(s: Sweep, params: Settings) -> Point | None:
     point: Point = {}
     for axis in s.axes:
         if axis.is_on(point):

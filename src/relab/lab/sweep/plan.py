@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import write_atomic
-from relab.comparison import answer
+from relab.comparison import answer, outcomes
 from relab.config import layers
 from relab.config.base import require
 from relab.config.coerce import coerce
@@ -40,7 +41,7 @@ class Sweep:
 
     question: str
     axes: tuple[Axis, ...]
-    base: dict[str, Any]  # settings that all trials share
+    base: Settings  # settings that all trials share
     command: tuple[str, ...] = ()  # a foreign program's words with {placeholders}; empty: relab's own trainer
     resume: bool = False
     resume_command: tuple[str, ...] = ()
@@ -88,7 +89,7 @@ class Sweep:
         shared = {each.name for each in fields(Experiment)} & {each.name for each in fields(Sweep)}
         return Experiment(variants=variants, **{key: getattr(self, key) for key in shared})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """As plain values for sweep.yaml; what was left out and means nothing is left out."""
         values = {k: list(v) if isinstance(v, tuple) else v for k in KEYS_IN_ORDER for v in [getattr(self, k)]}
         values |= {key: template.join(values[key]) for key in template.COMMANDS}
@@ -145,8 +146,8 @@ def texts(value: Any) -> tuple[str, ...]:
 
 def check(s: Sweep, path: Path) -> None:
     require(s.method in METHODS, f"`method` must be one of {', '.join(METHODS)}, but got {s.method!r}")
-    require(s.at in answer.AT, f"`at` must be one of {', '.join(answer.AT)}, but got {s.at!r}")
-    require(s.direction in answer.DIRECTIONS, f"`direction` must be higher or lower, but got {s.direction!r}")
+    require(s.at in outcomes.AT, f"`at` must be one of {', '.join(outcomes.AT)}, but got {s.at!r}")
+    require(s.direction in outcomes.DIRECTIONS, f"`direction` must be higher or lower, but got {s.direction!r}")
     require(s.smallest_effect >= 0, f"`smallest_effect` must be at least 0, but got {s.smallest_effect}")
     require(s.at != "first_step_reaching" or s.level is not None, "`at: first_step_reaching` needs a `level`")
     require(s.last >= 1, f"`last` must be at least 1, but got {s.last}")

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from relab.base import streams
+from relab.base.documents import Settings
 from relab.config.base import require
 from relab.lab.sweep import expression
 from relab.lab.sweep.axis import Axis
 from relab.lab.sweep.sobol import BITS, MOST_AXES, sobol
 
-Point = dict[str, Any]
+Point = Settings
 Constraints = Sequence[tuple[str, ast.expr]]
 MOST_CELLS = 100_000
 TRIES = 200  # draws per point that constraints may refuse

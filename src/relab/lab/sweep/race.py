@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.comparison import answer
+from relab.comparison.outcomes import Outcome
 from relab.lab.sweep.plan import Sweep
 from relab.lab.sweep.trials import best, filled
 from relab.stats import racing
 
-Outcomes = Mapping[str, Sequence[answer.Outcome]]
+Outcomes = Mapping[str, Sequence[Outcome]]
 
 
 def rounds(s: Sweep) -> list[tuple[int, ...]]:
@@ -44,7 +45,7 @@ def against(s: Sweep, outcomes: Outcomes, leader: str, trial: str, alpha: float,
     )  # fmt: skip
 
 
-def drop(s: Sweep, outcomes: dict[str, list[answer.Outcome]], looks: list[list[int]], trials: int) -> dict[str, Any]:
+def drop(s: Sweep, outcomes: dict[str, list[Outcome]], looks: list[list[int]], trials: int) -> Document:
     """Trials to be dropped at this look, with the interval that says so; `looks` gets this one too.
 
     `trials` counts those dropped before as well: they were part of what could have gone wrong.

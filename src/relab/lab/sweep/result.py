@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from relab.base.documents import Document, Settings
+
 SCHEMA = 1
 
 
@@ -37,14 +39,14 @@ class TrialResult:
     """A point over its seeds."""
 
     trial: str
-    point: dict[str, Any]
+    point: Settings
     n: int  # runs with a number
     planned: int
     mean: float
     low: float
     high: float
     values: list[RunValue]
-    dropped: dict[str, Any] | None  # in the race, as trials.json says it
+    dropped: Document | None  # in the race, as trials.json says it
 
     @property
     def failed(self) -> int:
@@ -154,7 +156,7 @@ class Winner:
     """The best trial on the seeds that chose it, and on fresh ones."""
 
     trial: str
-    point: dict[str, Any]
+    point: Settings
     selection: TrialResult
     fresh: TrialResult | None
     bias: Bias | None
@@ -183,9 +185,9 @@ class Analysis:
     notes: list[str]
     text: str  # the answer in words
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         return {"schema": SCHEMA, **asdict(self, dict_factory=_plain)}
 
 
-def _plain(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def _plain(pairs: Iterable[tuple[str, Any]]) -> Document:
     return {name.rstrip("_"): value for name, value in pairs}  # `from` is a word of Python's

@@ -51,7 +51,7 @@ def prepare(s: Sweep, folder: Path, retry: bool = False) -> Sweeping:
 def run(s: Sweeping, workers: int, watch: Watch | None = None, tell: Tell | None = None) -> str | None:
     """Everything that is missing; the winner, or None where no run has a number. Raises Interrupted."""
     if s.plan.method == "optuna":
-        run_asked(s, workers, watch)
+        run_optuna(s, workers, watch)
     else:
         run_rounds(s, workers, watch, tell)
     winner = trials.select(s)
@@ -96,7 +96,7 @@ def busy(cell: Cell) -> bool:
 # ---- Optuna
 
 
-def run_asked(s: Sweeping, workers: int, watch: Watch | None) -> None:
+def run_optuna(s: Sweeping, workers: int, watch: Watch | None) -> None:
     """As many trials at a time as keep the workers busy; each is told the mean over its seeds."""
     study = ask.study(s.plan, s.folder)
     batch = max(1, workers // len(s.plan.seeds))
@@ -123,7 +123,7 @@ def failed(s: Sweeping, waiting: dict[int, Point]) -> int:
 
 def worth(s: Sweeping, trial: str) -> float | None:
     """A trial's score among all, in the metric's own sign."""
-    from relab.comparison.answer import sign_of
+    from relab.comparison.outcomes import sign_of
 
     scores = trials.scores(s.plan, trials.outcomes(s, s.ledger.points, s.plan.seeds))
     return sign_of(s.plan.at, s.plan.direction) * scores[trial] if trial in scores else None

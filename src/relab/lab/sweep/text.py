@@ -37,7 +37,7 @@ def table(of: Analysis) -> list[str]:
 
 
 def rank(t: TrialResult, direction: str, at: str) -> tuple[bool, float]:
-    from relab.comparison.answer import sign_of
+    from relab.comparison.outcomes import sign_of
 
     return not math.isfinite(t.mean), -sign_of(at, direction) * t.mean
 

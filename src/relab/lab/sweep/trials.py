@@ -14,12 +14,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, write_atomic
-from relab.comparison import answer
+from relab.comparison.outcomes import Outcome, sign_of
 from relab.comparison.task import bounds_at
 from relab.lab.experiment import cells as runs
 from relab.lab.experiment.cells import Cell
@@ -37,7 +37,7 @@ class Ledger:
     """What cannot be read from the runs' folders."""
 
     points: dict[str, Point] = field(default_factory=dict)  # trial -> its values, in the order of their beginning
-    dropped: dict[str, dict[str, Any]] = field(default_factory=dict)  # trial -> when, and the interval that says so
+    dropped: dict[str, Document] = field(default_factory=dict)  # trial -> when, and the interval that says so
     failed: dict[str, str] = field(default_factory=dict)  # run -> why
     looks: list[list[int]] = field(default_factory=list)  # (seeds, trials) of each look of a race
     numbers: dict[str, str] = field(default_factory=dict)  # optuna's number -> trial
@@ -50,7 +50,7 @@ class Sweeping:
     plan: Sweep
     folder: Path
     ledger: Ledger
-    known: dict[str, answer.Outcome] = field(default_factory=dict)  # run -> its number: a finished run changes no more
+    known: dict[str, Outcome] = field(default_factory=dict)  # run -> its number: a finished run changes no more
     bounds: dict[str, tuple[float, float]] = field(default_factory=dict)  # trial -> the lowest and highest number
 
     @property
@@ -108,10 +108,10 @@ def open_ledger(folder: Path) -> Ledger:
 # ---- Numbers
 
 
-def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[str, list[answer.Outcome]]:
+def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[str, list[Outcome]]:
     """Trial -> one number a run, in the order of the seeds; a failed run is one without a number, and says why."""
     e, seeds, read = s.experiment, list(seeds), []
-    by_trial: dict[str, list[answer.Outcome]] = {trial: [] for trial in trials}
+    by_trial: dict[str, list[Outcome]] = {trial: [] for trial in trials}
     for cell in (s.cell(trial, seed) for trial in by_trial for seed in seeds):
         name = cell.folder.name
         if name not in s.known and runs.finished(cell):
@@ -123,13 +123,13 @@ def outcomes(s: Sweeping, trials: Iterable[str], seeds: Iterable[int]) -> dict[s
             by_trial[cell.variant].append(s.known[name])
         elif name in s.ledger.failed:
             why = f"failed: {s.ledger.failed[name]}"
-            by_trial[cell.variant].append(answer.Outcome(math.nan, cell.seed, name, note=why))
+            by_trial[cell.variant].append(Outcome(math.nan, cell.seed, name, note=why))
     if not any(math.isfinite(x.value) for x in s.known.values()):
         check_metric(e, read)
     return by_trial
 
 
-def scores(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, float]:
+def scores(s: Sweep, by_trial: dict[str, list[Outcome]]) -> dict[str, float]:
     """What trials are ranked by, higher is better: the mean, with the worst number of all for each run that has none.
 
     A trial whose failing seeds were simply left out would win by failing.
@@ -138,16 +138,16 @@ def scores(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, flo
     return {trial: float(np.mean(values)) for trial, values in filled(s, by_trial).items() if trial in has}
 
 
-def filled(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> dict[str, list[float]]:
+def filled(s: Sweep, by_trial: dict[str, list[Outcome]]) -> dict[str, list[float]]:
     """Each run's number, higher is better; the worst of all for a run that has none or never reached the level."""
-    sign = answer.sign_of(s.at, s.direction)
+    sign = sign_of(s.at, s.direction)
     worst = min((sign * x.value for group in by_trial.values() for x in group if math.isfinite(x.value)),
                 default=math.nan)  # fmt: skip
     return {trial: [sign * x.value if math.isfinite(x.value) and x.reached else worst for x in group]
             for trial, group in by_trial.items()}  # fmt: skip
 
 
-def best(s: Sweep, by_trial: dict[str, list[answer.Outcome]]) -> str | None:
+def best(s: Sweep, by_trial: dict[str, list[Outcome]]) -> str | None:
     ranked = scores(s, by_trial)
     return max(ranked, key=lambda trial: ranked[trial]) if ranked else None
 

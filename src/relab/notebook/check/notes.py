@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Document
 from relab.config.views import Change, diff
 from relab.health.examine import Report
 from relab.health.foreign import plain_key
@@ -46,7 +47,7 @@ class Notes:
     def having(self, status: str) -> list[Checked]:
         return [each for each in self.checked if each.status == status]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         counts = {status: len(self.having(status)) for status in ("matched", "contradicted", "unmatched")}
         return {
             "path": self.path, "lines": self.lines, "runs": self.runs, "not_read": self.cut or None, **counts,

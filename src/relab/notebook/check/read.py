@@ -2,7 +2,7 @@
 
 A claim is firm when nothing about it is guessed: the run is named above it, the metric by a name of its own, and no
 word says plan, threshold, other run. Only a firm claim can be contradicted; all others are matched with the record, or
-remain unmatched. How a sentence is taken apart stands in sentence.py, tables in tables.py.
+remain unmatched. How a sentence is cut stands in cutting.py, how it is read in sentence.py, tables in tables.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from relab.notebook.check import between, tables
+from relab.notebook.check import between, cutting, tables
 from relab.notebook.check import sentence as s
 from relab.notebook.check import words as w
+from relab.notebook.check.certain import narrowed
 from relab.notebook.check.claim import MAX_CLAIMS, NOTHING, Claim
 from relab.notebook.check.parts import (  # fmt: skip
     ID,
@@ -135,13 +136,13 @@ class Reader:
     def body(self, line: Line, span: Span, run: str, sure: bool) -> Iterator[Claim]:
         """The claims of a part of a line, sentence by sentence."""
         record, text = self.records[run], self.blanked(line.text)
-        carry, marks = s.Carry(), s.marks(text)
-        for start, end in s.sentences(text):
+        carry, marks = s.Carry(), cutting.marks(text)
+        for start, end in cutting.sentences(text):
             start, end = max(start, span[0]), min(end, span[1])
             if start >= end or not text[start:end].strip():
                 continue
             carry = s.Carry(mention=carry.mention if s.OPENS.match(text[start:end]) else None, lead=carry.lead)
-            pieces = s.segments(text, (start, end), marks, record)
+            pieces = cutting.segments(text, (start, end), marks, record)
             quotes = list(s.quotes(text, (start, end), pieces, record, carry))
             yield from (self.claim(line, text, quote, run, sure) for quote in quotes if self.counts_as(quote))
             yield from self.directions(line, text, pieces, run, sure)
@@ -165,7 +166,7 @@ class Reader:
         places = self.placed(line.text)
         if not places:
             return self.unplaced(line)
-        for start, end in s.sentences(line.text):
+        for start, end in cutting.sentences(line.text):
             here = [place for place in places if start <= place[0] < end]
             order = between.comparison(line, (start, end), self.blanked(line.text), here, self.records, bool(here))
             claims += [order] if order is not None else []
@@ -214,7 +215,7 @@ class Reader:
                       piece.text, line.text, quote.bound, quote.setting)  # fmt: skip
         return claim.with_pair(quote.pair, quote.sign)
 
-    def directions(self, line: Line, text: str, pieces: list[s.Segment], run: str, sure: bool) -> Iterator[Claim]:
+    def directions(self, line: Line, text: str, pieces: list[cutting.Segment], run: str, sure: bool) -> Iterator[Claim]:
         """`entropy rose`: a metric and a change of it, without numbers."""
         soft = any(w.SOFT.search(piece.text) for piece in pieces)
         lead = None
@@ -228,25 +229,25 @@ class Reader:
                 firm = (
                     firm
                     and not (w.QUALIFIED.search(WHOLE.sub(" ", part)) and step is None)
-                    and not s.narrowed(piece, self.records[run])
+                    and not narrowed(piece, self.records[run])
                 )
                 firm = (
                     firm
                     and not (w.NEVER.search(part) and way != "flat")
-                    and not w.DERIVED.search(s.unnamed(part, piece))
+                    and not w.DERIVED.search(cutting.unnamed(part, piece))
                 )
                 shown = quoted(line.text, mention.start, end)
                 yield Claim(line.at(mention.start), shown, "direction", run, mention.word, mention.names,
                             step=step, role=way, firm=firm, text=part, whole=line.text)  # fmt: skip
 
-    def moments(self, line: Line, text: str, pieces: list[s.Segment], run: str, sure: bool) -> Iterator[Claim]:
+    def moments(self, line: Line, text: str, pieces: list[cutting.Segment], run: str, sure: bool) -> Iterator[Claim]:
         """`the best checkpoint was at step 40k`; of the return, where no metric is named."""
         record = self.records[run]
         soft = any(w.SOFT.search(piece.text) for piece in pieces)
         for piece in pieces:
             for mention, role, step in s.moments(piece, record):
                 names = mention.names if mention else record.look("eval return") or record.look("return")
-                firm = sure and not soft and not piece.others and not s.narrowed(piece, record)
+                firm = sure and not soft and not piece.others and not narrowed(piece, record)
                 if names.columns:
                     yield Claim(line.at(piece.start), quoted(line.text, piece.start, piece.end), "moment", run,
                                 mention.word if mention else "return", names, step=step, role=role, firm=firm,

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Settings
 from relab.formats.read.common import KNOWN
 from relab.health.curve import Curve
 from relab.health.view import View
@@ -93,7 +93,7 @@ class RunRecord:
         return points
 
     @cached_property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         return {k: v for k, v in self.view.config.items() if not isinstance(v, (dict, list))}
 
     @cached_property

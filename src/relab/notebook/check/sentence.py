@@ -1,4 +1,4 @@
-"""How is a sentence read? Cut into segments; each number gets the metric, role, bound and step that it is quoted with.
+"""How is a sentence read? Each number of a segment gets the metric, role, bound and step that it is quoted with.
 
 The grammar in one line: [when,] metric — verb or role — [bound] number [when], and segments that follow may leave the
 metric out (`peaked at 480 around 40k and settled at 300`). A word that is not in the lexicon may change what a number
@@ -9,36 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from relab.notebook.check import words as w
-from relab.notebook.check.parts import Mention, mentions
+from relab.notebook.check.certain import all_known, is_certain, of_another
+from relab.notebook.check.cutting import ENDS, Segment, unnamed
+from relab.notebook.check.parts import Mention
 from relab.notebook.check.record import RunRecord
-from relab.notebook.check.when import Step, When, spans_of_steps, whens
-from relab.notebook.check.wording import Number, numbers
+from relab.notebook.check.when import Step, When
+from relab.notebook.check.wording import Number
 
-MAX_MARKS = 100  # steps in a line
-CUT = re.compile(
-    r"(?i),(?!\d)|[()]|(?<=\s)(?:and then|and|but|then|before|while|whereas|though|although|yet|after which|only to|"
-    r"ending|finishing)(?=\s)|但"
-)
 LATER = re.compile(r"(?i)^\W*(?:and then|but|then|before|while|whereas|after which|only to|ending|finishing)\b")
-RANGE = re.compile(r"(?i)\bbetween\s+\S+\s*$")
-WORD = re.compile(r"[^\W\d_][\w'\-/.]*")
-CJK = re.compile(r"[\u4e00-\u9fff]")
-UNIT = re.compile(
-    r"(?i)^\s?(?:s|sec|secs|seconds?|ms|mins?|minutes?|h|hours?|days?|[gm]i?b|gpus?|cpus?|cores?|workers?|threads?|layers?|"
-    r"units?|seeds?|runs?|times|rows|evaluations?|checkpoints?|standard errors?|sigmas?|hz|x)\b(?!\s*=)"
-)
 FOLLOWS = re.compile(
     r"(?i)^[\s`]*(?:(?:in|of|for|on|as|is the|was the|points of|units of)\s)?(?:(?:the|a|an|its|our)\s)?[\s`]*$"
 )
 BEHIND = re.compile(  # belongs to the number before it: `from 20 at the start to 31`
     r"(?i)^\s*(?:(?:at|by|in|from)\s(?:the\s)?(?:very\s)?(?:start|beginning|end|outset|finish|init\w*)"
     r"(?:\sof\s(?:the\s)?(?:training|run))?|initially|at first)\b"
-)
-ENDS = re.compile(
-    r"(?i)\b(higher|larger|lower|smaller) at the end than (?:at|in|it was at) the (?:start|beginning|outset)\b"
 )
 TREND = re.compile(
     r"(?i)\b(upward|rising|increasing|growing|downward|falling|decreasing|declining)\s(?:trend|drift|slope)\b"
@@ -49,25 +36,6 @@ NEXT = re.compile(
     r"(?i)[\s`~≈]*(?:(?:the|a|an|about|around|roughly|some|even|its|level of|value of|mark of|of)[\s`~≈]+)*"
 )
 OPENS = re.compile(r"(?i)^\W*(?:it|its|this|that|the curve|the metric|the number|they)\b")
-
-
-@dataclass
-class Segment:
-    """A piece of a sentence between commas, brackets and conjunctions, with what was recognised in it."""
-
-    start: int
-    end: int
-    text: str
-    joint: str = ""  # the sign or word before it
-    bracket: bool = False
-    whens: list[When] = field(default_factory=list)
-    figures: list[Number] = field(default_factory=list)
-    names: list[Mention] = field(default_factory=list)
-    others: bool = False  # speaks of another run
-
-    @property
-    def only_when(self) -> bool:
-        return bool(self.whens) and not self.figures and not self.names
 
 
 @dataclass(frozen=True)
@@ -96,80 +64,6 @@ class Carry:
     lead: Step | None = None
     others: bool = False
     unclear: bool = False  # narrowed by words that are not known
-
-
-# ---- Cutting
-
-
-def sentences(text: str) -> list[tuple[int, int]]:
-    """(start, end) between semicolons and full stops that stand outside of brackets."""
-    spans, depth, start = [], 0, 0
-    for at, sign in enumerate(text):
-        depth = max(0, depth + (sign in "([{") - (sign in ")]}"))
-        near = text[at + 1 : at + 2]
-        stop = sign in ";!?" or (
-            sign == "." and near in (" ", "") and not text[:at].lower().endswith(("approx", "vs", "ca"))
-        )
-        if stop and depth == 0:
-            spans.append((start, at))
-            start = at + 1
-    return [*spans, (start, len(text))]
-
-
-@dataclass(frozen=True)
-class Marks:
-    """Steps and numbers of a line; a line with very many of them is read up to there."""
-
-    whens: list[When]
-    figures: list[Number]
-    hidden: list[tuple[int, int]]  # digits that are steps or lengths in steps
-
-
-def marks(text: str) -> Marks:
-    quoted = whens(text)[:MAX_MARKS]
-    return Marks(quoted, numbers(text)[: 2 * MAX_MARKS], spans_of_steps(text, quoted)[: 2 * MAX_MARKS])
-
-
-def segments(text: str, span: tuple[int, int], line: Marks, record: RunRecord) -> list[Segment]:
-    start, end = span
-    quoted = [one for one in line.whens if start <= one.start < end]
-    figures = [n for n in line.figures if start <= n.start < end]
-    return [_segment(text, cut, quoted, figures, line.hidden, record) for cut in _cuts(text, start, end, quoted)]
-
-
-def _segment(
-    text: str, cut: tuple[int, int, str, bool], quoted: list[When], figures: list[Number],
-    hidden: list[tuple[int, int]], record: RunRecord,
-) -> Segment:  # fmt: skip
-    a, b, joint, bracket = cut
-    here = [one for one in quoted if a <= one.start < b]
-    values = [one for one in here if one.bare and _is_value(one, here, figures, (a, b))]
-    veiled = [(s, e) for s, e in hidden if not any(s < one.stop and one.start < e for one in values)]
-    piece = Segment(a, b, text[a:b], joint, bracket, [one for one in here if one not in values])
-    inside = [n for n in figures if a <= n.start < b and not any(s <= n.start < e for s, e in veiled)]
-    piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
-    piece.names = mentions(text, a, b, record, veiled)
-    own = ENDS.sub(" ", w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text)))  # `less than 0.2` is a bound
-    piece.others = bool(w.OTHERS.search(unnamed(own, piece)) or w.OTHER_TASK.search(piece.text))
-    return piece
-
-
-def _cuts(text: str, start: int, end: int, quoted: list[When]) -> Iterator[tuple[int, int, str, bool]]:
-    at, joint, depth = start, "", 0
-    for match in CUT.finditer(text, start, end):
-        inside = any(one.start < match.end() and match.start() < one.stop for one in quoted)
-        if inside or (match[0].lower() == "and" and RANGE.search(text[at : match.start()])):
-            continue
-        yield at, match.start(), joint, depth > 0
-        depth = max(0, depth + (match[0] == "(") - (match[0] == ")"))
-        at, joint = match.end(), match[0].lower()
-    yield at, end, joint, depth > 0
-
-
-def _is_value(bare: When, here: list[When], figures: list[Number], span: tuple[int, int]) -> bool:
-    """`settled at 2.5k`: with no other number beside it, it is no step."""
-    inside = [n for n in figures if span[0] <= n.start < span[1] and not any(o.start <= n.start < o.stop for o in here)]
-    return not inside and len(here) == 1
 
 
 # ---- Reading
@@ -343,125 +237,7 @@ def step_of(text: str, piece: Segment, index: int, pair: Number | None, carry: C
     return carry.lead, True
 
 
-# ---- What is certain
-
-
-def is_certain(
-    text: str,
-    piece: Segment,
-    one: Number,
-    mention: Mention | None,
-    inherited: bool,
-    left: str,
-    right: str,
-    record: RunRecord,
-) -> bool:
-    """Whether nothing in the segment changes what the number means."""
-    if mention is None or not mention.names:
-        return False
-    gap = text[mention.end : one.start] if mention.end <= one.start and not inherited else ""
-    sure = mention.sure or gap.strip(" `*") in ("=", ":")
-    sides = (unnamed(left[-60:], piece), w.ALWAYS.sub(" ", unnamed(right[:24], piece)))
-    derived = any(w.DERIVED.search(side) for side in sides)
-    by_how_much = w.MOVES.search(left[-24:]) and not w.ALONG.search(left[-16:])
-    change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
-    if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
-        return False
-    if not all_known(piece, record):
-        return False  # `the leaderboard lists a return of 64,000`: whose number it is, nobody can tell
-    if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
-        return False  # `plateaued at 10k`: a step
-    return not _foreign_words(gap) and not _strange_name(piece)
-
-
-def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
-    largest = [float(abs(record.curves[c].values).max()) for c in mention.names.columns]
-    return not largest or abs(one.value) <= 20 * max(largest)
-
-
-def of_another(piece: Segment, record: RunRecord) -> bool:
-    """Whether someone else than this run had the number: `our colleague's code had`."""
-    named = {word for name in piece.names for word in name.word.lower().split()}
-    for match in w.OWNS.finditer(piece.text):
-        owner = match[1].lower()
-        plain = owner in w.SELF or owner in named - {"seed", "seeds"} or owner in record.own_words
-        if not plain and not owner.endswith("ly") and not any(p.fullmatch(owner) for p in LEXICON):
-            return True
-    return False
-
-
-def _tokens(piece: Segment) -> Iterator[tuple[str, bool]]:
-    """Words of a segment, and whether they belong to a metric, a step or a phrase of the lexicon."""
-    spans = _spans(piece)
-    for match in WORD.finditer(piece.text):
-        at = piece.start + match.start()
-        yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
-
-
-def unnamed(part: str, piece: Segment) -> str:
-    for name in piece.names:
-        part = part.replace(name.word, " ")
-    return part
-
-
-def _strange_name(piece: Segment) -> bool:
-    """Whether an identifier stands in the segment that the record does not have."""
-    return any(not name.names for name in piece.names)
-
-
-def _foreign_words(gap: str) -> bool:
-    """Chinese between metric and number that is not in the lexicon."""
-    rest = w.LINKS_CJK.sub("", gap)
-    for pattern in (*w.ROLES.values(), *w.DIRECTIONS.values(), w.BELOW, w.ABOVE, w.ALWAYS, w.NEVER):
-        rest = pattern.sub("", rest)
-    return len(CJK.findall(rest)) > 1
-
-
-def _spans(piece: Segment) -> list[tuple[int, int]]:
-    spans = [(m.start, m.end) for m in piece.names] + [(one.start, one.stop) for one in piece.whens]
-    return spans + [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
-
-
-def _known(token: str) -> bool:
-    return (
-        token in w.LINKS
-        or token in w.PLAIN
-        or any(p.fullmatch(token) for p in LEXICON)
-        or token.removesuffix("'s") in w.LINKS
-    )
-
-
-LEXICON = (
-    *w.ROLES.values(),
-    *w.DIRECTIONS.values(),
-    w.BELOW,
-    w.ABOVE,
-    w.ALWAYS,
-    w.NEVER,
-    w.REACH,
-    w.RISE,
-    w.FALL,
-    w.SETTING,
-)
-
-
-def all_known(piece: Segment, record: RunRecord) -> bool:
-    """Whether each word of a segment is of the lexicon, an adverb, or names what the run is about."""
-    own = record.own_words
-    return all(named or _known(token) or token.endswith("ly") or token in own for token, named in _tokens(piece))
-
-
-def narrowed(piece: Segment, record: RunRecord) -> bool:
-    """Whether a preposition leads to a word that is not known: `on the hard maps`."""
-    after = False
-    own = record.own_words
-    for token, named in _tokens(piece):
-        if after and token in w.DETERMINERS:
-            continue
-        if after and not named and not _known(token) and token not in own:
-            return True
-        after = token in w.PREPOSITIONS and not named
-    return False
+# ---- Settings and pairs
 
 
 def is_setting(piece: Segment, mention: Mention | None, text: str, one: Number) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from relab.base.documents import Document
 from relab.notebook.check.claim import Claim
 
 RULES = {
@@ -34,7 +34,7 @@ class Checked:
     says: str = ""
     slug: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         claim = self.claim
         step = None if claim.step is None else {"axis": claim.step.axis, "step": claim.step.number.value}
         return {

@@ -12,10 +12,10 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
@@ -104,7 +104,7 @@ class State:
     def replay(self) -> Replay:
         return self.gathering.replay
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {
             "params": self.agent.nets.named,
             "target": {"flat": self.target},
@@ -115,7 +115,7 @@ class State:
             "epsilon": self.agent.epsilon,
         }
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.target[:] = tree["target"]["flat"]
         self.adam.load(tree["adam"])
@@ -124,7 +124,7 @@ class State:
         self.counts = Counts(**tree["counts"])
 
 
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+def load_agent(agent: Agent, tree: Tree) -> None:
     """The acting part of a checkpoint alone."""
     agent.nets.load(tree["params"])
     agent.epsilon = float(tree["epsilon"])

@@ -209,7 +209,7 @@ def phi(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def temporal(worker, workers, obs_TBD, action_TBA, next_TBKA, rho_TB, given_TB, teacher_N, w_N, weight_XF, bias_F,
+def temporal(worker, workers, obs_TBD, action_TBA, next_TBKA, rho_TB, world_TB, teacher_N, w_N, weight_XF, bias_F,
              gamma, reward_TB, delta_TB, grad_BN):  # fmt: skip
     """For this worker's worlds: r, delta = r + gamma mean_k Q(s', a'_k) - Q(s, a), and sum_t rho delta phi per world.
 
@@ -229,7 +229,7 @@ def temporal(worker, workers, obs_TBD, action_TBA, next_TBKA, rho_TB, given_TB, 
                     features(then_F, obs_TBD[t + 1, b], next_TBKA[t, b, k, 0], next_TBKA[t, b, k, 1], weight_XF, phi_N)
                     ahead += dot(w_N, phi_N)
             features(now_F, obs_TBD[t, b], action_TBA[t, b, 0], action_TBA[t, b, 1], weight_XF, phi_N)
-            reward_TB[t, b] = dot(teacher_N, phi_N) / root if teacher_N.shape[0] else given_TB[t, b]
+            reward_TB[t, b] = dot(teacher_N, phi_N) / root if teacher_N.shape[0] else world_TB[t, b]
             delta_TB[t, b] = reward_TB[t, b] + (gamma * ahead / K - dot(w_N, phi_N)) / root
             add(rho_TB[t, b] * delta_TB[t, b], phi_N, grad_BN[b])
             now_F, then_F = then_F, now_F

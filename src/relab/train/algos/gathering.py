@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
 from relab.train.contract import Counts, DivergedError, Setup, Stopwatch
-from relab.train.envs.base import Episodes, Worlds
+from relab.train.envs.base import Episodes, Step, Worlds
 from relab.train.kernels.rng import mix
 from relab.train.replay import Fields, Replay
 from relab.train.rollout import Policy
@@ -83,36 +83,61 @@ class Gathering:
     steps: int = 0
 
     @classmethod
-    def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray, memory_dim: int = 0) -> Gathering:
+    def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray, memory_dim: int = 0) -> Self:
         spec = setup.env.spec
         worlds = Worlds(setup.env, envs)
         worlds.reset(world_seeds(setup.seed, "env", envs))
         rows = envs * spec.agents
-        replay = setup.data.replay("replay", transition_fields(spec.obs_dim, action), capacity, rows)
+        replay = setup.data.replay("replay", cls.fields(spec.obs_dim, action), capacity, rows)
         streams = mix(world_seeds(setup.seed, "action", rows))
         return cls(worlds, replay, streams, np.zeros((rows, memory_dim), np.float32))
+
+    # what is kept of an observation, which images change (dreamer/frames.py)
+
+    @staticmethod
+    def fields(obs_dim: int, action: np.ndarray) -> Fields:
+        return transition_fields(obs_dim, action)
+
+    def see(self, slot: np.ndarray, obs_BD: np.ndarray) -> np.ndarray:
+        """Keep what is seen -> what the policy acts on."""
+        slot["obs"] = obs_BD
+        return slot["obs"]
+
+    def arrive(self, slot: np.ndarray, step: Step, over_B: np.ndarray) -> np.ndarray:
+        """Keep what is seen next, where an episode ended before the reset -> that."""
+        rows = over_B.size
+        slot["next_obs"] = step.obs.reshape(rows, -1)
+        if step.episodes is not None:
+            slot["next_obs"][over_B] = step.final_obs.reshape(rows, -1)[over_B]
+        return slot["next_obs"]
+
+    def brightest(self, slot: np.ndarray) -> float:
+        """The largest number that a living agent sees."""
+        return float(np.abs(slot["obs"][slot["alive"]]).max(initial=0.0))
+
+    def check_rows(self, rows: np.ndarray) -> list[bool]:
+        return [bool(np.isfinite(rows[name][rows["alive"]]).all()) for name in ("obs", "reward", "next_obs")]
 
     def step(self, policy: Policy, counts: Counts) -> None:
         """One step of all worlds."""
         worlds, rows = self.worlds, self.rng_B.size
         self.replay.make_room()
         slot = self.replay.ring[self.replay.count % self.replay.slots]
-        slot["obs"], slot["alive"] = worlds.obs.reshape(rows, -1), worlds.alive.reshape(rows)
+        slot["alive"] = worlds.alive.reshape(rows)
         living = int(slot["alive"].sum())
-        acted = policy.act(slot["obs"], self.memory_BM, self.rng_B)
+        acted = policy.act(self.see(slot, worlds.obs.reshape(rows, -1)), self.memory_BM, self.rng_B)
         if not np.isfinite(acted.action).all():
             raise DivergedError(f"the policy's actions are not finite at step {counts.agent_steps:,}; lower `lr`")
         slot["action"] = acted.action
         step = worlds.step(policy.to_env(acted.action).reshape(worlds.action_shape))
-        slot["reward"], slot["next_obs"] = step.reward.reshape(rows), step.obs.reshape(rows, -1)
+        slot["reward"] = step.reward.reshape(rows)
         slot["terminated"], slot["truncated"] = step.terminated.reshape(rows), step.truncated.reshape(rows)
+        over = slot["terminated"] | slot["truncated"]
         self.memory_BM = acted.memory
         if step.episodes is not None:
-            over = slot["terminated"] | slot["truncated"]
             self.memory_BM[over] = 0.0  # an episode begins without memories
-            slot["next_obs"][over] = step.final_obs.reshape(rows, -1)[over]
             self.ended.append(step.episodes)
-        for what, values in (("observation", slot["next_obs"]), ("reward", slot["reward"][:, None])):
+        for what, values in (("observation", self.arrive(slot, step, over)), ("reward", slot["reward"][:, None])):
             rollout.check_finite(worlds.env.spec, what, values[None], slot["alive"][None])  # before it is learned from
         self.note(slot)
         self.replay.count += 1
@@ -123,7 +148,7 @@ class Gathering:
         """What the metrics need of a step; a small replay forgets it before the iteration is over."""
         living = slot["alive"]
         self.rewards.append(slot["reward"][living])
-        self.obs_max = max(self.obs_max, float(np.abs(slot["obs"][living]).max(initial=0.0)))
+        self.obs_max = max(self.obs_max, self.brightest(slot))
         self.alive, self.steps = self.alive + int(living.sum()), self.steps + 1
 
     def metrics(self, counts: Counts) -> dict[str, float]:
@@ -161,7 +186,7 @@ class Gathering:
         rows = replay.ring[: min(replay.count, replay.slots)]
         low, high = (0, np.array(action.n) - 1) if action.n else (-1.0, 1.0)
         fit = [bool(((rows["action"] >= low) & (rows["action"] <= high)).all())]
-        fit += [bool(np.isfinite(rows[name][rows["alive"]]).all()) for name in ("obs", "reward", "next_obs")]
+        fit += self.check_rows(rows)
         fit += [int(rows[name].view(np.uint8).max(initial=0)) <= 1 for name in ("terminated", "truncated", "alive")]
         if not all(fit):
             raise ValueError("rows of its replay were changed: an action, a flag or a number is none that a run writes")

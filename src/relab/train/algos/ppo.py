@@ -2,133 +2,40 @@
 
     L = -E[min(r A, clip(r, 1-eps, 1+eps) A)] + c_v E[(V - G)²] / 2 - c_e E[H]
 
-init() makes the state of a run, iterate() acts for one batch and learns from it; Agent.act() is the only door for
-evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
+init() makes the state of a run, iterate() acts for one batch and learns from it; Agent.act() (ppo_agent.py) is the only
+door for evaluation and probes. Details, metrics and benchmark: docs/algorithms/ppo.md.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
+from relab.base.documents import Tree
 from relab.base.streams import generator, get_state, set_state, world_seeds
 from relab.config import registry
-from relab.config.base import require
 from relab.config.ppo import PPO
-from relab.record.spec import Spec
 from relab.train import rollout
 from relab.train.algos import ppo_metrics
 from relab.train.algos.episode_metrics import episode_metrics, recent_returns
+from relab.train.algos.ppo_agent import Agent, load_agent, make_agent
 from relab.train.algos.ppo_learner import FastLearner, Pace, SequenceLearner, Steps, TorchLearner, ppo_epochs
-from relab.train.collecting import Actor
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.envs.base import Worlds
-from relab.train.kernels import ahead, blas
+from relab.train.kernels import ahead
 from relab.train.kernels.ahead import Ahead
-from relab.train.kernels.crew import Crew
 from relab.train.kernels.jit import compile_note, compiled
-from relab.train.nets import fastmlp, losses, mlps, networks, optim, returns
-from relab.train.nets.encoder import SMALLEST_SIDE
-from relab.train.nets.heads import Head
+from relab.train.nets import fastmlp, losses, mlps, optim, returns
 from relab.train.nets.losses import Batch, Coefs
-from relab.train.nets.networks import Net
 from relab.train.nets.normalise import Running, discounted_sums
-from relab.train.rollout import BLOCK, Acted, Trajectory
+from relab.train.rollout import Trajectory
 
 CLOCK = "agent_steps"
 LEARNER, COLLECTOR = "learner", "collector"  # parts that are compiled ahead
-
-
-class Agent:
-    """A policy that can act: network, head, observation scale. What evaluation, probes and video need, and no more."""
-
-    def __init__(self, cfg: PPO, spec: Spec, rng: np.random.Generator, device: str = "cpu", threads: int = 1):
-        self.cfg, self.spec, self.device = cfg, spec, device
-        self.head = Head.of(spec.action, cfg.squash)
-        self.net = Net(
-            spec.obs_dim, self.head.out_dim, cfg.hidden, cfg.activation, spec.action.dim if self.head.gaussian else 0,
-            cfg.rnn, cfg.rnn_size, encoded_image(cfg, spec),
-        )  # fmt: skip
-        self.params = networks.init(self.net, rng, cfg.log_std_init, device)
-        self.scale = Running(spec.obs_dim)
-        self.memory_dim = self.net.memory_dim
-        self.fast = device == "cpu" and self.net.plain and blas.AVAILABLE
-        self.crew, self.in_one_call = Crew(threads), True
-        self.sizes, self.no_scale = np.array(self.head.sizes, np.int64), np.zeros(0, np.float32)
-        if self.fast:
-            self.layouts = {name: fastmlp.layout(self.net, name) for name in ("actor", "critic")}
-            self.work = [fastmlp.workspace(BLOCK, *self.layouts.values()) for _ in range(threads)]
-
-    def normalised(self, obs: np.ndarray) -> np.ndarray:
-        return self.scale.apply(obs, self.cfg.obs_clip) if self.cfg.norm_obs else obs
-
-    @property
-    def log_std(self) -> np.ndarray:
-        return self.params["log_std"].detach().cpu().numpy() if self.head.gaussian else np.zeros(0, np.float32)
-
-    @torch.no_grad()
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
-        obs, value = self.normalised(obs_BD), None
-        if self.memory_dim:
-            out, value, memory_BM = self.remember(obs, memory_BM)
-        else:
-            out = self.run("actor", obs)
-        action, logp = self.head.action_buffer(len(obs)), np.empty(len(obs), np.float32)
-        self.head.sample(out, self.log_std, rng_B, n_mode, action, logp)
-        return Acted(action, logp, memory_BM, value)
-
-    def to_env(self, action: np.ndarray) -> np.ndarray:
-        return self.head.to_env(action)
-
-    def compiled(self) -> tuple[Actor, np.ndarray | None] | None:
-        """This policy as data for collecting, and a Gaussian's log deviation; None where it is not so simple."""
-        if not (self.fast and self.in_one_call):
-            return None
-        scaled = self.cfg.norm_obs and self.scale.count[0] > 0
-        mean, std = self.scale.as_float32() if scaled else (self.no_scale, self.no_scale)
-        actor = Actor(self.params.flat.numpy(), self.layouts["actor"], self.sizes, mean, std, scaled,
-                      self.cfg.obs_clip, self.head.box, self.cfg.squash, self.work[0])  # fmt: skip
-        return actor, self.log_std if self.head.gaussian else None
-
-    @torch.no_grad()
-    def run(self, name: str, obs: np.ndarray) -> np.ndarray:
-        """Outputs [B, ·] of the feed-forward `actor` or `critic` for rows of (normalised) observations."""
-        if not self.fast:
-            return self.run_torch(networks.policy if name == "actor" else networks.value, obs)
-        obs, layout, theta = np.ascontiguousarray(obs, np.float32), self.layouts[name], self.params.flat.numpy()
-        out: np.ndarray = np.empty((len(obs), int(layout.sizes[-1])), np.float32)
-
-        def work(worker: int) -> None:
-            fastmlp.forward_blocks(worker, self.crew.size, BLOCK, theta, layout, obs, self.work[worker], out)
-
-        self.crew.share(work, -(-len(obs) // BLOCK))
-        return out
-
-    def run_torch(self, net: Callable[[Net, networks.Params, Tensor], Tensor], obs: np.ndarray) -> np.ndarray:
-        """The same by torch, `chunk` rows at a time: what convolutions make of an image is larger than the image."""
-        pieces = torch.from_numpy(obs).split(self.cfg.chunk)
-        outputs = [net(self.net, self.params, piece.to(self.device)).cpu().numpy() for piece in pieces]
-        return np.concatenate(outputs).reshape(len(obs), -1)
-
-    @torch.no_grad()
-    def remember(self, obs: np.ndarray, memory: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """One step of a recurrent net: (policy outputs, values, memory after)."""
-        x, m = torch.from_numpy(obs).to(self.device), torch.from_numpy(memory).to(self.device)
-        out, v, m = networks.unroll(self.net, self.params, x[None], m, torch.zeros(1, len(obs), device=self.device))
-        return out[0].cpu().numpy(), v[0].cpu().numpy(), m.cpu().numpy()
-
-    def value(self, obs: np.ndarray, memory: np.ndarray) -> np.ndarray:
-        """V(s) for rows of raw observations."""
-        obs = self.normalised(obs)
-        if self.memory_dim:
-            return self.remember(obs, memory)[1]
-        return self.run("critic", obs)[:, 0]
 
 
 @dataclass
@@ -151,7 +58,7 @@ class State:
     ahead: Ahead | None = None  # what still compiles, the first time on a machine
     recent: deque[float] = field(default_factory=recent_returns)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         """The state as a tree of arrays and plain numbers, for a checkpoint."""
         cursor = {"memory": self.cursor.memory_BM, "fresh": self.cursor.fresh_B, "rng": self.cursor.rng_B}
         return {
@@ -168,7 +75,7 @@ class State:
             "lr": self.lr,
         }
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.adam.load(tree["adam"])
         self.worlds.restore(tree["worlds"])
@@ -179,34 +86,6 @@ class State:
         self.counts = Counts(**tree["counts"])
         self.recent.extend(tree["recent"])
         self.lr = tree["lr"]
-
-
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
-    """The acting part of a checkpoint alone: weights and observation scale."""
-    agent.params.load(tree["params"])
-    agent.scale.load(tree["obs_scale"])
-
-
-def make_agent(cfg: PPO, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    agent = Agent(cfg, spec, generator(seed, "init"), device, threads)
-    set_torch_threads(agent, threads)
-    return agent
-
-
-def set_torch_threads(agent: Agent, threads: int) -> None:
-    """Plain nets on a CPU share rows out to threads of their own, so torch gets one; others use torch's.
-
-    Deliberately: torch's own threads spin and can be many times slower on a busy machine.
-    """
-    torch.set_num_threads(1 if agent.device == "cpu" and agent.net.plain else threads)
-
-
-def encoded_image(cfg: PPO, spec: Spec) -> tuple[int, ...]:
-    """The shape of the images that go through an encoder; empty where there is none."""
-    fits = bool(spec.obs_shape) and min(spec.obs_shape[:2]) >= SMALLEST_SIDE
-    require(fits or cfg.encoder != "conv", f"`encoder=conv` needs images of {SMALLEST_SIDE} x {SMALLEST_SIDE} pixels or"
-            f" more, but {spec.env} observes {spec.seen}; try encoder=auto")  # fmt: skip
-    return spec.obs_shape if fits and cfg.encoder != "none" else ()
 
 
 def first_time() -> str:
@@ -245,7 +124,9 @@ def learn_from_nothing(cfg: PPO, agent: Agent, n: int = 4) -> None:
         learner.load(Batch(agent.head.action_buffer(n), *numbers), np.zeros((n, agent.spec.obs_dim), np.float32))
         coefs = Coefs(cfg.clip, np.inf, cfg.value_coef, cfg.ent_coef, 0.0)
         adam = mlps.Adam(agent.params.flat.numel(), cfg.adam_eps)
-        learner.epochs(np.arange(n)[None], cut_evenly(n, 1), coefs, pace(cfg, adam, cfg.lr), adam)
+        order_EN, step = np.arange(n)[None], pace(cfg, adam, cfg.lr)
+        learner.compile_backwards(order_EN[0], coefs, step, adam)
+        learner.epochs(order_EN, cut_evenly(n, 1), coefs, step, adam)
 
 
 def build(setup: Setup) -> State:
@@ -291,11 +172,11 @@ def collect(s: State) -> None:
 
 def update(s: State) -> dict[str, float]:
     """Judge the batch and learn from it. Returns the metrics of the iteration."""
-    if s.ahead is not None:
-        s.ahead.ready(LEARNER, wait=True)
     lr, ent_coef = scheduled(s)
     metrics = count(s)
     batch, facts = appraise(s)
+    if s.ahead is not None:
+        s.ahead.ready(LEARNER, wait=True)
     before = s.agent.params.flat.clone()
     metrics |= facts | learn(s, batch, lr, ent_coef) | ppo_metrics.step_size(s.agent.params.flat, before)
     if s.cfg.norm_obs:  # after learning: the ratio must start at 1 on the batch that the old scale saw

@@ -96,6 +96,20 @@ class FastLearner:
         adam.updates += taken
         return steps.first(count)
 
+    def compile_backwards(self, rows: np.ndarray, c: Coefs, pace: Pace, adam: Adam) -> None:
+        """Compile what `epochs` calls, but not the forward pass, which the run itself compiles meanwhile."""
+        theta, grad, actor, _ = self.params.flat.numpy(), self.params.grad.numpy(), *self.nets
+        stats, seen = np.zeros(len(STATS)), np.ascontiguousarray(self.obs[rows]).reshape(-1)
+        d_out = np.zeros((rows.size, actor.sizes[-1]), np.float32)
+        fastmlp.backward(theta, actor, seen, rows.size, self.work[0], d_out, grad)
+        losses.ppo_value_grad(d_out[:, :1].copy(), rows, self.batch, c, d_out[:, :1].copy(), stats)
+        if self.log_std is None:
+            losses.ppo_categorical_grad(d_out, self.sizes, rows, self.batch, c, d_out, stats)
+        else:
+            losses.ppo_gaussian_grad(d_out, self.log_std, rows, self.batch, c, d_out, d_out[0], stats)
+        losses.entropy_push(grad[:0], stats, c.ent_coef)
+        adam_step(theta, grad, adam.m, adam.v, 1, pace.lr, pace.b1, pace.b2, pace.eps, pace.max_norm)
+
     def gradient(self, rows: np.ndarray, c: Coefs) -> Gradient:
         blocks = -(-len(rows) // self.chunk)
         if len(self.partial) < blocks:

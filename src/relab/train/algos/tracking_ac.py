@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.base.streams import generator, world_seeds
 from relab.config.base import require
 from relab.config.tracking_ac import TrackingAC
@@ -122,15 +123,15 @@ class State:
     counts: Counts = field(default_factory=Counts)
     batch: Batch | None = None  # of the last iteration
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"params": self.agent.params(), "counts": vars(self.counts)}
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.counts = Counts(**tree["counts"])
 
 
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+def load_agent(agent: Agent, tree: Tree) -> None:
     agent.w, agent.theta_PA, agent.theta_mu = (tree["params"][k].copy() for k in ("w", "theta_pi", "theta_mu"))
 
 

@@ -5,6 +5,7 @@
 - A snapshot holds the episode's seed and the actions since; restoring replays them. Exact for deterministic envs, and a
   warning for others.
 - Observations are flattened. Images become numbers from 0 to 1 here, in `pixels`, and nowhere else.
+- With `pixels=64` the environment's own pictures are what is seen, made small at once (resize.py).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from relab.config import envs as configs
 from relab.config import registry
 from relab.config.base import ConfigError
 from relab.record.spec import Action, Spec
+from relab.train.envs import resize
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import next_u64
 
@@ -149,16 +151,37 @@ class Gym:
         self.renders = "rgb_array" in probe.metadata.get("render_modes", [])
         self.space, self.obs_space = probe.action_space, probe.observation_space
         registered = gymnasium.spec(probe.unwrapped.spec.id).max_episode_steps  # type: ignore[union-attr]
+        shape = self.picture_shape(params.pixels) if params.pixels else image_shape(self.obs_space)
         self.spec = Spec(
             env=params.name,
-            obs_dim=obs_dim(self.obs_space, self.id),
+            obs_dim=math.prod(shape) if params.pixels else obs_dim(self.obs_space, self.id),
             action=action_spec(self.space, self.id),
             horizon=registered if params.horizon == -1 else params.horizon or None,
             ends=("running", "time_limit", "terminated", "truncated"),
             renders=self.renders,
-            obs_shape=image_shape(self.obs_space),
+            obs_shape=shape,
         )
         probe.close()
+
+    def picture_shape(self, side: int) -> tuple[int, ...]:
+        """What is seen where the environment's own pictures are."""
+        if not self.renders:
+            raise ConfigError(f"`pixels` = {side} asks for pictures of {side} x {side}, but gym:{self.id} cannot draw"
+                              " any: it has no render mode rgb_array; give it one, or leave `pixels` out")  # fmt: skip
+        env = self._make(render=True)
+        env.reset(seed=0)
+        picture = self.drawn(env)
+        env.close()
+        if picture.ndim != 3:
+            raise ConfigError(f"`pixels` = {side} needs pictures of (height, width, channels), but gym:{self.id} draws"
+                              f" one of {picture.shape}")  # fmt: skip
+        return side, side, picture.shape[2]
+
+    def drawn(self, env: gymnasium.Env) -> np.ndarray:
+        try:
+            return np.asarray(env.render(), np.uint8)
+        except gymnasium.error.DependencyNotInstalled as error:
+            raise ConfigError(f"gym:{self.id} cannot be drawn: {error}") from error
 
     def _make(self, render: bool) -> gymnasium.Env:
         mode = {"render_mode": "rgb_array"} if render else {}
@@ -224,7 +247,9 @@ class Gym:
                            f" number, two flags and a dict, but gave {reply!r:.200} ({error})") from error  # fmt: skip
 
     def _look(self, state: State, i: int, obs: Any) -> None:
-        if isinstance(self.obs_space, spaces.Box):  # flatten does the same for a Box that is no image, slower
+        if self.params.pixels:
+            state.obs[i] = np.ravel(resize.square(self.render(state, i), self.params.pixels)) / np.float32(255)
+        elif isinstance(self.obs_space, spaces.Box):  # flatten does the same for a Box that is no image, slower
             state.obs[i] = pixels(self.obs_space, obs) if self.spec.obs_shape else np.ravel(obs)
         else:
             state.obs[i] = spaces.utils.flatten(self.obs_space, obs)
@@ -233,10 +258,7 @@ class Gym:
         obs_NAD[:, 0, :] = state.obs
 
     def render(self, state: State, i: int) -> np.ndarray:
-        try:
-            return np.asarray(state.envs[i].render(), np.uint8)
-        except gymnasium.error.DependencyNotInstalled as error:
-            raise ConfigError(f"{self.spec.env} cannot be drawn: {error}") from error
+        return self.drawn(state.envs[i])
 
     def save(self, state: State) -> dict[str, np.ndarray]:
         longest = int(state.acted.max())

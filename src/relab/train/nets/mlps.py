@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import limits
+from relab.base.documents import Tree
 from relab.config.base import require
 from relab.train.kernels.jit import njit
 from relab.train.nets.fastmlp import SUMS, Layout
@@ -93,7 +94,7 @@ class Adam:
     def norm(self, grad: np.ndarray) -> float:
         return float(norm_of(grad))
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"m": self.m, "v": self.v, "updates": self.updates}
 
     def load(self, tree: Mapping[str, Any]) -> None:

@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from relab.base.documents import Tree
+
 
 class Adam:
     """theta -= lr * m_hat / (sqrt(v_hat) + eps)."""
@@ -22,7 +24,7 @@ class Adam:
         self.m, self.v, self.updates = torch.zeros_like(theta), torch.zeros_like(theta), 0
         self.scratch, self.eps, self.betas = torch.zeros_like(theta), eps, betas
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"m": self.m, "v": self.v, "updates": self.updates}
 
     def load(self, tree: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.train.nets.mlps import Adam
 
 LARGEST = 80.0  # of ln alpha: beyond it nothing but the entropy counts, and float32 has no number for it
@@ -34,7 +35,7 @@ class Temperature:
         self.adam.step(self.log, np.array([away], np.float32), lr)
         return loss
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"log": self.log, **self.adam.to_tree()}
 
     def load(self, tree: Mapping[str, Any]) -> None:

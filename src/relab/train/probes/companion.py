@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.config import registry
 from relab.config.base import require
 from relab.config.probes import Plateau
@@ -32,7 +33,7 @@ class ProbeCompanion:
         self.run, self.cfg, self.env = cfg, cfg.probes, env
         self.round = probes.round_class(cfg.algo.name)
         self.names = [name for name in known if getattr(cfg.probes, name).enabled]
-        self.memory: dict[str, Any] = {}
+        self.memory: Tree = {}
         self.room = Room()
         self.losses: list[float] = []
         self.last_plateau = -self.cfg.plateau.cooldown  # iteration of the last round that a plateau asked for
@@ -69,10 +70,10 @@ class ProbeCompanion:
             return "plateau"
         return ""
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"losses": list(self.losses), "asked": self.last_plateau, **self.memory}
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         self.losses, self.last_plateau = list(tree["losses"]), int(tree["asked"])
         self.memory = {key: tree[key] for key in ("w_sharp", "step_scale") if key in tree}
 

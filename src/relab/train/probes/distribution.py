@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from relab.base.documents import Document
 from relab.base.streams import generator
 from relab.train.algos import fourier
 from relab.train.algos import tracking_ac as ac
@@ -95,7 +96,7 @@ def combine(sums: np.ndarray, sizes: np.ndarray, keep: np.ndarray) -> float:
     return float(xx / n**2 + yy / m**2 - 2.0 * xy / (n * m))
 
 
-def actions(at: TrackingRound, mu: ac.Batch, draws_per_state: int, draws: np.random.Generator) -> dict[str, Any]:
+def actions(at: TrackingRound, mu: ac.Batch, draws_per_state: int, draws: np.random.Generator) -> Document:
     """KL(pi, mu) in closed form, and the total variation 1/2 E_pi |1 - mu / pi|, over the states under mu."""
     agent, cfg = at.state.agent, at.state.cfg
     m_pi, m_mu = agent.mean(mu.psi_TBP), agent.behaviour.mean(mu.psi_TBP)
@@ -113,7 +114,7 @@ def actions(at: TrackingRound, mu: ac.Batch, draws_per_state: int, draws: np.ran
             "action_samples": draws_per_state}  # fmt: skip
 
 
-def ratios(rho_TB: np.ndarray, clipped: float) -> dict[str, Any]:
+def ratios(rho_TB: np.ndarray, clipped: float) -> Document:
     rho, square = rho_TB.reshape(-1), np.square(rho_TB)
     p95, p99 = np.quantile(rho, (0.95, 0.99))
     return {"rho_mean": float(rho.mean()), "rho_mean_error": error_of_mean(rho_TB), "rho2_mean": float(square.mean()),

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
+
 
 @dataclass(frozen=True)
 class ProbeResult:
@@ -20,7 +22,7 @@ class ProbeResult:
     unit: str = ""
     more: dict[str, Any] = field(default_factory=dict)  # further numbers of the same measurement
 
-    def row(self, step: int, iteration: int) -> dict[str, Any]:
+    def row(self, step: int, iteration: int) -> Document:
         about = {"step": step, "iteration": iteration, "probe": self.probe, "metric": self.metric}
         return about | {"value": self.value, "noise": self.noise, "n": self.n, "unit": self.unit} | self.more
 

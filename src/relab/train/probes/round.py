@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.config.probes import Probes
 from relab.config.run import RunConfig
 from relab.train.envs.base import Env
@@ -36,7 +37,7 @@ class Round:
         env: Env,
         state: Any,
         cfg: Probes,
-        memory: dict[str, Any] | None = None,
+        memory: Tree | None = None,
         room: Room | None = None,
         seed: int = 0,
         gamma: float | None = None,

@@ -8,10 +8,11 @@ cuts), so reruns go on past it, unless the task itself ends there or the observa
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.streams import generator, world_seeds
 from relab.train import rollout
 from relab.train.envs.base import FROM_SPEC, Worlds
@@ -48,7 +49,7 @@ def value_vs_rerun(at: Round) -> list[ProbeResult]:
     return [ProbeResult("value_vs_rerun", "value_gap", mean(gap_N), noise, len(gap_N), "return", more | how)]
 
 
-def again_from(at: Round, states: States) -> tuple[rollout.Reruns, dict[str, Any]]:
+def again_from(at: Round, states: States) -> tuple[rollout.Reruns, Document]:
     """The reruns of these states, and how they were made."""
     cfg, agent, gamma = at.cfg.value_vs_rerun, at.state.agent, at.gamma
     assert gamma is not None, "only asked of algorithms with a discount"

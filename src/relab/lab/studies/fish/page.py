@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from relab.base.documents import Document
 from relab.lab.studies import StepResult
 from relab.lab.studies.fish.steps import FROM, interval
 
@@ -25,7 +24,7 @@ def sources(results: dict[str, StepResult]) -> str:
     )
 
 
-def floor(x: dict[str, Any]) -> str:
+def floor(x: Document) -> str:
     return (
         f"## Deaths in the first step\n\nExact: {x['centre']:.4f} with the predator at the centre, {x['exact']:.4f}"
         f" under the starts of the study; played by {x['fish']:,} fish in {x['schools']:,} schools: {x['played']:.4f}"
@@ -33,7 +32,7 @@ def floor(x: dict[str, Any]) -> str:
     )
 
 
-def log(x: dict[str, Any]) -> str:
+def log(x: Document) -> str:
     if "missing" in x:
         return "## The log\n\nThe original log's folder is not beside the repository; nothing of it is shown."
     rows = ["| run | iteration | avg_final | min_final | early_death_100 | step_one | death_p10 |", "|" + "---|" * 7]
@@ -45,13 +44,13 @@ def log(x: dict[str, Any]) -> str:
     return "## The log\n\nEvery evaluation of its runs (96 fish, 12 episodes):\n\n" + "\n".join(rows)
 
 
-def same_bytes(x: dict[str, Any]) -> str:
+def same_bytes(x: Document) -> str:
     said = "the same bytes" if x["same"] else "NOT the same bytes"
     how = "killed at iteration 44 and resumed" if x["resumed"] else "which ended before it could be killed"
     return f"## The same command twice\n\nTwo runs and a third, {how}: {said} ({', '.join(x['digests'].values())})."
 
 
-def question(x: dict[str, Any]) -> str:
+def question(x: Document) -> str:
     lines = [f"## {x['question']}", ""]
     lines += [str(each["text"]) for each in x["answers"]] + [""]
     for name, runs in x["arms"].items():
@@ -59,7 +58,7 @@ def question(x: dict[str, Any]) -> str:
     return "\n".join(lines).rstrip()
 
 
-def arm(name: str, runs: list[dict[str, Any]]) -> list[str]:
+def arm(name: str, runs: list[Document]) -> list[str]:
     """Every seed, and the mean from iteration 24 on with its interval."""
     head = f"`{name}`, evaluations from iteration {FROM} on ({len(runs)} seeds; {OURS}):"
     rows = ["| seed | avg_final | early_death_100 | lowest min_final | step_one | gate stages |", "|" + "---|" * 6]
@@ -71,7 +70,7 @@ def arm(name: str, runs: list[dict[str, Any]]) -> list[str]:
     return [head, "", *rows, "", *(over_seeds(key, runs) for key in BETTER), ""]
 
 
-def over_seeds(key: str, runs: list[dict[str, Any]]) -> str:
+def over_seeds(key: str, runs: list[Document]) -> str:
     mid, low, high = interval([run["late"][key] for run in runs])
     return f"- {key}: {mid:.3f} [{low:.3f}, {high:.3f}] (95 %, {len(runs)} seeds); the log's better run {BETTER[key]}."
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document
 from relab.base.interrupts import Interrupted
 from relab.base.jsonl import read_jsonl, write_atomic
 from relab.base.processes import RELAB
@@ -38,10 +38,10 @@ SMALL = ["algo=ppo", "env=fish", "envs=2", "minibatches=4", "eval.every=0", "sav
 # ---- Questions
 
 
-def ask(name: str) -> Callable[[Path, int, Say], dict[str, Any]]:
+def ask(name: str) -> Callable[[Path, int, Say], Document]:
     """A step that runs the experiment NAME.yaml of this folder to its answer."""
 
-    def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+    def run(folder: Path, workers: int, say: Say) -> Document:
         text, answers, runs_of = making.carry_out(question(name, folder), folder, workers, say)
         arms = {arm: [of_run(run) for run in runs] for arm, runs in runs_of.items()}
         keys = ("verdict", "text", "delta", "low", "high", "names")
@@ -63,7 +63,7 @@ def question(name: str, folder: Path) -> Path:
     return path
 
 
-def of_run(run: History) -> dict[str, Any]:
+def of_run(run: History) -> Document:
     """What the multi-evaluations and the gate of a run came to."""
     rows = [row for row in run.probes if row.get("probe") == "multi_eval"]
     outcomes = [event["decision"] for event in run.events if event.get("kind") == "gate"]
@@ -78,7 +78,7 @@ def of_run(run: History) -> dict[str, Any]:
     }
 
 
-def late(rows: list[dict[str, Any]], values: list[float]) -> float:
+def late(rows: list[Document], values: list[float]) -> float:
     """The mean over the evaluations from iteration 24 on."""
     return float(np.mean([value for row, value in zip(rows, values) if row["iteration"] >= FROM]))
 
@@ -86,7 +86,7 @@ def late(rows: list[dict[str, Any]], values: list[float]) -> float:
 # ---- What no policy prevents
 
 
-def floor(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def floor(folder: Path, workers: int, say: Say) -> Document:
     """The share that dies in its first step under the study's starts: by the integral, and played."""
     from relab.base.streams import world_seeds
     from relab.config.envs import Fish as Params
@@ -96,7 +96,7 @@ def floor(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     from relab.train.envs.fish_moves import KEEP
 
     base = layers.read_yaml(HERE / "control.yaml")["base"]
-    law: dict[str, Any] = {
+    law: Document = {
         key[4:]: tuple(x) if isinstance(x, list) else x for key, x in base.items() if key.startswith("env.")
     }
     worlds = Worlds(Fish(Params(agents=96, **law)), SCHOOLS)
@@ -118,7 +118,7 @@ def floor(folder: Path, workers: int, say: Say) -> dict[str, Any]:
 # ---- What the log holds
 
 
-def log(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def log(folder: Path, workers: int, say: Say) -> Document:
     """The evaluations of the log's own runs, where its folder is here."""
     from relab.formats.read.find import load_all
 
@@ -127,7 +127,7 @@ def log(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     return {"runs": [of_log(each.name, each.history) for each in load_all(CORPUS).runs]}
 
 
-def of_log(name: str, run: History) -> dict[str, Any]:
+def of_log(name: str, run: History) -> Document:
     columns = {ours: run.column(f"foreign/multi_eval/{theirs}") for ours, theirs in THEIRS.items()}
     iterations = columns["avg_final"].steps.tolist()
     values = {ours: column.values.tolist() for ours, column in columns.items()}
@@ -139,7 +139,7 @@ def of_log(name: str, run: History) -> dict[str, Any]:
 # ---- The same bytes
 
 
-def same_bytes(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def same_bytes(folder: Path, workers: int, say: Say) -> Document:
     """Two runs of one command, and a third that is killed and resumed; digests of what they wrote."""
     folder.mkdir(parents=True, exist_ok=True)
     plan = layers.read_yaml(HERE / "control.yaml")["base"]["schedule"]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError
 from relab.lab import sweep
 from relab.lab.experiment import cells
@@ -30,13 +30,13 @@ def step(file: Path = HERE / "grid.yaml") -> Step:
     what = f"{sizes} values of beta, alpha_w and offset, {len(plan.seeds)} seeds, in buckets"
     n = len(plan.points()) * len(plan.seeds)
 
-    def run(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+    def run(folder: Path, workers: int, say: Say) -> Document:
         return summary(plan, folder, workers, say)
 
     return Step("grid", what, SECONDS_PER_RUN * n, run)
 
 
-def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> Document:
     """Run what is missing, then what the axes do and how many runs are in each bucket."""
     doing = sweep.prepare(plan, folder)
     winner = sweep.run(doing, workers, lambda done, todo: say(f"  {done} of {todo}"), say)
@@ -47,7 +47,7 @@ def summary(plan: sweep.Sweep, folder: Path, workers: int, say: Say) -> dict[str
             "effects": analysis.to_json()["effects"], "text": analysis.text, "rows": rows}  # fmt: skip
 
 
-def row_of(cell: cells.Cell, point: dict[str, Any]) -> dict[str, Any]:
+def row_of(cell: cells.Cell, point: Settings) -> Document:
     """One run at a time is read; one that stopped with numbers that are not finite is there as well."""
     try:
         run = cells.read(cell)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.comparison import answer
 from relab.config import layers
 from relab.lab import experiment
@@ -31,5 +32,5 @@ def run_experiment(name: str, folder: Path, say: Say) -> tuple[dict[str, list[hi
     return experiment.histories(cells), experiment.conclude(question, folder, cells)
 
 
-def settings_of(cell: Cell, folder: Path) -> dict[str, Any]:
+def settings_of(cell: Cell, folder: Path) -> Settings:
     return layers.flatten(layers.read_yaml(folder / "variants" / f"{cell.variant}.yaml")) | {"seed": cell.seed}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relab import stats
+from relab.base.documents import Document, Settings
 from relab.config.probes import FixedPoint, Probes
 from relab.config.tracking_ac import MODES, TrackingAC
 from relab.formats.read import find
@@ -27,7 +28,7 @@ from relab.train.probes.fixed_point import fixed_point
 from relab.train.probes.stability import stability
 from relab.train.probes.tracking_round import TrackingRound
 
-ORIGINAL: dict[str, Any] = {
+ORIGINAL: Settings = {
     "algo": "tracking_ac", "env": "torus", "algo.theta_mu_offset_scale": 0.277777777778, "probes.every": 5,
     "probes.fixed_point.capped": True, "save.every": 32_000, "seed": 0,
 }  # fmt: skip
@@ -46,7 +47,7 @@ def first(run: History, name: str) -> float:
     return float(run.columns[name].values[0])
 
 
-def interval(values: list[float]) -> dict[str, Any]:
+def interval(values: list[float]) -> Document:
     ends = stats.mean_over_seeds(values)
     return {"mean": float(ends[0]), "low": float(ends[1]), "high": float(ends[2]), "values": values}
 
@@ -71,11 +72,11 @@ def named(arms: dict[str, list[History]]) -> dict[str, list[str]]:
 # ---- The original report
 
 
-def original(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def original(folder: Path, workers: int, say: Say) -> Document:
     run = runs.one(folder / "run", ORIGINAL | {"threads": workers}, "the original report's config")
     timing = {name: float(run.columns[f"time/{name}_s"].values.sum())
               for name in ("collect", "update", "probes", "log", "save", "eval")}  # fmt: skip
-    probes: dict[str, list[dict[str, Any]]] = {}
+    probes: dict[str, list[Document]] = {}
     for row in run.probes:
         probes.setdefault(row["probe"], []).append(row)
     return {
@@ -93,7 +94,7 @@ def original(folder: Path, workers: int, say: Say) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def as_reported(run: History, probes: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def as_reported(run: History, probes: dict[str, list[Document]]) -> Document:
     """Key settings and the first and last rows in the original report's form: iterations from 0, probes beside them."""
     iterations = run.columns["data/iteration"].values.astype(int) - 1
     measured = {name: {row["iteration"] - 1: row["value"] for row in probes[name]} for name in SAMPLED_PROBES}
@@ -103,7 +104,7 @@ def as_reported(run: History, probes: dict[str, list[dict[str, Any]]]) -> dict[s
     return {"key_hparams": f"outer_iters={len(rows)}, {key_settings(run.config)}", "head": rows[:8], "tail": rows[-8:]}
 
 
-def corpus(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def corpus(folder: Path, workers: int, say: Say) -> Document:
     """Skipped, and said so, where the logs are not at hand."""
     if not CORPUS.is_dir():
         return {"skipped": "the original logs are not beside the repository"}
@@ -116,12 +117,12 @@ def corpus(folder: Path, workers: int, say: Say) -> dict[str, Any]:
 # ---- Sanity
 
 
-def sanity(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def sanity(folder: Path, workers: int, say: Say) -> Document:
     """Two iterations of each mode at full size."""
     return {mode: mode_numbers(mode) for mode in MODES}
 
 
-def mode_numbers(mode: str) -> dict[str, Any]:
+def mode_numbers(mode: str) -> Document:
     cfg = TrackingAC(**MODES[mode])
     world: Any = Torus()
     s = ac.init(Setup(world, cfg, 0, 1))
@@ -146,9 +147,9 @@ def mode_numbers(mode: str) -> dict[str, Any]:
 # ---- Coupled draws
 
 
-def coupled(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def coupled(folder: Path, workers: int, say: Say) -> Document:
     """Offset 0 against 0.2778 with all first parameters from one generator, and with named streams."""
-    variants: dict[str, Any] = {}
+    variants: Settings = {}
     for name, seams in (("coupled", {"first parameters": replacements.one_generator}), ("named", {})):
         with planted(seams):
             arms = {offset: [short(folder / name / f"offset={offset:g}-s{seed}", offset, seed) for seed in SEEDS]
@@ -171,14 +172,14 @@ def short(folder: Path, offset: float, seed: int) -> History:
 # ---- Experiments
 
 
-def learns(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def learns(folder: Path, workers: int, say: Say) -> Document:
     arms, answers = runs.run_experiment("learns", folder, say)
     name = "value/teacher_error"
     down = {arm: interval([first(r, name) / last(r, name) for r in group]) for arm, group in arms.items()}
     return {"answer": answers[0].text, "down": down, "examine": named(arms)}  # fmt: skip
 
 
-def sharp(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def sharp(folder: Path, workers: int, say: Say) -> Document:
     arms, answers = runs.run_experiment("sharp", folder, say)
     distances = {arm: [distance(r) for r in group] for arm, group in arms.items()}
     down = {arm: interval([row["before"] / row["after"] for row in group]) for arm, group in distances.items()}
@@ -221,7 +222,7 @@ def loaded(folder: Path) -> ac.State:
     return state
 
 
-def offset(folder: Path, workers: int, say: Say) -> dict[str, Any]:
+def offset(folder: Path, workers: int, say: Say) -> Document:
     arms, answers = runs.run_experiment("offset", folder, say)
     metrics = ("value/td_loss", "value/w_norm", "value/teacher_error", "policy/rho2_mean")
     table = {arm: {name: interval([tail(r, name) for r in group]) for name in metrics} for arm, group in arms.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from relab.base.documents import Document
 from relab.lab.studies import StepResult
 
 Results = dict[str, StepResult]
@@ -26,7 +27,7 @@ def table(rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in [cells[0], ["---"] * len(cells[0]), *cells[1:]]) + "\n"
 
 
-def span(x: dict[str, Any], digits: int = 4) -> str:
+def span(x: Document, digits: int = 4) -> str:
     return f"{x['mean']:.{digits}g} [{x['low']:.{digits}g}, {x['high']:.{digits}g}]"
 
 
@@ -41,14 +42,14 @@ def said(findings: list[str]) -> str:
 # ---- Sections
 
 
-def identities(rows: list[dict[str, Any]]) -> str:
+def identities(rows: list[Document]) -> str:
     head = ["number", "measured", "known", "error", "z", "known from"]
     cells = [[r["name"], f"{r['measured']:.6g}", f"{r['known']:.6g}", f"{r['error']:.2g}", f"{r['z']:+.1f}", r["how"]]
              for r in rows]  # fmt: skip
     return table([head, *cells])
 
 
-def original(numbers: dict[str, Any]) -> str:
+def original(numbers: Document) -> str:
     moved = [[name, f"{a:.6g}", f"{b:.6g}", f"{100 * (b / a - 1):+.3g} %"] for name, (a, b) in numbers["moved"].items()]
     total = numbers["seconds"]
     parts = sorted(numbers["timing"].items(), key=lambda each: -each[1])
@@ -68,7 +69,7 @@ def original(numbers: dict[str, Any]) -> str:
     ])  # fmt: skip
 
 
-def in_their_form(numbers: dict[str, Any]) -> str:
+def in_their_form(numbers: Document) -> str:
     """Status, key settings and samples as the original report lays them out, iterations from 0."""
     findings = numbers["examine"]
     status = f"FAIL ({len(findings)} kinds of finding, below)" if findings else "PASS (no finding)"
@@ -81,12 +82,12 @@ def in_their_form(numbers: dict[str, Any]) -> str:
                       unknown_digits(numbers["stability"])])  # fmt: skip
 
 
-def unknown_digits(steady: dict[str, Any]) -> str:
+def unknown_digits(steady: Document) -> str:
     known = "more than its noise" if abs(steady["value"]) > 2 * steady["noise"] else "none of its digits is known"
     return f"1 - stability has a standard error of {steady['noise']:.2g} ({steady['n']:,} transitions): {known}.\n"
 
 
-def probed(numbers: dict[str, Any]) -> list[str]:
+def probed(numbers: Document) -> list[str]:
     solved, capped, steady = numbers["fixed_point"], numbers["capped"], numbers["stability"]
     return [
         f"fixed point: |w - w_sharp| = {solved['value']:.4g} ± {solved['noise']:.2g} (n = {solved['n']:,}, "
@@ -100,7 +101,7 @@ def probed(numbers: dict[str, Any]) -> list[str]:
     ]
 
 
-def corpus(numbers: dict[str, Any]) -> str:
+def corpus(numbers: Document) -> str:
     title = "## The original logs, through the importer\n"
     if "skipped" in numbers:
         return f"{title}\nNot checked: {numbers['skipped']}.\n"
@@ -111,7 +112,7 @@ def corpus(numbers: dict[str, Any]) -> str:
     )
 
 
-def sanity(modes: dict[str, Any]) -> str:
+def sanity(modes: Document) -> str:
     names = {"ratio_off_one": "largest |rho - 1|", "gap": "tracking gap", "theta_moved": "theta_pi moved",
              "w_sharp_to_teacher": "|w_sharp - w_R|", "residual": "residual",
              "step_scale_ratio": "step scale, measured / set"}  # fmt: skip
@@ -121,7 +122,7 @@ def sanity(modes: dict[str, Any]) -> str:
     )
 
 
-def coupled(arms: dict[str, Any]) -> str:
+def coupled(arms: Document) -> str:
     head = ["first parameters from", "change of td_loss, %", "seed by seed", "same first w"]
     rows = [[name, span(x["change_percent"], 3), ", ".join(f"{v:+.1f}" for v in x["change_percent"]["values"]),
              "yes" if x["same_start"] else "no"] for name, x in arms.items()]  # fmt: skip
@@ -135,7 +136,7 @@ def way(d: dict[str, float]) -> str:
 
 
 def experiment(title: str, what: str) -> Any:
-    def write(numbers: dict[str, Any]) -> str:
+    def write(numbers: Document) -> str:
         rows = [[arm, span(x), ", ".join(f"{v:.3g}" for v in x["values"])] for arm, x in numbers["down"].items()]
         lines = [f"{arm}: {', '.join(each) or 'nothing'}" for arm, each in numbers["examine"].items()]
         more = [f"{arm}: {'; '.join(map(way, group))}" for arm, group in numbers.get("distances", {}).items()]
@@ -146,7 +147,7 @@ def experiment(title: str, what: str) -> Any:
     return write
 
 
-def offset(numbers: dict[str, Any]) -> str:
+def offset(numbers: Document) -> str:
     names = list(next(iter(numbers["table"].values())))
     rows = [[arm, *(span(x[name], 6) for name in names)] for arm, x in numbers["table"].items()]
     change = [f"{arm}: td_loss changes by {span(x, 3)} %" for arm, x in numbers["change_percent"].items()]
@@ -155,7 +156,7 @@ def offset(numbers: dict[str, Any]) -> str:
                       listed(change), listed(numbers["answers"]), said(numbers["examine"])])  # fmt: skip
 
 
-def grid(numbers: dict[str, Any]) -> str:
+def grid(numbers: Document) -> str:
     rows = [[name, str(count)] for name, count in numbers["buckets"].items()]
     scored = f"{numbers['off_policy']} of {numbers['runs']} runs have an off-policy score of 1e-3 or more."
     effects = [f"{each['axis']}: {each['verdict']}" for each in numbers["effects"]]

@@ -7,28 +7,32 @@ fast_... how that is done in little time; docs/algorithms/dreamer.md says what i
 
 from __future__ import annotations
 
-import numpy as np
+import math
 
 from relab.base.streams import generator
 from relab.config.base import require
 from relab.config.dreamer import Dreamer
-from relab.record.spec import Spec
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer import fast_dream, metrics
-from relab.train.algos.dreamer.agent import Agent
+from relab.train.algos.dreamer.acting import Even, make_agent
+from relab.train.algos.dreamer.collector import Collector, order_of
+from relab.train.algos.dreamer.frames import ImageGathering
+from relab.train.algos.dreamer.latents import Latents, Noting
 from relab.train.algos.dreamer.learning import pace_of, rehearse, update
 from relab.train.algos.dreamer.optimiser import LaProp
+from relab.train.algos.dreamer.remote import Remote, RemoteImages
 from relab.train.algos.dreamer.state import State, load_agent
 from relab.train.algos.dreamer.surprise import Focus, Surprise
 from relab.train.algos.gathering import Gathering, act_and_update
-from relab.train.contract import Setup, Stopwatch
+from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels import blas, pages
 from relab.train.kernels.jit import compiled
-from relab.train.kernels.rng import fill_uniform
-from relab.train.rollout import Acted, Policy
+from relab.train.rollout import Policy
 
-__all__ = ["CLOCK", "State", "first_time", "follow_weights", "init", "iterate", "load_agent", "make_agent"]
+__all__ = ["CLOCK", "WHOLE", "Even", "State", "close", "first_time", "follow_weights", "init", "iterate", "load_agent",
+           "make_agent"]  # fmt: skip
 CLOCK = "agent_steps"
+WHOLE = True  # half of another run's world model would be worse than none
 BETAS = (0.9, 0.999)
 
 
@@ -37,27 +41,60 @@ def follow_weights(s: State) -> None:
     s.agent.copy_critic()
 
 
-def make_agent(cfg: Dreamer, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
-    require(not spec.obs_shape, f"dreamer learns from vectors so far, but {spec.env} observes {spec.seen}; try"
-            " algo=ppo, which has an encoder for images")  # fmt: skip
-    require(device == "cpu", f"dreamer runs on the cpu, but `device` is {device}")
-    return Agent(cfg, spec, generator(seed, "init"))
-
-
 def init(setup: Setup) -> State:
     cfg: Dreamer = setup.cfg
     require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
             f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
+    check_pace(setup)
     pages.keep()
-    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
+    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device, setup.threads)
     rates = {"model": cfg.lr, "actor": cfg.lr_actor or cfg.lr, "critic": cfg.lr_critic or cfg.lr}
-    gathering = Gathering.begin(setup, cfg.envs, cfg.replay, agent.head.action_buffer(1), agent.memory_dim)
+    gathering = gathers(setup).begin(setup, cfg.envs, cfg.replay, agent.head.action_buffer(1), agent.memory_dim)
     optimiser = LaProp(agent.params, rates, cfg.grad_clip, cfg.lr_warmup, BETAS)
     state = State(cfg, agent, optimiser, eq.ReturnScale(), gathering, setup.total,
                   generator(setup.seed, "minibatch"), generator(setup.seed, "noise"), Surprise(),
                   Focus(cfg.focus, cfg.focus_updates, cfg.focus_cooldown))  # fmt: skip
+    if cfg.latents == "stored":
+        state.latents = Latents.of(gathering.replay, cfg.deter, agent.model.latent)
     rehearse(state)
+    if isinstance(gathering, Remote):
+        prepare_remote(state, gathering, setup)
     return state
+
+
+def gathers(setup: Setup) -> type[Gathering]:
+    """How steps are kept: as images or as numbers, gathered here or elsewhere."""
+    images, own = bool(setup.env.spec.obs_shape), setup.cfg.collector == "own"
+    return (RemoteImages if images else Remote) if own else ImageGathering if images else Gathering
+
+
+def prepare_remote(s: State, gathering: Remote, setup: Setup) -> None:
+    """A collector that starts with the first step; a run that goes on draws other worlds than before."""
+
+    def start(counts: Counts) -> Collector:
+        order = order_of(setup, f"own/{counts.env_steps}", max(0, s.cfg.learning_starts - counts.agent_steps))
+        return Collector.start(order, s.agent.params.flat.numpy(), s.cfg.queue)
+
+    order_of(setup, "", 0)  # told now where it cannot work
+    gathering.starts, gathering.noted = start, s.latents.note if s.latents is not None else None
+
+
+def close(s: State) -> None:
+    """The run is over, or interrupted: no process may stay behind."""
+    if isinstance(s.gathering, Remote):
+        s.gathering.close()
+
+
+def check_pace(setup: Setup) -> None:
+    """ConfigError where hardly anything would be learned from."""
+    cfg, steps = setup.cfg, setup.total - setup.cfg.learning_starts
+    require(steps * cfg.updates_per_step >= 1, f"`updates_per_step` must make at least one update, but"
+            f" {cfg.updates_per_step:g} for each of the {steps:,} steps after learning starts make"
+            f" {steps * cfg.updates_per_step:.2g}; raise it, or train longer")  # fmt: skip
+    require(cfg.replay_ratio >= 1, f"every step must be learned from at least once on average, but `updates_per_step` *"
+            f" `sequences` * `length` = {cfg.updates_per_step:g} * {cfg.sequences} * {cfg.length} ="
+            f" {cfg.replay_ratio:.3g} leave {math.exp(-cfg.replay_ratio):.0%} of the steps unused: the learner starves;"
+            " raise one of them")  # fmt: skip
 
 
 def first_time() -> str:
@@ -69,22 +106,15 @@ def first_time() -> str:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
-    return metrics.of_iteration(s, act_and_update(s, watch, behaviour_of, update), pace_of(s))
+    replay = s.gathering.replay
+    before = replay.count
+    made = act_and_update(s, watch, behaviour_of, update)
+    if isinstance(s.gathering, Remote) and s.gathering.collector is not None:
+        s.gathering.collector.send(s.agent.params.flat.numpy(), s.counts.updates)
+    return metrics.of_iteration(s, made, pace_of(s), (replay.count - before) * replay.columns)
 
 
 def behaviour_of(s: State) -> Policy:
     early = s.counts.agent_steps < s.cfg.learning_starts
-    return Even(s.agent) if early else s.agent
-
-
-class Even:
-    """Acts before there is anything to learn from: every action is as likely, and nothing is remembered."""
-
-    def __init__(self, agent: Agent):
-        self.actions, self.memory_dim, self.to_env = agent.actions, agent.memory_dim, agent.to_env
-
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted:
-        drawn, sizes = np.empty((len(obs_BD), self.actions.dim)), self.actions.sizes
-        fill_uniform(rng_B, drawn)
-        action = (drawn * np.array(sizes)).astype(np.int64) if sizes else (2 * drawn - 1).astype(np.float32)
-        return Acted(action, np.zeros(len(drawn), np.float32), memory_BM)
+    policy = Even(s.agent) if early else s.agent
+    return policy if s.latents is None else Noting(policy, s.latents)

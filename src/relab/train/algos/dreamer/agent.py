@@ -12,7 +12,7 @@ from torch import Tensor
 from relab.config.base import require
 from relab.config.dreamer import Dreamer
 from relab.record.spec import Spec
-from relab.train.algos.dreamer import behaviour, equations, layers, world_model
+from relab.train.algos.dreamer import behaviour, equations, images, layers, world_model
 from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Behaviour
 from relab.train.algos.dreamer.layers import Weights
@@ -22,7 +22,8 @@ from relab.train.nets.heads import Head
 from relab.train.rollout import Acted
 
 WIDEST = float(torch.expm1(torch.tensor(20.0, dtype=torch.float64)))  # symexp(20), where nothing bounds rewards
-FIRST = {f"{MODEL}/reward/out": 0.0, f"{CRITIC}/out": 0.0, f"{ACTOR}/out": 0.01}  # scale of the first outputs
+# scale of the first outputs
+FIRST = {f"{MODEL}/reward/out": 0.0, f"{CRITIC}/out": 0.0, f"{ACTOR}/out": 0.01, f"{images.DECODER}/out": 0.01}
 
 
 def support_of(cfg: Dreamer, spec: Spec) -> equations.Support:
@@ -47,10 +48,12 @@ class Agent:
         self.cfg, self.spec, self.head = cfg, spec, Head.of(spec.action)
         self.actions = Actions.of(spec.action, cfg.unimix)
         feature, support = cfg.deter + cfg.stoch * cfg.classes, support_of(cfg, spec)
-        shapes = world_model.shapes(cfg, spec.obs_dim, self.actions) | behaviour.shapes(cfg, feature, self.actions)
+        image = images.image_of(spec, cfg.filters)
+        shapes = world_model.shapes(cfg, spec.obs_dim, self.actions, image)
+        shapes |= behaviour.shapes(cfg, feature, self.actions)
         self.params, self.slow = Weights(shapes), Weights(behaviour.critic_shapes(cfg, feature))
         layers.init(self.params, rng, FIRST)
-        self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support)
+        self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support, image)
         self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)
         self.copy_critic()
         self.memory_dim = feature + self.actions.in_dim

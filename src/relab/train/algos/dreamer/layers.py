@@ -63,7 +63,7 @@ def init(params: Weights, rng: np.random.Generator, last: dict[str, float]) -> N
         if kind == "scale":
             tensor.detach().fill_(1.0)
         elif kind == "weight":
-            inputs = tensor.shape[-1]
+            inputs = tensor.shape[-1] if tensor.dim() < 4 else math.prod(tensor.shape[1:])  # of a convolution: a window
             drawn = np.clip(rng.standard_normal(tensor.shape), -CUT, CUT) / CUT_STD / math.sqrt(inputs)
             factor = last.get(name.removesuffix("/weight"), 1.0)
             tensor.detach().copy_(torch.from_numpy((factor * drawn).astype(np.float32)))

@@ -12,9 +12,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from relab.train.algos.dreamer import metrics, sequences
+from relab.train.algos.dreamer import frames, marks, metrics, sequences
 from relab.train.algos.dreamer.agent import Agent
 from relab.train.algos.dreamer.behaviour import Dream
+from relab.train.algos.dreamer.frames import ImageGathering
+from relab.train.algos.dreamer.latents import Recalled
 from relab.train.algos.dreamer.sequences import Sequences
 from relab.train.algos.dreamer.state import State
 from relab.train.algos.dreamer.world_model import Batch, Course
@@ -31,16 +33,31 @@ class Turn(NamedTuple):
 def update(s: State) -> dict[str, float]:
     """One update of the parts whose turn it is."""
     turn = turn_of(s)
-    rows = sequences.draw(s.gathering.replay, s.draw, s.cfg.sequences, s.cfg.length, s.cfg.ends)
-    loss, row = losses_of(s, batch_of(s.agent, rows), turn)
+    rows, recalled = drawn(s)
+    loss, row = losses_of(s, batch_of(s.agent, rows), turn, recalled)
     if loss.requires_grad:
         loss.backward()
+    if "value/pull_due" in row:
+        row["value/pull"] = marks.pull(s)
+    row["model/focus"] = float(s.focus.on)
     row["optim/grad_norm"] = s.optimiser.step(turn._asdict())
     if turn.critic:
         s.agent.behaviour.follow()
     s.focus.note(s.surprise)
     s.counts.updates += 1
     return row
+
+
+def drawn(s: State) -> tuple[Sequences, Recalled | None]:
+    """Sequences, and what was remembered before them where that is kept."""
+    g, cfg = s.gathering, s.cfg
+    mix = sequences.Mix(cfg.ends, cfg.recent, cfg.recent_steps)
+    starts = sequences.starts(g.replay, s.draw, cfg.sequences, cfg.length, mix)
+    if isinstance(g, ImageGathering):
+        rows = frames.filled(g, starts, cfg.length)
+    else:
+        rows = sequences.filled(g.replay, starts, cfg.length)
+    return s.latents.recall(starts, rows) if s.latents is not None else (rows, None)
 
 
 def batch_of(agent: Agent, rows: Sequences) -> Batch:
@@ -68,11 +85,14 @@ def entropy_weight(s: State) -> float:
     return start if end is None else end + (start - end) * 0.5 * (1 + math.cos(math.pi * s.share_done))
 
 
-def losses_of(s: State, batch: Batch, turn: Turn) -> tuple[Tensor, dict[str, float]]:
+def losses_of(s: State, batch: Batch, turn: Turn, recalled: Recalled | None = None) -> tuple[Tensor, dict[str, float]]:
     """The loss of all parts whose turn it is, and the row of metrics."""
     with torch.set_grad_enabled(bool(turn.model)):
-        course = s.agent.model.observe(batch, s.uniform(s.cfg.length, s.cfg.sequences, s.cfg.stoch))
+        noise = s.uniform(s.cfg.length, s.cfg.sequences, s.cfg.stoch)
+        course = s.agent.model.observe(batch, noise, recalled.start if recalled else None)
         mean = {name: average(x, batch.valid) for name, x in s.agent.model.losses(batch, course).items()}
+    if recalled is not None:
+        recalled.refresh(course)
     total, row = torch.stack(list(mean.values())).sum(), metrics.of_model(s, batch, course, mean)
     s.surprise.note({name: float(x.detach()) for name, x in mean.items()})
     if not turn.actor:
@@ -105,8 +125,7 @@ def behaviour_loss(s: State, batch: Batch, course: Course, dream: Dream) -> tupl
     row |= {"policy/actor_loss": float(actor.detach().mean()), "value/critic_loss": float(critic.detach().mean()),
             "policy/entropy": float(nats.detach().mean()), "data/advantage_std": float(advantage.std())}  # fmt: skip
     if s.counts.updates % metrics.SELDOM == 0:
-        row["value/critic_excess"] = metrics.critic_excess(s, batch, dream)
-        row["optim/dormant_share"] = metrics.dormant_share(s, course.feature.detach())
+        row |= metrics.seldom(s, batch, course, dream)
     if cfg.replay_critic:
         replayed = replay_loss(s, batch, course, dream)
         loss, row["value/replay_loss"] = loss + cfg.replay_critic * replayed, float(replayed.detach())

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from relab.base.documents import Tree
 from relab.train.algos.dreamer.rows import FUSE, SUMS
 from relab.train.kernels.jit import njit
 from relab.train.nets.networks import Params
@@ -49,7 +50,7 @@ class LaProp:
                            pace.astype(f32), unbias.astype(f32), f32(self.clip), f32(b1), f32(b2))  # fmt: skip
         return math.sqrt(square)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"m": self.m, "v": self.v, "updates": self.updates}
 
     def load(self, tree: Mapping[str, Any]) -> None:

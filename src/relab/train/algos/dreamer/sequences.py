@@ -7,12 +7,13 @@ So a slot gives one row, and two where its episode ends.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from relab.train.kernels.jit import njit
-from relab.train.replay import Replay
+from relab.train.replay import Replay, Rows
 
 COLUMNS = ("obs", "action", "reward", "terminated", "truncated", "alive", "next_obs")
 
@@ -30,18 +31,62 @@ class Sequences(NamedTuple):
     valid: np.ndarray  # float32[T, B]: 0 where there was nothing left to fill a row with
 
 
+class Mix(NamedTuple):
+    """How much more often some sequences are drawn than others."""
+
+    ends: float = 0.0  # share that is moved so that an episode ends inside
+    recent: float = 0.0  # share that begins among the last `steps` rows
+    steps: int = 1
+
+
+EVENLY = Mix()
+
+
 def draw(replay: Replay, rng: np.random.Generator, batch: int, length: int, ends: float = 0.0) -> Sequences:
     """Sequences whose first slots are drawn evenly; a share `ends` of them such that an episode ends inside."""
+    return filled(replay, starts(replay, rng, batch, length, Mix(ends)), length)
+
+
+def starts(replay: Replay, rng: np.random.Generator, batch: int, length: int, mix: Mix = EVENLY) -> Rows:
+    """Where sequences begin."""
     slot, column = first_slots(replay, rng, batch, length)
-    ring = replay.ring
+    ring, ends = replay.ring, mix.ends
+    if mix.recent:
+        new = rng.random(batch) < mix.recent
+        oldest = replay.oldest + (replay.oldest > 0)
+        last = max(replay.count - length, oldest)  # in which a whole sequence can begin
+        span = min(max(1, mix.steps // replay.columns), last - oldest + 1)
+        slot = np.where(new, last - rng.integers(span, size=batch), slot)
     if ends:
         late = rng.random(batch) < ends
         back = rng.integers(0, max(1, length - 1), batch)  # so that the row the episode ends with is in
         move_to_end(ring["terminated"], ring["truncated"], late, back, replay.oldest, replay.count, slot, column)
+    return Rows(slot, column)
+
+
+def filled(replay: Replay, start: Rows, length: int, places: bool = False) -> Sequences:
+    """The sequences that begin there.
+
+    `places`: `obs` [T, B, 1] says where a row lies in place of what it is: slot in the ring * columns + column, and for
+    what an episode ended with the slot's `final`, which is below 0 (-1 where there is no such field).
+    """
+    ring, batch = replay.ring, start.slot.size
     rows = blank(ring, length, batch)
-    columns = [ring[name] for name in COLUMNS]
-    fill(*columns, replay.oldest, replay.count, slot, column, *rows)  # type: ignore[call-arg]
+    columns = {name: ring[name] for name in COLUMNS if name in (ring.dtype.names or ())}
+    if places:
+        rows = rows._replace(obs=np.zeros((length, batch, 1), np.int64))
+        columns["obs"], none = numbered(replay.slots, replay.columns)
+        columns["next_obs"] = ring["final"] if "final" in (ring.dtype.names or ()) else none
+    ordered = [columns[name] for name in COLUMNS]
+    fill(*ordered, replay.oldest, replay.count, start.slot, start.column, *rows)  # type: ignore[call-arg]
     return rows
+
+
+@lru_cache(maxsize=2)
+def numbered(slots: int, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """(the place of every row of a ring, -1 for each): [slots, columns, 1]."""
+    places = np.arange(slots * columns).reshape(slots, columns, 1)
+    return places, np.full_like(places, -1)
 
 
 def blank(ring: np.ndarray, length: int, batch: int) -> Sequences:

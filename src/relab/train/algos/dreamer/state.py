@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from relab.base.documents import Tree
 from relab.base.streams import get_state, set_state
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer.agent import Agent
+from relab.train.algos.dreamer.latents import Latents
 from relab.train.algos.dreamer.optimiser import LaProp
 from relab.train.algos.dreamer.surprise import Focus, Surprise
 from relab.train.algos.gathering import Gathering
@@ -33,6 +34,7 @@ class State:
     noise: np.random.Generator  # latents and actions in updates
     surprise: Surprise
     focus: Focus
+    latents: Latents | None = None  # of the replay's rows, where they are kept
     counts: Counts = field(default_factory=Counts)
 
     def uniform(self, *shape: int) -> Tensor:
@@ -42,7 +44,7 @@ class State:
     def share_done(self) -> float:
         return min(1.0, self.counts.agent_steps / self.total)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {
             "params": {name: p.detach() for name, p in self.agent.params.named.items()},
             "slow": {"flat": self.agent.slow.flat},
@@ -51,23 +53,26 @@ class State:
             "surprise": self.surprise.to_tree(),
             "focus": self.focus.to_tree(),
             **self.gathering.to_tree(),
+            **({"latents": self.latents.to_tree()} if self.latents is not None else {}),
             "draw": get_state(self.draw),
             "noise": get_state(self.noise),
             "counts": vars(self.counts),
         }
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         load_agent(self.agent, tree)
         self.optimiser.load(tree["optimiser"])
         self.scale.load(tree["return_scale"])
         self.surprise.load(tree["surprise"])
         self.focus.load(tree["focus"])
         self.gathering.load(tree)
+        if self.latents is not None:
+            self.latents.load(tree["latents"])
         set_state(self.draw, tree["draw"])
         set_state(self.noise, tree["noise"])
         self.counts = Counts(**tree["counts"])
 
 
-def load_agent(agent: Agent, tree: dict[str, Any]) -> None:
+def load_agent(agent: Agent, tree: Tree) -> None:
     agent.params.load(tree["params"])
     agent.slow.flat.copy_(torch.from_numpy(tree["slow"]["flat"]))

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+
+from relab.base.documents import Tree
 
 PARTS = ("obs", "reward", "continue", "dyn", "rep")
 RATE, FADES = 0.01, 0.9
@@ -58,10 +59,10 @@ class Surprise:
         most = max((x for name, x in self.ratio.items() if name != "total"), default=0.0)
         return row | {"model/surprise_max": most, "model/surprise_ready": float(self.ready)}
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         return {"updates": self.updates, "smoothed": self.smoothed} | {f"mean_{n}": x for n, x in self.mean.items()}
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         self.updates, self.smoothed = int(tree["updates"]), float(tree["smoothed"])
         self.mean = {n.removeprefix("mean_"): float(x) for n, x in tree.items() if n.startswith("mean_")}
 

@@ -18,9 +18,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits, linear, silu
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import fast_scan, layers
+from relab.train.algos.dreamer import fast_scan, images, layers
 from relab.train.algos.dreamer.actions import Actions
 from relab.train.algos.dreamer.fast_scan import Core, Start
+from relab.train.algos.dreamer.images import Image
 from relab.train.algos.dreamer.layers import Shapes, Weights
 
 MODEL = "model"
@@ -62,6 +63,7 @@ class WorldModel:
     actions: Actions
     params: Weights
     support: eq.Support  # of rewards
+    image: Image | None = None  # what is seen, where it is one
 
     @property
     def latent(self) -> int:
@@ -116,15 +118,17 @@ class WorldModel:
 
     def see(self, obs: Tensor) -> Tensor:
         p = self.params
+        if self.image is not None:
+            return linear(images.encode(self.image, p, obs), p[f"{MODEL}/seen/weight"])
         return linear(layers.mlp(p, f"{MODEL}/encoder", eq.symlog(obs), self.cfg.layers), p[f"{MODEL}/seen/weight"])
 
     # ---- A batch
 
-    def observe(self, batch: Batch, uniform: Tensor) -> Course:
-        """Run over real rows; `uniform` [T, B, stoch] draws the latents."""
+    def observe(self, batch: Batch, uniform: Tensor, start: Start | None = None) -> Course:
+        """Run over real rows; `uniform` [T, B, stoch] draws the latents. `start`: what was remembered before them."""
         keep = 1 - batch.fresh
         effect = self.effect(batch.action * keep.unsqueeze(-1))
-        h, z, post = self.scan(self.see(batch.obs), effect, keep, uniform, self.blank(keep.shape[1]))
+        h, z, post = self.scan(self.see(batch.obs), effect, keep, uniform, start or self.blank(keep.shape[1]))
         return Course(h, z, post, self.prior(h))
 
     def blank(self, rows: int) -> Start:
@@ -169,15 +173,25 @@ class WorldModel:
         return h, eq.sample(self.prior(h), uniform).flatten(-2)
 
     def decode(self, feature: Tensor) -> Tensor:
-        """The observation, in symlog."""
+        """The observation as `target` has it: an image, or numbers in symlog."""
+        if self.image is not None:
+            return images.decode(self.image, self.params, feature)
         return layers.head(self.params, f"{MODEL}/decoder", feature, self.cfg.layers)
+
+    def target(self, obs: Tensor) -> Tensor:
+        """What the decoder is to say."""
+        return obs if self.image is not None else eq.symlog(obs)
+
+    def obs_loss(self, obs: Tensor, feature: Tensor) -> Tensor:
+        error = (self.decode(feature) - self.target(obs)).square().sum(-1)
+        return error if self.image is not None else 0.5 * error
 
     def losses(self, batch: Batch, course: Course) -> dict[str, Tensor]:
         """Name -> [T, B], before weights and masks."""
         cfg, feature = self.cfg, course.feature
         floor = eq.free_bits if cfg.free_bits == "clamp" else eq.straight_free_bits
         return {
-            "obs": 0.5 * (self.decode(feature) - eq.symlog(batch.obs)).square().sum(-1),
+            "obs": self.obs_loss(batch.obs, feature),
             "reward": self.support.loss(self.reward(feature), batch.reward) * batch.earned,
             "continue": binary_cross_entropy_with_logits(self.goes_on(feature), 1 - batch.terminal, reduction="none"),
             "dyn": cfg.dyn_scale * floor(eq.kl(course.post.detach(), course.prior), cfg.free_nats),
@@ -185,19 +199,20 @@ class WorldModel:
         }
 
 
-def shapes(cfg: Dreamer, obs_dim: int, actions: Actions) -> Shapes:
+def shapes(cfg: Dreamer, obs_dim: int, actions: Actions, image: Image | None = None) -> Shapes:
     """Name -> shape of every parameter of the model."""
     latent, m = cfg.stoch * cfg.classes, MODEL
-    feature = cfg.deter + latent
-    parts = layers.mlp_shapes(f"{m}/encoder", obs_dim, cfg.units, cfg.layers)
-    parts |= {f"{m}/seen/weight": (cfg.hidden, cfg.units), f"{m}/action/weight": (cfg.hidden, actions.in_dim)}
+    feature, seen = cfg.deter + latent, cfg.units if image is None else image.seen
+    parts = layers.mlp_shapes(f"{m}/encoder", obs_dim, cfg.units, cfg.layers) if image is None else {}
+    parts |= {f"{m}/seen/weight": (cfg.hidden, seen), f"{m}/action/weight": (cfg.hidden, actions.in_dim)}
     parts |= layers.layer_shapes(f"{m}/input", latent, cfg.hidden)
     parts |= block_shapes(cfg) if cfg.core == "blocks" else layers.layer_shapes(f"{m}/gates", cfg.hidden + cfg.deter,
                                                                              3 * cfg.deter)  # fmt: skip
     parts |= layers.mlp_shapes(f"{m}/prior", cfg.deter, cfg.hidden, 1, latent)
     parts |= layers.layer_shapes(f"{m}/posterior", cfg.deter, cfg.hidden)
     parts |= layers.out_shapes(f"{m}/posterior/out", cfg.hidden, latent)
-    parts |= layers.mlp_shapes(f"{m}/decoder", feature, cfg.units, cfg.layers, obs_dim)
+    parts |= (layers.mlp_shapes(f"{m}/decoder", feature, cfg.units, cfg.layers, obs_dim) if image is None
+              else images.shapes(image, feature))  # fmt: skip
     parts |= layers.mlp_shapes(f"{m}/reward", feature, cfg.units, REWARD_LAYERS, cfg.bins)
     return parts | layers.mlp_shapes(f"{m}/continue", feature, cfg.units, REWARD_LAYERS, 1)
 

@@ -1,0 +1,108 @@
+"""Where on a page does a number stand? Scales, round marks and the colours, shared by every drawing of a report.
+
+Colours are Okabe and Ito's, by a group's place in the report.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+from relab.base.text import count, number
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+DASHES = ("", "6 3", "2 3")  # the second and third six groups
+GREY = "#8a8f98"
+GAP = 3.5  # times the usual distance of two points: rows are missing
+HUGE = 1e300  # a value beyond it is no place on a page: its distance to another may be no number
+
+
+class Scale(NamedTuple):
+    """From data to the page, in its units."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = self._line(self.low), self._line(self.high)
+        return self.start + (self._line(value) - low) / (high - low) * (self.end - self.start)
+
+    def _line(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+    def shows(self, value: float) -> bool:
+        return abs(value) < HUGE and (value > 0 or not self.log)  # False for NaN
+
+
+def colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def drawing(width: float, height: float, label: str, body: str) -> str:
+    """A whole drawing, with what it shows in words for those who do not see it."""
+    return (f'<svg class="curve" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(label)}" '
+            f'font-family="system-ui, sans-serif" font-size="12" fill="currentColor">{body}</svg>')  # fmt: skip
+
+
+def log_padded(values: Sequence[float], start: float, end: float) -> Scale:
+    low, high = min(values), max(values)
+    pad = (high / low) ** 0.04 if high > low else 1.5
+    return Scale(low / pad, high * pad, start, end, True)
+
+
+def padded(values: Sequence[float], start: float, end: float) -> Scale:
+    low, high = min(values), max(values)
+    pad = (high - low) * 0.04 or abs(high) * 0.05 or 1.0
+    return Scale(low - pad, high + pad, start, end)
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Round numbers within the range: 1, 2 or 5 times a power of ten apart."""
+    raw = (high - low) / most
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Powers of ten; twice and five times them as well where there are few; plain ones within one decade."""
+    powers = [10.0**k for k in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+    thin = math.ceil(len(powers) / 6)
+    for marks in ((powers[::thin]), [m * p for p in powers for m in (1, 2, 5)]):
+        inside = [v for v in marks if low <= v <= high]
+        if len(inside) >= 3:
+            return inside
+    return [v for v in ticks(low, high) if v > 0]
+
+
+def marks_of(scale: Scale, most: int) -> list[float]:
+    return log_ticks(scale.low, scale.high) if scale.log else ticks(scale.low, scale.high, most)
+
+
+def tick_text(value: float) -> str:
+    if 0 < abs(value) < 0.001:
+        return f"{value:.0e}".replace("e-0", "e-")  # 0.0001 would stand over the axis' name
+    return count(value) if abs(value) >= 10_000 else number(float(f"{value:.10g}"))  # 0.30000000000000004
+
+
+def unbroken(points: list[tuple[float, float]], usual: float = math.inf) -> list[list[tuple[float, float]]]:
+    """Stretches without a gap: cut at values that are not finite and where rows are missing."""
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for point in points:
+        if not math.isfinite(point[1]):
+            pieces.append([])
+            continue
+        if pieces[-1] and point[0] - pieces[-1][-1][0] > GAP * usual:
+            pieces.append([])
+        pieces[-1].append(point)
+    return [piece for piece in pieces if piece]
+
+
+def path_of(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in points) if points else ""

@@ -1,0 +1,106 @@
+"""What does a world model see, and what does it foresee? Films of the real world beside what the model draws.
+
+Three pictures side by side, a row for each world: the real one; the model's, which looks at every step; the model's,
+which looks at the first few and then only knows what is done. Its frame is green while it looks and red after that.
+An episode that has ended is black. A .png holds every few steps of the same below each other, a row for each picture.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from relab.base.jsonl import writing
+from relab.base.media import write_film
+from relab.base.streams import generator
+from relab.config.base import require, require_range
+from relab.train import fresh
+from relab.train.probes.open_loop import Walk, predictions, reconstructed, walk_of
+
+LOOKS, FORESEES = (90, 170, 90), (200, 70, 60)
+EDGE, GAP = 2, 4  # pixels of a frame, and between pictures, after enlarging
+LARGEST = 3  # pixels a side that one pixel becomes, for images of 64 x 64
+ACROSS = 12  # steps that a strip shows
+
+
+@dataclass(frozen=True)
+class DreamFilm:
+    path: Path
+    frames: int
+    step: int  # of the checkpoint
+    looks: int  # steps that the foreseeing model sees
+    error: float  # mean squared error of a pixel after that, foreseen
+    seen: float  # and where the model looks
+
+
+def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks: int, ahead: int,
+         trust: bool = False) -> DreamFilm:  # fmt: skip
+    """Write it; ConfigError for a run that has no world model of images."""
+    for what, number, least in (("--worlds", worlds, 1), ("--looks", looks, 1), ("--ahead", ahead, 1)):
+        require_range(what, number, least, 1000)
+    cfg, env, agent, step = fresh.load_agent(folder, name, trust=trust)
+    model = getattr(agent, "model", None)
+    require(getattr(model, "image", None) is not None, f"`--imagine` films a world model's pictures, but {folder.name}"
+            f" ({cfg.algo.name} on {env.spec.seen}) draws none; train dreamer with env.pixels=64")  # fmt: skip
+    walk = walk_of(env, agent, cfg.seed, f"film/imagine/{step}", worlds, looks + ahead)
+    pictures = drawn(agent, walk, looks, generator(cfg.seed, f"film/imagine/{step}"))
+    path = out or fresh.film_place(folder, f"step-{step:012d}-imagine.mp4")
+    if path.suffix == ".png":
+        write_strip(path, pictures, env.spec.obs_shape)
+    else:
+        write_film(path, (page(pictures[:, t], env.spec.obs_shape, t < looks) for t in range(looks + ahead)), fps)
+    errors = [error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1)]
+    return DreamFilm(path, looks + ahead, step, looks, *errors)
+
+
+@torch.no_grad()
+def drawn(agent: object, walk: Walk, looks: int, rng: np.random.Generator) -> Tensor:
+    """[3, T, worlds, pixels]: real, reconstructed, and foreseen after the first `looks`; black after an end."""
+    foreseen, seen, _ = predictions(agent, walk, looks, rng)  # type: ignore[arg-type]
+    looking = reconstructed(agent, walk, rng)  # type: ignore[arg-type]
+    pictures = torch.stack((walk.obs, looking, torch.cat((seen, foreseen))))
+    return pictures.clamp(0, 1) * walk.counts.unsqueeze(-1)
+
+
+def error(said: Tensor, real: Tensor, counts: Tensor, looks: int) -> float:
+    after = (said - real).square().mean(-1)[looks:]
+    return float((after * counts[looks:]).sum() / counts[looks:].sum().clamp(min=1))
+
+
+def enlarged(flat: Tensor, shape: tuple[int, ...]) -> np.ndarray:
+    """One image, uint8[H,W,3]."""
+    image = np.rint(flat.numpy().reshape(shape) * 255).astype(np.uint8)
+    image = np.repeat(image, 3, -1) if shape[2] < 3 else image[..., :3]
+    times = max(1, LARGEST * 64 // shape[0])
+    return image.repeat(times, 0).repeat(times, 1)
+
+
+def framed(image: np.ndarray, colour: tuple[int, int, int] | None) -> np.ndarray:
+    out = np.full((image.shape[0] + 2 * EDGE, image.shape[1] + 2 * EDGE, 3), 255, np.uint8)
+    out[:] = colour or (255, 255, 255)
+    out[EDGE:-EDGE, EDGE:-EDGE] = image
+    return np.pad(out, ((0, GAP), (0, GAP), (0, 0)), constant_values=255)
+
+
+def page(pictures: Tensor, shape: tuple[int, ...], looks: bool) -> np.ndarray:
+    """One step: [3, worlds, pixels] -> a row for each world."""
+    colours = (None, LOOKS, LOOKS if looks else FORESEES)
+    rows = [np.concatenate([framed(enlarged(each[i], shape), colour) for each, colour in zip(pictures, colours)], 1)
+            for i in range(pictures.shape[1])]  # fmt: skip
+    return np.concatenate(rows)
+
+
+def write_strip(path: Path, pictures: Tensor, shape: tuple[int, ...]) -> None:
+    """Every few steps of each world: real, reconstructed, foreseen below each other."""
+    from PIL import Image
+
+    steps = pictures.shape[1]
+    some = np.linspace(0, steps - 1, min(ACROSS, steps)).astype(int)
+    lines = [np.concatenate([framed(enlarged(each[t, i], shape), None) for t in some], 1)
+             for i in range(pictures.shape[2]) for each in pictures]  # fmt: skip
+    with writing(path):
+        Image.fromarray(np.concatenate(lines)).save(path)
