@@ -33,6 +33,8 @@ AT_IMPORT = {"commands", "cli", "api"}  # light when imported; their functions l
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
 LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function
 LONGEST = 40  # lines of a function, its signature and docstring included
+LONGEST_FILE = 450  # lines; past that a second idea hides inside
+WHOLE = {"logger.py"}  # one file by design: any program may copy it
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,20 @@ def unit_of(module: str) -> str:
     return [*module.split("."), "__init__"][1]
 
 
-def walk(node: ast.AST, deferred: bool = False, typing_only: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
-    """All nodes below, with whether they run at import at all."""
-    for child in ast.iter_child_nodes(node):
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        typed = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and child in node.body
-        yield child, deferred or inside or typed, typing_only or typed
-        yield from walk(child, deferred or inside or typed, typing_only or typed)
+def walk(module: ast.Module, deep: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """All statements, and what they are made of if `deep`, with whether they run at import at all."""
+    waiting: list[tuple[ast.AST, bool, bool]] = [(module, False, False)]
+    while waiting:
+        above, deferred, typing_only = waiting.pop()
+        inside = isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        typed = above.body if isinstance(above, ast.If) and "TYPE_CHECKING" in ast.dump(above.test) else ()
+        below = [
+            (child, deferred or inside or child in typed, typing_only or child in typed)
+            for child in ast.iter_child_nodes(above)
+            if deep or isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+        ]
+        yield from below
+        waiting += below
 
 
 def targets(node: ast.AST, file: Path, src: Path) -> list[str]:
@@ -93,7 +102,8 @@ def absolute(node: ast.ImportFrom, file: Path, src: Path) -> str:
 def imports_of(file: Path, src: Path) -> list[Import]:
     """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
     imports = []
-    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns)):
+    deep = "import_module" in file.read_text(encoding="utf-8")
+    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns), deep):
         for target in targets(node, file, src):
             line = getattr(node, "lineno", 0)
             imports.append(Import(file, line, to_module(target, src), deferred, typing_only))
@@ -235,6 +245,12 @@ def long_functions(src: Path) -> list[str]:
     return problems
 
 
+def long_files(src: Path) -> list[str]:
+    """Files that hold more than one idea, by their length."""
+    sizes = {file: len(file.read_bytes().splitlines()) for file in sorted(src.rglob("*.py")) if file.name not in WHOLE}
+    return [f"{file}: {n} lines, {LONGEST_FILE} at most: split it" for file, n in sizes.items() if n > LONGEST_FILE]
+
+
 def report(problems: list[str]) -> None:
     """One problem a line, all of them."""
     if problems:
@@ -259,6 +275,10 @@ def test_reading_half_is_light():
 
 def test_functions_fit_on_a_screen():
     report(long_functions(SRC))
+
+
+def test_files_hold_one_idea():
+    report(long_files(SRC))
 
 
 def test_commands_compute_nothing():
@@ -362,3 +382,9 @@ def test_a_long_function_is_found_with_its_length(tree):
     body = "\n".join(["    x = 1"] * LONGEST)
     (problem,) = long_functions(tree({"base/text.py": f"def short():\n    pass\n\n\ndef long():\n{body}"}))
     assert "text.py:5: long has 41 lines" in problem
+
+
+def test_a_long_file_is_found_with_its_length(tree):
+    src = tree({"base/text.py": "x = 1\n" * (LONGEST_FILE + 1), "logger.py": "x = 1\n" * (LONGEST_FILE + 1)})
+    (problem,) = long_files(src)
+    assert "text.py: 451 lines" in problem
