@@ -56,6 +56,7 @@ class Dreamer(Discounted):
     layers: int = 2  # hidden layers of encoder, decoder, actor and critic; the heads of reward and continuation have 1
     filters: int = 16  # channels of the first convolution where images are seen; the others have twice as many
     blocks: int = 8  # parts of the memory where core=blocks
+    norm_obs: bool = False  # numbers are seen in units of their spread before the first update
     unimix: float = 0.01  # share of every latent variable and of the policy that is spread evenly
     free_nats: float = 1.0  # KL between posterior and prior below which nothing is gained
     free_bits: Literal["clamp", "straight"] = "clamp"  # below that: no gradient, or that of the KL

@@ -56,10 +56,11 @@ class Agent:
         crew = Crew(min(threads, SHARES))
         self.params, self.slow = Weights(shapes, crew=crew), Weights(behaviour.critic_shapes(cfg, feature), crew=crew)
         layers.init(self.params, rng, FIRST)
-        self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support, image)
+        self.units = torch.tensor([[0.0], [1.0]]).repeat(1, spec.obs_dim) if cfg.norm_obs else None
+        self.model = WorldModel(cfg, spec.obs_dim, self.actions, self.params, support, image, self.units)
         self.behaviour = Behaviour(cfg, self.actions, self.params, self.slow, support)
         self.acting = self.params if cfg.acting_rate == 1 else Weights(shapes, crew=crew)
-        self.sees = WorldModel(cfg, spec.obs_dim, self.actions, self.acting, support, image)
+        self.sees = WorldModel(cfg, spec.obs_dim, self.actions, self.acting, support, image, self.units)
         self.chooses = Behaviour(cfg, self.actions, self.acting, self.slow, support)
         self.copy_weights()
         self.memory_dim = feature + self.actions.in_dim
@@ -68,6 +69,13 @@ class Agent:
         """Whatever follows the weights begins with them: the slow critic, and the weights that act."""
         self.slow.flat.copy_(self.params.flat[-self.slow.flat.numel() :])
         self.acting.flat.copy_(self.params.flat)
+
+    def measure(self, obs_ND: np.ndarray) -> None:
+        """Numbers are seen in units of their spread here; one that never changes keeps its own."""
+        assert self.units is not None
+        seen = torch.from_numpy(np.asarray(obs_ND, np.float32))
+        self.units[0], spread = seen.mean(0), seen.std(0)
+        self.units[1] = torch.where(spread > 0, spread, torch.ones_like(spread))
 
     @torch.no_grad()
     def follow(self, updates: int) -> None:

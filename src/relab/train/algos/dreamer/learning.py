@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,6 +34,8 @@ class Turn(NamedTuple):
 def update(s: State) -> dict[str, float]:
     """One update of the parts whose turn it is."""
     turn = turn_of(s)
+    if s.agent.units is not None and s.counts.updates == 0:
+        s.agent.measure(first_rows(s))
     rows, recalled = drawn(s)
     loss, row = losses_of(s, batch_of(s.agent, rows), turn, recalled)
     if loss.requires_grad:
@@ -47,6 +50,13 @@ def update(s: State) -> dict[str, float]:
     s.focus.note(s.surprise)
     s.counts.updates += 1
     return row
+
+
+def first_rows(s: State) -> np.ndarray:
+    """What was seen before the first update [rows, D]."""
+    replay = s.gathering.replay
+    rows = replay.ring[: min(replay.count, replay.slots)]
+    return rows["obs"][rows["alive"]]
 
 
 def drawn(s: State) -> tuple[Sequences, Recalled | None]:

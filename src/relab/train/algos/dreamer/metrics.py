@@ -26,7 +26,7 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
         return float((x * valid).sum() / weight)
 
     row = {f"model/{name}_loss": float(x) for name, x in mean.items()}
-    row |= {"model/loss": sum(row.values()), "data/padding": float(1 - valid.mean())}
+    row |= {"model/loss": sum(row.values()), "data/padding": float(1 - valid.mean())} | marks.of_model(batch, course)
     if s.counts.updates % LATENTS:
         return row
     floor = average(s.agent.model.support.floor(batch.reward) * batch.earned)
@@ -36,7 +36,7 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
         "model/prior_entropy": average(torch.special.entr(course.prior).sum((-2, -1))),
         "model/post_entropy": average(torch.special.entr(course.post).sum((-2, -1))),
         "model/agreement": average((course.prior.argmax(-2) == course.post.argmax(-2)).float().mean(-1)),
-    } | marks.of_model(batch, course)  # fmt: skip
+    }  # fmt: skip
 
 
 @torch.no_grad()

@@ -65,6 +65,7 @@ class WorldModel:
     params: Weights
     support: eq.Support  # of rewards
     image: Image | None = None  # what is seen, where it is one
+    units: Tensor | None = None  # [2, D]: mean and spread of what is seen, where numbers are
 
     @property
     def latent(self) -> int:
@@ -121,7 +122,7 @@ class WorldModel:
         p = self.params
         if self.image is not None:
             return linear(images.encode(self.image, p, obs), p[f"{MODEL}/seen/weight"])
-        return linear(layers.mlp(p, f"{MODEL}/encoder", eq.symlog(obs), self.cfg.layers), p[f"{MODEL}/seen/weight"])
+        return linear(layers.mlp(p, f"{MODEL}/encoder", self.target(obs), self.cfg.layers), p[f"{MODEL}/seen/weight"])
 
     # ---- A batch
 
@@ -181,7 +182,9 @@ class WorldModel:
 
     def target(self, obs: Tensor) -> Tensor:
         """What the decoder is to say."""
-        return obs if self.image is not None else eq.symlog(obs)
+        if self.image is not None:
+            return obs
+        return eq.symlog(obs if self.units is None else (obs - self.units[0]) / self.units[1])
 
     def obs_loss(self, obs: Tensor, feature: Tensor) -> Tensor:
         error = (self.decode(feature) - self.target(obs)).square().sum(-1)
