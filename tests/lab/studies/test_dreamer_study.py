@@ -47,6 +47,7 @@ def test_settings_of_the_log_take_nothing_over_from_the_recipe(path: Path) -> No
     algo = layers.resolve([Layer(path.stem, layers.read_yaml(path))]).config.algo
     early = path.stem in ("state_only", "bootstrap", "pixels")  # before the log's gamma was changed
     assert (algo.latents, algo.acting_rate, algo.lr_until, algo.lr_final) == ("none", 1.0, 1.0, 1.0)
+    assert not algo.norm_obs
     assert algo.gamma == (0.99 if early else 0.997)
 
 
