@@ -37,6 +37,8 @@ MARKS = {  # what the fault does to numbers of the run (a), and what a healthy o
     "lambda-off-by-one": lambda a, b: a["value/return_residual"].min() > 1e-3 > b["value/return_residual"].max(),
     "live-targets": lambda a, b: abs(a["value/pull"] / a["value/pull_due"] - 1).max() > 0.05,
     "rep-scale-099": lambda a, b: a["model/rep_loss"].min() > 5 * b["model/rep_loss"].max(),
+    "no-unimix": lambda a, b: max(*a["model/prior_mix"], *a["model/post_mix"]) < 1e-4 < min(b["model/post_mix"]),
+    "unimix-on-prior-only": lambda a, b: max(a["model/post_mix"]) < 1e-4 < 0.009 < min(a["model/prior_mix"]),
     "posterior-without-memory": lambda a, b: not a["model/post_memory"].any() and b["model/post_memory"].all(),
     "no-reset-mask": lambda a, b: min(a["model/start_memory"]) > 1e-3 > max(b["model/start_memory"]),
     "last-action-not-reset": lambda a, b: min(a["model/start_memory"]) > 1e-3 and min(a["model/start_action"]) > 0.9,

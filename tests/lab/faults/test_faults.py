@@ -30,6 +30,7 @@ TINY = {
     "cartpole-dqn": GREEDY | {"env": "cartpole"},
     "acrobot-dqn": GREEDY | {"env": "gym:Acrobot-v1"},
     "cartpole-dreamer": DREAMS,
+    "cartpole-dreamer-small": DREAMS,
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
               "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
 }  # fmt: skip

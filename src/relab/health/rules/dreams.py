@@ -76,32 +76,29 @@ def posterior_held_to_prior(view: View, *, share_above: float = 0.5) -> Finding 
 @rule(
     "latents-not-mixed",
     about="fault",
-    needs=("model/post_least", "model/prior_least"),
+    needs=("model/post_mix", "model/prior_mix"),
     algos=MODEL,
     names=("no-unimix", "unimix-on-prior-only"),
 )
-def latents_not_mixed(view: View, *, of_even: float = 0.9) -> Finding | None:
+def latents_not_mixed(view: View, *, of_setting: float = 0.5) -> Finding | None:
     """
-    What: in some row a latent's class is less likely than what `unimix` gives to each: unimix / classes.
+    What: less than half of the share that `unimix` says is spread evenly over the classes of the latents.
     Why: the even share keeps every class possible. Without it the KL has no bound, and a spike of it can undo the
         model; on one side only, the other is pulled to a distribution that it cannot have.
-    Known problems: none; the share is exact where it is spread.
+    Known problems: none; the share follows exactly from the probabilities and their softmax.
     Refuted by: `unimix` meant for the policy alone.
     Try: mix prior and posterior, in the loss, in the world and in dreams.
     """
-    mix, classes = set_numbers(view, ("unimix",), ("classes",))
-    least = {name: view.curve(f"model/{name}_least", rows=3) for name in ("post", "prior")}
-    floor = mix / max(classes, 1.0)
-    bare = [name for name, curve in least.items() if float(curve.values.min()) < of_even * floor]
+    (mix,) = set_numbers(view, ("unimix",))
+    shares = {"posterior": view.curve("model/post_mix", rows=3), "prior": view.curve("model/prior_mix", rows=3)}
+    bare = [name for name, curve in shares.items() if curve.median() < of_setting * mix]
     if not bare:
         return None
-    words = {"post": "posterior", "prior": "prior"}
-    which = " and ".join(words[name] for name in bare)
-    curve = least[bare[0]]
-    lowest = float(curve.values.min())
-    return Finding(f"not mixed: the {which}; a class has {lowest:.2g}, and unimix {mix:g} gives each {floor:.2g}",
-                   lowest, curve.first_below(of_even * floor),
-                   [least[name].evidence(f"< {floor:.2g}") for name in bare], confidence="high")  # fmt: skip
+    least = shares[bare[0]].median()
+    return Finding(f"of the {' and the '.join(bare)} {least:.2g} is spread evenly, and unimix says {mix:g}", least,
+                   int(shares[bare[0]].steps[0]),
+                   [shares[name].evidence(f"< {of_setting:g} x {mix:g}") for name in bare],
+                   confidence="high")  # fmt: skip
 
 
 @rule(

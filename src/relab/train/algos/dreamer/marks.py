@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, silu
 
+from relab.train.algos.dreamer import layers
 from relab.train.algos.dreamer.behaviour import CRITIC, Dream
 from relab.train.algos.dreamer.state import State
 from relab.train.algos.dreamer.world_model import MODEL, Batch, Course
@@ -80,6 +81,23 @@ def memory_share(s: State, batch: Batch, course: Course) -> float:
     remembered = linear(course.h[inside], s.agent.params[f"{MODEL}/posterior/weight"]).var(0).sum()
     seen = model.see(batch.obs)[inside].var(0).sum()
     return float(remembered / (remembered + seen).clamp(min=LEAST))
+
+
+@torch.no_grad()
+def of_mixes(s: State, batch: Batch, course: Course) -> dict[str, float]:
+    """Share of prior and posterior that is spread evenly, from their probabilities and the softmax they are made of."""
+    p, cfg, name = s.agent.params, s.cfg, f"{MODEL}/posterior"
+    x = silu(layers.norm(p, name, linear(course.h, p[f"{name}/weight"]) + s.agent.model.see(batch.obs)))
+    logits = {"prior": layers.head(p, f"{MODEL}/prior", course.h, 1), "post": layers.out(p, f"{name}/out", x)}
+    soft = {side: x.unflatten(-1, (cfg.classes, cfg.stoch)).softmax(-2) for side, x in logits.items()}
+    probs = {"prior": course.prior, "post": course.post}
+    return {f"model/{side}_mix": mixed(probs[side], soft[side]) for side in probs}
+
+
+def mixed(probs: Tensor, soft: Tensor) -> float:
+    """u of probs = (1 - u) soft + u / classes, by least squares: [..., classes, S] each."""
+    towards = 1 / probs.shape[-2] - soft
+    return float(((probs - soft) * towards).sum() / towards.square().sum().clamp(min=LEAST))
 
 
 @torch.no_grad()
