@@ -164,8 +164,8 @@ model/start_memory   | ratio  | 0    | inf | -1 | world models: spread of the me
 model/start_action   | share  | -inf | 1   | 0  | world models: share of that spread that follows the action the row was told of; means nothing where there is none
 model/post_memory    | share  | 0    | 1   | 0  | world models: share of what varies in front of the inferred latents that comes from the memory, the rest from the observation, every 50th update
 value/return_residual | share | 0    | inf | -1 | world models: mean distance of dreamed returns from their own recursion, over their mean size, every 50th update; must be 0
-value/pull           | return | -inf | inf | 0  | world models: gradient on the critic's output bias along the bins: how far the loss pulls its mean, every 50th update
-value/pull_due       | return | -inf | inf | 0  | world models: the same from the critic's errors, as it is where targets are fixed numbers
+value/pull           | ln     | -inf | inf | 0  | world models: gradient on the critic's output bias along the symlog of its bins: how far the loss pulls its mean, every 50th update
+value/pull_due       | ln     | -inf | inf | 0  | world models: the same from the critic's errors, as it is where targets are fixed numbers
 model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
 optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
 optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum
