@@ -10,7 +10,7 @@ import torch
 
 from relab.config.base import ConfigError
 from relab.config.dreamer import Dreamer
-from relab.lab.faults import run, seams
+from relab.lab.faults import hide, run, seams
 from relab.lab.faults.catalogue import FAULTS
 from relab.record import history
 from relab.train.algos.dreamer import agent, make_agent
@@ -65,6 +65,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
 def test_a_fault_leaves_its_mark(tmp_path: Path, healthy: Numbers, name: str):
     faulty = trained(tmp_path / "run", name)
     assert faulty.run.meta["status"] == "finished"
+    assert hide.leaks_in(tmp_path / "run", FAULTS) == []
     assert MARKS[name](faulty, healthy)
 
 

@@ -31,6 +31,7 @@ def set_numbers(view: View, *names: Iterable[str]) -> list[float]:
     about="fault",
     needs=("model/kl", "model/prior_entropy", "model/post_entropy"),
     algos=MODEL,
+    severity="warning",
     names=("kl-averaged",),
 )
 def kl_not_summed(view: View, *, share_below: float = 0.25, least_nats: float = 0.5) -> Finding | None:
@@ -54,7 +55,7 @@ def kl_not_summed(view: View, *, share_below: float = 0.25, least_nats: float = 
                    confidence="high")  # fmt: skip
 
 
-@rule("posterior-held-to-prior", about="fault", algos=MODEL, names=("rep-scale-099",))
+@rule("posterior-held-to-prior", about="fault", algos=MODEL, severity="warning", names=("rep-scale-099",))
 def posterior_held_to_prior(view: View, *, share_above: float = 0.5) -> Finding | None:
     """
     What: the KL that trains the posterior weighs more than half of the one that trains the prior (`rep_scale` against
@@ -78,6 +79,7 @@ def posterior_held_to_prior(view: View, *, share_above: float = 0.5) -> Finding 
     about="fault",
     needs=("model/post_mix", "model/prior_mix"),
     algos=MODEL,
+    severity="warning",
     names=("no-unimix", "unimix-on-prior-only"),
 )
 def latents_not_mixed(view: View, *, of_setting: float = 0.5) -> Finding | None:
@@ -106,6 +108,7 @@ def latents_not_mixed(view: View, *, of_setting: float = 0.5) -> Finding | None:
     about="fault",
     needs=("model/post_memory",),
     algos=MODEL,
+    severity="warning",
     names=("posterior-without-memory",),
 )
 def posterior_without_memory(view: View, *, share_below: float = 1e-4) -> Finding | None:
@@ -132,6 +135,7 @@ def posterior_without_memory(view: View, *, share_below: float = 1e-4) -> Findin
     about="fault",
     needs=("model/start_memory", "model/start_action"),
     algos=MODEL,
+    severity="warning",
     names=("no-reset-mask", "last-action-not-reset"),
 )
 def memory_not_reset(view: View, *, spread_above: float = 1e-3, by_action: float = 0.9) -> Finding | None:
@@ -159,6 +163,7 @@ def memory_not_reset(view: View, *, spread_above: float = 1e-3, by_action: float
     about="fault",
     needs=("data/action_own", "data/action_before", "data/action_after"),
     algos=MODEL,
+    severity="warning",
     names=("action-off-by-one",),
 )
 def actions_misaligned(view: View, *, lead: float = 0.1, rows: int = 3) -> Finding | None:
@@ -188,6 +193,7 @@ def actions_misaligned(view: View, *, lead: float = 0.1, rows: int = 3) -> Findi
     about="fault",
     needs=("value/return_residual",),
     algos=MODEL,
+    severity="warning",
     names=("lambda-off-by-one",),
 )
 def returns_off_their_recursion(view: View, *, share_above: float = 1e-3) -> Finding | None:
@@ -212,6 +218,7 @@ def returns_off_their_recursion(view: View, *, share_above: float = 1e-3) -> Fin
     about="fault",
     needs=("value/pull", "value/pull_due"),
     algos=MODEL,
+    severity="warning",
     names=("live-targets",),
 )
 def critic_follows_targets(view: View, *, apart: float = 0.05, rows: int = 5) -> Finding | None:
@@ -235,7 +242,7 @@ def critic_follows_targets(view: View, *, apart: float = 0.05, rows: int = 5) ->
                    confidence="high")  # fmt: skip
 
 
-@rule("targets-beyond-support", about="fault", algos=(), names=("support-too-small",))
+@rule("targets-beyond-support", about="fault", algos=(), severity="warning", names=("support-too-small",))
 def targets_beyond_support(view: View, *, share_above: float = 0.01, short: float = 0.99) -> Finding | None:
     """
     What: the last bin of the critic (`value/support_top`) is below the largest value that rewards and gamma allow,
@@ -277,7 +284,14 @@ def _largest_value(view: View) -> float:
     return float(high) / (1 - gamma) if known else -math.inf  # type: ignore[operator,arg-type]
 
 
-@rule("actor-waits", about="fault", algos=MODEL, names=("focus-always-on",), explains=("switch-stuck",))
+@rule(
+    "actor-waits",
+    about="fault",
+    algos=MODEL,
+    severity="warning",
+    names=("focus-always-on",),
+    explains=("switch-stuck",),
+)
 def actor_waits(view: View, *, share_below: float = 0.05, least_updates: int = 100) -> Finding | None:
     """
     What: over the last half the actor learns in under a twentieth of the updates that are its turn; or its loss is
@@ -309,7 +323,7 @@ def _actor_loss_is_zero(view: View, rows: int = 10) -> Finding | None:
     if np.any(loss.values != 0):
         return None
     return Finding(f"the actor's loss is exactly 0 in all {len(loss)} rows: it does not learn", 0.0, int(loss.steps[0]),
-                   [loss.evidence("= 0")], confidence="high")  # fmt: skip
+                   [loss.evidence("= 0")], confidence="high", severity="info")  # fmt: skip
 
 
 @rule("focus-out-of-reach", about="operation", needs=("model/focus", "model/surprise_total"), algos=MODEL,
@@ -337,7 +351,14 @@ def focus_out_of_reach(view: View, *, rows: int = 5, share_below: float = 0.5) -
 # ---- Data
 
 
-@rule("replay-starved", about="fault", needs=("data/replay_ratio",), algos=MODEL, names=("starved-collector",))
+@rule(
+    "replay-starved",
+    about="fault",
+    needs=("data/replay_ratio",),
+    algos=MODEL,
+    severity="warning",
+    names=("starved-collector",),
+)
 def replay_starved(view: View, *, times: float = 1.5, waits: float = 0.5) -> Finding | None:
     """
     What: over the last half each row that reached the replay was learned from more than one and a half times as often
@@ -350,7 +371,8 @@ def replay_starved(view: View, *, times: float = 1.5, waits: float = 0.5) -> Fin
     if view.has("data/starved") and view.curve("data/starved", rows=4).median(0.5) > waits:
         waited = view.curve("data/starved")
         return Finding(f"the learner waited for {waited.median(0.5):.0%} of the steps that it learned from",
-                       waited.median(0.5), waited.first_above(waits), [waited.evidence(f"> {waits:g}")])  # fmt: skip
+                       waited.median(0.5), waited.first_above(waits), [waited.evidence(f"> {waits:g}")],
+                       severity="info")  # fmt: skip
     ratio = view.curve("data/replay_ratio", rows=4)
     per_step, sequences, length = set_numbers(view, ("updates_per_step",), ("sequences",), ("length",))
     due, level = per_step * sequences * length, ratio.median(0.5)
