@@ -110,6 +110,45 @@ def test_the_seeds_that_would_tell_are_those_of_the_command_line(tmp_path, capsy
     assert shown == own
 
 
+def experiment(folder: Path, looks: list[list[int]]) -> Path:
+    """An experiment that has looked before, with the variant that wins on its second place."""
+    finals = {"low": [10.0, 12, 11, 13, 12], "high": [14.0, 15, 13, 16, 14], "mid": [11.0, 12, 13, 12, 11]}
+    for (name, values), lr in zip(finals.items(), (1e-4, 1e-3, 3e-4)):
+        arm(folder / "runs", name, values, lr)
+    how = {"metric": "eval/return_det", "at": "final", "direction": "higher", "smallest_effect": 1.0, "looks": None}
+    rows = [{"names": ["mid", name], "method": "difference", **how} for name in ("low", "high")]
+    seen = dict.fromkeys(("low", "high"), looks)
+    (folder / "answer.json").write_text(json.dumps({"answers": rows, "looks": seen}))
+    return folder
+
+
+def test_an_experiments_folder_is_asked_its_own_question(tmp_path, capsys):
+    """The command, the folder's path and its loaded runs give one answer: control and looks are those declared."""
+    folder = experiment(tmp_path / "lr", [[5, 5]])
+    assert cli.main(["compare", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    for given in (folder, relab.load(folder)):
+        comparison = relab.compare(given)
+        assert [x.names[0] for x in comparison.answers] == ["mid"] * 2
+        assert comparison.declared == "experiment lr"
+        for x in comparison.answers:
+            assert x.text in printed
+            assert x.comparisons == 2
+    part = relab.compare(relab.load(folder).where(lambda run: run.seed != 9))
+    assert part.declared == "", "a part of the runs is not what was declared"
+    assert "nothing here is declared" in repr(relab.compare(folder, smallest_effect=3.0))
+
+
+def test_a_run_without_a_seed_is_shown_without_one(tmp_path):
+    arm(tmp_path / "runs", "a", [446.3], 1e-3)
+    (tmp_path / "runs" / "a-s0" / "meta.json").write_text('{"status": "finished"}')
+    (tmp_path / "runs" / "a-s0" / "config.yaml").write_text("algo:\n  name: ppo\n")
+    shown = repr(relab.load(tmp_path / "runs"))
+    assert "1 run in 1 group" in shown
+    assert "null" not in shown
+    assert "446.3" in shown
+
+
 def test_two_environments_are_refused_as_on_the_command_line(tmp_path):
     for env, level in (("CartPole-v1", 400.0), ("Pendulum-v1", -300.0)):
         spec = {"env": env, "horizon": 500 if env == "CartPole-v1" else 200}

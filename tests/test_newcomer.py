@@ -195,3 +195,30 @@ def test_a_note_of_a_healthy_run_still_proposes_nothing(logs, capsys):
         os.utime(name, (0, 0))
     main(["note", "a.jsonl"])
     assert "nothing worth proposing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("head", "hint"),
+    [
+        ("Steps,AvgRet", "the column AvgRet is not understood; say what it means: --mapping AvgRet=return/mean"),
+        ("t,R", "the columns t, R are not understood; say what they mean: --mapping t=step,R=return/mean"),
+        ("timestep,score", ""),
+    ],
+)
+def test_an_odd_table_is_told_how_to_be_read(tmp_path, capsys, head, hint):
+    """A column that counts steps is no candidate for the steps once more, and a score is a return."""
+    rows = "\n".join(f"{i},{2 * i}" for i in range(1, 13))
+    (tmp_path / "odd.csv").write_text(f"{head}\n{rows}\n")
+    assert main(["examine", str(tmp_path / "odd.csv")]) == 0
+    printed = capsys.readouterr().err.strip()
+    assert printed == (f"relab: odd.csv: {hint}" if hint else "")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [("buffer_size", "transitions that are kept to learn from"), ("n_epochs", "algo.epochs"),
+     ("plateau", "algo.lr either way, algo.ent_coef either way, algo.gamma either way, algo.value_coef higher")],
+)  # fmt: skip
+def test_explain_knows_settings_as_other_tools_call_them_and_says_both_directions(capsys, word, said):
+    assert main(["explain", word]) == 0
+    assert said in capsys.readouterr().out

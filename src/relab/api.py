@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from relab.base.jsonl import writing
 from relab.base.near import nearest
+from relab.base.text import plural
 from relab.comparison import answer as answers
 from relab.comparison import build, pairs
 from relab.comparison.arms import PATH, by_size
@@ -31,7 +32,7 @@ from relab.formats.read.spec import checked
 from relab.formats.read.unread import Unread
 from relab.health import examine as health
 from relab.runs import grouping
-from relab.runs.grouping import Group, Run, shown
+from relab.runs.grouping import Group, Run
 from relab.runs.listing import full_key
 from relab.runs.verdict import finals, interval_text
 
@@ -61,7 +62,8 @@ def load(
     read = [find.load_all(path, of_folder(path, hints)) for path in paths or ("runs",)]
     loaded = [run for each in read for run in each.runs]
     broken, passed = [gone for each in read for gone in each.broken], [gone for each in read for gone in each.unread]
-    return Runs(loaded, broken, ", ".join(str(p) for p in paths or ("runs",)), passed)
+    root = Path(paths[0]) if len(paths) == 1 else None
+    return Runs(loaded, broken, ", ".join(str(p) for p in paths or ("runs",)), passed, root)
 
 
 @dataclass
@@ -72,6 +74,7 @@ class Runs:
     broken: list[tuple[Any, str]] = field(default_factory=list)
     path: str = ""
     unread: list[Unread] = field(default_factory=list)  # files and folders that are no run, with the reason
+    root: Path | None = None  # the folder whose runs these all are
 
     def __post_init__(self) -> None:
         self.runs: list[Run] = [grouping.make_run(each.history, each.name) for each in self.loaded]
@@ -132,7 +135,7 @@ class Runs:
         return _pandas().DataFrame(self.table())
 
     def __repr__(self) -> str:
-        return "\n".join([f"{len(self)} runs in {len(self.groups)} groups of {self.path}",
+        return "\n".join([f"{plural(len(self), 'run')} in {plural(len(self.groups), 'group')} of {self.path}",
                           *(f"  {' | '.join(row)}" for row in self._rows())])  # fmt: skip
 
     def _repr_html_(self) -> str:
@@ -145,7 +148,7 @@ class Runs:
         rows: list[tuple[str, ...]] = []
         for group in self.groups:
             verdicts = [run.verdict for run in group.distinct]
-            each = ", ".join(f"{shown(run.seed)}: {run.verdict.final:.4g}" for run in group.runs)
+            each = ", ".join(f"{run.seed_name}: {run.verdict.final:.4g}".removeprefix("?: ") for run in group.runs)
             states = ", ".join(dict.fromkeys(run.state for run in group.runs))
             total = finals(verdicts)
             rows.append((group.label, str(len(verdicts)), interval_text(total) if total.n else "none", each, states))
@@ -204,7 +207,8 @@ class Curves:
 
     def __repr__(self) -> str:
         n = sum(self.metric in run.history.columns for group in self.groups for run in group.runs)
-        return f"{self.metric} of {n} runs in {len(self.groups)} groups; .plot(), .save(path), .to_pandas()"
+        groups = plural(len(self.groups), "group")
+        return f"{self.metric} of {plural(n, 'run')} in {groups}; .plot(), .save(path), .to_pandas()"
 
 
 # ---- Examine
@@ -223,7 +227,7 @@ class Examination(health.Report):
 
         rows = [(f.severity or "", f.slug, f.run or f"group {f.group}", f.message,
                  "; ".join(map(render.tried, f.suggest))) for f in self.main]  # fmt: skip
-        head = f"<p>{len(self.runs)} runs, {len(rows)} findings</p>"
+        head = f"<p>{plural(len(self.runs), 'run')}, {plural(len(rows), 'finding')}</p>"
         return head + (_html_table(("severity", "finding", "run", "what", "try"), rows) if rows else "")
 
     def to_pandas(self) -> Any:
@@ -243,17 +247,20 @@ def examine(runs: Runs | PathLike, against: Run | PathLike | None = None) -> Exa
 
 @dataclass
 class Comparison:
-    """Every other group against the first; nothing here was declared beforehand, so it is exploratory."""
+    """What the experiment declared whose runs these are; else every other group against the first: exploratory."""
 
     answers: list[answers.Answer]
+    declared: str = ""  # by which experiment
+    notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        return "\n".join(line for x in self.answers for line in (x.text, *(f"  {note}" for note in x.notes)))
+        lines = [line for x in self.answers for line in (x.text, *(f"  {note}" for note in x.notes))]
+        return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
         rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", f"[{x.low:+.4g}, {x.high:+.4g}]",
                  f"{x.n[0]}, {x.n[1]}") for x in self.answers]  # fmt: skip
-        sentences = "".join(f"<p>{escape(x.text)}</p>" for x in self.answers)
+        sentences = "".join(f"<p>{escape(text)}</p>" for text in (*(x.text for x in self.answers), *self.notes))
         return sentences + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
 
     def to_pandas(self) -> Any:
@@ -275,16 +282,21 @@ def compare(
     """Is B better than A, and can one tell yet? Two sets of runs, or one set split by its groups or by a config key.
 
     As `relab compare` does it: runs of one environment, one number a run at a common step, `by` a key or the end of one
-    (lr). The first group is the control; every other one is compared with it, at a level corrected for their number.
-    Runs that may not be compared, of two environments say, are a ConfigError that tells why.
+    (lr). Of an experiment's folder it answers what the experiment declared, with its looks. Else the first group is the
+    control; every other one is compared with it, at a level corrected for their number. Runs that may not be compared,
+    of two environments say, are a ConfigError that tells why.
     """
     sets = [each if isinstance(each, Runs) else load(each) for each in (runs, other) if each is not None]
     require(other is None or by is None, "`by` splits one set of runs, but two were given")
     options = Options(PATH if other is not None else by, metric, at, level, last, smallest_effect, direction)
-    result = build.compare([run for each in sets for run in each], options, None, _origins(sets))
+    plan = pairs.declared([sets[0].root]) if len(sets) == 1 and sets[0].root is not None else None
+    result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
     require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
-    return Comparison([each for task in result.tasks for each in _answers(task, smallest_effect)])
+    told = [pair for task in result.tasks for pair in task.pairs if pair.declared]
+    if told:
+        return Comparison([pair.answer for pair in told], told[0].declared, result.notes)
+    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=result.notes)
 
 
 def _origins(sets: Sequence[Runs]) -> dict[int, str]:

@@ -185,6 +185,7 @@ class Record(Logger):
         super().__init__(folder, None, nested.get("seed"), env, algo)
         self._replace("config.yaml", json.dumps(_masked(nested), indent=1))
         self.meta["spec"].update(spec)
+        self.meta["keys"] = {key: keys[key] for key in flat if key in keys}
         self._write_meta()
 
     def row(self, step: int, metrics: Mapping[str, Any]) -> None:

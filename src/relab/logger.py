@@ -57,6 +57,7 @@ class Logger:
         self._replace("config.yaml", json.dumps(settings, indent=1))  # JSON is YAML
         self.meta = _facts(settings, intent, spec)
         self.meta.update(_masked({"places": {k: v for k, v in flat.items() if is_place(k)}}))
+        self.meta["keys"] = known_settings(key for key in flat if not is_place(key))  # the program's name -> relab's
         self._beat = 0.0
         self._write_meta()
         self.event("start", None)

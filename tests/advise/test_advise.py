@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shutil
 import tempfile
 from dataclasses import replace
@@ -14,7 +15,8 @@ import pytest
 from relab.advise import foreign, propose, render
 from relab.advise.predict import compare, predict
 from relab.advise.proposal import Nothing, Proposal
-from relab.advise.propose import Search, improving, neighbours
+from relab.advise.propose import Search, neighbours
+from relab.advise.rising import OPEN, RISES, STAYS, trend_of
 from relab.base.jsonl import encode
 from relab.comparison import answer, outcomes
 from relab.config import layers, registry
@@ -22,6 +24,7 @@ from relab.health import mend
 from relab.health.examine import Report, examine
 from relab.health.rule import all_rules
 from relab.health.view import View
+from relab.logger import Logger
 from relab.record import history
 from relab.record.history import Column
 from relab.train import session
@@ -267,11 +270,55 @@ def curve_view(folder: Path, values: np.ndarray) -> View:
     return View(history_, "made-up")
 
 
-def test_improving_is_a_slope_beyond_its_noise(folder):
+def test_a_rise_goes_on_to_the_end_and_beyond_its_noise(folder):
     noise = np.array([1.0, -2, 2, -1, 1, -1, 2, -2, 1, -1, 0, 2])
-    assert improving(curve_view(folder, 100 + 20 * np.arange(12) + noise)) is not None
-    assert improving(curve_view(folder, 300 + noise)) is None
-    assert improving(curve_view(folder, 5 + 0.01 * np.arange(12))) is None, "below the random policy"
+    rising = 100 + 20 * np.arange(12) + noise
+    kinds = {"up": rising, "up to a level": np.minimum(rising, 220) + noise / 9, "noise": 300 + 20 * noise,
+             "below random": 5 + 0.01 * np.arange(12)}  # fmt: skip
+    trends = {name: trend_of(curve_view(folder, values)) for name, values in kinds.items()}
+    assert trends["up"].end.mean == rising[-1]
+    assert {name: trend.kind for name, trend in trends.items()} == {
+        "up": RISES, "up to a level": STAYS, "noise": OPEN, "below random": OPEN}  # fmt: skip
+
+
+def foreign_log(folder: Path, returns: np.ndarray, **settings: object) -> Path:
+    """What a program keeps by the logger: training returns, no evaluation."""
+    with Logger(str(folder), settings, seed=0, env="CartPole-v1", algo="ppo") as log:
+        for i, value in enumerate(returns):
+            log.log(512 * (i + 1), **{"return/mean": value, "return/std": 5.0, "return/episodes": 20})
+    return folder
+
+
+RISING = np.linspace(20, 220, 40) + np.sin(np.arange(40))
+
+
+def test_returns_of_training_that_still_rise_call_for_more_steps(tmp_path):
+    advice = proposed(foreign_log(tmp_path / "a", RISING, learning_rate=3e-4, total_timesteps=20_480))
+    assert change(advice) == {"total_steps": (20_480, 40_960)}
+    assert advice.command == "total_timesteps=40960"
+    assert "still rises at the end" in advice.rationale
+
+
+def test_what_rises_is_not_said_to_rise_no_more(tmp_path):
+    unplanned = proposed(foreign_log(tmp_path / "a", RISING)).text
+    assert "still rises at the end: " in unplanned
+    assert "no return still rises" not in unplanned
+    short = proposed(foreign_log(tmp_path / "b", RISING[:3])).text
+    assert "cannot be told" in short
+
+
+def test_a_record_of_another_program_is_never_trained_or_resumed_here(tmp_path):
+    """The change is told in that program's own names."""
+    folder = foreign_log(tmp_path / "a", 22 + np.sin(np.arange(40)), learning_rate=0.1, total_timesteps=20_480)
+    advice = proposed(folder)
+    assert (advice.runs_here, advice.command) == (False, "learning_rate=0.0003")
+    assert render.text(advice).startswith("a: learning_rate 0.1 -> 0.0003")
+    assert advice.diff == {"algo.lr": {"from": 0.1, "to": 0.0003}}
+    meta = json.loads((folder / "meta.json").read_text())
+    (folder / "meta.json").write_text(json.dumps(meta | {"status": "interrupted"}))
+    text = f"{examine(folder).main[0].suggest} {proposed(folder).text}"
+    assert "relab resume" not in text
+    assert "relab train" not in text
 
 
 # ---- Answers

@@ -76,7 +76,7 @@ def test_broken_folders_are_reported_and_the_others_examined(tmp_path):
     assert {"bad", "rows"} <= {remark.run for remark in report.remarks}
     assert {gone.slug for gone in report.not_checked} <= set(all_rules())
     assert not [gone for gone in report.not_checked if "the rule failed" in gone.missing]
-    assert any("`policy/kl` is no number in 1 rows" in remark.text for remark in report.remarks)
+    assert any("`policy/kl` is no number in 1 row" in remark.text for remark in report.remarks)
     assert "read with a remark" in text(report)
 
 

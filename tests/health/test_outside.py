@@ -79,7 +79,7 @@ def test_a_rule_that_knows_the_mechanism_speaks_alone():
 def test_findings_carry_the_interval_of_healthy_runs():
     view = made({"policy/kl": np.full(40, 0.3), "return/mean": FLAT}, PPO)
     findings, _ = engine.ask_run([RULES["update-too-large"]], view)
-    assert str(findings[0].healthy).startswith("healthy PPO runs: ")
+    assert str(findings[0].healthy).startswith("last third of healthy PPO runs: ")
 
 
 def test_intervals_of_returns_are_in_the_runs_own_units():

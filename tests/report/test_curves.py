@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from relab.health.rule import Finding
@@ -19,10 +18,6 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
 
 def of(path, *options, **named):
     return curves.curve(grouping.load(path), *options, **named)
-
-
-def test_a_clock_that_began_again_runs_on():
-    assert curves.running(np.array([1.0, 3.0, 0.5, 2.0, 1.0])).tolist() == [1.0, 3.0, 3.5, 5.0, 6.0]
 
 
 def test_time_and_updates_stand_beside_the_steps(tmp_path):

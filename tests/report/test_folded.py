@@ -10,6 +10,7 @@ import pytest
 from relab.base.jsonl import encode
 from relab.health.engine import NotChecked
 from relab.health.rule import Finding
+from relab.record import clock
 from relab.record.run_folder import Record
 from relab.report import course, scales, sections
 from relab.report.page import Facts
@@ -180,7 +181,7 @@ def test_a_run_without_a_clock(tmp_path):
     folder = write_run(tmp_path / "run", UP)
     (folder / "timing.jsonl").unlink()
     data = sections.build(folder)
-    assert math.isnan(course.elapsed(grouping.load(folder)[0].runs[0].history))
+    assert math.isnan(clock.elapsed(grouping.load(folder)[0].runs[0].history))
     assert data.budget[0].done == "4k of 10k steps, time not recorded"
     assert part(data, "Throughput") is None
 
@@ -200,8 +201,6 @@ def test_health_begins_with_pass_or_fail():
 
 def test_time_of_probes_is_theirs():
     """Not that of starting and compiling."""
-    from relab.report import course
-
     names = ["time/elapsed_s", "time/update_s", "time/probes_s", "time/collect_s", "time/sps", "time/load"]
     assert course.parts_of_time(dict.fromkeys(names)) == ["collect", "update", "probes"]
 

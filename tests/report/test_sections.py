@@ -13,6 +13,7 @@ from relab import cli
 from relab.base.jsonl import RecordError, encode
 from relab.health.engine import NotChecked
 from relab.health.rule import Finding
+from relab.record import clock
 from relab.report import course, curves, render, sections, tables, words
 from relab.report.page import Facts
 from relab.report.parts import ConfigChanges
@@ -31,9 +32,9 @@ UP = (10.0, 60.0, 150.0, 300.0, 400.0)
         (
             (10.0, 200.0, 400.0, 60.0, 25.0),
             2.0,
-            "Learned, then lost it after 2,000 steps (best 400): 10 → 25 (random 20).",
+            "Lost what it had learned after 2,000 steps (best 400): 10 → 25 (random 20).",
         ),
-        ((10.0, 200.0, 400.0, 300.0), 2.0, "Learned, then lost part of it after 2,000 steps (best 400): 10 → 300"),
+        ((10.0, 200.0, 400.0, 300.0), 2.0, "Lost part of what it had learned after 2,000 steps (best 400): 10 → 300"),
         ((10.0, 22.0, 18.0, 21.0), 3.0, "Did not learn: 10 → 21 (random 20)."),
         ((10.0, 22.0, 18.0, 21.0), 30.0, "Cannot tell whether it learned, the noise is too large: 10 → 21"),
         ((19.0, 20.0, 9.0), 0.1, "Did not learn, ends worse than a random policy: 19 → 9"),
@@ -112,7 +113,7 @@ def test_broken_files_are_reported_not_raised(tmp_path):
         file.write(b'{"step":9,"mode":"det","episodes":5}\n{"mode":["det"]}\nnot json\n')
     data = sections.build(folder)
     assert data.sentence == "Learned: 10 → 400."
-    assert "3 files or rows could not be read" in data.not_known
+    assert "3 places in the logs could not be read (the run's own part says which)" in data.not_known
 
 
 def test_one_seed_has_no_interval(tmp_path):
@@ -207,7 +208,7 @@ def test_time_of_a_resumed_run_adds_up(tmp_path):
     folder = write_run(tmp_path / "run", UP)  # 8 seconds
     with Record.open(folder) as record:
         record.append_timing(5000, {"time/elapsed_s": 3.0})
-    assert course.elapsed(history.load(folder)) == 11.0
+    assert clock.elapsed(history.load(folder)) == 11.0
 
 
 def test_a_speed_from_a_busy_machine_is_marked():

@@ -46,6 +46,7 @@ def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None =
         ([20, 300, 490, 60], 10.0, CARTPOLE, "lost"),
         ([20, 300, 450, 320], 10.0, CARTPOLE, "part"),
         ([103, 95, 81], 25.0, CARTPOLE, "flat"),  # better than random since before the first value
+        ([493, 500, 300, 170], 20.0, CARTPOLE, "lost"),  # learned before the first value, and lost since
         ([20, 30, 45], 30.0, CARTPOLE, "unclear"),  # 2.3 standard errors above random: neither
         ([5.0, 9.0, 20.0], 1.0, None, "learned"),
         ([5.0, 5.1, 4.9], 1.0, None, "flat"),
@@ -55,6 +56,22 @@ def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None =
 )
 def test_each_kind(means, spread, spec, kind):
     assert verdict_of(evaluated(means, spread, spec, first=1000)).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("means", "spread", "head"),
+    [
+        ([20, 300, 490, 45], 10.0, "Lost what it had learned after 3,000 steps (best 490): "),
+        ([20, 38, 45], 10.0, "Learned little, 5% of the way from random to solved: "),
+        ([20, 30, 150, 45], 130.0, "Learned, but ends far below its best (150 after 3,000 steps), as far as"),
+        ([20, 200, 300], 10.0, "Learned: "),
+    ],
+)
+def test_a_run_that_ends_at_a_tenth_of_the_task_is_not_called_learned_alone(means, spread, head):
+    """The last evaluation is exact, so that 45 is clear of random's 22."""
+    run = evaluated(means, spread, CARTPOLE, first=1000)
+    run.evals[-1]["episodes"] = [each | {"return": float(means[-1])} for each in run.evals[-1]["episodes"]]
+    assert sentence(verdict_of(run)).startswith(head)
 
 
 def test_what_was_learned_before_the_first_evaluation_was_learned():

@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from relab.advise.predict import ENOUGH, LARGEST, has_values, plural, same_task, unlike
+from relab.advise.predict import ENOUGH, LARGEST, has_values, same_task, unlike
+from relab.base.text import plural
 from relab.config import layers as config
 from relab.config import registry
 from relab.config.coerce import coerce
@@ -42,7 +43,7 @@ def check_legal(view: View, changes: Changes) -> str:
     algo, env = str(flat.get("algo.name")), flat.get("env.name")
     values = {key: then for key, (_, then) in changes.items()}
     try:
-        if view.history.source == "relab" and registry.is_ours(env, algo):
+        if view.history.trained_by_relab and registry.is_ours(env, algo):
             layers = [config.Layer("parent", flat), config.Layer("proposal", values)]
             config.resolve(layers, presets=False)
             return "resolves and passes its checks"
@@ -51,7 +52,7 @@ def check_legal(view: View, changes: Changes) -> str:
             return "each value is legal on its own; the rest is not relab's to check"
     except (config.ConfigError, TypeError) as error:
         raise RejectedError(f"the config would not be legal: {error}") from None
-    if view.history.source == "relab":
+    if view.history.trained_by_relab:
         return f"not checked here: {env} with {algo} is code of its own, which `relab train` runs and checks"
     return "not checked: the settings are not relab's"
 

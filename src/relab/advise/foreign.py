@@ -10,21 +10,23 @@ from typing import Any
 
 from relab.advise.proposal import typed
 from relab.config.layers import SYNONYMS
+from relab.health.foreign import setting_name
 from relab.health.rule import Finding, all_rules
 from relab.health.view import View
 
 
 def words(view: View, diff: Mapping[str, Mapping[str, Any]]) -> str:
-    """`--learning-rate 0.003`: the flag as the run's own command spells it, else the setting's name."""
+    """`--learning-rate 0.003`: the flag as the run's own command spells it, else the setting's name there."""
     spelled = flags(str(view.meta.get("command") or ""))
-    return " ".join(_word(key, change["to"], spelled) for key, change in diff.items())
+    return " ".join(_word(view, key, change["to"], spelled) for key, change in diff.items())
 
 
-def _word(key: str, value: Any, spelled: Mapping[str, str]) -> str:
-    for name in names_of(key):
+def _word(view: View, key: str, value: Any, spelled: Mapping[str, str]) -> str:
+    own = setting_name(view, key).rpartition(".")[2]
+    for name in (own, *names_of(key)):
         if name in spelled:
             return f"{spelled[name]}{shlex.quote(typed(value))}"
-    return f"{key.removeprefix('foreign.').rpartition('.')[2]}={shlex.quote(typed(value))}"
+    return f"{own}={shlex.quote(typed(value))}"
 
 
 def names_of(key: str) -> list[str]:

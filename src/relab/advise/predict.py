@@ -14,11 +14,12 @@ import numpy as np
 
 from relab import stats
 from relab.advise.proposal import Cost, Predicted
-from relab.base.text import number
+from relab.base.text import number, plural
 from relab.config.views import diff
 from relab.health.remedy import is_number
 from relab.health.rule import Missing
 from relab.health.view import View
+from relab.record.clock import CLOCK, elapsed
 from relab.record.evaluations import Estimate
 from relab.record.state import group_key, seed_of
 
@@ -122,7 +123,7 @@ def iteration_steps(view: View) -> int:
     sizes = [view.config.get(key) for key in ("algo.envs", "algo.steps")]
     if all(type(x) is int for x in sizes):
         return sizes[0] * sizes[1]  # type: ignore[operator]
-    columns = view.history.columns.values() if view.history.source == "relab" else ()
+    columns = view.history.columns.values() if view.history.trained_by_relab else ()
     rows = max((np.asarray(column.steps) for column in columns), key=len, default=np.zeros(0))
     return int(np.diff(rows).max(initial=0))
 
@@ -179,13 +180,9 @@ def cost(view: View, changes: Mapping[str, Any]) -> Cost:
 
 def of_the_clock(view: View) -> float | None:
     """Seconds per step of a record that has the time since its start alone, as other tools write it."""
-    column = view.history.columns.get("time/elapsed_s")
-    if column is None or not len(column.values) or column.steps[-1] <= 0:
-        return None
-    clock = column.values
-    more = np.diff(clock)
-    total = float(clock[0] + np.where(more < 0, clock[1:], more).sum())  # it starts again where a run was resumed
-    return total / float(column.steps[-1]) if math.isfinite(total) and total > 0 else None
+    total, column = elapsed(view.history), view.history.columns.get(CLOCK)
+    steps = float(column.steps[-1]) if column is not None and len(column.steps) else 0.0
+    return total / steps if math.isfinite(total) and total > 0 and steps > 0 else None
 
 
 def seconds(view: View, name: str) -> float | None:
@@ -203,7 +200,7 @@ def rows_per(view: View, steps: np.ndarray) -> float:
     """Iterations per row: a thinned record has fewer rows than there were iterations."""
     sizes = [view.config.get("algo.envs"), view.config.get("algo.steps"), view.spec.get("agents", 1)]
     whole = [x for x in sizes if isinstance(x, int) and x > 0]
-    if len(whole) < 3 or view.history.source != "relab" or len(steps) < 2:
+    if len(whole) < 3 or not view.history.trained_by_relab or len(steps) < 2:
         return 1.0
     return max(1.0, float(np.mean(np.diff(steps))) / math.prod(whole))
 
@@ -211,7 +208,3 @@ def rows_per(view: View, steps: np.ndarray) -> float:
 def ratio(view: View, new: Mapping[str, Any], key: str) -> float:
     old = view.config.get(key)
     return new[key] / old if key in new and isinstance(old, (int, float)) and old else 1.0
-
-
-def plural(n: int, word: str) -> str:
-    return f"{n} {word}{'' if n == 1 else 's'}"

@@ -72,12 +72,14 @@ class Proposal:
     runs_here: bool = True  # False: another tool's command, which relab does not start
     passed_over: list[str] = field(default_factory=list)  # what came first, and what spoke against it
     tried: list[dict[str, Any]] = field(default_factory=list)  # earlier tries of this change that gave no answer
+    names: dict[str, str] = field(default_factory=dict)  # key -> what the program that made the run calls it
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; the first six keys are those of next_config.yaml."""
         return self.file_keys() | {"source": self.source, "seeds": list(self.seeds), "folder": self.folder,
                                    "command": self.command, "runs_here": self.runs_here,
-                                   "passed_over": list(self.passed_over), "tried": list(self.tried)}  # fmt: skip
+                                   "passed_over": list(self.passed_over), "tried": list(self.tried),
+                                   "names": dict(self.names)}  # fmt: skip
 
     def file_keys(self) -> dict[str, Any]:
         return {
@@ -226,14 +228,15 @@ def check_from(changes: Mapping[str, Any], had: Mapping[str, Any], parent: Path,
         require(bool(moved), f"`{key}` goes from {change['from']!r:.80} to itself in {path}: nothing would change")
 
 
-def diff_text(diff: Mapping[str, Mapping[str, Any]]) -> str:
-    """algo.lr 0.3 -> 0.003, eval.episodes 4 -> 20"""
-    return ", ".join(f"{key} {shown(change['from'])} -> {shown(change['to'])}" for key, change in diff.items())
+def diff_text(diff: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> str:
+    """algo.lr 0.3 -> 0.003, eval.episodes 4 -> 20; `names` are those of another program's settings"""
+    called = {key: (names or {}).get(key, key) for key in diff}
+    return ", ".join(f"{called[key]} {shown(each['from'])} -> {shown(each['to'])}" for key, each in diff.items())
 
 
-def new_values(diff: Mapping[str, Mapping[str, Any]]) -> str:
+def new_values(diff: Mapping[str, Mapping[str, Any]], names: Mapping[str, str] | None = None) -> str:
     """algo.lr 0.003, eval.episodes 20"""
-    return ", ".join(f"{key} {shown(change['to'])}" for key, change in diff.items())
+    return ", ".join(f"{(names or {}).get(key, key)} {shown(change['to'])}" for key, change in diff.items())
 
 
 def typed(value: Any) -> str:

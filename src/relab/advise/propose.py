@@ -16,11 +16,12 @@ from relab.advise import foreign, question, restart, tried
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import cost, predict, same_group, same_task
 from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
+from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
 from relab.base.text import number
-from relab.health.curve import Curve
 from relab.health.examine import Report
+from relab.health.foreign import setting_name
 from relab.health.remedy import Remedy
 from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
@@ -28,7 +29,6 @@ from relab.health.view import View
 from relab.record.history import load
 from relab.record.state import group_key, state_of
 
-SURE = 3.0  # standard errors of a slope from which a run still improves
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
 
@@ -128,19 +128,19 @@ class Search:
         return f"{finding.slug}: {finding.message}{since}{seeds}"
 
     def from_curve(self, open_: list[View]) -> Proposal | None:
-        for view in open_:
-            rising, steps = improving(view), view.config.get("total_steps")
-            if rising is not None and type(steps) is int and view.state in ("finished", "ended"):
-                slope = rising.slope()
-                gain = (
-                    f"{rising.name} still rises at the end: {slope.significance:.2g} standard errors of its slope over"
-                )
-                why = f"still-improving: {gain} the last {len(rising)} points, to {number(rising.last)}"
+        for view, rise in self.trends(open_, RISES):
+            steps = view.config.get("total_steps")
+            if type(steps) is int:
                 remedy = Remedy({"total_steps": (steps, 2 * steps)}, "twice as many")
-                proposal = self.make(view, remedy, "still-improving", why)
+                proposal = self.make(view, remedy, "still-improving", f"still-improving: {rise}")
                 if proposal is not None:
                     return proposal
         return None
+
+    def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
+        """Runs that came to their end, and whose return did so there."""
+        trends = [(view, _trend(view)) for view in views if view.state in ("finished", "ended")]
+        return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
         """What limits the conclusion and not the learning is asked last."""
@@ -155,7 +155,8 @@ class Search:
     def make(self, view: View, remedy: Remedy, source: str, why: str) -> Proposal | None:
         """The proposal with its checks; None where one of them fails, which is kept."""
         diff = {key: {"from": now, "to": then} for key, (now, then) in remedy.changes.items()}
-        here, start = view.history.source == "relab", self.start(view, remedy)
+        here, start = view.history.trained_by_relab, self.start(view, remedy)
+        names = {key: setting_name(view, key) for key in diff}
         before = view.config.get("start_from")
         whole = remedy.changes | ({"start_from": (before, start)} if here and start and start != before else {})
         again = tried.matching(diff, tried.subject(view.history.config), self.earlier)
@@ -163,18 +164,18 @@ class Search:
             not_again(again)
             checks, seeds = check(view, whole, self.others(view))
         except RejectedError as error:
-            self.passed_over.append(f"{diff_text(diff)} in {view.name} ({source}): {error}")
+            self.passed_over.append(f"{diff_text(diff, names)} in {view.name} ({source}): {error}")
             return None
         folder = str(view.history.folder)
         command = (
             f"relab train {Path(folder) / FILE} seed={seeds[0]}{view.trust}" if here else foreign.words(view, diff)
         )
         name = view.history.folder.resolve().name if here else view.name
-        why = f"{why}. {new_values(diff)} is {remedy.why}."
+        why = f"{why}. {new_values(diff, names)} is {remedy.why}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
-                        list(self.passed_over), unanswered)  # fmt: skip
+                        list(self.passed_over), unanswered, names)  # fmt: skip
 
     def start(self, view: View, remedy: Remedy) -> str | None:
         """The weights to try it from; fresh ones where runs with these values say what comes of that."""
@@ -197,7 +198,7 @@ class Search:
         if waiting:
             first, state = waiting[0], states[waiting[0]]
             view = next(view for view in self.views if view.name == first)
-            ours = view.history.source == "relab" and state != "running"
+            ours = view.history.trained_by_relab and state != "running"
             then = f"`relab resume {first}{view.trust}` first" if ours else "what it would end at is not known"
             return Nothing(f"{first} is {'still ' if state == 'running' else ''}{state}: {then}", self.passed_over,
                            self.by_hand())  # fmt: skip
@@ -212,7 +213,19 @@ class Search:
                 f"no setting is known to mend what was found ({slugs}): `relab examine` says what to look at",
                 mend=self.by_hand(),
             )
-        return Nothing("nothing was found, and no return still rises at the end")
+        return Nothing(self.told_trend())
+
+    def told_trend(self) -> str:
+        """Nothing was found: does a return still rise? Only what is known is said."""
+        if rising := self.trends(self.views, RISES):
+            (view, rise), *_ = rising
+            return (f"nothing was found, but in {view.name} {rise}; the log does not say how many steps were planned:"
+                    " more of them are worth a try")  # fmt: skip
+        if unsure := self.trends(self.views, OPEN):
+            return f"nothing was found; {unsure[0][1]} ({unsure[0][0].name})"
+        if not self.trends(self.views, STAYS):
+            return "nothing was found; whether the return still rises at the end cannot be told"
+        return "nothing was found, and no return still rises at the end"
 
     def told_solved(self, views: list[View]) -> str:
         ends = [v.standing() for v in views]
@@ -248,17 +261,11 @@ def solved(view: View) -> bool:
     return reached or view.at_ceiling(end.mean)
 
 
-def improving(view: View) -> Curve | None:
-    """The second half of the return's curve, if it rises by more than its noise and the run has learned something."""
-    for name in (f"eval/return_{view.by}", "return/mean"):
-        try:
-            half = view.curve(name, rows=8).tail(0.5)
-            if not view.above_random():
-                return None
-        except Missing:
-            continue
-        return half if half.slope().significance >= SURE else None
-    return None
+def _trend(view: View) -> Trend | None:
+    try:
+        return trend_of(view)
+    except Missing:
+        return None
 
 
 def _other_seed(view: View) -> int:

@@ -100,7 +100,7 @@ def adopt(declared: Question, row: Mapping[str, Any], root: Path, report: Report
         )
     fresh = [max(declared.seeds) + 1 + i for i in range(ENOUGH)]
     diff = {key: {"from": now, "to": then} for key, (now, then) in changes.items()}
-    here = not declared.command and parent.history.source == "relab"
+    here = not declared.command and parent.history.trained_by_relab
     try:
         checks = check(parent, changes, [])[0] if here else {"config": "not checked: the settings are not relab's"}
     except RejectedError as error:

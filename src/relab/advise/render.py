@@ -21,7 +21,7 @@ def text(proposal: Proposal | Nothing) -> str:
     rows += [("start from", start(proposal.resume_from))] if proposal.resume_from else []
     rows += [("asked", unanswered(proposal.tried[0]))] if proposal.tried else []
     rows += [("passed over", proposal.passed_over[0])] if proposal.passed_over else []
-    lines = [f"{proposal.parent}: {diff_text(proposal.diff)}"]
+    lines = [f"{proposal.parent}: {diff_text(proposal.diff, proposal.names)}"]
     for name, body in rows:
         lines += wrapped(f"  {name:11}", clean(body), 2 if name == "passed over" else 3)
     return "\n".join(clean(line) for line in lines)

@@ -17,7 +17,7 @@ from relab.health.view import View
 
 def weights(view: View, findings: Sequence[Finding]) -> str | None:
     """RUN@checkpoint, or another tool's file; None: fresh weights."""
-    if view.history.source != "relab":
+    if not view.history.trained_by_relab:
         return foreign.start_again(view, findings)
     fired = [all_rules().get(f.slug) for f in findings if f.run == view.name and f.status == "fired"]
     rules = [rule for rule in fired if rule is not None]

@@ -48,6 +48,7 @@ class Problem(NamedTuple):
     file: str
     line: int | None  # from 1
     message: str
+    read: bool = False  # all of it was: this only says how
 
 
 # ---- Values

@@ -102,6 +102,15 @@ def count(x: float) -> str:
     return f"{x:.0f}"
 
 
+def plural(n: int, word: str, words: str = "") -> str:
+    """1 seed, 12 seeds; `words` where the plural has another ending.
+
+    >>> plural(1, "run"), plural(1200, "run"), plural(0, "entry", "entries")
+    ('1 run', '1,200 runs', '0 entries')
+    """
+    return f"{n:,} {word if n == 1 else words or word + 's'}"
+
+
 def duration(seconds: float) -> str:
     if not math.isfinite(seconds):
         return "?"

@@ -16,6 +16,7 @@ from relab.base.near import hint
 from relab.commands.parsing import parse
 from relab.config import registry
 from relab.config.base import field_docs, field_types
+from relab.config.layers import SYNONYMS
 from relab.config.run import Eval, RunConfig, Save
 from relab.record import glossary, levels
 
@@ -168,7 +169,7 @@ def about_class(name: str, what: str, cls: type) -> str:
 
 
 def key_words() -> Words:
-    """Config keys, in full and by their last part."""
+    """Config keys, in full, by their last part, and as other tools call them."""
     sections = [("", RunConfig), ("eval.", Eval), ("save.", Save)]
     sections += [("algo.", registry.algo_config_class(name)) for name in registry.algo_names()]
     sections += [("env.", registry.env_params_class(name)) for name in registry.env_names()]
@@ -177,6 +178,7 @@ def key_words() -> Words:
         for item in dataclasses.fields(cls):
             text = partial(about_key, prefix + item.name, cls, item)
             words += [(prefix + item.name, text), (item.name, text)]
+    words += [(other, text) for other, ours in SYNONYMS.items() for name, text in list(words) if name == ours]
     return [(word, text) for word, text in words if not word.endswith("name")]
 
 

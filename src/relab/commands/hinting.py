@@ -123,7 +123,7 @@ class Reading:
 
 
 def unexplained(loaded: LoadedRuns) -> str:
-    """The first run of which relab knows no metric at all, with the --mapping that would explain its columns."""
+    """The first run of which relab knows no metric and no return, with the --mapping that would explain its columns."""
     from relab.formats.read.strange_names import advice
 
     strange = [run for run in loaded.runs if _is_strange(run.history)]
@@ -132,13 +132,16 @@ def unexplained(loaded: LoadedRuns) -> str:
     history = strange[0].history
     columns = {name: history.columns[ours].values.tolist() for name, ours in history.mapping.items()}
     more = f" ({len(strange) - 1} more runs are like it)" if len(strange) > 1 else ""
-    return f"{strange[0].name}{more}: {advice(columns)}"
+    counted = not any("no column counts steps" in problem.message for problem in history.problems)
+    return f"{strange[0].name}{more}: {advice(columns, counted)}"
 
 
 def _is_strange(history: History) -> bool:
     from relab.formats.read.source import FOREIGN
+    from relab.runs.course import is_return
 
-    return bool(history.mapping) and all(ours.startswith(FOREIGN) for ours in history.mapping.values())
+    names = history.mapping.values()
+    return bool(names) and all(ours.startswith(FOREIGN) and not is_return(ours) for ours in names)
 
 
 def guess(report: Report, path: Path, hinting: Hinting) -> str:

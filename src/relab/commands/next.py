@@ -99,5 +99,8 @@ def how_to_run(proposal: Proposal, path: str, wrote: Path | None, to_write: bool
     """The last line: what to type."""
     if not proposal.runs_here:
         reason = "(nothing is written: `relab train` cannot run this) " if to_write else ""
-        return f"  {'then':11}{reason}{proposal.command}"
+        if proposal.source == "answer":
+            return f"  {'then':11}{reason}{proposal.command}"
+        where = f"   (in the program that trained it; seed {proposal.seeds[0]} is new)"
+        return f"  {'set':11}{reason}{proposal.command}{where}"
     return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{proposal.command}"

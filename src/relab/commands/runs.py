@@ -11,6 +11,7 @@ import tyro
 
 from relab.base.documents import Document
 from relab.base.near import nearest
+from relab.base.text import plural
 from relab.commands.hinting import Hinting
 from relab.commands.options import AsJson
 from relab.commands.parsing import parse
@@ -139,11 +140,11 @@ def list_text(index: Index, query: Query, args: Runs) -> str:
     lines = [runs_text.runs(listed)] if listed.rows else []
     if not listed.rows:
         every = index.remarks().runs
-        lines.append(f"no such run: {runs_text.plural(every)} below {index.root}" if every else empty(index))
+        lines.append(f"no such run: {plural(every, 'run')} below {index.root}" if every else empty(index))
     elif listed.total > len(listed.rows):
-        lines.append(f"the first {len(listed.rows)} of {runs_text.plural(listed.total)}; --top 0 shows all")
+        lines.append(f"the first {len(listed.rows)} of {plural(listed.total, 'run')}; --top 0 shows all")
     else:
-        lines.append(runs_text.plural(listed.total))
+        lines.append(plural(listed.total, "run"))
     return "\n".join([*lines, *remarks(index)]) + "\n"
 
 
@@ -155,17 +156,17 @@ def empty(index: Index) -> str:
 
 def remarks(index: Index) -> list[str]:
     """What else there is to know about the folder, a line each."""
-    from relab.commands.runs_text import clean, plural
+    from relab.commands.runs_text import clean
 
     notes = index.remarks()
-    counts = [f"{plural(notes.archived)} archived (--archived)"] if notes.archived else []
+    counts = [f"{plural(notes.archived, 'run')} archived (--archived)"] if notes.archived else []
     counts += [f"{notes.deleted} in the trash (relab runs undo, relab runs purge)"] if notes.deleted else []
     lines = ["; ".join(counts)] if counts else []
     for name, to in notes.renaming:
         lines.append(f"{name}: a rename to {to} was cut short; the next rename, tag or move ends it")
     lines += [f"{name}: {problem}" for name, problem in notes.broken[:3]]
     more = len(notes.broken) - 3
-    lines += [f"{plural(more)} more could not be read in full (--json tells why)"] if more > 0 else []
+    lines += [f"{plural(more, 'run')} more could not be read in full (--json tells why)"] if more > 0 else []
     if index.cut:
         lines.append("there are more than 20,000 folders, and not all were looked into; give a folder further down")
     return [clean(line) for line in lines]
@@ -212,6 +213,6 @@ def by_text(index: Index, query: Query, args: Runs) -> str:
     shown = grouped[: query.limit or None]
     lines = [runs_text.groups(shown)] if grouped else [f"no such run below {index.root}"]
     if len(shown) < len(grouped):
-        lines.append(f"the first {len(shown)} of {runs_text.plural(len(grouped), 'group')}; --top 0 shows all")
+        lines.append(f"the first {len(shown)} of {plural(len(grouped), 'group')}; --top 0 shows all")
     note = "n runs with an outcome: the mean, lowest and highest of their last ones; no test, no interval (relab"
     return "\n".join([*lines, f"{note} compare gives both)"] if grouped else lines) + "\n"

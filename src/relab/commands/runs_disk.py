@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from relab.base.text import plural
 from relab.commands.options import AsJson, RunsFolder, Unasked
 from relab.commands.runs_common import Target, Words, ask, each, mended, of_row, opened, targets
-from relab.commands.runs_text import clean, plural, size, table
+from relab.commands.runs_text import clean, size, table
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def disk(args: Disk) -> int:
         else "no runs of relab's here"
     )
     free, whole = sum(u.free for _, u in rows), sum(u.total for _, u in rows)
-    print(f"{plural(len(rows))}, {size(whole)}; relab runs prune frees {size(free)}, relab runs purge"
+    print(f"{plural(len(rows), 'run')}, {size(whole)}; relab runs prune frees {size(free)}, relab runs purge"
           f" {size(sum(gone.size for gone in trash))}")  # fmt: skip
     return 0
 
@@ -93,6 +94,8 @@ def prune(args: Prune) -> int:
     cells = [[clean(t.name), str(len(u.removable)), size(u.free)] for t, u in plan]
     print(table(("name", "checkpoints", "can go"), cells))
     count, free = sum(len(u.removable) for _, u in plan), sum(u.free for _, u in plan)
-    if not ask(f"remove {plural(count, 'checkpoint')} of {plural(len(plan))} for good ({size(free)})?", args.yes):
+    if not ask(
+        f"remove {plural(count, 'checkpoint')} of {plural(len(plan), 'run')} for good ({size(free)})?", args.yes
+    ):
         return 0
     return each([t for t, _ in plan], "pruned", lambda t: f"{size(disk.prune(t.folder, keep))} freed")

@@ -110,7 +110,3 @@ def size(count: float) -> str:
 
 def cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 3] + "..."
-
-
-def plural(count: int, word: str = "run") -> str:
-    return f"{count:,} {word}{'' if count == 1 else 's'}"

@@ -10,11 +10,12 @@ from typing import Any
 import tyro
 
 from relab.base.jsonl import RecordError
+from relab.base.text import plural
 from relab.commands.options import OneRun, RunsFolder, SomeRuns, Unasked
 from relab.commands.parsing import parse
 from relab.commands.runs_common import Target, Words, ask, each, mended, opened, ours, targets
 from relab.commands.runs_disk import Disk, Prune, disk, prune
-from relab.commands.runs_text import clean, plural, size
+from relab.commands.runs_text import clean, size
 from relab.config.base import ConfigError, require
 from relab.runs.labels import Labels
 
@@ -158,8 +159,8 @@ def rename(args: Rename) -> int:
     require(not more, f"one run at a time can be renamed, but {args.name} means {len(more) + 1}")
     children = [] if args.force else opened(target.folder.parent).children(target.folder.name)
     if children:
-        raise RecordError(f"{plural(len(children))} ({', '.join(children[:3])}) name {target.name} as their parent and"
-                          " would no longer find it; --force renames it all the same")  # fmt: skip
+        raise RecordError(f"{plural(len(children), 'run')} ({', '.join(children[:3])}) name {target.name} as parent"
+                          " and would no longer find it; --force renames it all the same")  # fmt: skip
 
     def do(target: Target) -> str:
         moves.run(moves.rename(ours(target), args.new))
@@ -224,7 +225,7 @@ def purge(args: Purge) -> int:
     for gone in trashed:
         when = f"{gone.at[:16].replace('T', ' ')} UTC" if gone.at else "at an unknown time"
         print(clean(f"{gone.name}  {size(gone.size)}  deleted {when}"))
-    if not ask(f"remove {plural(len(trashed))} for good ({size(sum(g.size for g in trashed))})?", args.yes):
+    if not ask(f"remove {plural(len(trashed), 'run')} for good ({size(sum(g.size for g in trashed))})?", args.yes):
         return 0
     by_folder = {gone.entry: gone for gone in trashed}
 

@@ -86,7 +86,7 @@ def _arm(label: str, groups: list[Group], by: str = "") -> Arm:
     runs = [run for group in groups for run in group.distinct]
     counted = {id(run) for run in runs}  # runs hold arrays, which do not compare
     twice = [run for group in groups for run in group.runs if id(run) not in counted]
-    notes = [f"{label}: seed {shown(run.seed)} is there more than once; {run.name} is left out" for run in twice[:2]]
+    notes = [f"{label}: seed {run.seed_name} is there more than once; {run.name} is left out" for run in twice[:2]]
     notes += [f"{label}: {len(twice) - 2} more such runs are left out"] if len(twice) > 2 else []
     if len(groups) > 1:
         keys = [k for k in grouping.differing(groups) if k != by]

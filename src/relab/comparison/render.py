@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from relab.base.places import printable as clean
-from relab.base.text import number
+from relab.base.text import number, plural
 from relab.comparison.build import Result
 from relab.comparison.numbers import LEAST, Peak
 from relab.comparison.pairs import Pair
@@ -20,6 +20,7 @@ WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
 NOTES, APART, KEYS = 3, 2, 4
+SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
 
 
 def text(result: Result, verbose: bool = False) -> str:
@@ -49,8 +50,8 @@ def _unread(result: Result, verbose: bool) -> list[str]:
 
 def _one(task: Task, result: Result) -> list[str]:
     """What is always said, and as much of the rest as fits on the screen."""
-    head, extra = [*_task(task, ROWS), *_settings(task, False)], [*_times(task), *_areas(task), *_peaks(task)]
-    must = [*_verdicts(task, False), *_ceiling(task), *_parts(task)]
+    head, extra = [*_task(task, ROWS), *_settings(task)], [*_times(task), *_areas(task), *_peaks(task)]
+    must = [*_verdicts(task), *_ceiling(task), *_parts(task)]
     room = MOST_LINES - len(head) - len(must) - len(_end(result, False))
     return [*head, *must, *extra[: max(room, 1)]]
 
@@ -91,7 +92,8 @@ def _task(task: Task, most: int, brief: bool = False) -> list[str]:
     timed = task.measure.at == "first_step_reaching"
     where = "" if timed else f" at step {task.step:,.0f}{', the common one' if task.beyond else ''}"
     shown = f", best {most} shown" if len(task.variants) > most else ""
-    head = f"{task.env}: {task.measure.words}{where}; {len(task.arms)} variants{shown}, {n} runs ({_sources(task)})"
+    counts = f"{plural(len(task.arms), 'variant')}{shown}, {plural(n, 'run')}"
+    head = f"{task.env}: {task.measure.words}{where}; {counts} ({_sources(task)})"
     rows = [_row(task, row, low, high) for row in task.variants[:most]]
     if brief:
         return [f"{head}; dots from {number(low)} to {number(high)}", *rows]
@@ -159,11 +161,18 @@ def dots(values: Sequence[float], low: float, high: float, width: int = WIDTH) -
 
 def details(task: Task) -> list[str]:
     """All there is to say of a task below its table."""
-    first = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task)]
-    return [*first, *_areas(task), *_peaks(task), *_noises(task), *_parts(task)]
+    first = [*_settings(task, True), *_verdicts(task, True), *_ceiling(task), *_times(task, True)]
+    return [*first, *_areas(task, True), *_peaks(task, True), *_noises(task, True), *_parts(task)]
 
 
-def _settings(task: Task, verbose: bool) -> list[str]:
+def _some(said: Sequence[str], verbose: bool) -> str:
+    """The first of a list and how many are left out."""
+    shown = said if verbose else said[:SAID]
+    left = len(said) - len(shown)
+    return ", ".join(shown) + (f" and {left} more (-v)" if left else "")
+
+
+def _settings(task: Task, verbose: bool = False) -> list[str]:
     keys = task.keys if verbose else task.keys[:KEYS]
     if not keys or (len(task.variants) > ROWS and not verbose):
         return []
@@ -177,11 +186,14 @@ def setting(value: Any) -> str:
     return "-" if value is None else short(f"{value:g}" if isinstance(value, float) else str(value), 20)
 
 
-def _verdicts(task: Task, verbose: bool) -> list[str]:
+def _verdicts(task: Task, verbose: bool = False) -> list[str]:
+    """Declared comparisons, and the first of those that nobody declared; how many are left out is said."""
     declared = _declared_lines(task.pairs)
     rest = [p for p in task.pairs if not p.declared]
-    lines = declared + [_explored(p) for p in (rest if verbose else rest[:2] if not declared else [])]
-    return lines
+    shown = rest if verbose else rest[:EXPLORED] if not declared else []
+    left = len(rest) - len(shown)
+    more = [f"{plural(left, 'exploratory comparison')} {'more ' * bool(shown)}(-v)"] if left else []
+    return declared + [_explored(p) for p in shown] + more
 
 
 def _declared_lines(pairs: Sequence[Pair]) -> list[str]:
@@ -217,33 +229,33 @@ def _ceiling(task: Task) -> list[str]:
             f" apart: use --at first_step_reaching{level}"]  # fmt: skip
 
 
-def _times(task: Task) -> list[str]:
+def _times(task: Task, verbose: bool = False) -> list[str]:
     timed = [(each.label, each.threshold) for each in task.variants if each.threshold]
     if not timed or task.level is None or task.measure.at == "first_step_reaching":
         return []
     sources = {x.source for _, x in timed}
     own = {source: f", {source}" if len(sources) > 1 else "" for source in sources}
-    said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed[:4]]
+    said = [f"{short(label)} {median(x)} ({x.reached} of {x.n}{own[x.source]})" for label, x in timed]
     how = f"; {timed[0][1].source}" if len(sources) == 1 else ""
-    return [f"median steps to {task.level[0]:g} ({task.level[1]}{how}): {', '.join(said)}"]
+    return [f"median steps to {task.level[0]:g} ({task.level[1]}{how}): {_some(said, verbose)}"]
 
 
-def _areas(task: Task) -> list[str]:
+def _areas(task: Task, verbose: bool = False) -> list[str]:
     rows = [row for row in task.variants if row.area.n]
     if not rows:
         return []
     low, high = rows[0].area.start, rows[0].area.end
-    said = ", ".join(f"{short(row.label)} {number(row.area.mean)}" for row in rows[:4])
-    return [f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f}): {said}"]
+    said = [f"{short(row.label)} {number(row.area.mean)}" for row in rows]
+    return [f"area under the curve (mean height, steps {low:,.0f} to {high:,.0f}): {_some(said, verbose)}"]
 
 
-def _peaks(task: Task) -> list[str]:
+def _peaks(task: Task, verbose: bool = False) -> list[str]:
     rows = [row for row in task.variants if row.peak]
     if not rows:
         return []
     said = [f"{short(row.label)} {number(p.peak)}{_chance(p)} / {number(p.final)} /"
-            f" {number(p.last)}" for row in rows[:3] if (p := row.peak)]  # fmt: skip
-    return [f"peak / final / mean of last 5: {', '.join(said)}"]
+            f" {number(p.last)}" for row in rows if (p := row.peak)]  # fmt: skip
+    return [f"peak / final / mean of last 5: {_some(said, verbose)}"]
 
 
 def _chance(p: Peak) -> str:
@@ -251,10 +263,11 @@ def _chance(p: Peak) -> str:
     return f" (by chance +{p.bias:.2g})" if math.isfinite(p.bias) else ""
 
 
-def _noises(task: Task) -> list[str]:
+def _noises(task: Task, verbose: bool = False) -> list[str]:
     known = [(each.label, each.noise) for each in task.variants if each.noise and math.isfinite(each.noise.share)]
-    said = [f"{short(label)} {noise.share:.0%}" for label, noise in known[:4]]
-    return [f"of the variance between seeds, noise of the evaluation itself: {', '.join(said)}"] if said else []
+    said = [f"{short(label)} {noise.share:.0%}" for label, noise in known]
+    what = "of the variance between seeds, noise of the evaluation itself"
+    return [f"{what}: {_some(said, verbose)}"] if said else []
 
 
 def _parts(task: Task) -> list[str]:

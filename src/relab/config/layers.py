@@ -45,6 +45,7 @@ SYNONYMS = {
     "clip_range": "algo.clip", "clip_coef": "algo.clip", "vf_coef": "algo.value_coef", "entropy_coef": "algo.ent_coef",
     "total_timesteps": "total_steps", "num_minibatches": "algo.minibatches", "env_id": "env.name",
     "discount": "algo.gamma", "batch_size": "algo.minibatches", "net_arch": "algo.hidden",
+    "buffer_size": "algo.replay", "replay_size": "algo.replay",
 }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ the mechanism of the same metric, and over many runs only as many of them stay w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from relab.health import reference
@@ -34,12 +35,17 @@ def healthy_levels(view: View, metric: str) -> dict[str, reference.Healthy]:
 
 
 def healthy_range(view: View, metric: str) -> HealthyRange | None:
-    """The interval over the whole run; None where nothing is known."""
-    levels = healthy_levels(view, metric).values()
-    if not levels:
-        return None
-    low, high = min(each.low for each in levels), max(each.high for each in levels)
-    return HealthyRange(str(view.algo).upper(), low, high)
+    """The interval in the last third, or in that which an unfinished run has come to; None where nothing is known."""
+    part = _third(view)
+    level = healthy_levels(view, metric).get(part)
+    return None if level is None else HealthyRange(str(view.algo).upper(), level.low, level.high, part)
+
+
+def _third(view: View) -> str:
+    """Empty where nobody knows how long an unfinished run is to be."""
+    if view.until is None:
+        return THIRDS[-1]
+    return "" if math.isinf(view.until) else THIRDS[min(int(3 * view.last_step / view.until), 2)]
 
 
 def put_beside(view: View, findings: Sequence[Finding]) -> None:

@@ -46,8 +46,11 @@ class Key(NamedTuple):
     feature: str
 
 
-def features(history: History) -> dict[Key, float]:
-    """All features of all compared metrics that the run logs."""
+def features(history: History, until: float | None = None) -> dict[Key, float]:
+    """All features of all compared metrics that the run logs.
+
+    `until` is the step at which an unfinished run is to end: a third that is not over yet has no level.
+    """
     earned = _returns(history)
     size = return_size(earned)
     numbers: dict[Key, float] = {}
@@ -55,9 +58,9 @@ def features(history: History) -> dict[Key, float]:
         column = earned if metric == RETURN else history.columns.get(metric)
         raw = _raw(history, RAW.get(metric, ())) if column is None else None
         if column is not None:
-            numbers |= {Key(metric, name): x for name, x in curve_features(metric, column, earned, size).items()}
+            numbers |= {Key(metric, name): x for name, x in curve_features(metric, column, earned, size, until).items()}
         elif raw is not None:
-            shape = curve_features(metric, raw, earned, size)
+            shape = curve_features(metric, raw, earned, size, until)
             numbers |= {Key(metric, name): x for name, x in shape.items() if name in UNIT_FREE}
     return numbers
 
@@ -67,7 +70,9 @@ def _raw(history: History, words: tuple[str, ...]) -> Column | None:
     return history.columns[names[0]] if names else None
 
 
-def curve_features(metric: str, column: Column, earned: Column | None, size: float | None) -> dict[str, float]:
+def curve_features(
+    metric: str, column: Column, earned: Column | None, size: float | None, until: float | None = None
+) -> dict[str, float]:
     """The features of one curve. `size` is that of the run's returns; levels in such units are left out without it."""
     finite = np.isfinite(column.values)
     steps, values = column.steps[finite], column.values[finite]
@@ -75,7 +80,7 @@ def curve_features(metric: str, column: Column, earned: Column | None, size: flo
         return {}
     scale = _scale(metric, size)
     low, high, positive = _range(metric)
-    levels = _thirds(steps, values)
+    levels = _thirds(steps, values, until)
     numbers: dict[str, float] = {}
     if scale is not None:
         numbers |= {name: level / scale for name, level in levels.items()} | {"peak": _peak(values) / scale}
@@ -130,10 +135,12 @@ def _scale(metric: str, size: float | None) -> float | None:
     return None if size is None else size if unit == "return" else size * size
 
 
-def _thirds(steps: np.ndarray, values: np.ndarray) -> dict[str, float]:
-    share = (steps - steps[0]) / (steps[-1] - steps[0])
+def _thirds(steps: np.ndarray, values: np.ndarray, until: float | None) -> dict[str, float]:
+    end = steps[-1] if until is None else max(until, steps[-1])
+    share = (steps - steps[0]) / (end - steps[0])
     parts = {"first": share < 1 / 3, "middle": (share >= 1 / 3) & (share < 2 / 3), "last": share >= 2 / 3}
-    return {name: float(np.median(values[rows])) for name, rows in parts.items() if rows.any()}
+    over = {"first": share[-1] >= 1 / 3, "middle": share[-1] >= 2 / 3, "last": until is None}
+    return {name: float(np.median(values[rows])) for name, rows in parts.items() if over[name] and rows.any()}
 
 
 def _peak(values: np.ndarray) -> float:

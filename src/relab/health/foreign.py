@@ -35,6 +35,12 @@ def theirs(view: View, name: str) -> str:
     return name.removeprefix("foreign/") if own is None else own
 
 
+def setting_name(view: View, key: str) -> str:
+    """A setting as the program that has it calls it: learning_rate for algo.lr; relab's name where it is relab's."""
+    own = next((k for k, ours in view.history.keys.items() if ours == key), None)
+    return plain_key(key) if own is None else own
+
+
 def both_names(view: View, name: str) -> str:
     """`return/mean (environment/episode_return)`, or one name where both are alike."""
     own = theirs(view, name)
@@ -118,8 +124,9 @@ def entropy_share(view: View, rows: int = 5, guessed: bool = False) -> Curve:
     if not view.choices and not guessed:
         raise Missing("policy/entropy_share, or policy/entropy with meta.spec.action.n")
     if not view.choices:  # at least two actions, and as many as the entropy has shown
-        most = max(math.log(2), float(entropy.values.max()))
-        return Curve("policy/entropy / its highest", entropy.steps, entropy.values / most)
+        highest = float(entropy.values.max())
+        most, name = (highest, "its highest") if highest > math.log(2) else (math.log(2), "ln 2")
+        return Curve(f"policy/entropy / {name}", entropy.steps, entropy.values / most)
     most = sum(math.log(x) for x in view.choices)
     if most <= 0:
         raise Missing("more than one action")
@@ -211,8 +218,8 @@ def doubted(view: View) -> str | None:
 
 
 def judged(view: View) -> str:
-    """A setting is a warning where the run did not learn with it, and a remark where it did."""
-    return "info" if learned(view) else "warning"
+    """A setting is a warning where the run did not learn with it, and a remark where it did, or may still do so."""
+    return "info" if learned(view) or view.early() else "warning"
 
 
 def best_beside(history: History) -> dict[str, Any]:

@@ -47,9 +47,9 @@ def in_words(mends: Mapping[str, int], fallback: Iterable[Change] = ()) -> str:
     """What a rule would change, in words; empty where it names no setting.
 
     >>> in_words({"algo.lr": DOWN, "algo.gamma": ANY}, [scaled("algo.lr", 0.1)])
-    'algo.lr lower, algo.gamma; else algo.lr times 0.1'
+    'algo.lr lower, algo.gamma either way; else algo.lr times 0.1'
     """
-    ways = {DOWN: " lower", UP: " higher", ANY: ""}
+    ways = {DOWN: " lower", UP: " higher", ANY: " either way"}
     first = ", ".join(f"{key}{ways[way]}" for key, way in mends.items())
     words = {"scale": "times {:.2g}", "set": "set to {}", "raise": "at least {}"}
     then = ", ".join(f"{change.key} {words[change.how].format(change.to)}" for change in fallback)

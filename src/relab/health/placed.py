@@ -42,7 +42,7 @@ def run_lines(view: View, metric: str) -> list[str]:
     """Where this run's value lies among healthy runs of its algorithm, feature by feature."""
     if view.algo not in reference.ALGOS:
         return [f"{view.name}: no healthy runs of {view.algo or 'an unknown algorithm'} to hold it against"]
-    numbers = features(view.history)
+    numbers = features(view.history, view.until)
     lines = [line for feature in SHOWN if (line := _placed(view, Key(metric, feature), numbers))]
     head = f"{view.name}, among healthy {view.algo.upper()} runs:"
     return [head, *lines] if lines else [f"{view.name} does not log {metric} in enough rows"]

@@ -17,6 +17,7 @@ from relab.config import layers, registry
 from relab.config.presets import PRESETS
 from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
+from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
 from relab.health.rule import Finding, Rule, all_rules
 from relab.health.view import View, clear
@@ -32,9 +33,15 @@ class Remedy:
     why: str
     known: bool = True  # False: a step in the right direction, to a value that nothing here has tried
 
-    def to_json(self) -> list[dict[str, Any]]:
-        return [{"key": key, "from": _fits(now), "to": _fits(then), "why": self.why}
+    def to_json(self, view: View) -> list[dict[str, Any]]:
+        """`name` is what the program that made the run calls the setting, where that is another word."""
+        return [{"key": key, "from": _fits(now), "to": _fits(then), "why": self.why} | _named(view, key)
                 for key, (now, then) in self.changes.items()]  # fmt: skip
+
+
+def _named(view: View, key: str) -> dict[str, str]:
+    name = setting_name(view, key)
+    return {} if name == key else {"name": name}
 
 
 def _fits(value: Any) -> Any:
@@ -51,7 +58,7 @@ def prescribe(findings: Sequence[Finding], view: View, better: View | None) -> N
         remedy = finding.remedy = choose(finding, view, better, findings)
         if remedy is not None:
             words = [] if remedy.known else [item for item in finding.suggest if isinstance(item, str)]
-            finding.suggest = [*remedy.to_json(), *words]
+            finding.suggest = [*remedy.to_json(view), *words]
 
 
 def choose(finding: Finding, view: View, better: View | None, findings: Sequence[Finding]) -> Remedy | None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.places import printable as clean
-from relab.base.text import wrap
+from relab.base.text import plural, wrap
 from relab.health.applied import applied
 from relab.health.engine import FAILED
 from relab.health.examine import Report
@@ -309,11 +309,11 @@ def numbers(finding: Finding) -> str:
 
 
 def tried(item: Any) -> str:
-    """One suggestion in words: algo.lr 0.1 -> 0.003 (relab's default)."""
+    """One suggestion in words: algo.lr 0.1 -> 0.003 (relab's default); the setting as its program calls it."""
     if not isinstance(item, dict):
         return str(item)
     why = f" ({item['why']})" if item.get("why") else ""
-    return f"{item['key']} {item['from']} -> {item['to']}{why}"
+    return f"{item.get('name', item['key'])} {item['from']} -> {item['to']}{why}"
 
 
 def footer(report: Report) -> list[str]:
@@ -345,7 +345,7 @@ def seeds(report: Report) -> str:
 
 def episodes(report: Report) -> str:
     n = [view.evals()[-1].n for run in report.runs if (view := run.view).has_evals(view.by)]
-    return f"{min(n)} episodes per evaluation" if n else "no evaluations with episodes"
+    return f"{plural(min(n), 'episode')} per evaluation" if n else "no evaluations with episodes"
 
 
 def busy(report: Report) -> str:

@@ -55,14 +55,16 @@ class Reference:
 
 @dataclass(frozen=True)
 class HealthyRange:
-    """Where nine of ten healthy runs of an algorithm lie, over the whole run, in the run's own units."""
+    """Where nine of ten healthy runs of an algorithm lie in one part of a run, in the run's own units."""
 
     algo: str
     low: float
     high: float
+    part: str  # a feature (features.FEATURES): first, middle, last, peak, growth
 
     def __str__(self) -> str:
-        return f"healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
+        part = f"{self.part} third" if self.part in ("first", "middle", "last") else self.part
+        return f"{part} of healthy {self.algo} runs: {self.low:.2g} to {self.high:.2g}"
 
 
 @dataclass

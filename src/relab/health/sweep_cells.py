@@ -13,6 +13,7 @@ from relab.config.views import flatten
 from relab.formats.read import plans
 from relab.health.rules.design import QUIET, QUIET_WORD
 from relab.health.view import View, ViewGroup
+from relab.record.clock import elapsed
 from relab.record.state import seed_of
 from relab.stats import axes as axis
 
@@ -87,9 +88,8 @@ def run_seconds(view: View) -> float | None:
     seconds = view.meta.get("seconds")
     if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
         return float(seconds)
-    column = view.history.columns.get("time/elapsed_s")
-    last = float(column.values[-1]) if column is not None and len(column.values) else math.nan
-    return last if math.isfinite(last) and last > 0 else None
+    whole = elapsed(view.history)
+    return whole if math.isfinite(whole) and whole > 0 else None
 
 
 # ---- The grid that configs form

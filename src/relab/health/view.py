@@ -32,6 +32,7 @@ FAMILIES = {
     "dreamer": "dreamer dreamerv1 dreamerv2 dreamerv3 p2edv3 sleepydreamer",
 }
 FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
+WHOLE = 0.9  # of the planned steps: a log may end a few rows before the run did
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
 LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
@@ -63,7 +64,7 @@ class View:
     @property
     def trust(self) -> str:
         """What a command that runs the code of this run needs besides: " --trust" for a plug-in's."""
-        ours = self.history.source == "relab"
+        ours = self.history.trained_by_relab
         return registry.trust_word(self.config.get("env.name"), self.config.get("algo.name")) if ours else ""
 
     @cached_property
@@ -181,6 +182,21 @@ class View:
         keys = ITERATIONS if whole else ("total_steps",)
         values = [v for k, v in self.config.items() if k.removeprefix("foreign.") in keys]
         return next((float(v) - whole for v in values if isinstance(v, (int, float)) and v > whole), None)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the run has a way before it still: what is said about its end, or its last third, must wait."""
+        cut = self.planned is not None and self.last_step < WHOLE * self.planned
+        return self.state == "running" or (self.state != "finished" and cut)
+
+    def early(self, part: float = 0.5) -> bool:
+        """Whether an unfinished run still has most of its way before it, as far as anybody knows."""
+        return self.unfinished and self.planned is not None and self.last_step < part * self.planned
+
+    @property
+    def until(self) -> float | None:
+        """The step at which an unfinished run is to end; infinite where nobody says, None of a run that has ended."""
+        return (self.planned or math.inf) if self.unfinished else None
 
     @cached_property
     def rows(self) -> int:

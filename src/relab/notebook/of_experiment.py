@@ -26,7 +26,7 @@ from relab.notebook.references import Ref
 from relab.notebook.words import Words
 from relab.record import history
 from relab.record.bounds import Bounds
-from relab.report.course import elapsed
+from relab.record.clock import elapsed
 from relab.report.page import Page
 from relab.report.share import Cleaner
 from relab.runs.grouping import shown

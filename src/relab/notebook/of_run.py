@@ -18,8 +18,8 @@ from relab.notebook.finish import finding_lines, next_step
 from relab.notebook.page import KEYS, Entry, RecordSection, Table, anchored, called, joined
 from relab.notebook.references import Ref
 from relab.notebook.words import Words
+from relab.record.clock import elapsed
 from relab.record.history import History
-from relab.report.course import elapsed
 from relab.report.page import Page
 from relab.report.parts import Outcome
 from relab.report.sections import last_step

@@ -15,6 +15,7 @@ from relab.base.documents import Document, Settings
 from relab.base.jsonl import MAX_PROBLEMS, Problem, RecordError, check_regular, inside, read_jsonl, read_packs
 from relab.base.near import hint
 from relab.base.numbers import MAX_STEP
+from relab.base.text import plural
 from relab.config.base import ConfigError
 from relab.record import run_folder
 from relab.record.evaluations import evaluation
@@ -55,8 +56,16 @@ class History:
     explained: set[str] = field(default_factory=set)  # columns of it that a user's mapping was asked about
 
     def __repr__(self) -> str:
-        rows = f"{len(self.columns)} metrics, {len(self.evals)} evaluations, {len(self.events)} events"
+        rows = ", ".join(
+            plural(*each)
+            for each in ((len(self.columns), "metric"), (len(self.evals), "evaluation"), (len(self.events), "event"))
+        )
         return f"History({str(self.folder)!r}, {self.source}: {rows})"
+
+    @property
+    def trained_by_relab(self) -> bool:
+        """Whether relab's own trainer made it and can go on with it: other programs write run folders too."""
+        return self.source == "relab" and not self.meta.get("logger")
 
     def column(self, name: str) -> Column:
         """A metric's column; KeyError with the nearest name where the run has none."""
@@ -138,6 +147,8 @@ def load(folder: str | os.PathLike[str]) -> History:
     add_evals(history)
     history.probes = _rows(history, "probes.jsonl")
     history.events = _rows(history, "events.jsonl")
+    if not history.trained_by_relab:  # other programs write what they have
+        history.problems = [p for p in history.problems if "is missing" not in p.message]
     return history
 
 
@@ -151,6 +162,8 @@ def _read_heads(history: History) -> None:
         except (RecordError, ConfigError, OSError) as error:
             history.problems.append(Problem(file, getattr(error, "line", None), str(error)))
     mask_heads(history)
+    keys = history.meta.get("keys")  # of a record that another program wrote
+    history.keys = {k: ours for k, ours in keys.items() if isinstance(ours, str)} if isinstance(keys, dict) else {}
 
 
 def mask_heads(history: History) -> None:
@@ -296,5 +309,6 @@ def _cells(history: History, file: str, name: str, at: np.ndarray, cells: list[A
     good = [i for i, cell in enumerate(cells) if isinstance(cell, (int, float))]
     bad = [cell for cell in cells if cell is not None and not isinstance(cell, (int, float))]
     if bad:
-        history.problems.append(Problem(file, None, f"`{name}` is no number in {len(bad)} rows, first {bad[0]!r:.80}"))
+        said = f"`{name}` is no number in {plural(len(bad), 'row')}, first {bad[0]!r:.80}"
+        history.problems.append(Problem(file, None, said))
     return _Piece(at[good], np.array([cells[i] for i in good], np.float64))

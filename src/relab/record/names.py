@@ -11,6 +11,7 @@ from pathlib import Path
 from relab.base import limits
 from relab.base.errors import NotFoundError
 from relab.base.near import nearest
+from relab.base.text import plural
 
 ADJECTIVES = """
 able agile airy amber ample apt arid azure basic blithe bold brave brief bright brisk broad calm candid careful cheery
@@ -117,7 +118,7 @@ def _why_none(word: str, root: Path, folders: list[Path]) -> str:
     if path == root and not path.exists():
         return f"the folder {root} does not exist; name the file or folder of a run, or a folder of runs"
     gone = f"{word} does not exist, and there is " if not path.exists() else ""
-    return f"{gone}no run `{word}` below {root} ({len(folders)} runs there){_nearest(path, folders)}"
+    return f"{gone}no run `{word}` below {root} ({plural(len(folders), 'run')} there){_nearest(path, folders)}"
 
 
 def is_unborn(folder: Path) -> bool:

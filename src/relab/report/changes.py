@@ -57,7 +57,7 @@ def parent_of(run: History) -> Path | None:
 def _preset(run: History) -> Base | None:
     flat = flatten(run.config)
     chosen = {key: v for key in ("algo.name", "env.name") if isinstance(v := flat.get(key), str)}
-    if run.source != "relab" or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
+    if not run.trained_by_relab or not registry.is_ours(chosen.get("env.name"), chosen.get("algo.name")):
         return None
     try:
         return Base("preset", layers.to_dict(layers.resolve([layers.Layer("defaults", chosen)]).config))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from relab.comparison import render, tables
 from relab.comparison.build import Result
 from relab.report import words
+from relab.report.first import environments
 from relab.report.parts import Section, section, table
 from relab.report.pictures import of_task, over_tasks
 from relab.runs.grouping import Group
@@ -15,7 +16,8 @@ from relab.runs.grouping import Group
 def sections(result: Result, groups: Sequence[Group] = ()) -> list[Section]:
     """As report.sections takes them, in the colours of the groups; empty where nothing can be compared."""
     parts = []
-    places = {id(run): place for place, group in enumerate(groups) for run in group.runs}
+    some = environments(list(groups)).values()  # each has its own figure on the first screen, with colours of its own
+    places = {id(run): place for each in some for place, group in enumerate(each) for run in group.runs}
     for task in result.tasks:
         head, rows = tables.cells(task)
         details = [line for line in render.details(task) if not line.startswith("declared")]  # the caption says it

@@ -15,8 +15,8 @@ from relab.base.text import count, duration, number
 from relab.health.rule import Missing
 from relab.health.rules.design import busy_machine
 from relab.health.view import View
+from relab.record.clock import elapsed
 from relab.record.history import History
-from relab.report.curves import running
 from relab.report.parts import Section, local_time, section, table
 from relab.runs.grouping import Run, shown
 
@@ -26,14 +26,6 @@ STAGED = ("return/mean", "eval/return_det", "eval/success_det", "return/success"
 
 
 # ---- Time
-
-
-def elapsed(run: History) -> float:
-    """Seconds over all parts of a run that was resumed: the clock starts again at each resume."""
-    column = run.columns.get("time/elapsed_s")
-    if column is None or not len(column.values):
-        return math.nan
-    return float(running(column.values)[-1])
 
 
 def throughput(run: Run) -> Section | None:
@@ -158,4 +150,6 @@ def _size(path: Path) -> str:
 
 def problems(run: Run) -> Section | None:
     rows = [[p.file, shown(p.line), p.message] for p in run.history.problems]
-    return section("What could not be read", [], [table(["file", "line", "problem"], rows)]) if rows else None
+    read = all(p.read for p in run.history.problems)
+    title, head = ("How the log was read", "remark") if read else ("What could not be read", "problem")
+    return section(title, [], [table(["file", "line", head], rows)]) if rows else None

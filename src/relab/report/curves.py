@@ -18,6 +18,7 @@ from relab.health.rule import Finding
 from relab.health.view import View
 from relab.record import glossary
 from relab.record.bounds import ANY, Bounds, bounds_of
+from relab.record.clock import running
 from relab.record.history import History
 from relab.report.parts import LEFT_OUT
 from relab.runs.grouping import Group, Run
@@ -155,13 +156,15 @@ def curve(
 
 def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
     """Where healthy runs of this run's algorithm lie in each third of its steps; empty where nobody knows."""
-    levels = healthy_levels(View(run.history, run.name), metric)
+    view = View(run.history, run.name, state=run.state)
+    levels = healthy_levels(view, metric)
     column = run.history.columns.get(metric)
-    if not levels or column is None or len(column.steps) < 2:
+    if not levels or column is None or len(column.steps) < 2 or view.until == math.inf:
         return []
-    ends = np.linspace(float(column.steps[0]), float(column.steps[-1]), 4).tolist()
-    known = [(levels.get(third), ends[i], ends[i + 1]) for i, third in enumerate(THIRDS)]
-    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None]
+    begun, last = float(column.steps[0]), float(column.steps[-1])
+    ends = np.linspace(begun, last if view.until is None else max(view.until, last), 4).tolist()
+    known = [(levels.get(third), ends[i], min(ends[i + 1], last)) for i, third in enumerate(THIRDS)]
+    return [Stretch(start, end, each.low, each.high) for each, start, end in known if each is not None and start < end]
 
 
 def _bundle(group: Group, metric: str, limits: tuple[float, float]) -> Bundle:
@@ -202,12 +205,6 @@ def _at(steps: np.ndarray, known: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Between logged rows by interpolation; a run begins at 0."""
     order = np.argsort(known, kind="stable")
     return np.interp(steps, np.append(0, known[order]), np.append(0.0, values[order]))
-
-
-def running(seconds: np.ndarray) -> np.ndarray:
-    """A clock that starts again at each resume, made to run on."""
-    back = np.append(0.0, np.where(np.diff(seconds) < 0, seconds[:-1], 0.0))
-    return seconds + np.cumsum(back)
 
 
 def _shared_axes(bundles: Sequence[Bundle], reference: Line | None) -> list[str]:

@@ -44,7 +44,7 @@ def _first_of_each_state(runs: list[Run]) -> list[Run]:
 
 def _for_run(run: Run) -> list[list[str]]:
     name, saved = place(run), any(p.is_dir() for p in listed(run.history.folder, "checkpoints"))
-    if run.history.source != "relab":
+    if not run.history.trained_by_relab:
         return [[f"relab examine {name} -v", "every finding, and what to log for the rules that could not run"]]
     if run.state == "running":
         return [[f"relab examine {name} --watch", "look again while it trains"]]
@@ -67,7 +67,7 @@ def _for_groups(groups: list[Group]) -> list[list[str]]:
     run = groups[0].runs[0]
     few = min(len(group.distinct) for group in groups)
     command = str(run.history.meta.get("command") or "")
-    if few >= ENOUGH or run.history.source != "relab" or "seed=" not in command:
+    if few >= ENOUGH or not run.history.trained_by_relab or "seed=" not in command:
         return []
     seeds = [r.seed for group in groups for r in group.runs if isinstance(r.seed, int)]
     unused = max(seeds, default=-1) + 1

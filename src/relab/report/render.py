@@ -149,8 +149,9 @@ def outcome_dots(outcomes: list[Outcome]) -> list[Markup]:
 
 
 def rows_of(config: ConfigChanges) -> list[list[str]]:
-    """As much of the table as a card has room for."""
-    return [row[:CONFIGS] for row in config.rows[:4]]
+    """As much of the table as a card has room for; first the keys in which the configs differ that it shows."""
+    rows = [row[:CONFIGS] for row in config.rows]
+    return sorted(rows, key=lambda row: len(set(row[1:])) == 1)[:4]
 
 
 def small(figure: Curve | Picture | drawings.Drawing) -> Markup:

@@ -224,7 +224,7 @@ def _worst(run: Run, rows: Rows) -> Table | None:
 
 
 def _replay(run: Run, rows: Rows, episode: Mapping[str, Any]) -> str:
-    if run.history.source != "relab":
+    if not run.history.trained_by_relab:
         return "-"
     row = next(row for row in rows if row["iteration"] == episode["iteration"])
     place = [e["seed"] for e in row["episodes"]].index(episode["seed"])

@@ -22,7 +22,8 @@ from relab.base.text import count, duration, number
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.health.rule import Finding
-from relab.report import course, replication_page, sure, sweep_page, tables, words
+from relab.record.clock import elapsed
+from relab.report import replication_page, sure, sweep_page, tables, words
 from relab.report.changes import config_changes, parent_of
 from relab.report.curves import Panel, curve, possible
 from relab.report.first import about_of, environments, findings_of, first, headline, last_step, total_steps
@@ -31,7 +32,7 @@ from relab.report.page import Facts, Page
 from relab.report.parts import Budget, Examined, Outcome, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
-from relab.runs.grouping import Group, Run, shown
+from relab.runs.grouping import Group, Run
 from relab.stats import mean_over_seeds
 
 TOP = 3  # findings on the first screen
@@ -178,7 +179,7 @@ def outcome(group: Group) -> Outcome:
         sure.in_words(mean, values) + _noise(runs),
         [mean.mid, mean.low, mean.high],
         values,
-        [SeedValue(shown(run.seed), number(v), run.name) for run, v in zip(runs, values)],
+        [SeedValue(run.seed_name, number(v), run.name) for run, v in zip(runs, values)],
     )
 
 
@@ -226,7 +227,7 @@ def _budget(group: Group) -> Budget:
 
 
 def _time(group: Group) -> str:
-    seconds = sum(course.elapsed(run.history) for run in group.runs)
+    seconds = sum(elapsed(run.history) for run in group.runs)
     if not math.isfinite(seconds):
         return ", time not recorded"
     return f" in {duration(seconds)}" + (" in all" if len(group.runs) > 1 else "")
@@ -262,11 +263,11 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     if twice:
         said.append(f"{twice} runs repeat a seed of their config and are not counted in the outcome")
     said += _evaluation_limits(runs) + _provenance_limits(runs)
-    rows = sum(len(run.history.problems) for run in runs)
-    if rows:
-        said.append(f"{rows} files or rows could not be read")
+    lost = sum(not problem.read for run in runs for problem in run.history.problems)
+    if lost:
+        said.append(f"{lost} place{'s' * (lost > 1)} in the logs could not be read (the run's own part says which)")
     if examined.not_read:
-        said.append(f"{len(examined.not_read)} runs, files or folders were not read (Health says why)")
+        said.append(f"{len(examined.not_read)} of the runs, files and folders were not read (Health says why)")
     missed = len({gone.slug for gone in examined.not_checked})
     if not examined.done:
         said.append("health was not examined")

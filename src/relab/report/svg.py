@@ -14,7 +14,7 @@ from html import escape
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from relab.base.text import count, number
+from relab.base.text import count, number, plural
 from relab.report import words
 from relab.report.curves import Band, Bundle, Curve, Level, Line, Onset, thinned
 from relab.report.svg_scale import (
@@ -69,7 +69,7 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
     if data.onset and at is not None and x.shows(at):
         parts.append(_onset(at, data.onset.slug, x, y, _free(y.end + 30, _names_at(data.levels, y))))
     parts += _levels(data.levels, x, y)
-    label = f"{data.metric} over {_across(data, view)}, {len(lines)} runs"
+    label = f"{data.metric} over {_across(data, view)}, {plural(len(lines), 'run')}"
     return drawing(width, height, label, "".join(parts))
 
 

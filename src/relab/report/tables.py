@@ -136,7 +136,7 @@ def _finding_row(placed: PlacedFinding) -> list[str]:
 def try_text(one: Any) -> str:
     if isinstance(one, dict):
         why = f" ({one['why']})" if one.get("why") else ""
-        return f"{one.get('key')}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
+        return f"{one.get('name', one.get('key'))}: {_short(one.get('from'))} → {_short(one.get('to'))}{why}"
     return str(one)
 
 
@@ -146,7 +146,7 @@ def _short(value: Any) -> str:
 
 
 def overview(groups: list[Group]) -> Section:
-    rows = [[g.label, r.name, shown(r.seed), r.state, words.verdict(r.verdict), number(r.verdict.final),
+    rows = [[g.label, r.name, r.seed_name, r.state, words.verdict(r.verdict), number(r.verdict.final),
              _best(r)] for g in groups for r in g.runs]  # fmt: skip
     return section("Runs", [], [table(["config", "run", "seed", "status", "verdict", "last", "best (step)"], rows)])
 

@@ -17,7 +17,7 @@ from relab.record.history import History
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.base.jsonl import RecordError
-from relab.base.text import number
+from relab.base.text import number, plural
 from relab.runs import naming
 from relab.runs.naming import shown as shown
 from relab.runs.verdict import Verdict, sentence, verdict_of
@@ -33,6 +33,11 @@ class Run:
     state: str  # status as recorded; stale where it says running and its heart stopped
     verdict: Verdict
     files: tuple[Path, ...] = ()  # what a foreign run was read from; its folder may hold anything besides
+
+    @property
+    def seed_name(self) -> str:
+        """The seed as people read it; a question mark where nobody knows it."""
+        return "?" if self.seed is None else shown(self.seed)
 
     def __repr__(self) -> str:
         """A few lines for people: what it is, what became of it, what it logged."""
@@ -53,7 +58,7 @@ class Run:
         last = self.verdict.points[-1] if self.verdict.points else None
         error = f" ± {number(last.se)}" if last is not None and math.isfinite(last.se) and last.se > 0 else ""
         outcome = [f"{self.verdict.metric} {number(last.mean)}{error} at step {last.step:,}"] if last is not None else []
-        return [sentence(self.verdict), *outcome, f"{len(self.history.columns)} metrics in .history.columns"]
+        return [sentence(self.verdict), *outcome, f"{plural(len(self.history.columns), 'metric')} in .history.columns"]
 
 
 @dataclass(repr=False)

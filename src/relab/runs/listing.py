@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from relab.base.text import plural
 from relab.base.documents import Settings
 from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError, require
@@ -331,7 +332,7 @@ def find(index: Index, word: str) -> list[ListedRun]:
     if re.search(r"[*?\[]", word) and not any(run.name == word for run in every):
         matches = [run for run in every if any(fnmatch.fnmatchcase(n, word) for n in (run.name, run.last))]
         if not matches:
-            raise NotFoundError(f"no run below {index.root} is named like {word} ({len(every)} runs there)")
+            raise NotFoundError(f"no run below {index.root} is named like {word} ({plural(len(every), 'run')} there)")
     else:
         matches = [_only(index, word, every)]
     return _by_rowid(index, [run.rowid for run in matches])
@@ -362,7 +363,7 @@ def _only(index: Index, word: str, every: list[Named]) -> Named:
             some = ", ".join(run.name for run in matches[:5]) + (" ..." if len(matches) > 5 else "")
             raise NotFoundError(f"`{word}` means {len(matches)} runs below {index.root}: {some}; write more of the name")
     close = hint(word, [run.name for run in every[:1000]], "; the nearest is {}", marks="/")
-    raise NotFoundError(f"no run `{word}` below {index.root} ({len(every)} runs there){close}")
+    raise NotFoundError(f"no run `{word}` below {index.root} ({plural(len(every), 'run')} there){close}")
 
 
 def iso(seconds: float) -> str | None:

@@ -6,6 +6,7 @@ that differ name it: lr=0.001. Values are compared as values: 1 and 1.0, or 0.00
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ INCIDENTAL = re.compile(
     r"tensorboard_log|wandb.*|track|cuda|_?git.*|hostname)$"
 )
 MADE = re.compile(r"_[0-9a-f]{8}$")  # a name that a sweep made from the settings: with its hash, for no reader
+COMPARED = 40  # configs that are held against each other, pair by pair
 MOST = 3  # settings in a name; where more are needed to tell groups apart, their runs' names are shorter
 
 
@@ -127,11 +129,27 @@ def algo_on_env(group: Nameable) -> str:
 
 
 def differing(configs: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Keys that are not the same in all: choices before housekeeping, those that all have first, incidents last."""
+    """Keys that are not the same in all, incidents and housekeeping last.
+
+    First those that tell near configs apart: where two differ in one setting alone, that one is what was tried, however
+    many settings set a third apart from both.
+    """
     keys = dict.fromkeys(k for config in configs for k in config if k != "seed")
-    unlike = [k for k in keys if len({canonical(config.get(k, MISSING)) for config in configs}) > 1]
-    return sorted(unlike, key=lambda k: (bool(INCIDENTAL.search(k)), k.startswith(HOUSEKEEPING), not k.endswith("name"),
+    values = {k: [canonical(config.get(k, MISSING)) for config in configs] for k in keys}
+    unlike = [k for k in keys if len(set(values[k])) > 1]
+    quiet = {k: (bool(INCIDENTAL.search(k)), k.startswith(HOUSEKEEPING)) for k in unlike}
+    near = _nearest([[values[k][i] for k in unlike if not any(quiet[k])] for i in range(len(configs))])
+    alone = {k: not any(len({values[k][i] for i in pair}) > 1 for pair in near) for k in unlike}
+    return sorted(unlike, key=lambda k: (*quiet[k], alone[k], not k.endswith("name"),
                                          any(k not in config for config in configs)))  # fmt: skip
+
+
+def _nearest(rows: Sequence[Sequence[str]]) -> list[tuple[int, int]]:
+    """The pairs of configs that differ in the fewest settings, but in some."""
+    pairs = list(itertools.combinations(range(min(len(rows), COMPARED)), 2))
+    apart = {pair: sum(a != b for a, b in zip(rows[pair[0]], rows[pair[1]])) for pair in pairs}
+    least = min((n for n in apart.values() if n), default=0)
+    return [pair for pair, n in apart.items() if n == least > 0]
 
 
 def canonical(value: Any) -> str:

@@ -31,6 +31,7 @@ from relab.base.text import number
 Z = 3.0
 SURE = 2.0  # standard errors: the upper end of what a level may be
 KEPT_ALL, KEPT_HALF = 0.8, 0.5  # shares of the gain that remain at the end
+LITTLE = 0.25  # of the way from random to solved
 SHARES = ("eval/success_det", "eval/success_sampled", "return/success", "env/survived")  # 1 is all there is
 POOR = ("flat", "not", "worse", "unclear")
 STILL = ("flat", "unclear")  # no gain, but no loss either
@@ -101,15 +102,18 @@ def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | 
     if above(last, base) and last.mean > floor:
         kept = (last.mean - base.mean) / (best.mean - base.mean)
         return "learned" if kept >= KEPT_ALL or not above(best, last) else "part" if kept >= KEPT_HALF else "lost"
-    if above(best, base) and above(best, last) and best.mean > floor:
-        return "lost" if first.step <= 0 or yard.random is None else _kept(last, best, yard.random, floor)
+    late = first.step > 0 and yard.random is not None  # what was learned before the first value may be lost as well
+    if above(best, yard.random if late and yard.random else base) and above(best, last) and best.mean > floor:
+        return _kept(last, best, yard.random, floor) if late and yard.random else "lost"
     return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor)
 
 
 def _kept(last: Estimate, best: Estimate, random: Estimate, floor: float) -> str:
     """A log whose first evaluation came after learning had begun: the gain is that over a random policy."""
     kept = (last.mean - random.mean) / (best.mean - random.mean)
-    return "part" if kept >= KEPT_HALF and above(last, random) and last.mean > floor else "lost"
+    if kept < KEPT_HALF or not above(last, random) or last.mean <= floor:
+        return "lost"
+    return "part" if kept < KEPT_ALL else "flat"
 
 
 def _against_random(good: list[Estimate], random: Estimate, floor: float) -> str:
@@ -211,6 +215,8 @@ def _head(v: Verdict) -> str:
         return f"Solved ({number(v.level)}) throughout: "
     if v.early:
         return "Learned before the first evaluation, by the returns of training: "
+    if v.kind == "learned" and (lacks := _lacks(v)):
+        return lacks
     if v.kind == "not" and v.random is None:
         return "Did not learn, ends below where it began: "
     if v.kind == "flat" and v.random is None:
@@ -220,12 +226,26 @@ def _head(v: Verdict) -> str:
     return _HEADS[v.kind]
 
 
+def _lacks(v: Verdict) -> str:
+    """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
+    base = max([v.points[0], *([v.random] if v.random else [])], key=lambda p: p.mean)
+    if v.yardstick.at_top(v.final) or v.best is None:
+        return ""
+    if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
+        return "Learned, but ends far below its best ({best} after {step} steps), as far as the noise tells: "
+    solved = v.yardstick.solved
+    if v.random is None or solved is None or not solved > v.random.mean:
+        return ""
+    way = (v.final - v.random.mean) / (solved - v.random.mean)
+    return f"Learned little, {way:.0%} of the way from random to solved: " if way < LITTLE else ""
+
+
 _HEADS = {
     "learned": "Learned: ",
     "top": "At its ceiling throughout: ",
     "unclear": "Cannot tell whether it learned, the noise is too large: ",
-    "part": "Learned, then lost part of it after {step} steps (best {best}): ",
-    "lost": "Learned, then lost it after {step} steps (best {best}): ",
+    "part": "Lost part of what it had learned after {step} steps (best {best}): ",
+    "lost": "Lost what it had learned after {step} steps (best {best}): ",
     "flat": "Better than random, but no gain since the first value: ",
     "not": "Did not learn: ",
     "worse": "Did not learn, ends worse than a random policy: ",

@@ -81,11 +81,9 @@ def by_deals(a: np.ndarray, b: np.ndarray, level: float, most: int, alike: np.nd
     up = ((low > 0) & (most_low > 0)) | (fine_low > 0)
     down = ((high < 0) & (most_high < 0)) | (fine_high < 0)
     close = CLOSE * np.abs(estimate.mid)
-    far = 2 * np.maximum(wide_high - estimate.mid, estimate.mid - wide_low)
-    open_low, open_high = np.maximum(low, estimate.mid - far), np.minimum(high, estimate.mid + far)
     return (
-        np.where(up, _nearest(low, wide_low, close), np.minimum(wide_low, np.minimum(0.0, open_low))),
-        np.where(down, -_nearest(-high, -wide_high, close), np.maximum(wide_high, np.maximum(0.0, open_high))),
+        np.where(up, _nearest(low, wide_low, close), np.minimum(wide_low, 0.0)),
+        np.where(down, -_nearest(-high, -wide_high, close), np.maximum(wide_high, 0.0)),
     )
 
 

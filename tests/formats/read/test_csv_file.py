@@ -82,7 +82,7 @@ def test_rows_are_counted_where_nothing_counts_steps(tmp_path):
 def test_steps_written_as_floats_are_integers_and_others_are_left_out_and_said(tmp_path):
     history = read(tmp_path, "step,reward\n1e3,1\n2000.0,2\n2500.5,3\nx,4\n3000,5\n")
     assert history.column("return/mean").steps.tolist() == [1000, 2000, 3000]
-    assert said(history) == ["4: 2 rows have no integer step in `step` and were left out"]
+    assert said(history) == ["4: 2 rows without an integer step in `step` left out"]
 
 
 def test_empty_cells_are_missing_and_nan_and_inf_stay(tmp_path):

@@ -90,7 +90,7 @@ def test_after_a_restart_the_later_file_counts() -> None:
     assert steps.tolist() == [2048 * (i + 1) for i in range(12)]
     assert values.tolist() == [20.0 + 5 * i for i in range(12)]
     assert [p.message for p in run.problems] == [
-        "steps go back to 12288: 18 earlier points of 6 tags were superseded by this file"
+        "steps go back to 12288: 18 earlier points of 6 tags superseded by this file"
     ]
     assert [e["kind"] for e in run.events] == ["resume"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from relab.base import limits
 from relab.base.numbers import MAX_STEP
 from relab.formats.read import common
-from relab.formats.read.source import problem
+from relab.formats.read.source import problem, remark
 from relab.record.history import History
 
 MAX_BYTES = 1 << 28
@@ -76,5 +76,5 @@ def _point(line: bytes, width: int) -> tuple[int, float] | None:
 def _ordered(history: History, path: Path, steps: np.ndarray, values: np.ndarray) -> Points:
     order, said = common.in_order(steps)
     if said:
-        problem(history, path, said)
+        remark(history, path, said)
     return Points(steps[order], values[order])

@@ -24,7 +24,7 @@ from relab.config.base import ConfigError
 from relab.config.yaml_io import parse_yaml
 from relab.formats.read import cleanrl, common, settings_files, table
 from relab.formats.read.optuna_store import MAX_CELL, is_plain
-from relab.formats.read.source import Listing, Source, problem, put, start
+from relab.formats.read.source import Listing, Source, problem, put, remark, start
 from relab.formats.read.tb_config import iso
 from relab.record.history import History
 
@@ -214,7 +214,7 @@ def _put(history: History, rows: list[tuple[str, int, float]]) -> None:
         order, said = common.in_order(steps)
         put(history, name, steps[order], values[order], "env_steps", table.translation(name, values))
         if said:
-            problem(history, name, said)
+            remark(history, name, said)
 
 
 def _finish(history: History, source: Source, params: Settings, about: Document) -> None:

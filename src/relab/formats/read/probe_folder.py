@@ -18,7 +18,7 @@ from relab.base.jsonl import RecordError, read_start
 from relab.base.numbers import MAX_STEP
 from relab.config.views import flatten
 from relab.formats.read import cleanrl, common, csv_file, settings_files, table
-from relab.formats.read.source import Listing, Names, Source, problem, start
+from relab.formats.read.source import Listing, Names, Source, problem, remark, start
 from relab.record.history import Column, History
 
 CURVES = "learning_curves.csv"
@@ -82,7 +82,7 @@ def _say_end(history: History, flat: Settings) -> None:
         return
     history.meta["status"] = "finished" if last + 1 >= planned else "interrupted"
     if last + 1 < planned:
-        problem(history, CURVES, f"{planned} iterations were planned, but the run ends after {last + 1}")
+        remark(history, CURVES, f"{planned} iterations were planned, but the run ends after {last + 1}")
 
 
 # ---- Probes

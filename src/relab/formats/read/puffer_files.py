@@ -20,7 +20,7 @@ from relab.base.documents import Document, Settings
 from relab.base.numbers import MAX_STEP, integer
 from relab.config.views import flatten
 from relab.formats.read import common, jsonl_file, settings_files, table
-from relab.formats.read.source import Listing, Names, Source, name_table, problem, put
+from relab.formats.read.source import Listing, Names, Source, name_table, problem, put, remark
 from relab.record.history import History
 
 MAX_BYTES = 1 << 27
@@ -134,7 +134,7 @@ def _columns(history: History, file: Path, metrics: Mapping[str, Any]) -> None:
         return
     history.meta["status"] = "finished"  # the file is written when it is
     if steps is None:
-        problem(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
+        remark(history, file, f"no metric counts the steps ({', '.join(STEPS)}): values are numbered from 1")
     else:
         history.meta["read_from"] = f"{len(steps)} values per metric: means over parts of the run, then the last one"
 
@@ -147,7 +147,7 @@ def _column(history: History, file: Path, name: str, values: np.ndarray, steps: 
     order, said = common.in_order(at)
     put(history, name, at[order], values[order], axis, NAMES)
     if said and said not in {earlier.message for earlier in history.problems}:
-        problem(history, file, said)
+        remark(history, file, said)
 
 
 def _floats(values: Any) -> np.ndarray | None:

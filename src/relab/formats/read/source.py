@@ -153,3 +153,8 @@ def set_config(history: History, flat: Mapping[str, Any], keys: Mapping[str, str
 
 def problem(history: History, file: str | Path, message: str, line: int | None = None) -> None:
     history.problems.append(Problem(Path(file).name, line, message))
+
+
+def remark(history: History, file: str | Path, message: str) -> None:
+    """How a file was read where that is not plain; nothing of it was lost."""
+    history.problems.append(Problem(Path(file).name, None, message, read=True))

@@ -18,23 +18,27 @@ RETURN = re.compile(r"(?i)rew|ret(?!r)|score|gain|fitness|payoff|perf")
 LISTED = 8  # columns
 
 
-def advice(columns: Mapping[str, Sequence[float]]) -> str:
+def advice(columns: Mapping[str, Sequence[float]], steps_known: bool = False) -> str:
     """The end of a message about columns of numbers none of which has a meaning; empty where there are none.
+
+    `steps_known`: another column counts the steps.
 
     >>> advice({"seen": [100.0, 200.0], "payoff": [1.5, 2.5]})
     'the columns seen, payoff are not understood; say what they mean: --mapping seen=step,payoff=return/mean'
     """
     if not columns:
         return ""
-    steps = [name for name in columns if common.step_axis(name)] or [n for n, v in columns.items() if _counts(v)][:1]
+    counts = [] if steps_known else [n for n, v in columns.items() if _counts(v)][:1]
+    steps = [name for name in columns if common.step_axis(name)] or counts
     rest = [name for name in columns if name not in steps]
     by_name = [name for name in rest if RETURN.search(name)] or rest
     pairs = {name: common.STEP for name in steps if not common.step_axis(name)}
     pairs |= dict.fromkeys(by_name[:1], "return/mean")
     strange = [name for name in columns if not common.step_axis(name)]
     some = ", ".join(strange[:LISTED]) + f" and {len(strange) - LISTED} more" * (len(strange) > LISTED)
-    head = f"the columns {some} are" if len(strange) > 1 else f"the column {some} is"
-    return f"{head} not understood; say what they mean: --mapping {_typed(pairs)}"
+    many = len(strange) > 1
+    head = f"the columns {some} are" if many else f"the column {some} is"
+    return f"{head} not understood; say what {'they mean' if many else 'it means'}: --mapping {_typed(pairs)}"
 
 
 def _counts(values: Sequence[float]) -> bool:

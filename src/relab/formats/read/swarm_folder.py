@@ -23,7 +23,7 @@ from relab.base.numbers import is_finite, to_int
 from relab.config.views import flatten
 from relab.formats.read import cleanrl, settings_files, tb_config, tensorboard
 from relab.formats.read.find import look
-from relab.formats.read.source import EVENT_FILES, Listing, Source, problem, put, start
+from relab.formats.read.source import EVENT_FILES, Listing, Source, problem, put, remark, start
 from relab.record.history import History
 from relab.schedules.evaluated import PROBE, velocity
 
@@ -306,7 +306,7 @@ def _say_end(history: History, source: Source) -> None:
     planned, last = flatten(history.config).get("foreign.total_iterations"), _last(history)
     if source.key or (isinstance(planned, int) and last < planned):
         history.meta["status"] = "interrupted"
-        problem(history, COMMAND, f"{planned} iterations were planned, but the run ends at {last}")
+        remark(history, COMMAND, f"{planned} iterations were planned, but the run ends at {last}")
     elif isinstance(planned, int):
         history.meta["status"] = "finished"
 

@@ -16,8 +16,9 @@ import numpy as np
 from relab.base.documents import Settings
 from relab.base.jsonl import Problem
 from relab.base.numbers import integer
+from relab.base.text import plural
 from relab.formats.read import common
-from relab.formats.read.source import Names, problem, put
+from relab.formats.read.source import Names, problem, put, remark
 from relab.record.history import History
 
 MAX_CELLS = 60_000_000  # of a file, empty ones too: a few short lines below a wide one would fill any memory
@@ -304,17 +305,17 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
     for said, columns in wrong.items():
         if said:
             more = f" (in {len(columns)} columns, first `{columns[0]}`)" if len(columns) > 1 else f" (`{columns[0]}`)"
-            problem(history, table.file, said + more)
+            remark(history, table.file, said + more)
 
 
 def _report_steps(history: History, table: Table, steps: Steps) -> None:
     if not steps.column:
         examples = "step, global_step, iteration or episode"
         message = f"no column counts steps (e.g. {examples}); rows are counted instead"
-        problem(history, table.file, f"{message}; if one does, say which: --mapping NAME=step")
+        remark(history, table.file, f"{message}; if one does, say which: --mapping NAME=step")
     elif len(steps.at) < len(table.lines):
         lost = np.setdiff1d(np.arange(len(table.lines)), steps.at)
-        message = f"{len(lost)} rows have no integer step in `{steps.column}` and were left out"
+        message = f"{plural(len(lost), 'row')} without an integer step in `{steps.column}` left out"
         problem(history, table.file, message, table.lines[int(lost[0])])
 
 
@@ -346,7 +347,7 @@ def _add(
 
 def _report_cells(history: History, table: Table, name: str, cells: Sequence[Cell], bad: Sequence[int]) -> None:
     if bad:
-        what = f"`{name}` is no number in {len(bad)} rows, first {cells[bad[0]]!r:.80}"
+        what = f"`{name}` is no number in {plural(len(bad), 'row')}, first {cells[bad[0]]!r:.80}"
         problem(history, table.file, what, table.lines[bad[0]])
 
 

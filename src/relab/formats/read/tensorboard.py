@@ -16,11 +16,14 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from relab import logger
 from relab.base.documents import Settings
+from relab.base.text import plural
 from relab.formats.read import cleanrl, libraries, settings_files, table, tb_config, tb_merge, tfevents
 from relab.formats.read.find import look
-from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, start
+from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, remark, start
 from relab.record.history import History
 
 DEEP = True
@@ -202,29 +205,33 @@ def _put_columns(
         what = f"{len(slow)} of {len(axes)} tags, `{slow[0]}` first, count another kind of step than the rest"
         last = max(int(merged.tags[tag].steps.max()) for tag in slow)
         most = max(int(part.steps.max()) for part in merged.tags.values())
-        problem(history, "events", f"{what} (up to {last} where others reach {most}); taken as iterations")
+        remark(history, "events", f"{what} (up to {last} where others reach {most}); taken as iterations")
     _put_clock(history, merged, axes)
 
 
 def _put_clock(history: History, merged: tb_merge.Merged, axes: dict[str, str]) -> None:
-    """Seconds since the start, from the times of the tag with the most points."""
+    """Seconds since the start, from the times of the tag with the most points.
+
+    In the order of its steps, which need not be that of its times: by a step, all points up to it were written.
+    """
     axis = "env_steps" if any(axes[tag] == "env_steps" for tag in merged.tags) else "iteration"
     main = [part for tag, part in merged.tags.items() if axes[tag] == axis and part.walls.min() > 0]
     if not main or "time/elapsed_s" in history.columns:
         return
     part = max(main, key=lambda p: len(p.steps))
     begin = min(float(p.walls.min()) for p in main)
-    put(history, "wall_time", part.steps, part.walls - begin, axis, {"wall_time": ("time/elapsed_s", 1)})
+    clock = np.maximum.accumulate(part.walls) - begin
+    put(history, "wall_time", part.steps, clock, axis, {"wall_time": ("time/elapsed_s", 1)})
     history.meta.setdefault("started", tb_config.iso(begin))
 
 
 def _say_restarts(history: History, merged: tb_merge.Merged, parts: list[tuple[tfevents.Events, str]]) -> None:
     for restart in merged.restarts:
-        what = f"steps go back to {restart.step}: {restart.points} earlier points of {len(restart.tags)} tags"
-        problem(history, restart.file, f"{what} were superseded by this file")
+        points = f"{plural(restart.points, 'earlier point')} of {plural(len(restart.tags), 'tag')}"
+        remark(history, restart.file, f"steps go back to {restart.step}: {points} superseded by this file")
     if merged.again is not None:
         again = merged.again
         history.meta["steps_again"] = {"step": again.step, "points": again.points, "tags": len(again.tags)}
     if merged.unordered:
-        problem(history, "events", f"{merged.unordered} tags have steps that go back within a file; they were sorted")
+        remark(history, "events", f"steps of {plural(merged.unordered, 'tag')} go back within a file; they were sorted")
     history.events += tb_config.resumes([events for events, _ in parts])

@@ -25,7 +25,7 @@ BEHIND = 1.1  # times the length of a schedule at which it is over for certain
 def calibrated(view: View) -> str | None:
     """The rule's own severity on relab's runs; elsewhere it warns where nothing was learned: tools differ in what they
     log under one name."""
-    return None if view.history.source == "relab" else judged(view)
+    return None if view.history.trained_by_relab else judged(view)
 
 
 # ---- Training and evaluation
@@ -113,7 +113,7 @@ def _earned(view: View, mode: str) -> Curve:
     staged = any(key.partition(".")[0] == "schedule" and value is not None for key, value in view.config.items())
     if staged or "stage" in view.kinds:
         raise Missing("one task for training and evaluation (a schedule changes that of training)")
-    relabs = view.history.source == "relab" and mode == "sampled"  # explores there as much as in training
+    relabs = view.history.trained_by_relab and mode == "sampled"  # explores there as much as in training
     if view.has("policy/exploration") and not relabs and view.curve("policy/exploration").median(0.5) > NOISE:
         raise Missing("evaluations that explore as training does")
     return view.curve("return/mean" if view.has("return/mean") else "return/mean_100", rows=8)

@@ -32,16 +32,16 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
         return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
-                       suggest=[] if view.history.source == "relab" else [ELSEWHERE], confidence="high",
+                       suggest=[] if view.history.trained_by_relab else [ELSEWHERE], confidence="high",
                        severity="error")  # fmt: skip
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
         resume = f"relab resume {view.name}{view.trust}"
         return Finding(f"the run {'was interrupted' if state == 'interrupted' else 'went silent'} {done}", share, last,
-                       suggest=[resume] if view.history.source == "relab" else [ELSEWHERE],
+                       suggest=[resume] if view.history.trained_by_relab else [ELSEWHERE],
                        confidence="high")  # fmt: skip
-    own = view.history.source == "relab"
+    own = view.history.trained_by_relab
     if own and state == "finished" and share < whole and not view.kinds & {"stop"}:
         return Finding(f"the run ended {done}, and no event says why", share, last, confidence="high")
     if not own and state in ("ended", "finished") and planned and _stopped_short(view, planned, whole_elsewhere):
@@ -129,7 +129,7 @@ def has_not_learned(
     Try: stop; look at the other findings first, then change one thing: `lr`, exploration (`ent_coef`), reward.
     """
     course, verdict = view.course(at_least=4), view.verdict
-    if not view.has_choice or view.resumed or _early(view, part):
+    if not view.has_choice or view.resumed or view.early(part):
         return None
     if verdict.random is not None:
         return _as_random(view, course, few) if failed(view) else None
@@ -154,11 +154,6 @@ def _rose_in_training(view: View, errors: float = 3.0) -> bool:
     curves = [view.curve(name).values for name in ("return/mean_100", "return/mean") if view.has(name)]
     halves = [(values[: len(values) // 2], values[len(values) // 2 :]) for values in curves if len(values) >= SHORT]
     return any(late.min() - early.min() > errors * late.std() for early, late in halves)
-
-
-def _early(view: View, part: float) -> bool:
-    """Whether the run still has most of its way before it, as far as anybody knows."""
-    return view.state == "running" and view.planned is not None and view.last_step < part * view.planned
 
 
 def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None:
@@ -245,10 +240,13 @@ def in_a_row(means: list[float]) -> list[float]:
     algos=(),
     mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
 )
-def plateau(view: View, *, rises: float = 2.0, errors: float = 5.0, behind: float = 0.25) -> Finding | None:
+def plateau(
+    view: View, *, rises: float = 2.0, errors: float = 5.0, behind: float = 0.25, closes: float = 0.5
+) -> Finding | None:
     """
     What: over the second half of its evaluations or training returns the run has no slope beyond its noise, while its
-        level is clearly below the reference's: by five standard errors, and a quarter of its way from random.
+        level is clearly below the reference's: by five standard errors, and a quarter of its way from random. A slope
+        of which the noise leaves so much open that it could close half of that gap tells nothing.
     Why: another run got further with the same task; more steps of the same will not help.
     Known problems: a level in the middle counts only against a reference, because the highest return there can be is
         seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
@@ -266,11 +264,28 @@ def plateau(view: View, *, rises: float = 2.0, errors: float = 5.0, behind: floa
     level, (floor, noise) = curve.median(), view.random()
     error = math.hypot(noise, *(max(0.0 if math.isnan(e.se) else e.se for e in some) for some in (half, [there])))
     enough = max(errors * error, behind * abs(level - floor))
-    if there.mean - level <= enough or _rising(half, curve, rises):
+    gap = there.mean - level
+    if gap <= enough or _rising(half, curve, rises) or _open(half, curve) > closes * gap:
         return None
-    return Finding(f"no progress since step {half[0].step:,}: return {level:.4g}, {there.mean:.4g} in"
-                   f" {view.reference.name if view.reference else ''}", level, half[0].step, [view.evidence(course)],
+    since = _reached(course, level)
+    return Finding(f"no progress since step {since:,}: return {level:.4g}, {there.mean:.4g} in"
+                   f" {view.reference.name if view.reference else ''}", level, since, [view.evidence(course)],
                    confidence="low")  # fmt: skip
+
+
+def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
+    """How far the curve may have risen, for all that its noise says: by its slope, of few points by its ends."""
+    slope = curve.slope()
+    if math.isfinite(slope.error):
+        return (slope.value + errors * slope.error) * float(curve.steps[-1] - curve.steps[0])
+    noise = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (half[0], half[-1])))
+    return half[-1].mean - half[0].mean + errors * noise
+
+
+def _reached(course: list[Estimate], level: float, errors: float = 2.0) -> int:
+    """The step from which no point lies clearly below a level."""
+    low = [e.mean + errors * (0.0 if math.isnan(e.se) else e.se) < level for e in course]
+    return next(e.step for i, e in enumerate(course) if not any(low[i:]))
 
 
 def _rising(half: list[Estimate], curve: Curve, rises: float, errors: float = 3.0) -> bool:
@@ -319,7 +334,7 @@ def lost_its_start(view: View, *, least_lost: float = 0.5, errors: float = 3.0) 
     """
     course = view.course(at_least=3)
     first, last = course[0], course[-1]
-    alone = view.history.source == "relab"  # its record would say where it went on from
+    alone = view.history.trained_by_relab  # its record would say where it went on from
     if not view.resumed and (alone or first.step > 0):
         raise Missing("a checkpoint that the run went on from")
     floor, enough = _nothing(view, first)

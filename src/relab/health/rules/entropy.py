@@ -6,7 +6,7 @@ import math
 
 from relab.health.curve import Curve
 from relab.health.foreign import entropy_share, failed, first_setting, moved, named, std_in_half_ranges
-from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP
+from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP, at_least
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 from relab.record.evaluations import Estimate
@@ -23,7 +23,7 @@ BONUS = ("ent_coef", "entropy_coef", "entropy_coeff")  # names of its coefficien
     severity="warning",
     least=SHORT,
     mends={"algo.ent_coef": UP, "algo.lr": DOWN},
-    fallback=(SLOWER,),
+    fallback=(at_least("algo.ent_coef", 0.01, "an entropy bonus that is usual"), SLOWER),
     names=("entropy-punished",),
 )
 def entropy_collapse(

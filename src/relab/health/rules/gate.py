@@ -189,7 +189,7 @@ def _moving(view: View, like: Curve, n: int, surely: float = 0.01) -> tuple[Curv
 @rule("gate-never-advances", about="operation", algos=(), severity="warning")
 def gate_never_advances(view: View, *, least: int = 3) -> Finding | None:
     """
-    What: none of three or more checks of a gate passed.
+    What: none of three or more checks of a gate passed; a remark while the run goes on, for it may still open.
     Why: what the gate guards never came on; the run trained something other than was planned.
     Known problems: a gate that rightly holds back a policy that is not good enough looks the same; the distances tell.
     Refuted by: the same bars passing in a longer run.
@@ -203,7 +203,9 @@ def gate_never_advances(view: View, *, least: int = 3) -> Finding | None:
         if gate is not None and not checks:
             raise Missing(f"checks of {gate.name}: events of kind gate, or {', '.join(gate.metrics)}")
         if len(checks) >= least and not any(outcome in PASSED for _, outcome in checks):
-            return _shut(view, schedule, gate, checks, decisions)
+            finding = _shut(view, schedule, gate, checks, decisions)
+            finding.severity = "info" if view.unfinished else None
+            return finding
     return None
 
 

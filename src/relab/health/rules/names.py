@@ -12,6 +12,7 @@ from relab.health.curve import Curve
 from relab.health.foreign import both_names, named, plain_key, theirs, word
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
+from relab.record.clock import running
 
 # numbers derived from another one of the same name: their ratio is not a convention's
 DERIVED = re.compile(
@@ -174,9 +175,10 @@ def _end_to_end(view: View, from_start: float = 0.2, least_s: float = 10) -> flo
     if view.history.axes.get("time/elapsed_s") in ("iteration", "updates", "episodes"):
         raise Missing("time/elapsed_s by steps of the environment")
     spent = view.curve("time/elapsed_s", rows=3)
-    early = spent.values[0] < from_start * spent.last
+    clock = running(spent.values)
+    early = clock[0] < from_start * clock[-1]
     whole = spent.steps[-1] - (spent.steps[0] if early else 0)
-    time = spent.last - (spent.values[0] if early else 0)
+    time = clock[-1] - (clock[0] if early else 0)
     if time < least_s:  # clocks of whole seconds say nothing
         raise Missing(f"{least_s:g} seconds of time/elapsed_s")
     return float(whole / time)

@@ -57,7 +57,8 @@ def _logs_no_loss(view: View, rows: int = 10) -> bool:
 @rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="warning")
 def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding | None:
     """
-    What: at the end of the run more than three of ten actions are still drawn at random.
+    What: at the end of the run more than three of ten actions are still drawn at random; of a run that goes on, from
+        half of its planned steps on, if the share does not fall any more.
     Why: the returns in training are those of a half random policy; states that need many right actions in a row are
         never reached, and nothing corrects what the critic believes of them.
     Known problems: a constant share of random actions may be meant; then it is small.
@@ -67,9 +68,18 @@ def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding |
     share = view.curve("policy/exploration", rows=5)
     if share.median(0.1) <= share_above:
         return None
-    return Finding(f"{share.last:.0%} of the actions are still random at the end ({share.values[0]:.0%} at the start)",
+    if view.unfinished and (_falls(share) or view.planned is None or view.last_step < 0.5 * view.planned):
+        raise Missing("the end of the run: the share of random actions may still fall")
+    at = "so far" if view.unfinished else "at the end"
+    return Finding(f"{share.last:.0%} of the actions are still random {at} ({share.values[0]:.0%} at the start)",
                    share.last, None, [share.evidence(f"last > {share_above:g}")], confidence="high",
                    severity=judged(view))  # fmt: skip
+
+
+def _falls(share: Curve) -> bool:
+    """Over the last fifth of the rows."""
+    late = share.tail(0.2).values
+    return bool(late[-1] < late[0])
 
 
 @rule("temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))

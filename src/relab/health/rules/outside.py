@@ -8,7 +8,7 @@ from relab.health import outside, reference
 from relab.health.features import FEW, features, in_own_units
 from relab.health.foreign import ends_alike, failed, learned
 from relab.health.outside import Excess
-from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
+from relab.health.rule import SHORT, Evidence, Finding, HealthyRange, Missing, rule
 from relab.health.view import View
 
 SAID = 3  # metrics that one finding names
@@ -25,17 +25,18 @@ def outside_healthy_runs(view: View, *, margins: float = 1.0, often: float = OFT
     Why: no run that reached its task's level looked like this. The finding names the symptom and what usually causes
         it; a rule that knows the settings may name the cause itself.
     Known problems: the table holds short runs of 13 small tasks; a task unlike all of them may differ in health. In a
-        folder of many runs only as many are warned about as keeps the share of false alarms under a tenth.
+        folder of many runs only as many are warned about as keeps the share of false alarms under a tenth. Of a run
+        that goes on still, those thirds of its planned steps count that are over.
     Refuted by: a run of the same task with the same level that learned.
     Try: look at what the finding calls likely; `relab explain` with the metric and the run shows where it lies.
     """
     algo = view.algo
     if algo not in reference.ALGOS:
         raise Missing("an algorithm that the table of healthy runs has")
-    numbers = features(view.history)
+    numbers = features(view.history, view.until)
     if not numbers:
         raise Missing(f"{FEW} rows of a metric that the table of healthy runs has")
-    beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e)]
+    beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e) and not _early(view, e)]
     far = [excess for excess in beyond if excess.score >= margins]
     tail = outside.tail(outside.score(beyond))
     if not far or tail > often:
@@ -49,6 +50,11 @@ def _done(view: View, excess: Excess) -> bool:
         return ends_alike(view) and not failed(view)
     still = (excess.sign.metric, excess.sign.side) == ("policy/kl", outside.LOW)
     return still and (learned(view) or not view.has_choice)
+
+
+def _early(view: View, excess: Excess) -> bool:
+    """Whether the rest of an unfinished run may still bring it in: its highest level can only rise."""
+    return view.unfinished and excess.key.feature == "peak" and excess.sign.side == outside.LOW
 
 
 def _each_metric_once(far: Sequence[Excess]) -> list[Excess]:
@@ -83,7 +89,7 @@ def _algo(view: View) -> str:
 def _evidence(view: View, excess: Excess) -> Evidence:
     """The curve, with the interval of healthy runs in the run's own units."""
     low, high = (in_own_units(view.history, excess.key, end) for end in (excess.low, excess.high))
-    formula = f"{excess.sign.side}: {excess.key.feature} of healthy {_algo(view)} runs {low:.3g} to {high:.3g}"
+    formula = f"{excess.sign.side}: {HealthyRange(_algo(view), low, high, excess.key.feature)}"
     try:
         return view.curve(excess.key.metric).evidence(formula)
     except Missing:  # in a unit that the log does not tell

@@ -42,7 +42,7 @@ def diverged(view: View, *, torn: float = 1.0, clipped_share: float = 0.9, survi
     if not wild.any() or (wild.sum() <= survived and view.has_evals(view.by) and view.above_random()):
         return None
     return Finding(
-        f"{int(wild.sum())} of {len(wild)} updates tore the policy apart (KL up to {kl.values.max():.3g})",
+        f"{int(wild.sum())} of {len(wild)} updates changed the policy far too much (KL up to {kl.values.max():.3g})",
         float(kl.values.max()),
         kl.first(wild),
         [kl.evidence(f"> {torn:g}"), clipped.evidence(f"> {clipped_share:g}")],

@@ -34,7 +34,16 @@ def _rates(view: View) -> dict[str, float]:
 def _most_updates(view: View) -> float:
     """Updates of the run as it logs them; else one a step. Of PPO and A2C tools count epochs or rounds, not steps."""
     counted = view.has("data/updates") and (view.algo not in ON_POLICY or view.history.source == "relab")
-    return view.curve("data/updates").last if counted else float(view.last_step)
+    return (view.curve("data/updates").last if counted else float(view.last_step)) / _done(view)
+
+
+def _done(view: View) -> float:
+    """The share of its way that a run has gone: one that goes on is judged by what it will have done."""
+    if not view.unfinished:
+        return 1.0
+    if view.planned is None:
+        raise Missing("the end of the run, or its planned steps")
+    return min(view.last_step / view.planned, 1.0) or 1.0
 
 
 def _planned_updates(view: View) -> float:
@@ -127,7 +136,7 @@ def _copied(view: View) -> tuple[float, float, float]:
     """(tau, interval, how often the target was moved) of a run."""
     tau, every = _copies(view)
     by_steps = view.algo == "dqn" and setting(view, "target_every") is None  # relab's counts updates
-    return tau, every, (view.last_step if by_steps else _most_updates(view)) / every
+    return tau, every, (view.last_step / _done(view) if by_steps else _most_updates(view)) / every
 
 
 @rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
@@ -287,7 +296,7 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     if target is None:
         raise Missing("a number for target_entropy")
     low, high = action_ends(view, "low"), action_ends(view, "high")
-    if len(low) == len(high) > 0 and view.history.source != "relab":  # whose SAC measures it in [-1, 1]
+    if len(low) == len(high) > 0 and not view.history.trained_by_relab:  # whose SAC measures it in [-1, 1]
         most = max(most, float(np.log(np.maximum(high - low, 1e-12)).sum()))
     if target <= most:
         return None

@@ -38,7 +38,7 @@ def evaluation_on_training_seeds(view: View) -> Finding | None:
     Try: take the evaluation's seeds from a stream of its own.
     """
     seed, worlds = seed_of(view.history, view.name), view.config.get("algo.envs")
-    if view.history.source != "relab" or not isinstance(seed, int) or not isinstance(worlds, int):
+    if not view.history.trained_by_relab or not isinstance(seed, int) or not isinstance(worlds, int):
         raise Missing("relab's own seeds")
     rows = [(row, _begun(row)) for row in view.history.evals]
     if not rows:

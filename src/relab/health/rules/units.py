@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import judged, plain_key
+from relab.health.foreign import judged, plain_key, setting_name
+from relab.health.remedy import shipped
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -76,7 +77,7 @@ def setting_out_of_range(view: View) -> Finding | None:
             return Finding(f"{where} is 0: the critic is not trained", 0.0, 0, [Evidence(where, [0], [0.0], "= 0")],
                            confidence="high")  # fmt: skip
         if not legal[0] <= value <= legal[1]:
-            span = f"{legal[0]:g} to {legal[1]:g}" if math.isfinite(legal[1]) else f"{legal[0]:g} or more"
+            span = _span(*legal)
             return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
     return _far_from_usual(view)
@@ -88,11 +89,26 @@ def _far_from_usual(view: View) -> Finding | None:
         word, where = key.rpartition(".")[2], plain_key(key)
         low, high = _usual(view, word)
         if where in (word, f"algo.{word}") and _number(value) and not low <= value <= high:
-            usual = f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
-            return Finding(f"{where} is {value:g}, where {usual} is usual", float(value), 0,
+            usual = _span(low, high)
+            return Finding(f"{setting_name(view, key)} is {value:g}, where {usual} is usual", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"usual: {usual}")],
+                           [{"key": key, "from": value, "to": _inside(view, key, low, high)}],
                            severity=judged(view))  # fmt: skip
     return None
+
+
+def _span(low: float, high: float) -> str:
+    """0.01 to 1; an end that is none is left out."""
+    if math.isinf(low):
+        return f"at most {high:g}"
+    return f"{low:g} to {high:g}" if math.isfinite(high) else f"{low:g} or more"
+
+
+def _inside(view: View, key: str, low: float, high: float) -> float | int:
+    """What relab ships for the algorithm, where that is usual; else the end that is next."""
+    values = [values.get(key) for _, values in shipped(view.config.get("algo.name"), view.config.get("env.name"))]
+    fitting = [x for x in values if _number(x) and low <= x <= high]
+    return fitting[0] if fitting else min(max(view.config[key], low), high)
 
 
 def _usual(view: View, word: str) -> tuple[float, float]:
@@ -101,7 +117,7 @@ def _usual(view: View, word: str) -> tuple[float, float]:
     return USUAL.get(word, (-math.inf, math.inf))
 
 
-def _number(value: Any) -> bool:
+def _number(value: Any) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

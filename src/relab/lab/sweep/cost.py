@@ -14,7 +14,7 @@ from relab.lab.experiment.cells import Cell
 from relab.lab.experiment.forecast import STARTUP_S, forecast
 from relab.lab.sweep import ask
 from relab.lab.sweep.trials import Sweeping, select
-from relab.report.course import elapsed
+from relab.record.clock import elapsed
 
 SAMPLE = 20  # finished runs that are timed
 CHANCES = 3  # first runs of a foreign program, of which one must finish

@@ -1,0 +1,72 @@
+"""Does the return still rise at the end of a run? It does, it does not, or its noise leaves that open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from relab.base.text import number
+from relab.health.curve import Curve, Slope
+from relab.health.rule import Missing
+from relab.health.view import View, clear
+from relab.record.evaluations import Estimate
+from relab.runs.course import course_on, is_return
+
+FEWEST = 6  # points of a course from which its second half says something
+SURE = 3.0  # standard errors by which it must have risen
+STILL = 0.1  # of the gain of the whole run: a rise under this over the second half is none that matters
+ERRORS = 2.0  # by which a slope may be larger than it looks
+
+RISES, STAYS, OPEN = "rises", "stays", "open"
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The second half of a run's course, and whether it rises to its end."""
+
+    kind: str  # rises, stays, open
+    metric: str
+    start: Estimate
+    end: Estimate
+    errors: float  # of the difference of its ends, or of its slope, whichever is clearer
+
+    def __str__(self) -> str:
+        ends = f"{number(self.start.mean)} at step {self.start.step:,}, {number(self.end.mean)} at {self.end.step:,}"
+        if self.kind == OPEN:
+            return f"whether {self.metric} still rises at the end its noise does not tell: {ends}"
+        sure = "beyond all noise" if math.isinf(self.errors) else f"{self.errors:.2g} standard errors"
+        return f"{self.metric} still rises at the end: {ends} ({sure})"
+
+
+def trend_of(view: View) -> Trend:
+    """Of what the run is judged by; of its training returns where it has few evaluations. Missing without either."""
+    metric, course = _course(view)
+    half = course[len(course) // 2 :]
+    first, middle, last = half[0], half[len(half) // 2], half[-1]
+    slope = Curve("", np.array([e.step for e in half]), np.array([e.mean for e in half])).slope()
+    errors = max(clear(last.mean - first.mean, first, last), slope.significance)
+    goes_on = clear(last.mean - middle.mean, middle, last) >= 1.0
+    kind = RISES if errors >= SURE and goes_on and view.verdict.learned else _otherwise(course, slope)
+    return Trend(kind, metric, first, last, errors)
+
+
+def _otherwise(course: list[Estimate], slope: Slope) -> str:
+    """A curve stays only where even a slope at the end of its noise would be no rise that matters."""
+    span = float(course[-1].step - course[len(course) // 2].step)
+    most = (slope.value + ERRORS * slope.error) * span
+    gain = max(e.mean for e in course) - min(e.mean for e in course)
+    return STAYS if most <= STILL * gain else OPEN
+
+
+def _course(view: View) -> tuple[str, list[Estimate]]:
+    try:
+        return view.earned, view.course_by_steps(at_least=FEWEST)
+    except Missing:
+        names = [name for name in ("return/mean", "return/mean_100") if view.has(name) and is_return(name)]
+        for name in names:
+            points = [e for e in course_on(view.history, name, by_steps=True).points if math.isfinite(e.mean)]
+            if len(points) >= FEWEST:
+                return name, points
+        raise

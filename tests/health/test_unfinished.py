@@ -1,0 +1,124 @@
+"""Is a run that still goes on judged as one? Schedules may still fall, thirds that are not over have no level."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_rules_foreign import asked, made
+
+from relab.health import engine
+from relab.health.beside import healthy_range
+from relab.health.engine import Finding, NotChecked
+from relab.health.features import Key, features
+from relab.health.foreign import judged
+from relab.health.rule import all_rules
+from relab.health.view import View
+from relab.record import history
+from relab.record.evaluations import evaluations
+from where import histories
+
+STEPS = 50_000  # planned
+PARTS = (0.2, 0.35, 0.5, 0.65, 0.8, 0.95)  # of a healthy run, at which it is looked at
+DQN = {"algo": {"name": "dqn"}, "total_steps": STEPS}
+
+
+def exploring(share, done: float, state: str = "running") -> View:
+    """A DQN whose epsilon is `share` of the way done, in rows of 1,000 steps."""
+    rows = np.arange(1, int(STEPS / 1000 * done) + 1)
+    returns = 20 + np.random.default_rng(0).normal(size=len(rows))
+    columns = {"policy/exploration": (rows * 1000, share(rows * 1000 / STEPS)), "return/mean": (rows * 1000, returns)}
+    return made(columns, dict(DQN), state=state)
+
+
+def falling(x: np.ndarray) -> np.ndarray:
+    """exploration_fraction 0.8: from 1 to 0.05."""
+    return np.maximum(1 - 0.95 * x / 0.8, 0.05)
+
+
+def stays(x: np.ndarray) -> np.ndarray:
+    return np.full(len(x), 0.9)
+
+
+@pytest.mark.parametrize("slug", ["exploration-never-ends", "outside-healthy-runs"])
+@pytest.mark.parametrize("done", [0.2, 0.4, 0.6, 0.9])
+def test_an_exploration_that_falls_on_schedule_is_left_alone(slug, done):
+    assert not isinstance(asked(slug, exploring(falling, done)), Finding)
+    assert asked(slug, exploring(falling, 1.0, "finished")) is None
+
+
+def test_an_exploration_that_never_falls_is_told_from_half_of_the_way_on():
+    slug = "exploration-never-ends"
+    assert isinstance(asked(slug, exploring(stays, 0.4)), NotChecked)
+    assert "so far" in asked(slug, exploring(stays, 0.6)).message
+    assert "at the end" in asked(slug, exploring(stays, 1.0, "finished")).message
+
+
+def test_a_log_that_was_cut_short_counts_as_unfinished():
+    assert exploring(falling, 0.4, "interrupted").unfinished
+    assert exploring(falling, 0.4, "ended").unfinished
+    assert not exploring(falling, 0.95, "ended").unfinished, "the last rows of a foreign log may come before its end"
+    assert not exploring(falling, 0.4, "finished").unfinished, "it stopped because it had what it wanted"
+
+
+def test_thirds_are_those_of_the_planned_steps_and_only_whole_ones_have_a_level():
+    view = exploring(falling, 0.5)
+    numbers = features(view.history, view.until)
+    levels = {key.feature for key in numbers if key.metric == "policy/exploration"}
+    assert "first" in levels
+    assert not {"middle", "last", "growth"} & levels
+    whole = exploring(falling, 1.0, "finished")
+    same = Key("policy/exploration", "first")
+    assert numbers[same] == pytest.approx(features(whole.history)[same], abs=0.02)
+    endless = exploring(falling, 0.5)
+    del endless.history.config["total_steps"]
+    known = features(endless.history, endless.until)
+    assert not [key for key in known if key.feature in ("first", "middle", "last")], "nobody knows how long it will be"
+
+
+def test_a_metric_has_one_band_in_each_third():
+    """Both findings about exploration print the same numbers."""
+    view = exploring(stays, 1.0, "finished")
+    outside = asked("outside-healthy-runs", view)
+    band = str(healthy_range(view, "policy/exploration"))
+    assert band.startswith("last third of healthy DQN runs: ")
+    assert outside.evidence[0].formula == f"high: {band}"
+    assert str(healthy_range(exploring(stays, 0.2), "policy/exploration")).startswith("first third")
+
+
+def test_a_setting_is_no_warning_before_half_of_the_way():
+    """It would be told as a remark once the run has learned."""
+    assert judged(exploring(stays, 0.3)) == "info"
+    assert judged(exploring(stays, 0.6)) == "warning"
+
+
+# ---- Healthy runs, as they looked on their way
+
+
+def cut(run: history.History, last: float) -> history.History:
+    for name, (steps, values) in run.columns.items():
+        run.columns[name] = history.Column(steps[steps <= last], values[steps <= last])
+    run.columns = {name: column for name, column in run.columns.items() if len(column.steps)}
+    run.evals = [row for row in run.evals if row["step"] <= last]
+    run.events = [event for event in run.events if (event.get("step") or 0) <= last]
+    return run
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in (histories() / "healthy").iterdir()))
+def test_no_healthy_run_is_warned_about_while_it_trains(name):
+    folder = histories() / "healthy" / name
+    whole = View(history.load(folder), name)
+    planned, known = whole.planned or whole.last_step, list(all_rules(plugins=False).values())
+    for part in PARTS:
+        view = View(cut(history.load(folder), part * planned), name, state="running")
+        findings, _ = engine.ask_run(known, view)
+        loud = [f"{f.slug}: {f.message}" for f in findings if f.severity in ("warning", "error")]
+        assert not loud, f"at {part:.0%} of its way"
+        assert len(evaluations(view.history.evals, "det")) <= len(evaluations(whole.history.evals, "det"))
+
+
+@pytest.mark.parametrize(("every", "planned", "told"), [(10_000, 50_000, False), (60_000, 50_000, True)])
+def test_a_target_network_is_judged_by_the_copies_that_are_planned(every, planned, told):
+    """At 8,000 steps it has not been copied yet; whether it ever will be, the plan says."""
+    config = {"algo": {"name": "dqn"}, "total_steps": planned, "foreign": {"tau": 1.0, "target_update_interval": every}}
+    view = made({"return/mean": np.full(9, 20.0)}, config, state="running")
+    assert isinstance(asked("target-network-frozen", view), Finding) == told
