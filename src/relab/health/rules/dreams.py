@@ -38,7 +38,7 @@ def kl_not_summed(view: View, *, share_below: float = 0.25, least_nats: float = 
     """
     What: over the last half the KL between posterior and prior is under a quarter of the entropy that the posterior has
         less than the prior.
-    Why: of a prior that is the mean of its posteriors, the KL is that difference (healthy runs: 0.6 to 1 of it). One
+    Why: of a prior that is the mean of its posteriors, the KL is that difference (healthy runs: 0.5 to 0.8 of it). One
         that is a small part of it is a mean over the latents, or lacks some of them; under the free bits it trains
         nothing.
     Known problems: the entropies are summed over the latents; a tool that averages all three alike says nothing here.
