@@ -92,6 +92,7 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
     about="optimiser",
     algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
+    explains=("diverged",),  # the values that ran away are those that this rate moved
     mends=SMALLER_STEPS,
     fallback=(set_to("algo.lr", 1e-3),),
     names=("lr-times-100",),
