@@ -89,10 +89,9 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
 
 @rule(
     "steps-too-large",
-    about="optimiser",
+    about="fault",  # a setting: what it makes run away comes after it
     algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
-    explains=("diverged",),  # the values that ran away are those that this rate moved
     mends=SMALLER_STEPS,
     fallback=(set_to("algo.lr", 1e-3),),
     names=("lr-times-100",),
