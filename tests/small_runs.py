@@ -19,6 +19,13 @@ SMALL = {
     "algo.minibatches": "2", "eval.every": "512", "eval.episodes": "4", "save.every": "300", "eval.stop_at": "null",
 }  # fmt: skip
 
+DREAMS = {  # of Dreamer, in a second
+    "algo": "dreamer", "env": "cartpole", "seed": "3", "total_steps": "640", "algo.envs": "4", "algo.steps": "16",
+    "algo.learning_starts": "128", "algo.sequences": "4", "algo.length": "16", "algo.deter": "16", "algo.hidden": "8",
+    "algo.stoch": "4", "algo.units": "8", "algo.imagine": "3", "algo.updates_per_step": "0.25", "algo.bins": "11",
+    "algo.lr": "1e-3", "algo.lr_warmup": "0", "eval.episodes": "2", "eval.every": "0",
+}  # fmt: skip
+
 
 class Interrupt(Silent):
     """Raises a signal while the k-th iteration is shown, as a user's Ctrl-C would."""

@@ -24,6 +24,8 @@ from planted import PLANTED, make
 ROOT = Path(__file__).resolve().parent / "histories"
 ROWS, EVALUATIONS, SAMPLED = 12, 5, 10
 DROPPED = {"time/log_s", "time/eval_s", "time/save_s", "time/elapsed_s", "time/sps_mean", "time/rss_mb"}
+DROPPED |= {f"model/surprise_{part}" for part in ("obs", "reward", "continue", "dyn", "rep", "max", "ready")}
+FEW = 20  # tensors of a network whose fingerprints are kept one by one
 QUIET = {"time/load": 1.0}  # the histories do not depend on what else ran where they were made
 Rows = list[dict[str, Any]]
 
@@ -40,6 +42,9 @@ HEALTHY = {
     "ladder-both": "env=ladder-both seed=2",
     "relab-dqn": "algo=dqn env=cartpole seed=0 total_steps=24576 eval.every=3072",
     "relab-sac": "algo=sac env=pendulum seed=0 total_steps=8192 eval.every=1024 algo.steps=128",
+    "relab-dreamer": "algo=dreamer total_steps=4608 eval.every=768 algo.envs=16 algo.steps=16 algo.learning_starts=512"
+    " algo.updates_per_step=0.25 algo.sequences=8 algo.length=25 algo.deter=64 algo.stoch=16 algo.bins=41"
+    " algo.gamma=0.99 algo.lr=0.001 algo.lr_warmup=100 algo.lr_final=1.0 env=cartpole seed=200",
 }
 SHORT = "env=cartpole seed=0 total_steps=40000"
 REAL = {
@@ -259,6 +264,8 @@ def thin(source: Path, target: Path) -> None:
     meta = json.loads((source / "meta.json").read_text())
     meta |= {"packages": {"relab": meta["packages"].get("relab")}, "machine": {}, "name": target.name}
     meta |= {"commit": None, "patch": None, "untracked": None, "load": {"one_minute": 1.0, "cores": 2}}
+    if len(meta.get("init_parts", {})) > FEW:
+        del meta["init_parts"]
     (target / "meta.json").write_text(json.dumps(meta) + "\n")
 
 

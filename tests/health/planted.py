@@ -13,6 +13,8 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+from planted_dreams import DREAMS
+
 Copy = Callable[[str, str], "Editable"]  # (healthy run, name below the fault's folder) -> its files
 
 
@@ -629,7 +631,7 @@ PLANTED: dict[str, Callable[[Copy], None]] = {
     "batch-not-divisible": left_over, "epochs-cut-short": starved, "adaptive-rate-at-bound": at_bound,
     "training-apart-from-evaluation": left_behind, "rewards-not-those-of-returns": other_rewards,
     "exploration-off-schedule": all_random, "targets-stand-still": still,
-    "unit-change": other_units, "horizons-differ": shorter, "lost-to-rounding": rounded,
+    "unit-change": other_units, "horizons-differ": shorter, "lost-to-rounding": rounded, **DREAMS,
 }  # fmt: skip
 
 

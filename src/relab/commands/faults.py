@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """
   relab faults                                        every fault, seeds 0 to 2: about a quarter of an hour of one core
   relab faults --only gradient-clip-1e-6 --seeds 0 1  one fault
+  relab faults --envs cartpole-dreamer --seeds 0      Dreamer's: 18 runs of about a minute of one core
   relab faults --healthy runs/ other/logs             count false alarms on your own healthy runs too
   relab faults --dry-run                              which runs that would train
   relab faults --list                                 the faults, and which findings count as naming each

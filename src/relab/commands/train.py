@@ -39,6 +39,7 @@ EXAMPLES = """
   relab train sac env=pendulum start_from=brave-otter@best   begin with another run's weights
   relab train ppo env=mypackage.envs:Maze             your own (docs/environments.md)
   relab train my_config.yaml seed=3 --json            settings from a file, progress as JSON lines
+  relab train dreamer env=cartpole --profile 2        trace two iterations with torch's profiler, into RUN/profile
   relab train lr=1e-3 --parent brave-otter            its settings, with another learning rate
   relab train runs/brave-otter/next_config.yaml       what `relab next --write` proposed
 """
@@ -62,6 +63,8 @@ class Train:
     """run code that a parent, a proposal or a run's config.yaml names (env or algo as package.module:Name)"""
     root: Path = Path("experiments")
     """folder that holds the experiments: whether the change to the parent was answered no before"""
+    profile: int = 0
+    """iterations to trace with torch's profiler, the first ones after something was learned; into RUN/profile"""
     json: ProgressAsJson = False
     quiet: Quiet = False
     dry_run: bool = False
@@ -74,6 +77,7 @@ def main(words: Sequence[str]) -> int:
     stack = layers(args.words, origin, args.trust)
     resolved = config.resolve(stack)
     check_files(resolved.config, stack)
+    config.require(args.profile >= 0, f"`--profile` must be at least 0 iterations, but is {args.profile}")
     if args.dry_run:
         print_config(resolved)
         return 0
@@ -109,7 +113,10 @@ def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Endi
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
     shown = screen.choose(args.json, args.quiet)
-    return session.start(resolved.config, folder, resolved.provenance, {"id": id_, **facts}, shown, env, inherited)
+    facts = {"id": id_, **facts}
+    return session.start(
+        resolved.config, folder, resolved.provenance, facts, shown, env, inherited, profile=args.profile
+    )
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,10 @@ data/advantage_positive | share | 0  | 1   | 0  | share of the batch's advantage
 data/reward_nonzero  | share  | 0    | 1   | 0  | share of the rows learned from whose reward is not 0
 data/dataset_return_mean | return | -inf | inf | 0 | offline methods: mean return of the dataset's episodes
 data/dataset_return_max | return | -inf | inf | 0 | offline methods: highest return of any of the dataset's episodes
+data/replay_ratio    | ratio  | 0    | inf | 0  | rows learned from for each row that reached the replay in the same iteration; 0 before learning starts
+data/action_own      | share  | -inf | 1   | 0  | world models: share of what is new in a row, given the one before, that is linear in the action the row is told of; every 50th update
+data/action_before   | share  | -inf | 1   | 0  | world models: the same of the action that the row before is told of
+data/action_after    | share  | -inf | 1   | 0  | world models: the same of the action that the next row is told of; larger than the row's own where rows are told of their action a step late
 data/padding         | share  | 0    | 1   | 0  | share of the batch's rows that are padding
 data/queue_fill      | share  | 0    | 1   | 0  | a collector of its own process: how full its queue was when the learner took a step, mean over the iteration; it waits from 0.8 on
 data/queue_waste     | steps  | 0    | inf | 0  | a collector of its own process: steps of every world that wait in its queue, and are lost where the run ends now
@@ -139,6 +143,7 @@ value/critic_excess  | nats   | -inf | inf | -1 | world models: loss of the crit
 value/replay_loss    | nats   | 0    | inf | -1 | world models: loss of the critic on real rewards, before its weight
 value/return_scale   | return | 0    | inf | 0  | world models: what advantages are divided by, the 5th to 95th percentile of returns or more
 value/clamped        | share  | 0    | 1   | -1 | two-hot heads: share of the targets that lie beyond the support and are learned as its end
+value/support_top    | return | -inf | inf | 0  | two-hot heads: the last bin, the largest number that the critic can say
 model/reward_excess  | nats   | -inf | inf | -1 | world models: loss of the predicted reward above the entropy of its two-hot targets, below which it cannot fall
 model/agreement      | share  | 0    | 1   | 0  | world models: share of latent variables whose likeliest class is the same in posterior and prior
 model/imag_survival  | share  | 0    | 1   | 0  | world models: mean predicted probability that a dream goes on to its last step
@@ -150,7 +155,15 @@ model/surprise_continue | ln  | -inf | inf | 0  | world models: surprise of the 
 model/surprise_dyn   | ln     | -inf | inf | 0  | world models: surprise of the prior's part of the KL
 model/surprise_rep   | ln     | -inf | inf | 0  | world models: surprise of the posterior's part of the KL
 model/surprise_ready | -      | 0    | 1   | 0  | world models: 1 once the running means behind surprises mean something
-model/focus          | -      | 0    | 1   | 0  | world models: 1 where actor and critic wait for the world model
+model/focus          | -      | 0    | 1   | 0  | world models: share of the updates in which actor and critic were to wait for the world model
+model/prior_least    | share  | 0    | 1   | 0  | world models: smallest probability of any class of a predicted latent, mean over updates; `unimix` over the number of classes at least, where some of each is spread evenly
+model/post_least     | share  | 0    | 1   | 0  | world models: the same of the inferred latents
+model/start_memory   | ratio  | 0    | inf | -1 | world models: spread of the memory over rows in which an episode begins, over its usual spread; must be 0; missing where fewer than two begin in a batch
+model/start_action   | share  | -inf | 1   | 0  | world models: share of that spread that follows the action the row was told of; means nothing where there is none
+model/post_memory    | share  | 0    | 1   | 0  | world models: share of what varies in front of the inferred latents that comes from the memory, the rest from the observation, every 50th update
+value/return_residual | share | 0    | inf | -1 | world models: mean distance of dreamed returns from their own recursion, over their mean size, every 50th update; must be 0
+value/pull           | return | -inf | inf | 0  | world models: gradient on the critic's output bias along the bins: how far the loss pulls its mean, every 50th update
+value/pull_due       | return | -inf | inf | 0  | world models: the same from the critic's errors, as it is where targets are fixed numbers
 model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
 optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
 optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum
@@ -177,10 +190,12 @@ optim/grad_norm      | -      | 0    | inf | 0  | norm of the gradient before cl
 optim/grad_norm_max  | -      | 0    | inf | 0  | largest norm of the gradient before clipping
 optim/grad_clipped_share | share | 0 | 1   | 0  | share of the steps whose gradient was cut to `max_grad_norm`
 optim/adam_steps     | steps  | 0    | inf | 0  | optimiser steps as the optimiser's own memory counts them; less than data/updates when that was lost
+optim/actor_updates  | steps  | 0    | inf | 0  | world models: updates in which the actor learned, as its optimiser counts them
 optim/step_rms       | -      | 0    | inf | 0  | root mean square change of a parameter over the iteration
 optim/step_max       | -      | 0    | inf | 0  | largest change of any parameter over the iteration
 optim/param_norm     | -      | 0    | inf | 0  | norm of all parameters after the iteration
 time/sps           | steps/s  | 0    | inf | 0  | agent steps per second of this iteration, all included
+time/updates_per_s | updates/s | 0   | inf | 0  | updates per second of this iteration, all included
 time/sps_mean      | steps/s  | 0    | inf | 0  | agent steps per second since the run (or its last resume) began
 time/learned_per_s | rows/s   | 0    | inf | 0  | rows learned from per second of this row: updates times rows of a minibatch, a row that is drawn twice counted twice
 time/elapsed_s     | s        | 0    | inf | 0  | seconds since the run (or its last resume) began
@@ -231,6 +246,7 @@ EVENTS = {
     "interrupt": "a signal ended the run; it can be resumed",
     "error": "an exception ended the run; `message` holds it",
     "checkpoint": "a checkpoint was written",
+    "profile": "iterations were traced with torch's profiler; `folder` holds the trace and a table of operations",
     "best": "a checkpoint became the best so far, with its evidence",
     "evaluation": "a checkpoint was evaluated on fresh seeds, outside of training",
     "warning": "something the user should know; `message` says what",

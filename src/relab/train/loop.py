@@ -33,6 +33,7 @@ from relab.train import checkpoint
 from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
+from relab.train.profile import Profile
 from relab.train.replay import Data
 from relab.train.rollout import STEP_CAP
 from relab.train.screen import EARNED, Pace, Screen, Silent
@@ -86,6 +87,7 @@ class Trainer:
     clock: str  # the counter that is this run's step
     data: Data  # what checkpoints do not copy
     companions: dict[str, Companion] = field(default_factory=dict)
+    profile: Profile = field(default_factory=Profile)  # of some iterations, where it was asked for
     progress: Progress = field(default_factory=Progress)
     began: float = field(default_factory=time.perf_counter)
     began_step: int = 0
@@ -164,15 +166,22 @@ class Trainer:
     def iterate(self) -> None:
         spent = dict.fromkeys(("collect_s", "update_s", "log_s", "eval_s", "save_s"), 0.0)
         self.accompany("before", spent)
-        watch, before, learned, t0 = Stopwatch(), self.step, self.state.counts.updates, time.perf_counter()
+        before, learned = self.step, self.state.counts.updates
+        watch, t0 = self.profile.watch(learned), time.perf_counter()
         metrics = self.advance(watch)
         t1 = time.perf_counter()
         self.record.append_metrics(self.step, metrics, self.clock)
         self.check_finite(metrics)
         spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
         spent["log_s"] = time.perf_counter() - t1
+        self.note_profile(self.profile.note(self.folder))
         self.judge(metrics, spent)
         self.note_time(self.step - before, self.state.counts.updates - learned, spent, metrics)
+
+    def note_profile(self, place: Path | None) -> None:
+        if place is not None:
+            self.record.append_event("profile", self.step, folder=place.name)
+            self.screen.note(f"  profile written to {place}")
 
     def judge(self, metrics: dict[str, float], spent: dict[str, float]) -> None:
         """What follows a row: evaluate, let companions measure, keep. Cut short, a checkpoint says that it is owed."""
@@ -254,6 +263,7 @@ class Trainer:
         row |= {
             "time/sps": sps,
             "time/sps_mean": mean,
+            "time/updates_per_s": updates / max(sum(spent.values()), 1e-9),
             "time/learned_per_s": updates * (self.cfg.minibatch or 0) / max(sum(spent.values()), 1e-9),
             "time/elapsed_s": elapsed,
             "time/rss_mb": usage.ru_maxrss / 1024,
@@ -339,6 +349,7 @@ class Trainer:
 
     def end(self, status: str, why: str) -> Ending:
         elapsed = time.perf_counter() - self.began
+        self.note_profile(self.profile.finish(self.folder))
         self.record.update_meta(status=status, why=why, step=self.step)
         run = self.folder
         judged = "best" if self.progress.best else "latest"  # without a return there is no best

@@ -28,6 +28,7 @@ from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
 from relab.train.loop import WITH, Companion, Ending, Trainer, failures_recorded
+from relab.train.profile import Profile
 from relab.train.replay import Data, DataError
 from relab.train.screen import Screen, Silent
 from relab.train.weights import Inherited
@@ -67,16 +68,19 @@ def start(
     screen: Screen | None = None,
     env: Any = None,
     inherited: Inherited | None = None,
+    profile: int = 0,
 ) -> Ending:
     """Train a new run in an empty folder until it ends. `meta`: command, commit, machine and such, as far as known.
 
-    `env` and `inherited`: what the caller has made already, to see that it can be made.
+    `env` and `inherited`: what the caller has made already, to see that it can be made. `profile`: iterations to trace.
     """
     trust = registry.trust_word(cfg.env.name, cfg.algo.name)
     with exits_are_errors(), stops_say(lambda: what_is_left(folder, trust)):
         env = env or make_env(cfg)
         inherited = inherited or inherited_by(cfg, env, folder.parent)
-        return begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited).run()
+        trainer = begin(cfg, folder, provenance, meta, screen or Silent(), env, inherited)
+        trainer.profile = Profile(profile)
+        return trainer.run()
 
 
 def is_deterministic(cfg: RunConfig) -> bool:

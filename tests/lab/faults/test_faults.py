@@ -17,7 +17,7 @@ from relab.health.rule import all_rules
 from relab.lab.faults import catalogue, hide, run, seams, suite
 from relab.lab.faults.catalogue import FAULTS, Fault
 from relab.record import history
-from small_runs import SMALL, fingerprint
+from small_runs import DREAMS, SMALL, fingerprint
 
 SOFT = {"algo": "sac", "total_steps": "1200", "algo.steps": "64", "algo.learning_starts": "200", "algo.hidden": "[16]",
         "algo.minibatch": "32", "eval.episodes": "2", "eval.every": "0"}  # fmt: skip
@@ -29,6 +29,7 @@ TINY = {
     "herd-sac": SOFT | {"env": "herd"},
     "cartpole-dqn": GREEDY | {"env": "cartpole"},
     "acrobot-dqn": GREEDY | {"env": "gym:Acrobot-v1"},
+    "cartpole-dreamer": DREAMS,
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
               "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
 }  # fmt: skip

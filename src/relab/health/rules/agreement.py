@@ -18,6 +18,7 @@ REPLAY = ("dqn", "sac", "td3")
 LAST = 100  # episodes behind return/mean_100
 NOISE = 0.1  # share of random actions that evaluations may lack without being another policy's
 HALF = 0.5  # of the evaluations must each be clear of training by themselves
+WHOLE = 2  # episodes that a world must have had the time for, so that those that ended are not the short ones
 BEHIND = 1.1  # times the length of a schedule at which it is over for certain
 
 
@@ -125,9 +126,20 @@ def _pairs(view: View, course: list[Estimate], earned: Curve, least: int) -> lis
     ends = [e.step for e in course]
     spans = [_window(view, earned, weights, a + delay, b + delay) for a, b in pairwise(ends)]
     pairs = [Pair(e, before, after) for e, before, after in zip(course[1:], spans, spans[1:]) if before and after]
+    pairs = [pair for pair in pairs if _could_end(view, pair)]
     if len(pairs) < least:
         raise Missing(f"{least} evaluations with episodes of training before and after (there are {len(pairs)})")
     return pairs
+
+
+def _could_end(view: View, pair: Pair) -> bool:
+    """Whether training can have seen such episodes end: where many worlds took few steps each, only short ones did."""
+    worlds, agents = view.config.get("algo.envs"), view.spec.get("agents") or 1
+    lengths = [view.curve(name) for name in ("eval/length_sampled", "eval/length_det") if view.has(name)]
+    if not isinstance(worlds, int) or not lengths:
+        return True
+    longest = max(float(np.interp(pair.played.step, curve.steps, curve.values)) for curve in lengths)
+    return WHOLE * longest * worlds * agents <= pair.after.step
 
 
 def _episodes(view: View, earned: Curve) -> np.ndarray:

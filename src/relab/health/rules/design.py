@@ -175,6 +175,34 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
                    confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
 
 
+@rule("goal-judged-by-another-number", about="fault", algos=(), names=("stop-on-training",), compared=False)
+def goal_judged_by_another_number(view: View) -> Finding | None:
+    """
+    What: the run stopped for its goal (`eval.stop_at`) though no evaluation had reached it; or an evaluation reached it
+        and the run went on to the next one.
+    Why: something else is looked at, such as the return in training, which lags behind and mixes many policies: the run
+        ends before it is as good as asked, or is trained on past it.
+    Known problems: none where the record is whole; a goal that was changed on the way looks the same.
+    Refuted by: evaluations that were taken out of the record.
+    Try: stop on evaluations of fixed first episodes alone.
+    """
+    goal = view.config.get("eval.stop_at")
+    if not isinstance(goal, (int, float)) or isinstance(goal, bool):
+        raise Missing("a goal (eval.stop_at)")
+    course = view.evals(at_least=1)
+    stops = [e for e in view.history.events if e.get("kind") == "stop" and e.get("reason") == "eval.stop_at"]
+    reached = next((e for e in course if e.mean >= goal), None)
+    evidence, by = [shown(course, view.by)], str(view.best.get("metric") or "another number")
+    if stops and reached is None:
+        most = max(e.mean for e in course)
+        return Finding(f"it stopped by {by} for a goal of {goal:g}, and evaluations had {most:.4g} at most",
+                       most, course[-1].step, evidence, confidence="high")  # fmt: skip
+    if reached is None or reached.step == course[-1].step:
+        return None
+    return Finding(f"an evaluation reached the goal of {goal:g} ({reached.mean:.4g}), and the run went on: it looks at"
+                   f" {by}", reached.mean, reached.step, evidence, confidence="high")  # fmt: skip
+
+
 def _illegal(metric: str, value: float) -> str:
     """A value that its metric cannot have: a success rate of 1716."""
     name = metric if glossary.known(metric) else (meaning(metric) or "")

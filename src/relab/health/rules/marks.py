@@ -238,19 +238,21 @@ def stale_data(view: View, *, apart: float = 1e-5) -> Finding | None:
     about="fault",
     algos=(),
     severity="warning",
-    names=("resume-forgets-optimiser", "resume-forgets-scales"),
+    names=("resume-forgets-optimiser", "resume-forgets-scales", "resume-resets-actor"),
 )
 def resume_lost_state(view: View) -> Finding | None:
     """
-    What: a count that only grows starts anew: steps in the optimiser's memory, rows behind a running scale.
+    What: a count that only grows starts anew: steps in the optimiser's memory, of the actor alone too, rows behind a
+        running scale.
     Why: a resume did not restore it; moments or scales begin from nothing under a trained network.
     Known problems: a reset on purpose looks the same.
     Refuted by: the reset being part of the method.
     Try: save and restore optimiser and scales with the parameters.
     """
-    names = [n for n in ("optim/adam_steps", "data/obs_seen", "data/reward_seen") if view.has(n)]
+    counts = ("optim/adam_steps", "optim/actor_updates", "data/obs_seen", "data/reward_seen")
+    names = [n for n in counts if view.has(n)]
     if not names:
-        raise Missing("optim/adam_steps, data/obs_seen or data/reward_seen")
+        raise Missing(" or ".join(counts))
     for name in names:
         count = view.curve(name)
         fell = np.append(False, np.diff(count.values) < 0)

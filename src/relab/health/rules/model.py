@@ -9,6 +9,7 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.foreign import first_setting, named, rose
+from relab.health.probed import probed
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -195,6 +196,57 @@ def dream_up_return_down(
                            f" {course[best].mean:.4g} to {course[-1].mean:.4g}", fall, course[best].step,
                            [dream.evidence("rises"), view.evidence(course)])  # fmt: skip
     return None
+
+
+@rule("foresees-no-better", about="critic", algos=MODEL)
+def foresees_no_better(
+    view: View, *, share_above: float = 0.9, times_seen: float = 1.5, rounds: int = 2, exact: float = 1e-3
+) -> Finding | None:
+    """
+    What: over the last half of the probe's rounds, held-out episodes foreseen without looking are nine tenths as wrong
+        as saying that nothing changes, or more, and half as wrong again as what is reconstructed with looking.
+    Why: dreams are made of such steps. A dynamics loss at its floor does not say that they are good: a KL that is
+        averaged over the latents lies there from the start.
+    Known problems: episodes that hardly change are foreseen by saying so; a policy that is new leads elsewhere.
+    Refuted by: returns of dreams and of the world agreeing.
+    Try: look at the KL before the clamp, and whether it is summed; more updates of the model.
+    """
+    error, still, seen = (probed(view, "open_loop", name, rounds) for name in ("value", "still", "seen"))
+    level, other = error.median(0.5), still.median(0.5)
+    if level < share_above * other or level < times_seen * seen.median(0.5):
+        return None
+    pinned = " while the dynamics loss stands at its floor" if _at_floor(view, exact) else ""
+    return Finding(f"held-out episodes are foreseen with an error of {level:.3g}, {other:.3g} by saying that nothing"
+                   f" changes{pinned}", level / max(other, 1e-12), int(error.steps[0]),
+                   [error.evidence(f">= {share_above:g} x {other:.3g}"), still.evidence()])  # fmt: skip
+
+
+def _at_floor(view: View, exact: float) -> bool:
+    """Whether the dynamics loss is what the free bits make it; False where that is not known."""
+    weight, free = first_setting(view, "dyn_scale"), first_setting(view, *FREE)
+    known = view.has("model/dyn_loss") and weight is not None and free is not None
+    return known and view.curve("model/dyn_loss").median(0.5) <= (weight or 0) * (free or 0) * (1 + exact)
+
+
+@rule("dreams-pay-otherwise", about="belief", algos=MODEL)
+def dreams_pay_otherwise(
+    view: View, *, apart: float = 0.25, errors: float = 4.0, rounds: int = 2, least: float = 1e-6
+) -> Finding | None:
+    """
+    What: over the last half of the probe's rounds, dreams earn a quarter more or less than the world does from the same
+        states, each time by four standard errors.
+    Why: the policy learns what pays in dreams; where they are wrong it learns to live there.
+    Known problems: a reward that is rare is dreamed late.
+    Refuted by: the gap closing while the return rises.
+    Try: more updates of the model, shorter dreams; look at the predicted continuation.
+    """
+    gap, real, noise = (probed(view, "dream_vs_world", n, rounds).tail(0.5) for n in ("value", "real_mean", "noise"))
+    size = max(float(np.abs(real.values).mean()), least)
+    share = float(np.median(gap.values)) / size
+    if len(gap) != len(noise) or abs(share) <= apart or np.any(np.abs(gap.values) <= errors * noise.values):
+        return None
+    return Finding(f"dreams earn {share:+.0%} of what the world pays from the same states", share, int(gap.steps[0]),
+                   [gap.evidence(f"over {size:.3g}, > {apart:g}"), real.evidence()])  # fmt: skip
 
 
 @rule("dreams-end-at-once", about="belief", needs=("model/imag_continue", "return/length"), algos=MODEL)

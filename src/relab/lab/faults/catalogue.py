@@ -10,11 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from relab.health.rule import all_rules
+from relab.lab.faults import dreamt
 from relab.lab.faults import replacements as put
 from relab.lab.faults.seams import Replace
 
 ALL = ("cartpole", "pendulum", "acrobot")  # thresholds were set on the first two; Acrobot was added afterwards
 
+# Dreamer at about a thousand updates: the settings that CartPole was first learned with, here for all three
+DREAMS = {
+    "algo": "dreamer", "total_steps": "4608", "eval.every": "768", "algo.envs": "16", "algo.steps": "16",
+    "algo.learning_starts": "512", "algo.updates_per_step": "0.25", "algo.sequences": "8", "algo.length": "25",
+    "algo.deter": "64", "algo.stoch": "16", "algo.bins": "41", "algo.gamma": "0.99", "algo.lr": "0.001",
+    "algo.lr_warmup": "100", "algo.lr_final": "1.0", "probes.every": "4", "probes.value_vs_rerun.starts": "16",
+    "probes.value_vs_rerun.reruns": "2", "probes.dream_vs_world.repeats": "4",
+}  # fmt: skip
 # What a healthy run is here: relab's presets, shortened. Budgets are long enough for both to learn.
 BASE: dict[str, dict[str, str]] = {
     "cartpole": {"env": "cartpole", "total_steps": "30720", "eval.every": "3072", "algo.lr": "0.003"},
@@ -27,9 +36,13 @@ BASE: dict[str, dict[str, str]] = {
                  "algo.hidden": "[64, 64]", "algo.minibatch": "128", "algo.updates_per_step": "0.33"},
     "cartpole-dqn": {"algo": "dqn", "env": "cartpole", "total_steps": "24576", "eval.every": "3072"},
     "acrobot-dqn": {"algo": "dqn", "env": "gym:Acrobot-v1", "total_steps": "24576", "eval.every": "4096"},
+    "cartpole-dreamer": DREAMS | {"env": "cartpole"},
+    "acrobot-dreamer": DREAMS | {"env": "gym:Acrobot-v1"},
+    "pendulum-dreamer": DREAMS | {"env": "pendulum"},
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "38400", "eval.episodes": "2"},
 }  # fmt: skip
 DQN = ("cartpole-dqn", "acrobot-dqn")
+DREAMER = ("cartpole-dreamer",)
 LR = {env: float(BASE[env]["algo.lr"]) for env in ALL}
 
 
@@ -125,4 +138,40 @@ FAULTS: dict[str, Fault] = {fault.name: fault for fault in (
     Fault("draws-coupled", "an offset moved another part's draws",
           {"first parameters": put.one_generator}, {"torus": {"algo.theta_mu_offset_scale": "0.2778"}}, envs=("torus",),
           kind="arms", both=True),
+    Fault("kl-averaged", "the KL is a fraction of what the latents' entropies make it, and lies under the free bits",
+          {"latent kl": dreamt.averaged}, envs=DREAMER),
+    Fault("lambda-off-by-one", "returns that do not obey their own recursion",
+          {"dreamed returns": dreamt.returns_early}, envs=DREAMER),
+    Fault("live-targets", "the critic's gradient is not that of its errors",
+          {"dream": dreamt.live_returns, "critic's loss": dreamt.live_loss, "measured dreams": dreamt.numbers_alone,
+           "seldom measured": dreamt.numbers_alone, "actor's loss": dreamt.numbers_alone,
+           "returns of real rewards": dreamt.numbers_alone}, envs=DREAMER),
+    Fault("rep-scale-099", "the setting, and a posterior that follows the prior",
+          settings={"": {"algo.rep_scale": "0.99"}}, envs=DREAMER),
+    Fault("no-unimix", "a class less likely than its even share",
+          {"latent probabilities": dreamt.unmixed, "recurrent kernels": dreamt.core_unmixed}, envs=DREAMER),
+    Fault("unimix-on-prior-only", "the same of the posterior alone",
+          {"scan": dreamt.posterior_unmixed}, envs=DREAMER),
+    Fault("support-too-small", "a last bin below what rewards and gamma allow, and targets beyond it",
+          {"support": dreamt.narrow}, {"": {"algo.gamma": "0.997", "total_steps": "10752", "eval.every": "1536"}},
+          envs=DREAMER),
+    Fault("posterior-without-memory", "nothing in front of the posterior varies with the memory",
+          {"first weights of dreamer": dreamt.born_blind, "step of dreamer": dreamt.stays_blind}, envs=DREAMER),
+    Fault("action-off-by-one", "rows follow from the action that the next row is told of",
+          {"sequences": dreamt.actions_late}, envs=DREAMER),
+    Fault("no-reset-mask", "the memory in the first row of an episode depends on what came before",
+          {"sequences": dreamt.never_fresh}, envs=DREAMER),
+    Fault("last-action-not-reset", "the memory in the first row of an episode depends on an action",
+          {"sequences": dreamt.last_action_kept, "observed rows": dreamt.last_action_told}, envs=DREAMER),
+    Fault("focus-always-on", "actor and critic wait in every update",
+          {"focus": dreamt.stays_on, "learning in focus": dreamt.waits_whole}, {"": {"algo.focus": "0.02"}},
+          envs=DREAMER),
+    Fault("focus-never-on", "a bar that no surprise reaches", settings={"": {"algo.focus": "3.0"}}, envs=DREAMER),
+    Fault("resume-resets-actor", "a count that restarts at the resume",
+          {"restore of dreamer": dreamt.actor_anew}, kind="resume", envs=DREAMER),
+    Fault("stop-on-training", "it stops, or goes on, as another number than the evaluation says",
+          {"best": put.best_in_training}, {"": {"eval.stop_at": "60"}}, envs=DREAMER),
+    Fault("starved-collector", "each row is learned from many times as often as the settings say",
+          {"updates due": dreamt.outruns}, {"": {"total_steps": "1024", "algo.steps": "4", "eval.every": "128"}},
+          envs=DREAMER),
 )}  # fmt: skip

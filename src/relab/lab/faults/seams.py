@@ -13,6 +13,7 @@ from typing import Any
 
 Replace = Callable[[Any], Any]
 
+DREAMER = "relab.train.algos.dreamer"
 # name -> module:attribute, and what the place promises
 SEAMS = {
     "collect": "relab.train.algos.ppo:collect",  # (state): one batch of experience, acted by the current policy
@@ -26,6 +27,7 @@ SEAMS = {
     "episode metrics": "relab.train.algos.ppo:episode_metrics",  # what the finished episodes earned
     "restore": "relab.train.algos.ppo:State.load",  # a checkpoint's state into the run's
     "replayed step": "relab.train.algos.gathering:Gathering.step",  # (gathering, policy, counts): a step is kept
+    "updates due": "relab.train.algos.gathering:due",  # (counts, start of learning, updates per step): now
     "replayed returns": "relab.train.algos.sac:targets",  # (replay, rows, cfg): n-step return, discount, last row
     "temperature": "relab.train.algos.sac:adjust_temperature",  # (state, entropy): a step towards the target entropy
     "slow copies": "relab.train.algos.sac:follow_critics",  # (state): the target networks follow the critics
@@ -33,6 +35,25 @@ SEAMS = {
     "slow copy of dqn": "relab.train.algos.dqn:copy_target",  # (state): the target network follows
     "exploration": "relab.train.algos.dqn:exploration",  # (cfg, share of the run): share of random actions
     "first parameters": "relab.train.algos.tracking_ac:first_parameters",  # of a critic and two policies
+    "latent kl": f"{DREAMER}.equations:kl",  # (p, q): nats, summed over the latents
+    "latent probabilities": f"{DREAMER}.world_model:WorldModel.probs",  # (model, logits): some of each spread evenly
+    "recurrent kernels": f"{DREAMER}.fast_scan:core_of",  # sizes and places for the kernels
+    "scan": f"{DREAMER}.world_model:WorldModel.scan",  # memory, latents and posterior of rows in order
+    "observed rows": f"{DREAMER}.world_model:WorldModel.observe",  # (model, batch, uniform): what it made of them
+    "first weights of dreamer": f"{DREAMER}.layers:init",  # (weights, rng, scales of outputs)
+    "step of dreamer": f"{DREAMER}.optimiser:LaProp.step",  # (optimiser, turn): the gradient's norm
+    "sequences": f"{DREAMER}.sequences:filled",  # (replay, starts, length): rows that are learned from
+    "dreamed returns": f"{DREAMER}.equations:lambda_returns",  # rewards, continuation, values -> returns
+    "support": f"{DREAMER}.agent:support_of",  # (cfg, spec): numbers that two-hot heads can say
+    "dream": f"{DREAMER}.behaviour:Behaviour.dream",  # from every row of a batch, with its returns
+    "critic's loss": f"{DREAMER}.behaviour:Behaviour.critic_loss",  # (behaviour, logits, feature, target)
+    "measured dreams": f"{DREAMER}.metrics:of_dreams",  # (state, dream, scale): metrics
+    "seldom measured": f"{DREAMER}.metrics:seldom",  # (state, batch, course, dream): metrics
+    "actor's loss": f"{DREAMER}.behaviour:Behaviour.actor_loss",  # (behaviour, dream, scale, entropy)
+    "returns of real rewards": f"{DREAMER}.behaviour:Behaviour.replay_returns",  # (behaviour, batch, dream)
+    "focus": f"{DREAMER}.surprise:Focus.note",  # (focus, surprise): whether the next updates are the model's
+    "learning in focus": f"{DREAMER}.surprise:Focus.lets_learn",  # (focus): whether actor and critic learn now
+    "restore of dreamer": f"{DREAMER}.state:State.load",  # a checkpoint's state into the run's
     "weights": "relab.train.nets.networks:init",  # the weights a run begins with
     "streams": "relab.base.streams:seed_for",  # (seed, name): the seed of a random stream
     "evaluation seeds": "relab.train.evaluation:world_seeds",  # the seeds that evaluation episodes begin from

@@ -25,14 +25,15 @@ from relab.train.probes.value_vs_rerun import States, correlation, limit_of, mea
 def dream_vs_world(at: Round) -> list[ProbeResult]:
     cfg, agent = at.cfg.dream_vs_world, at.state.agent
     states, rng = visited(at, agent, cfg.starts, cfg.spread, "dream_vs_world"), stream(at)
-    dreamed_B, survival = dreamed_returns(agent, states, cfg.repeats, rng)
+    dreamed_B, survival_H = dreamed_returns(agent, states, cfg.repeats, rng)
     again = real_returns(at, agent, states, cfg.repeats, rng)
     real_B, agents = again.return_BK.mean(1), at.env.spec.agents
     gap_N = per_world(dreamed_B - real_B, agents)
     living = np.isfinite(real_B)
     more: dict[str, Any] = {
         "dreamed_mean": mean(dreamed_B[living]), "real_mean": mean(real_B[living]), "steps": agent.cfg.imagine,
-        "correlation": correlation(dreamed_B[living], real_B[living]), "dreamed_survival": survival,
+        "correlation": correlation(dreamed_B[living], real_B[living]), "dreamed_survival": survival_H[-1],
+        "survival_first": survival_H[0], "survival_middle": survival_H[len(survival_H) // 2],
         "real_survival": mean(again.capped_BK[living]), "sim_steps": states.sim_steps + again.sim_steps,
     }  # fmt: skip
     noise = float(gap_N.std(ddof=1) / math.sqrt(len(gap_N))) if len(gap_N) > 1 else math.nan
@@ -44,8 +45,8 @@ def stream(at: Round) -> np.random.Generator:
 
 
 @torch.no_grad()
-def dreamed_returns(agent: Agent, states: States, k: int, rng: np.random.Generator) -> tuple[np.ndarray, float]:
-    """(mean over k dreams from each state, share of dreams that go on to their last step)."""
+def dreamed_returns(agent: Agent, states: States, k: int, rng: np.random.Generator) -> tuple[np.ndarray, list[float]]:
+    """(mean over k dreams from each state, share of dreams that go on to each of their steps)."""
     cfg, rows = agent.cfg, len(states.obs_BD)
     uniform = lambda *shape: torch.from_numpy(rng.random(shape, np.float32))  # noqa: E731
     h, z = agent.infer(
@@ -55,7 +56,7 @@ def dreamed_returns(agent: Agent, states: States, k: int, rng: np.random.Generat
     feature, _ = agent.behaviour.imagine(agent.model, torch.cat((h, z), -1), noise)
     reward, goes_on = agent.model.earned(feature)
     total = discounted(reward, goes_on, cfg.gamma).view(rows, k).mean(1)
-    return total.double().numpy(), float(goes_on[1:].prod(0).mean())
+    return total.double().numpy(), torch.cumprod(goes_on[1:], 0).mean(1).tolist()
 
 
 def discounted(reward: Tensor, goes_on: Tensor, gamma: float) -> Tensor:

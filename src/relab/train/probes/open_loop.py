@@ -36,8 +36,7 @@ class Walk(NamedTuple):
 def open_loop(at: Round) -> list[ProbeResult]:
     cfg, agent = at.cfg.open_loop, at.state.agent
     walk = walked(at, agent, cfg.walks, cfg.context + cfg.ahead)
-    rng = generator(at.seed, f"probe/open_loop/{at.iteration}")
-    foreseen, seen, reward = predictions(agent, walk, cfg.context, rng)
+    foreseen, seen, reward = predictions(agent, walk, cfg.context, stream(at))
     after, weight = walk.obs[cfg.context :], walk.counts[cfg.context :]
     spread = variance(walk, agent.model.image is not None)
     error = ((foreseen - after).square() / spread).mean(-1)
@@ -49,10 +48,35 @@ def open_loop(at: Round) -> list[ProbeResult]:
         "last": at_step(error, weight, cfg.ahead - 1), "still": share(still, weight),
         "seen": share(((seen - walk.obs[: cfg.context]).square() / spread).mean(-1), walk.counts[: cfg.context]),
         "reward_error": share((reward - walk.reward[cfg.context :]).abs(), weight),
-        "rows": int(counted), "context": cfg.context, "ahead": cfg.ahead,
+        **alignment(agent, walk, spread, at), "rows": int(counted), "context": cfg.context, "ahead": cfg.ahead,
     }  # fmt: skip
     noise = float(rows.std()) / math.sqrt(len(rows)) if len(rows) > 1 else math.nan
     return [ProbeResult("open_loop", "open_loop_error", share(error, weight), noise, len(rows), "share", more)]
+
+
+def stream(at: Round) -> np.random.Generator:
+    return generator(at.seed, f"probe/open_loop/{at.iteration}")
+
+
+def alignment(agent: Agent, walk: Walk, spread: Tensor, at: Round) -> dict[str, float]:
+    """Error with the actions told a step late, and a step early, over that with the actions as they were taken.
+
+    Below 1 the model takes rows to be told of another action than they are. By the same draws; without the last step,
+    whose own action was never taken.
+    """
+    context, blank = at.cfg.open_loop.context, torch.zeros_like(walk.action[:1])
+    told = {"as_taken": walk.action, "told_late": torch.cat((blank, walk.action[:-1])),
+            "told_early": torch.cat((walk.action[1:], blank))}  # fmt: skip
+    after, weight = walk.obs[context:-1], walk.counts[context:-1]
+    errors = {}
+    for name, action in told.items():
+        foreseen = predictions(agent, walk._replace(action=action), context, stream(at))[0][:-1]
+        errors[name] = share(((foreseen - after).square() / spread).mean(-1), weight)
+    return {name: ratio(errors[name], errors["as_taken"]) for name in ("told_late", "told_early")}
+
+
+def ratio(a: float, b: float) -> float:
+    return a / b if b > 0 else math.nan
 
 
 def share(x: Tensor, weight: Tensor) -> float:

@@ -47,7 +47,7 @@ def init(setup: Setup) -> State:
             f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     check_pace(setup)
     pages.keep()
-    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
+    agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device, setup.threads)
     rates = {"model": cfg.lr, "actor": cfg.lr_actor or cfg.lr, "critic": cfg.lr_critic or cfg.lr}
     gathering = gathers(setup).begin(setup, cfg.envs, cfg.replay, agent.head.action_buffer(1), agent.memory_dim)
     optimiser = LaProp(agent.params, rates, cfg.grad_clip, cfg.lr_warmup, BETAS)
@@ -106,10 +106,12 @@ def first_time() -> str:
 
 def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
     """`steps` steps of every world, with the updates that fall due on the way."""
+    replay = s.gathering.replay
+    before = replay.count
     made = act_and_update(s, watch, behaviour_of, update)
     if isinstance(s.gathering, Remote) and s.gathering.collector is not None:
         s.gathering.collector.send(s.agent.params.flat.numpy(), s.counts.updates)
-    return metrics.of_iteration(s, made, pace_of(s))
+    return metrics.of_iteration(s, made, pace_of(s), (replay.count - before) * replay.columns)
 
 
 def behaviour_of(s: State) -> Policy:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
 
 from relab.base.streams import generator, world_seeds
 from relab.config.base import require
@@ -21,6 +22,7 @@ from relab.train.rollout import Acted
 
 def make_agent(cfg: Dreamer, spec: Spec, seed: int, device: str = "cpu", threads: int = 1) -> Agent:
     require(device == "cpu", f"dreamer runs on the cpu, but `device` is {device}")
+    torch.set_num_threads(threads)  # of the BLAS as well: its threads spin, 20 times slower on a busy machine
     return Agent(cfg, spec, generator(seed, "init"))
 
 
@@ -50,7 +52,7 @@ def acting(setup: Setup, env: Env, stream: str) -> Acting:
     """Worlds and an agent that act, and a replay of two steps, in a process of their own."""
     cfg = setup.cfg
     here = replace(setup, env=env)
-    agent = make_agent(cfg, env.spec, setup.seed, setup.device)
+    agent = make_agent(cfg, env.spec, setup.seed, setup.device, setup.threads)
     rows = cfg.envs * env.spec.agents
     gathers = ImageGathering if env.spec.obs_shape else Gathering
     g = gathers.begin(here, cfg.envs, 2 * rows, agent.head.action_buffer(1), agent.memory_dim)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from relab.train.algos.dreamer import frames, metrics, sequences
+from relab.train.algos.dreamer import frames, marks, metrics, sequences
 from relab.train.algos.dreamer.agent import Agent
 from relab.train.algos.dreamer.behaviour import Dream
 from relab.train.algos.dreamer.frames import ImageGathering
@@ -37,6 +37,9 @@ def update(s: State) -> dict[str, float]:
     loss, row = losses_of(s, batch_of(s.agent, rows), turn, recalled)
     if loss.requires_grad:
         loss.backward()
+    if "value/pull_due" in row:
+        row["value/pull"] = marks.pull(s)
+    row["model/focus"] = float(s.focus.on)
     row["optim/grad_norm"] = s.optimiser.step(turn._asdict())
     if turn.critic:
         s.agent.behaviour.follow()
@@ -122,8 +125,7 @@ def behaviour_loss(s: State, batch: Batch, course: Course, dream: Dream) -> tupl
     row |= {"policy/actor_loss": float(actor.detach().mean()), "value/critic_loss": float(critic.detach().mean()),
             "policy/entropy": float(nats.detach().mean()), "data/advantage_std": float(advantage.std())}  # fmt: skip
     if s.counts.updates % metrics.SELDOM == 0:
-        row["value/critic_excess"] = metrics.critic_excess(s, batch, dream)
-        row["optim/dormant_share"] = metrics.dormant_share(s, course.feature.detach())
+        row |= metrics.seldom(s, batch, course, dream)
     if cfg.replay_critic:
         replayed = replay_loss(s, batch, course, dream)
         loss, row["value/replay_loss"] = loss + cfg.replay_critic * replayed, float(replayed.detach())

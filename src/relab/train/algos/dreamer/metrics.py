@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import layers
+from relab.train.algos.dreamer import layers, marks
 from relab.train.algos.dreamer.behaviour import ACTOR, CRITIC, Dream
+from relab.train.algos.dreamer.optimiser import PARTS
 from relab.train.algos.dreamer.state import State
 from relab.train.algos.dreamer.world_model import Batch, Course
 
@@ -32,7 +33,7 @@ def of_model(s: State, batch: Batch, course: Course, mean: dict[str, Tensor]) ->
         "model/post_entropy": average(torch.special.entr(course.post).sum((-2, -1))),
         "model/agreement": average((course.prior.argmax(-2) == course.post.argmax(-2)).float().mean(-1)),
         "data/padding": float(1 - valid.mean()),
-    }  # fmt: skip
+    } | marks.of_model(batch, course)  # fmt: skip
 
 
 @torch.no_grad()
@@ -44,7 +45,19 @@ def of_dreams(s: State, dream: Dream, scale: float) -> dict[str, float]:
         "model/imag_survival": float(dream.goes_on[1:].prod(0).mean()),
         "value/mean": float(dream.value.mean()), "value/std": float(dream.value.std()),
         "value/clamped": float(support.outside(dream.returns).float().mean()), "value/return_scale": scale,
+        "value/support_top": support.high,
     }  # fmt: skip
+
+
+def seldom(s: State, batch: Batch, course: Course, dream: Dream) -> dict[str, float]:
+    """What costs more than a glance."""
+    return {
+        "value/critic_excess": critic_excess(s, batch, dream),
+        "optim/dormant_share": dormant_share(s, course.feature.detach()),
+        "value/return_residual": marks.return_residual(s, dream),
+        "value/pull_due": marks.pull_due(s, batch, course, dream),
+        "model/post_memory": marks.memory_share(s, batch, course),
+    } | marks.of_actions(batch)
 
 
 def critic_excess(s: State, batch: Batch, dream: Dream) -> float:
@@ -67,9 +80,11 @@ def dormant_share(s: State, feature: Tensor) -> float:
     return float(np.mean(shares))
 
 
-def of_iteration(s: State, rows: list[dict[str, float]], pace: float) -> dict[str, float]:
-    """Means over the updates of this iteration beside what was gathered."""
+def of_iteration(s: State, rows: list[dict[str, float]], pace: float, arrived: int) -> dict[str, float]:
+    """Means over the updates of this iteration beside what was gathered; `arrived`: rows that reached the replay."""
     row = s.gathering.metrics(s.counts)
+    row["data/replay_ratio"] = len(rows) * s.cfg.minibatch / max(arrived, 1)
+    row["optim/actor_updates"] = float(s.optimiser.updates[PARTS.index(ACTOR)])
     row |= {"optim/lr": s.cfg.lr * pace, "optim/param_norm": float(torch.linalg.vector_norm(s.agent.params.flat))}
     row |= s.surprise.metrics() | {"model/focus": float(s.focus.on)}
     names = dict.fromkeys(name for each in rows for name in each)
