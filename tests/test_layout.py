@@ -61,13 +61,20 @@ def unit_of(module: str) -> str:
     return [*module.split("."), "__init__"][1]
 
 
-def walk(node: ast.AST, deferred: bool = False, typing_only: bool = False) -> Iterator[tuple[ast.AST, bool, bool]]:
-    """All nodes below, with whether they run at import at all."""
-    for child in ast.iter_child_nodes(node):
-        inside = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-        typed = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and child in node.body
-        yield child, deferred or inside or typed, typing_only or typed
-        yield from walk(child, deferred or inside or typed, typing_only or typed)
+def walk(module: ast.Module, deep: bool) -> Iterator[tuple[ast.AST, bool, bool]]:
+    """All statements, and what they are made of if `deep`, with whether they run at import at all."""
+    waiting: list[tuple[ast.AST, bool, bool]] = [(module, False, False)]
+    while waiting:
+        above, deferred, typing_only = waiting.pop()
+        inside = isinstance(above, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        typed = above.body if isinstance(above, ast.If) and "TYPE_CHECKING" in ast.dump(above.test) else ()
+        below = [
+            (child, deferred or inside or child in typed, typing_only or child in typed)
+            for child in ast.iter_child_nodes(above)
+            if deep or isinstance(child, (ast.stmt, ast.ExceptHandler, ast.match_case))
+        ]
+        yield from below
+        waiting += below
 
 
 def targets(node: ast.AST, file: Path, src: Path) -> list[str]:
@@ -93,7 +100,8 @@ def absolute(node: ast.ImportFrom, file: Path, src: Path) -> str:
 def imports_of(file: Path, src: Path) -> list[Import]:
     """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
     imports = []
-    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns)):
+    deep = "import_module" in file.read_text(encoding="utf-8")
+    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns), deep):
         for target in targets(node, file, src):
             line = getattr(node, "lineno", 0)
             imports.append(Import(file, line, to_module(target, src), deferred, typing_only))

@@ -7,6 +7,7 @@ again to see that they still end the same.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 import sysconfig
@@ -116,8 +117,13 @@ def sources(env: Env) -> str:
 
 def is_own(file: Path) -> bool:
     """Whether a module is one that its user may be writing on: neither installed, nor Python's, nor relab's."""
-    from_elsewhere = (sysconfig.get_path("stdlib"), Path(__file__).parents[1])
-    return not set(INSTALLED) & set(file.parts) and not any(file.is_relative_to(root) for root in from_elsewhere)
+    return not set(INSTALLED) & set(file.parts) and not str(file).startswith(from_elsewhere())
+
+
+@functools.cache
+def from_elsewhere() -> tuple[str, str]:
+    """Where Python's own modules lie, and relab's; looked up once, for there are thousands of modules."""
+    return f"{sysconfig.get_path('stdlib')}/", f"{Path(__file__).parents[1]}/"
 
 
 def content(file: Path) -> bytes:

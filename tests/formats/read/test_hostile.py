@@ -515,7 +515,7 @@ def test_a_gigabyte_without_a_line_break(root, name):
         loaded(root)
 
 
-BUSY = [(b"", b"9", 100 * MB), (b"", b",", 100 * MB), (b'"', b"9,\n", 10 * MB), (b"", b"1,x\n", MB)]
+BUSY = [(b"", b"9", 100 * MB), (b"", b",", 100 * MB), (b'"', b"9,\n", 4 * MB), (b"", b"1,x\n", MB)]
 
 
 @pytest.mark.parametrize("share", [8, pytest.param(1, marks=pytest.mark.slow)])

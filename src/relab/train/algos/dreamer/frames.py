@@ -33,7 +33,7 @@ def image_fields(obs_dim: int, action: np.ndarray) -> Fields:
 class ImageGathering(Gathering):
     """Worlds that are seen in images."""
 
-    finals: Replay | None = None  # images that episodes ended with
+    finals: Replay = None  # type: ignore[assignment]  # images that episodes ended with; `begin` makes it
 
     @classmethod
     def begin(cls, setup: Setup, envs: int, capacity: int, action: np.ndarray, memory_dim: int = 0) -> Self:
@@ -51,7 +51,6 @@ class ImageGathering(Gathering):
 
     def arrive(self, slot: np.ndarray, step: Step, over_B: np.ndarray) -> np.ndarray:
         slot["final"] = 0
-        assert self.finals is not None, "made by begin"
         last = step.final_obs.reshape(over_B.size, -1)
         for row in np.flatnonzero(over_B):
             slot["final"][row] = -1 - self.finals.count
@@ -64,7 +63,6 @@ class ImageGathering(Gathering):
 
     def check_rows(self, rows: np.ndarray) -> list[bool]:
         """Of images: is every episode's last one there?"""
-        assert self.finals is not None, "made by begin"
         over, final = rows["terminated"] | rows["truncated"], -1 - rows["final"][..., 0]
         there = (final >= self.finals.oldest) & (final < self.finals.count)
         return [bool(np.isfinite(rows["reward"][rows["alive"]]).all()), bool((there == over).all())]
@@ -92,7 +90,6 @@ def filled(gathering: ImageGathering, starts: Rows, length: int) -> Sequences:
 def images_at(gathering: ImageGathering, place: np.ndarray, there: np.ndarray) -> np.ndarray:
     """uint8[..., D] at places as sequences.filled gives them; black where there is nothing."""
     replay, finals = gathering.replay, gathering.finals
-    assert finals is not None, "made by begin"
     images = np.zeros((*place.shape, replay.ring["obs"].shape[-1]), np.uint8)
     usual, last = there & (place >= 0), there & (place < 0)
     images[usual] = replay.ring["obs"][place[usual] // replay.columns, place[usual] % replay.columns]

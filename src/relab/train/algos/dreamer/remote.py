@@ -80,7 +80,6 @@ class RemoteImages(Remote, ImageGathering):
     """The same where images are seen."""
 
     def unpack(self, slot: Any, crate: Crate) -> None:
-        assert self.finals is not None, "made by begin"
         rows = np.flatnonzero(slot["terminated"] | slot["truncated"])
         for row, image in zip(rows, crate.finals, strict=True):
             slot["final"][row] = -1 - self.finals.count
