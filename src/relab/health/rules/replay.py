@@ -89,7 +89,7 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
 
 @rule(
     "steps-too-large",
-    about="fault",  # a setting: what it makes run away comes after it
+    about="optimiser",
     algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
     mends=SMALLER_STEPS,
