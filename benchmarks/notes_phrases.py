@@ -6,6 +6,8 @@ Slots: {m} the metric, {x} its value, {s} a step, {a} and {b} two values, {p} an
 
 from __future__ import annotations
 
+from benchmarks.notes_phrases_eighth import EIGHTH, NAMES_EIGHTH
+
 FOURTH = {
     "final": [
         "{m} came in at {x} once the budget was used up",
@@ -747,3 +749,4 @@ NAMES_SEVENTH = {
 SETS = {"fourth": (FOURTH, NAMES_FOURTH, KEYS_FOURTH), "fifth": (FIFTH, NAMES_FIFTH, KEYS_FIFTH)}
 SETS["sixth"] = (SIXTH, NAMES_SIXTH, {**KEYS_FOURTH, **KEYS_FIFTH})
 SETS["seventh"] = (SEVENTH, NAMES_SEVENTH, {**KEYS_FIFTH, **KEYS_FOURTH})
+SETS["eighth"] = (EIGHTH, NAMES_EIGHTH, {**KEYS_FOURTH, **KEYS_FIFTH})

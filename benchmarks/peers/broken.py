@@ -141,6 +141,68 @@ class EndsAtRandom(Broken):
         self.inner.move = cut  # type: ignore[method-assign]
 
 
+class LastRewardLost(Broken):
+    """The learner is not paid for the step that ends an episode; the account is."""
+
+    def changed(self, now: Step) -> Step:
+        return now._replace(reward=np.where(now.terminated | now.truncated, 0.0, now.reward).astype(np.float32))
+
+
+class RewardOffset(Broken):
+    """The learner gets a thousand more at each step; the account holds the true rewards."""
+
+    def changed(self, now: Step) -> Step:
+        return now._replace(reward=now.reward + np.float32(1000.0))
+
+
+class ReturnsOver100(Broken):
+    """Episodes are accounted in other units, as by a wrapper that normalises rewards."""
+
+    def changed(self, now: Step) -> Step:
+        return now._replace(episodes=[e._replace(total=e.total / 100) for e in now.episodes])
+
+
+class ObservationFrozen(Broken):
+    """What was seen first is seen for the whole episode: an array that is never copied."""
+
+    def reset(self) -> Rows:
+        self.first = self.inner.reset().copy()
+        return self.first.copy()
+
+    def step(self, action: Rows) -> Step:
+        now, before = self.inner.step(action), self.first.copy()
+        begun = now.terminated | now.truncated
+        self.first[begun] = now.obs[begun]
+        return now._replace(obs=self.first.copy(), final=before)
+
+
+class ActionDelayed(Broken):
+    """What is carried out was chosen ten steps ago."""
+
+    delay = 10
+
+    def setup(self) -> None:
+        self.waiting: list[Rows] = []
+
+    def acted(self, action: Rows) -> Rows:
+        self.waiting.append(np.array(action))
+        return self.waiting.pop(0) if len(self.waiting) > self.delay else self.inner.random()
+
+
+class ActionTruncated(Broken):
+    """A cast to whole numbers: of actions between -1 and 1 nothing is left."""
+
+    def acted(self, action: Rows) -> Rows:
+        return np.trunc(0.999 * action / self.inner.high)
+
+
+class EndsAsCuts(Broken):
+    """Ends are reported as cuts by a time limit, so that a learner bootstraps beyond them."""
+
+    def changed(self, now: Step) -> Step:
+        return now._replace(terminated=np.zeros_like(now.terminated), truncated=now.terminated | now.truncated)
+
+
 def behind(fault: type[Broken]) -> Callable[[str], Make]:
     """How a script or a library makes the worlds of a task behind a fault."""
     return lambda task: lambda n, seed: fault(task, n, seed)  # type: ignore[return-value]

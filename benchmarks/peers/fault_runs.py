@@ -1,11 +1,12 @@
 """What do sick runs look like to strangers? Makes the runs of the fault suite, in the peers' venv.
 
     nice -n 19 .venv-sb3/bin/python -m benchmarks.peers.fault_runs OUT              # development kinds and seeds
-    nice -n 19 .venv-sb3/bin/python -m benchmarks.peers.fault_runs OUT --held-out   # once, when the rules stand
+    nice -n 19 .venv-sb3/bin/python -m benchmarks.peers.fault_runs OUT --part held-out     # the first, looked at since
+    nice -n 19 .venv-sb3/bin/python -m benchmarks.peers.fault_runs OUT --part held-out-2   # scored once
 
 The logs lie in OUT/PART/NUMBER, without a word about the fault; OUT/outcomes.jsonl has a line for each run: its kind,
 its path, the level of what it learned, and the error it died of where it did. A run that is listed is not made again.
-Held-out runs are those of held-out kinds, and one further seed of the development kinds.
+Held-out runs are those of held-out kinds, and one further seed of kinds that were known before.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ from typing import NamedTuple
 
 import torch
 
-from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out, making, plan, scripts, tasks
+from benchmarks.peers import (
+    fault_kind,
+    fault_kinds,
+    fault_kinds_held_out,
+    fault_kinds_later,
+    making,
+    plan,
+    scripts,
+    tasks,
+)
 from benchmarks.peers.broken import behind
 from benchmarks.peers.fault_kind import Kind
 from benchmarks.peers.healthy_listing import OUTCOMES, outcomes
@@ -48,13 +58,23 @@ class FaultRun(NamedTuple):
         return f"{self.kind.algo}/{self.kind.task}_1" if self.kind.told else f"{self.kind.algo.upper()}_1"
 
 
-def runs(held_out: bool) -> list[FaultRun]:
+def runs(part: str) -> list[FaultRun]:
     """Seed by seed, so that a first part of them holds all kinds."""
-    known, unseen = fault_kinds.KINDS, fault_kinds_held_out.KINDS
-    if not held_out:
-        return [FaultRun("development", kind, seed) for seed in fault_kind.DEVELOPMENT_SEEDS for kind in known]
-    apart = [FaultRun("held-out", k, seed) for seed in fault_kind.HELD_OUT_SEEDS for k in unseen]
-    return apart + [FaultRun("held-out", k, s) for s in fault_kind.HELD_OUT_SEEDS_OF_DEVELOPMENT_KINDS for k in known]
+    first, second, third = fault_kinds.KINDS, fault_kinds_held_out.KINDS, fault_kinds_later.KINDS
+    if part == "development":
+        pairs = [(kind, seed) for seed in fault_kind.DEVELOPMENT_SEEDS for kind in first]
+    elif part == "held-out":
+        pairs = [(kind, seed) for seed in fault_kind.HELD_OUT_SEEDS for kind in second]
+        pairs += [(kind, seed) for seed in fault_kind.HELD_OUT_SEEDS_OF_DEVELOPMENT_KINDS for kind in first]
+    else:
+        pairs = [(kind, seed) for seed in fault_kinds_later.SEEDS for kind in third]
+        pairs += [(kind, fault_kinds_later.KNOWN_SEED) for kind in [*first, *second][::2]]
+    return [FaultRun(part, kind, seed) for kind, seed in pairs]
+
+
+def variant(kind: Kind) -> str:
+    """The settings that a kind's own ones are added to."""
+    return "v" if kind in fault_kinds_later.KINDS else "x" if kind.held_out else "a"
 
 
 def succeeded(task: str, how: str) -> Callable[[Episode], float]:
@@ -64,8 +84,8 @@ def succeeded(task: str, how: str) -> Callable[[Episode], float]:
 
 
 def made(run: FaultRun, folder: Path) -> float:
-    kind, variant = run.kind, "x" if run.kind.held_out else "a"
-    base = (plan.SB3 if kind.tool == "sb3" else plan.CLEANRL)[kind.algo][variant]
+    kind = run.kind
+    base = (plan.SB3 if kind.tool == "sb3" else plan.CLEANRL)[kind.algo][variant(kind)]
     settings = base | {"gamma": plan.gamma(kind.task, base["gamma"])} | kind.settings
     make = behind(kind.env) if kind.env else tasks.ALL.__getitem__
     if kind.tool == "cleanrl":
@@ -99,14 +119,16 @@ def add(run: FaultRun, out: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--part", choices=["development", "held-out", "held-out-2"], default="development")
     parser.add_argument("--most", type=int, default=10**6, help="stop after that many runs")
-    parser.add_argument("--only", nargs=1, default=[], help="one kind")
+    parser.add_argument("--only", nargs="+", default=[], help="some kinds")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
     listed = {row["path"] for row in outcomes(args.out)}
-    waiting = [run for run in runs(args.held_out) if run.name not in listed and args.only in ([], [run.kind.name])]
+    waiting = [
+        run for run in runs(args.part) if run.name not in listed and run.kind.name in (args.only or [run.kind.name])
+    ]
     for run in waiting[: args.most]:
         try:
             add(run, args.out)

@@ -57,7 +57,7 @@ def add(case: plan.Case, out: Path, relab: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--parts", nargs="+", choices=["table", "held-out"], default=["table", "held-out"])
+    parser.add_argument("--parts", nargs="+", choices=list(plan.TASKS), default=["table", "held-out"])
     parser.add_argument("--most", type=int, default=10**6, help="stop after that many runs")
     parser.add_argument("--relab", type=Path, default=Path(".venv/bin/relab"))
     parser.add_argument("--tools", nargs="+", default=["sb3", "cleanrl", "relab"])

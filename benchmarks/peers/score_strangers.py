@@ -1,10 +1,10 @@
 """How many faults in strangers' logs does the examiner name, and how many healthy runs does it warn about?
 
-    python -m benchmarks.peers.score_strangers --faults OUT --healthy OUT [--part development|held-out] [--json FILE]
+    python -m benchmarks.peers.score_strangers --faults OUT --healthy OUT [--part held-out-2] [--json FILE]
 
 Each run is examined alone, as its owner would. A fault is seen when a warning or an error among the first three
-findings is about one of its kind's topics or names one of its signs (fault_kind.py). A healthy run is one that reached
-its task's level.
+findings is about one of its kind's topics or names one of its signs (fault_kind.py, which also says of which runs the
+log shows the fault). A healthy run is one that reached its task's level.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out
+from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out, fault_kinds_later
 from benchmarks.peers.fault_kind import Kind
 from benchmarks.peers.healthy_listing import outcomes
 from benchmarks.peers.score_faults import share
@@ -25,7 +25,7 @@ from relab.health.render import lead
 from relab.health.rule import Finding
 from relab.health.rules.outside import side_of
 
-KINDS = {kind.name: kind for kind in (*fault_kinds.KINDS, *fault_kinds_held_out.KINDS)}
+KINDS = {kind.name: kind for kind in (*fault_kinds.KINDS, *fault_kinds_held_out.KINDS, *fault_kinds_later.KINDS)}
 LOUD = ("warning", "error")
 OUTSIDE = "outside-healthy-runs"
 
@@ -37,6 +37,8 @@ class Scored(NamedTuple):
     first: list[str]  # what is shown first, loud or not
     loud: list[str]  # all warnings and errors
     seen: bool
+    shown: bool = True  # whether the log shows the fault
+    new: bool = False  # whether the kind was unknown when the part was frozen
 
 
 def slugs(kind: Kind) -> set[str]:
@@ -63,7 +65,12 @@ def scored(root: Path, row: dict[str, Any], label: str, kind: Kind | None) -> Sc
 
 def of_faults(root: Path, part: str) -> list[Scored]:
     rows = [row for row in outcomes(root) if row["part"] == part]
-    return [scored(root, row, row["kind"], KINDS[row["kind"]]) for row in rows]
+    return [_of_fault(root, row, KINDS[row["kind"]]) for row in rows]
+
+
+def _of_fault(root: Path, row: dict[str, Any], kind: Kind) -> Scored:
+    new = kind in (fault_kinds_later if row["part"] == "held-out-2" else fault_kinds_held_out).KINDS
+    return scored(root, row, row["kind"], kind)._replace(shown=kind.shown(row["reached"]), new=new)
 
 
 def of_healthy(root: Path, part: str) -> list[Scored]:
@@ -75,25 +82,34 @@ def by_tool(scores: list[Scored], what: str) -> Iterable[str]:
     for tool in ("", *sorted({score.tool for score in scores})):
         group = [score for score in scores if tool in ("", score.tool)]
         hits = sum(score.seen if what == "seen" else bool(score.loud) for score in group)
-        yield f"{tool or 'all'}: {share(hits, len(group))}"
+        yield f"  {tool or 'all'}: {share(hits, len(group))}"
+
+
+def of_all(sick: list[Scored], well: list[Scored]) -> Iterable[str]:
+    """Each group under its heading."""
+    groups = {"faults seen, all runs": sick, "runs whose log shows the fault": [s for s in sick if s.shown],
+              "of these, kinds that no rule knew": [s for s in sick if s.shown and s.new],
+              "of these, known kinds, a new seed": [s for s in sick if s.shown and not s.new]}  # fmt: skip
+    for heading, scores in groups.items():
+        yield from (heading, *by_tool(scores, "seen"))
+    yield from ("healthy runs warned about", *by_tool(well, "loud"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--faults", type=Path)
     parser.add_argument("--healthy", type=Path)
-    parser.add_argument("--part", choices=["development", "held-out"], default="development")
+    parser.add_argument("--part", choices=["development", "held-out", "held-out-2"], default="development")
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     sick = of_faults(args.faults, args.part) if args.faults else []
-    well = of_healthy(args.healthy, "held-out" if args.part == "held-out" else "table") if args.healthy else []
+    well = of_healthy(args.healthy, "table" if args.part == "development" else args.part) if args.healthy else []
     for score in sick:
-        print(
-            f"{'seen  ' if score.seen else 'missed'} {score.label} {score.path}: {', '.join(score.first) or 'nothing'}"
-        )
+        word = "seen  " if score.seen else "missed" if score.shown else "hidden"
+        print(f"{word} {score.label} {score.path}: {', '.join(score.first) or 'nothing'}")
     for score in (score for score in well if score.loud):
         print(f"alarm  {score.path}: {', '.join(score.loud)}")
-    print("\n".join(["faults seen", *by_tool(sick, "seen"), "healthy runs warned about", *by_tool(well, "loud")]))
+    print("\n".join(of_all(sick, well)))
     if args.json:
         args.json.write_text(json.dumps([score._asdict() for score in sick + well], indent=1) + "\n")
 

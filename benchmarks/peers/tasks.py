@@ -2,10 +2,10 @@
 
     python -m benchmarks.peers.tasks      # measures random and expert anew and prints them beside LEVELS
 
-TABLE tasks give runs to the reference table; HELD_OUT tasks never do. A run reached its task's level when it went
-three quarters of the way from the random policy to the solved level: one rule for all. `solved` is what the expert of
-the task earns, written by hand; for Gymnasium's three it is the published threshold (CartPole 475, Acrobot -100) or
-rl-baselines3-zoo's trained agents (Pendulum -160); their random levels stand in relab's own levels_random.json.
+TABLE tasks give runs to the reference table; HELD_OUT tasks and the LATER ones never do. A run reached its task's level
+when it went three quarters of the way from the random policy to the solved level: one rule for all. `solved` is what
+the expert of the task earns, written by hand; for Gymnasium's three it is the published threshold (CartPole 475,
+Acrobot -100) or rl-baselines3-zoo's trained agents (Pendulum -160); their random levels stand in levels_random.json.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from benchmarks.peers import tasks_continuous as con
 from benchmarks.peers import tasks_discrete as dis
+from benchmarks.peers import tasks_later as later
 from benchmarks.peers.worlds import GymWorlds, Worlds
 
 TABLE: dict[str, type[Worlds]] = {
@@ -28,7 +29,8 @@ HELD_OUT: dict[str, type[Worlds]] = {
     "QueueControl-v0": dis.QueueControl, "BallBeam-v0": con.BallBeam, "Steering-v0": dis.Steering,
     "Docking-v0": con.Docking, "Dodge-v0": dis.Dodge, "Mixing-v0": con.Mixing,
 }  # fmt: skip
-ALL = TABLE | HELD_OUT
+LATER: dict[str, type[Worlds]] = {"Traffic-v0": later.Traffic, "Lift-v0": later.Lift, "Hover-v0": later.Hover}
+ALL = TABLE | HELD_OUT | LATER
 
 LEVELS: dict[str, tuple[float, float]] = {  # (random, solved)
     "CartPole-v1": (22.2, 475.0), "Acrobot-v1": (-498.0, -100.0), "Pendulum-v1": (-1225.0, -160.0),
@@ -40,6 +42,7 @@ LEVELS: dict[str, tuple[float, float]] = {  # (random, solved)
     "SineTracking-v0": (-115.9, -1.13), "KeyDoor-v0": (-0.121, 1.199), "TwoLinkReach-v0": (-81.2, -8.53),
     "QueueControl-v0": (-26.3, -15.7), "BallBeam-v0": (30.5, 99.6), "Steering-v0": (17.8, 120.0),
     "Docking-v0": (-15.1, -2.66), "Dodge-v0": (-0.096, 8.0), "Mixing-v0": (-57.1, -6.00),
+    "Traffic-v0": (-26.5, -7.91), "Lift-v0": (-0.725, 0.912), "Hover-v0": (-1.90, 46.3),
 }  # fmt: skip
 WAY = 0.75  # of the way from random to solved
 

@@ -20,7 +20,7 @@ from relab.advise.rising import OPEN, RISES, STAYS, trend_of
 from relab.base.jsonl import encode
 from relab.comparison import answer, outcomes
 from relab.config import layers, registry
-from relab.health import mend
+from relab.health import mend, usual
 from relab.health.examine import Report, examine
 from relab.health.rule import all_rules
 from relab.health.view import View
@@ -81,6 +81,7 @@ def test_a_healthy_run_calls_for_nothing(tmp_path, name):
 def test_what_a_rule_would_change_is_a_setting():
     rules = all_rules(plugins=False).values()
     known = {key for algo in registry.algo_names() for key in layers.schema(algo, None)}
+    known |= {word for library in (usual.SB3, usual.CLEANRL) for words in library.values() for word in words}
     assert {key for rule in rules for key in (*rule.mends, *(change.key for change in rule.fallback))} <= known
     assert {way for rule in rules for way in rule.mends.values()} <= {mend.DOWN, mend.UP, mend.ANY}
 

@@ -82,6 +82,19 @@ def cut_short(copy: Copy) -> None:
             episode |= {"return": 12.0, "length": 12}
 
 
+def halfway(copy: Copy) -> None:
+    """It learns to stand for 60 steps of 500 and stays there, with as many steps as others need for all of them."""
+    run = copy("cartpole", "")
+    for row in run.rows["evals.jsonl"]:
+        for i, episode in enumerate(row["episodes"]):
+            episode |= {"return": 55.0 + i % 8, "length": 55 + i % 8} if row["step"] else {}
+
+
+def entropy_negated(copy: Copy) -> None:
+    """Minus the entropy of two actions is logged."""
+    copy("cartpole", "").put(policy__entropy=lambda i: 0.03 * i - math.log(2))
+
+
 def success_turned(copy: Copy) -> None:
     """The success of an episode is that it failed."""
     run = copy("cartpole", "")
@@ -607,6 +620,7 @@ def busy(copy: Copy) -> None:
 
 PLANTED: dict[str, Callable[[Copy], None]] = {
     "no-returns": no_episode_ends, "returns-all-alike": never_paid, "outside-healthy-runs": wide,
+    "below-known-level": halfway, "entropy-sign-turned": entropy_negated,
     "learning-rate-zero": rate_runs_out, "episodes-cut-short": cut_short, "success-against-return": success_turned,
     "return-against-length": sum_not_reset,
     "metric-frozen-at-init": frozen, "probe-hit-cap": capped, "loss-pinned": pinned, "support-ceiling": ceiling,

@@ -269,6 +269,14 @@ def test_sentences_as_people_write_them(runs, claim, slug):
         "The mean `mean_loss` of the last three rows was 0.9.",
         "Entropy went from 1.05 at the start to 2.04 at the end.",
         "In the first half `top_score` rose, and in the second half it fell.",
+        "The best competitor has a `top_score` of 0.99.",
+        "A checkpoint from March has an `entropy` of 44.4.",
+        "Every tenth episode has a `top_score` of 0.99, I do not know why.",
+        "The histogram of `entropy` has a second mode at 44.4.",
+        "`entropy` of a perfect player was 44.4.",
+        "The leaderboard lists 0.99 `top_score`.",
+        "On the second task the `entropy` was 44.4.",
+        "Log of the `entropy` is 44.4.",
     ],
 )
 def test_true_or_unclear_sentences_of_people_stand(runs, claim):

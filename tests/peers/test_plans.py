@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
-from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out, plan, scripts, tasks
+from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out, fault_kinds_later, plan, scripts, tasks
 from relab.record import glossary
 
-KINDS = [*fault_kinds.KINDS, *fault_kinds_held_out.KINDS]
+KINDS = [*fault_kinds.KINDS, *fault_kinds_held_out.KINDS, *fault_kinds_later.KINDS]
 
 
 def test_held_out_runs_share_neither_task_nor_seed_nor_setting_with_the_table():
@@ -21,6 +21,16 @@ def test_held_out_runs_share_neither_task_nor_seed_nor_setting_with_the_table():
         assert not {getattr(case, part) for case in table} & {getattr(case, part) for case in held_out}
     assert len(held_out) >= 100
     assert len({case.name for case in table + held_out}) == len(table + held_out)
+
+
+def test_the_second_held_out_part_shares_neither_seed_nor_setting_with_anything():
+    others, second = plan.cases("table") + plan.cases("held-out"), plan.cases("held-out-2")
+    for part in ("seed", "variant"):
+        assert not {getattr(case, part) for case in others} & {getattr(case, part) for case in second}
+    assert not {case.task for case in plan.cases("table")} & {case.task for case in second}
+    assert len(second) >= 150
+    assert len(fault_kinds_later.KINDS) >= 12
+    assert sum(not kind.told for kind in fault_kinds_later.KINDS) >= len(fault_kinds_later.KINDS) / 2
 
 
 def test_a_first_part_of_the_plan_holds_everything():
@@ -40,7 +50,7 @@ def test_the_suite_is_as_large_as_it_says():
 
 
 def test_held_out_kinds_say_so():
-    assert all(kind.held_out for kind in fault_kinds_held_out.KINDS)
+    assert all(kind.held_out for kind in [*fault_kinds_held_out.KINDS, *fault_kinds_later.KINDS])
     assert not any(kind.held_out for kind in fault_kinds.KINDS)
 
 

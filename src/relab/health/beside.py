@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from relab.health import reference
 from relab.health.features import METRICS, Key, in_own_units
-from relab.health.rule import Finding, HealthyRange
+from relab.health.outcome import poor
+from relab.health.rule import Finding, HealthyRange, Missing
 from relab.health.view import View
 from relab.stats import conformal
 
@@ -49,21 +50,47 @@ def _third(view: View) -> str:
 
 
 def put_beside(view: View, findings: Sequence[Finding]) -> None:
-    """Each finding gets the interval of its first metric, if it does not say it itself."""
+    """Each finding gets the interval of its first metric, if it does not say it itself.
+
+    Nothing is called unhealthy beside an interval that holds it: there the interval is left out, for the rule is about
+    something else than a level. Where the level is all that the rule goes by, it is not sure, and the run learned, it
+    is a remark.
+    """
     for finding in findings:
-        if finding.evidence and finding.tail is None:
-            finding.healthy = healthy_range(view, finding.evidence[0].metric)
+        if not finding.evidence or finding.symptom:
+            continue
+        finding.healthy = healthy_range(view, finding.evidence[0].metric)
+        levels = _levels(view, finding.evidence[0].metric)
+        if finding.healthy is None or not levels or not finding.healthy.low <= levels[0] <= finding.healthy.high:
+            continue
+        finding.healthy = None
+        about_level = finding.value is not None and any(math.isclose(finding.value, x, rel_tol=1e-6) for x in levels)
+        unsure = len(finding.evidence) == 1 and finding.confidence != "high"
+        if about_level and unsure and finding.severity == "warning" and not poor(view):
+            finding.severity, finding.confidence = "info", "low"
+
+
+def _levels(view: View, metric: str) -> list[float]:
+    """The numbers that rules take from a curve as its level, the median of the second half first."""
+    try:
+        curve = view.curve(metric)
+    except Missing:
+        return []
+    return [curve.median(0.5), curve.median(0.25), curve.median(), curve.last, float(curve.values.max())]
 
 
 def give_way(findings: Sequence[Finding]) -> list[Finding]:
     """All findings but symptoms whose metrics other warnings are about already."""
-    loud = [f for f in findings if f.tail is None and f.status == "fired" and f.severity in ("warning", "error")]
+    loud = [f for f in findings if not f.symptom and f.status == "fired" and f.severity in ("warning", "error")]
     metrics = {each.metric for f in loud for each in f.evidence}
-    return [f for f in findings if f.tail is None or not all(each.metric in metrics for each in f.evidence)]
+    return [f for f in findings if not f.symptom or not all(each.metric in metrics for each in f.evidence)]
 
 
 def control(findings: Sequence[Finding], runs: int) -> None:
-    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks."""
+    """Over a folder of runs: strange ones that are as many as healthy ones would give by luck are remarks.
+
+    Those of runs that have not learned carry no tail: that something is wrong with them is known without it.
+    """
     strange = [f for f in findings if f.tail is not None]
     tails = [float(f.tail or 0.0) for f in strange] + [1.0] * (runs - len(strange))
     for finding, named in zip(strange, conformal.discoveries(tails, FALSE)):

@@ -38,10 +38,10 @@ CONFIDENCES = ("low", "medium", "high")
 def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
     """Mark each symptom with its cause: a declared one, else that of a calibrated rule at the earliest place.
 
-    What only lies outside of healthy runs (it has a tail) is a symptom, and explains nothing.
+    What only lies outside of healthy runs is a symptom, and explains nothing.
     """
     declared = {rule.slug: rule.explains for rule in rules}
-    causes = sorted((f for f in findings if f.status == "fired" and _sure(f) and f.tail is None), key=_first)
+    causes = sorted((f for f in findings if f.status == "fired" and _sure(f) and not f.symptom), key=_first)
     for symptom in findings:
         fitting = [cause for cause in causes if _could_explain(cause, symptom, declared)]
         fitting.sort(key=lambda cause: symptom.slug not in declared[cause.slug])

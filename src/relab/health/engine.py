@@ -11,7 +11,8 @@ import numpy as np
 
 from relab.base import faults
 from relab.health import beside
-from relab.health.chain import explain
+from relab.health.chain import CHAIN, explain
+from relab.health.outcome import poor
 from relab.health.rule import Finding, Missing, Reference, Rule
 from relab.health.view import View, ViewGroup
 
@@ -73,7 +74,8 @@ def ask_run(
     rules: list[Rule], view: View, tell: Callable[[], None] = lambda: None
 ) -> tuple[list[Finding], list[NotChecked]]:
     """All rules about one run, held against its reference; `tell` is called before each of them."""
-    findings, gone = [], []
+    findings: list[Finding] = []
+    gone = []
     for rule in rules:
         tell()
         if rule.scope != "run" or not applies(rule, view):
@@ -83,14 +85,27 @@ def ask_run(
             gone.append(answer)
         elif answer is not None:
             answer.run = view.name
-            if view.rows < rule.least and answer.severity == "warning":
-                answer.severity, answer.confidence = "info", "low"
+            _weigh(rule, answer, view)
             hold_against(rule, answer, view)
             findings.append(answer)
     findings = beside.give_way(findings)
-    beside.put_beside(view, findings)
+    with np.errstate(all="ignore"):
+        beside.put_beside(view, findings)
     explain(rules, findings)
     return findings, gone
+
+
+def _weigh(rule: Rule, finding: Finding, view: View) -> None:
+    """In a run that is too short for a rule, a warning is a remark; in one that has not learned, every oddity of its
+    learning counts for more, and a remark is a warning."""
+    if view.rows < rule.least:
+        if finding.severity == "warning":
+            finding.severity, finding.confidence = "info", "low"
+        return
+    about_learning = finding.about in CHAIN and finding.about not in ("return", "choice") and not rule.footer
+    with np.errstate(all="ignore"):
+        if finding.severity == "info" and about_learning and finding.confidence != "low" and poor(view):
+            finding.severity = "warning"
 
 
 def ask_groups(rules: list[Rule], groups: list[ViewGroup]) -> tuple[list[Finding], list[NotChecked]]:

@@ -11,9 +11,8 @@ import numpy as np
 
 from relab.health.curve import Curve
 from relab.health.rule import Missing
-from relab.health.view import View, clear
+from relab.health.view import View
 from relab.record.history import History
-from relab.runs.verdict import above, pooled
 
 HALF_LN_2PIE = 0.5 * math.log(2 * math.pi * math.e)  # entropy of a Gaussian of standard deviation 1
 
@@ -156,70 +155,6 @@ def value_scale(view: View) -> float:
         length = max(float(view.curve("return/length").values.min()), 1.0)
         size = max(size, size / length / (1 - gamma))
     return min(size, 1e100)  # its square must be a number
-
-
-def moved(view: View) -> float:
-    """How far the return went from start to end, in standard errors; Missing where no return is logged."""
-    course = view.course(at_least=3)
-    return clear(course[-1].mean - course[0].mean, course[0], course[-1])
-
-
-def rose(view: View) -> bool:
-    """Whether the return went up from start to end, clear of noise; False where no return tells."""
-    try:
-        return moved(view) > 3
-    except Missing:
-        return False
-
-
-def learned(view: View) -> bool:
-    """Whether the run ends with something it learned, by the verdict that every command gives."""
-    return view.verdict.learned
-
-
-def ends_alike(view: View, share: float = 0.01) -> bool:
-    """Whether the last episodes differ by under a hundredth of what they earn: a critic has nothing to explain."""
-    try:
-        last = view.course(at_least=3)[-1]
-    except Missing:
-        return False
-    return last.se * math.sqrt(max(last.n, 1)) <= share * abs(last.mean)
-
-
-def failed(view: View) -> bool:
-    """Whether nothing was learned, as far as anybody can tell: as random is, or no gain over its own start.
-
-    Evaluations may begin when learning is over; a flat course of them proves nothing where random is not known.
-    """
-    verdict = view.verdict
-    flat = verdict.kind == "flat" and verdict.random is None and not verdict.metric.startswith("eval/")
-    return verdict.kind in ("not", "worse") or flat or hardly_learned(view)
-
-
-def hardly_learned(view: View, part: float = 0.05) -> bool:
-    """Whether its second half, which does not rise, is within a twentieth of the way from random to the solved level.
-
-    A rise from 15 to 26 may be clear of noise, and is nothing where random earns 22 and 475 is solved.
-    """
-    verdict = view.verdict
-    yard, points = verdict.yardstick, [p for p in verdict.points if math.isfinite(p.mean)]
-    if yard.random is None or yard.solved is None or len(points) < 4 or view.resumed:
-        return False
-    half = points[len(points) // 2 :]
-    if above(half[-1], half[0]):
-        return False  # slow, but on its way
-    late = pooled(half)
-    return late.mean - yard.random.mean < part * (yard.solved - yard.random.mean)
-
-
-def doubted(view: View) -> str | None:
-    """A rule that is a remark by itself warns in a run that learned nothing: there every oddity counts for more."""
-    return "warning" if failed(view) else None
-
-
-def judged(view: View) -> str:
-    """A setting is a warning where the run did not learn with it, and a remark where it did, or may still do so."""
-    return "info" if learned(view) or view.early() else "warning"
 
 
 def best_beside(history: History) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Which setting would mend what a rule found? What its declaration says, turned into a change of this run.
 
 This is the one place where a remedy is chosen: `relab examine` prints it, `relab next` proposes it. A key is set back
-first: to the value of the reference (the parent, or a run on the same task that does better), else to what relab ships
-for this algorithm and environment, if the run's own value lies on the wrong side of it by more than a factor of 1.5.
+first: to the value of the reference (the parent, or a run on the same task that does better), else to its library's
+default, else to what relab ships for this algorithm and environment, if the run's own value lies on the wrong side of
+it by more than a factor of 1.5. What a finding gives as its evidence may be a setting, which is then set back itself.
 Only where nothing stands out does the finding's own suggestion count, or the rule's fallback.
 """
 
@@ -20,9 +21,11 @@ from relab.health.chain import symptoms_of
 from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
 from relab.health.rule import Finding, Rule, all_rules
+from relab.health.usual import usual_values
 from relab.health.view import View, clear
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
+SMALL = 0.02  # beside 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,17 @@ def choose(finding: Finding, view: View, better: View | None, findings: Sequence
         return _own(finding, view)
     if rule.sets_back:
         return _set_back(finding, view, findings)
-    return _towards(view, rule, better) or _own(finding, view) or _fallback(view, rule)
+    return _towards(view, blamed(finding, rule, view), better) or _own(finding, view) or _fallback(view, rule)
+
+
+def blamed(finding: Finding, rule: Rule, view: View) -> dict[str, int]:
+    """The settings of the run that can cause a finding, each with the direction in which it is mended: those that it
+    gives as evidence, else those of its rule, wherever they stand in the run's config."""
+    own = {e.metric.removeprefix("foreign.").rpartition(".")[2] for e in finding.evidence if "/" not in e.metric}
+    words = {word: rule.mends.get(word, ANY) for word in own}
+    named = {key: words[word] for key in view.config if (word := key.rpartition(".")[2]) in words}
+    ways = {key.rpartition(".")[2]: way for key, way in rule.mends.items()}
+    return named | {key: ways[word] for key in view.config if (word := key.rpartition(".")[2]) in ways}
 
 
 # ---- Back to a known value
@@ -96,14 +109,16 @@ def worse(a: View, b: View) -> bool:
     return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
 
 
-def _towards(view: View, rule: Rule, better: View | None) -> Remedy | None:
-    """The rule's setting that deviates most from a known value, in the direction that explains the finding."""
+def _towards(view: View, ways: dict[str, int], better: View | None) -> Remedy | None:
+    """The setting that deviates most from a known value, in the direction that explains the finding."""
     for who, values in known_values(view, better):
         deviations: list[tuple[float, str, Any, Any]] = []
-        for key, direction in rule.mends.items():
+        for key, direction in ways.items():
             now, then = view.config.get(key), values.get(key)
             if is_number(now) and is_number(then) and _wrong_side(now, then, direction):
                 deviations.append((change_size(key, now, then), key, now, then))
+            elif is_number(now) and then == "auto":
+                deviations.append((FACTOR, key, now, then))
             elif direction == ANY and isinstance(now, str) and isinstance(then, str) and now != then:
                 deviations.append((0.0, key, now, then))  # a choice: counts where no number stands out
         if deviations:
@@ -114,7 +129,8 @@ def _towards(view: View, rule: Rule, better: View | None) -> Remedy | None:
 
 def _wrong_side(now: float, then: float, direction: int) -> bool:
     right = direction == ANY or (then - now) * direction > 0
-    return right and now != then and change_size("", now, then) > FACTOR
+    nothing = then == 0 and abs(now) <= SMALL  # a bonus of 0.01 is hardly one
+    return right and now != then and not nothing and change_size("", now, then) > FACTOR
 
 
 def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
@@ -125,6 +141,8 @@ def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, A
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
     if better is not None and better is not reference:
         sources.append((f"the value of {better.name}, which does better", better.config))
+    usual = usual_values(view)
+    sources += [usual] if usual is not None else []
     return sources + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 
 

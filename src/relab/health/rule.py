@@ -90,6 +90,7 @@ class Finding:
     explained_by: str | None = None
     footer: bool = False  # a limit of the data, told in the footer line
     remedy: Remedy | None = None  # the change of settings that `suggest` begins with and `relab next` proposes
+    symptom: bool = False  # only says that something lies outside of healthy runs
     tail: float | None = None  # share of healthy runs, at most, that are as strange; None: the rule does not say
     healthy: HealthyRange | None = None  # of what the first evidence is about
 

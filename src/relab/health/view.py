@@ -14,6 +14,7 @@ from relab.base.numbers import HUGE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health.curve import Curve
+from relab.health.features import Key, features
 from relab.health.rule import Evidence, Missing
 from relab.record.evaluations import MODES, Estimate, evaluations
 from relab.record.history import Column, History
@@ -37,6 +38,7 @@ ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations",
 LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
 )
+ENTROPIES = 8  # rows from which the sign of an entropy can be told
 # A metric that only one family logs tells it where the config does not.
 TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
          "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
@@ -109,7 +111,20 @@ class View:
     @cached_property
     def _negative_entropy(self) -> bool:
         column = self.history.columns.get("policy/entropy")
-        return column is not None and len(column.values) > 0 and bool(np.nanmin(column.values) < -1e-6)
+        below = column is not None and len(column.values) > 0 and bool(np.nanmin(column.values) < -1e-6)
+        return below and not self.entropy_turned
+
+    @cached_property
+    def entropy_turned(self, near: float = 0.01, most: int = 6, rises: float = 0.05) -> int:
+        """The number of actions whose entropy is logged with the wrong sign: it begins at -ln n, as a policy does that
+        knows nothing yet, rises towards 0, and is never above it. 0 where it does not look so."""
+        column = self.history.columns.get("policy/entropy")
+        values = column.values[np.isfinite(column.values)] if column is not None else np.zeros(0)
+        if len(values) < ENTROPIES or values.max() > 1e-6 or self._named_continuous or self.action.get("low"):
+            return 0
+        start, end = float(values[0]), float(np.median(values[-3:]))
+        fits = [n for n in range(2, most + 1) if abs(start + math.log(n)) < near * math.log(n)]
+        return fits[0] if fits and end > (1 - rises) * start else 0
 
     @property
     def _named_continuous(self) -> bool:
@@ -206,6 +221,11 @@ class View:
     @cached_property
     def last_step(self) -> int:
         return max((int(c.steps.max()) for c in self.history.columns.values() if len(c.steps)), default=0)
+
+    @cached_property
+    def features(self) -> dict[Key, float]:
+        """Its curves in a few numbers, as the table of healthy runs holds them."""
+        return features(self.history, self.until)
 
     # ---- Evaluations
 

@@ -137,6 +137,12 @@ def of(env: str, algo: str | None = None) -> list[Level]:
     return sorted(matches, key=lambda x: -x.mean)
 
 
+def of_any_case(env: str) -> list[Level]:
+    """The same where an environment may be called by relab's name: cartpole-v1 is CartPole-v1."""
+    name = env.removeprefix("gym:").removeprefix("relab/").lower()
+    return sorted((x for x in published() if x.env.lower() == name), key=lambda x: -x.mean)
+
+
 def facts(env: str) -> Document:
     """What a log of this environment does not say, in the words of meta.spec; empty for one that is not listed."""
     row = measured().get(env)

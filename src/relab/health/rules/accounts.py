@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import learned
 from relab.health.mend import LARGER_STEPS
+from relab.health.outcome import learned
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View
 from relab.runs.course import course_on

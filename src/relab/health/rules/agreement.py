@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import first_setting, judged, setting
+from relab.health.foreign import first_setting, setting
+from relab.health.outcome import judged
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View, shown
 from relab.record.evaluations import Estimate

@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import failed, named
+from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
+from relab.health.outcome import behind_others, failed, hardly_gained
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, shown
 from relab.record import levels
@@ -120,7 +121,8 @@ def has_not_learned(
         gain that matters (half a standard deviation of random episodes), two standard errors included, or less than a
         twentieth of the way from random to the level that is called solved. Where no random
         level is known, training ends no better than it began, beyond noise; evaluations alone must not have moved by
-        more than a tenth over their last half either, for they may begin late, and training must not have risen.
+        more than a tenth over their last half either, for they may begin late, and training must not have risen. A cost
+        that continuous actions bring down by less than half of what any healthy run of the algorithm shows counts too.
     Why: the run goes on without learning; more steps of the same will not help.
     Known problems: sparse rewards look so until the first success; a run without a known random level may have begun
         at its best. One that runs still is asked from half of its planned steps on. Nor is one with under a tenth
@@ -140,7 +142,11 @@ def has_not_learned(
     if (not failed(view) and not still) or _rose_in_training(view):
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
-    return Finding(f"no gain over its own start: {text}; what a random policy earns here is not known", course[-1].mean,
+    gain = hardly_gained(view)
+    told = "no gain over its own start" if gain is None else (
+        f"the cost fell by {max(gain.own, 0):.0%}, where the least of {gain.cells} kinds of healthy"
+        f" {str(view.algo).upper()} runs is {gain.least:.0%}")  # fmt: skip
+    return Finding(f"{told}: {text}; what a random policy earns here is not known", course[-1].mean,
                    course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
 
 
@@ -170,6 +176,36 @@ def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None
     words = "the run has hardly learned" if view.verdict.learned else "the run has not learned"
     return Finding(f"{words}: {text}", course[-1].mean, since, [view.evidence(course)],
                    confidence="high")  # fmt: skip
+
+
+@rule(
+    "below-known-level",
+    about="return",
+    algos=(),
+    severity="warning",
+    least=SHORT,
+    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+)
+def below_known_level(view: View, *, part: float = 0.5) -> Finding | None:
+    """
+    What: the run has gone under half of the way from random to the level that is known of its task and no longer rises,
+        or under a quarter of it with as many steps as others needed for all of it.
+    Why: it learned something, and far less than others with the same task: something holds it back.
+    Known problems: published levels are of deterministic actions, often of many more steps than the quickest of them;
+        a run with under a quarter of those steps is not asked, nor one that still has most of its way before it.
+    Refuted by: rewards or a time limit that were changed on purpose.
+    Try: look at the other findings first; then compare the settings with published ones for this task.
+    """
+    course = view.course(at_least=4)
+    if not view.has_choice or failed(view) or view.verdict.kind == "lost" or view.early(part):
+        return None
+    goal = behind_others(view)
+    if goal is None:
+        return None
+    held = "still rising" if goal.rising else "no longer rising"
+    return Finding(f"return {goal.reached:.4g} after {view.last_step:,} steps, {held}; others reach {goal.level:.4g},"
+                   f" the quickest with {goal.steps:,}", goal.reached, course[0].step, [view.evidence(course)],
+                   confidence="medium")  # fmt: skip
 
 
 def _below_since(course: list[Estimate], level: float) -> int:

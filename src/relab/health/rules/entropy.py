@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from relab.health.curve import Curve
-from relab.health.foreign import entropy_share, failed, first_setting, moved, named, std_in_half_ranges
+from relab.health.foreign import entropy_share, first_setting, named, std_in_half_ranges
 from relab.health.mend import DOWN, SLOWER, SMALLER_BONUS, UP, at_least
+from relab.health.outcome import failed, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 from relab.record.evaluations import Estimate
@@ -212,3 +213,21 @@ def _rises(view: View, entropy: Curve, least: float, errors: float) -> Finding |
     return Finding(f"the policy widens from start to end: entropy {start:.3g} -> {entropy.last:.3g} nats; likely an"
                    " entropy bonus that is too large", entropy.last, entropy.first_above(start + least),
                    [entropy.evidence(f"last - first > {least:g}")])  # fmt: skip
+
+
+@rule("entropy-sign-turned", about="evidence", needs=("policy/entropy",), algos=ON_POLICY, severity="warning")
+def entropy_sign_turned(view: View) -> Finding | None:
+    """
+    What: the logged entropy begins at minus ln n for a small number n of actions, rises towards 0 and is never above 0.
+    Why: a policy over choices has an entropy between 0 and ln n, and begins near ln n: what is logged is minus that.
+        Whoever reads it as an entropy sees a policy open up where it closes.
+    Known problems: a Gaussian that begins at just such an entropy and widens looks the same.
+    Refuted by: an action that is continuous.
+    Try: log the entropy itself; if it enters the loss in the same way, look at the sign of its bonus there.
+    """
+    n, entropy = view.entropy_turned, view.curve("policy/entropy", rows=3)
+    if not n:
+        return None
+    return Finding(f"entropy goes from {entropy.values[0]:.3g}, which is -ln {n}, to {entropy.last:.3g}: its sign is"
+                   " turned", entropy.last, int(entropy.steps[0]), [entropy.evidence(f"begins at -ln {n}")],
+                   confidence="high")  # fmt: skip

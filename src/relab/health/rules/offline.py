@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import first_setting, named, rose
+from relab.health.foreign import first_setting, named
+from relab.health.outcome import rose
 from relab.health.rule import Finding, Missing, rule
 from relab.health.view import View
 

@@ -7,7 +7,9 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import doubted, judged, learned, least_dim, q_estimate, setting, value_scale
+from relab.health.foreign import least_dim, q_estimate, setting, value_scale
+from relab.health.mend import DOWN
+from relab.health.outcome import doubted, judged, learned
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -54,7 +56,14 @@ def _logs_no_loss(view: View, rows: int = 10) -> bool:
     return enough and any(tag in names and update not in groups for tag, update in EPISODE_AND_UPDATE)
 
 
-@rule("exploration-never-ends", about="policy", needs=("policy/exploration",), algos=("dqn",), severity="warning")
+@rule(
+    "exploration-never-ends",
+    about="policy",
+    needs=("policy/exploration",),
+    algos=("dqn",),
+    severity="warning",
+    mends={"exploration_final_eps": DOWN, "end_e": DOWN, "exploration_fraction": DOWN},
+)
 def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding | None:
     """
     What: at the end of the run more than three of ten actions are still drawn at random; of a run that goes on, from
@@ -82,7 +91,13 @@ def _falls(share: Curve) -> bool:
     return bool(late[-1] < late[0])
 
 
-@rule("temperature-runaway", about="step", needs=("optim/temperature",), algos=("sac",))
+@rule(
+    "temperature-runaway",
+    about="step",
+    needs=("optim/temperature",),
+    algos=("sac",),
+    mends={"target_entropy": DOWN, "ent_coef": DOWN, "alpha": DOWN},
+)
 def temperature_runaway(view: View, *, times: float = 10, errors: float = 3.0, begun: float = 3.0) -> Finding | None:
     """
     What: the entropy temperature rises tenfold over its lowest value of before, still rises over the last quarter, and

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from relab.health import outside, reference
-from relab.health.features import FEW, features, in_own_units
-from relab.health.foreign import ends_alike, failed, learned
+from relab.health.features import FEW, in_own_units
+from relab.health.outcome import ends_alike, failed, learned, poor
 from relab.health.outside import Excess
 from relab.health.rule import SHORT, Evidence, Finding, HealthyRange, Missing, rule
 from relab.health.view import View
@@ -17,11 +17,14 @@ OFTEN = 0.05  # of healthy strangers, at most, may score as high
 
 
 @rule("outside-healthy-runs", about="numbers", algos=reference.ALGOS, severity="warning", least=SHORT)
-def outside_healthy_runs(view: View, *, margins: float = 1.0, often: float = OFTEN) -> Finding | None:
+def outside_healthy_runs(
+    view: View, *, margins: float = 1.0, often: float = OFTEN, in_doubt: float = 0.25
+) -> Finding | None:
     """
     What: a level or a growth of a logged quantity lies beyond the most extreme of the healthy runs that relab ships
         (Stable-Baselines3, CleanRL-like scripts, relab), by as far again as that one lies from their median and tenfold
-        at least; and at most one of twenty healthy runs scores as high when its own task is left out of the table.
+        at least; and at most one of twenty healthy runs scores as high when its own task is left out of the table. In a
+        run that has not learned, or stands far below a known level, a quarter of that distance is enough.
     Why: no run that reached its task's level looked like this. The finding names the symptom and what usually causes
         it; a rule that knows the settings may name the cause itself.
     Known problems: the table holds short runs of 13 small tasks; a task unlike all of them may differ in health. In a
@@ -33,13 +36,14 @@ def outside_healthy_runs(view: View, *, margins: float = 1.0, often: float = OFT
     algo = view.algo
     if algo not in reference.ALGOS:
         raise Missing("an algorithm that the table of healthy runs has")
-    numbers = features(view.history, view.until)
+    numbers = view.features
     if not numbers:
         raise Missing(f"{FEW} rows of a metric that the table of healthy runs has")
     beyond = [e for e in outside.excesses(algo, view.kind, numbers) if not _done(view, e) and not _early(view, e)]
-    far = [excess for excess in beyond if excess.score >= margins]
-    tail = outside.tail(outside.score(beyond))
-    if not far or tail > often:
+    doubt = poor(view)
+    far = [excess for excess in beyond if excess.score >= (in_doubt if doubt else margins)]
+    tail = None if doubt else outside.tail(outside.score(beyond))
+    if not far or (tail is not None and tail > often):
         return None
     return _told_as_one(view, _each_metric_once(far)[:SAID], tail)
 
@@ -64,11 +68,11 @@ def _each_metric_once(far: Sequence[Excess]) -> list[Excess]:
     return list(first.values())
 
 
-def _told_as_one(view: View, far: Sequence[Excess], tail: float) -> Finding:
+def _told_as_one(view: View, far: Sequence[Excess], tail: float | None) -> Finding:
     causes = dict.fromkeys(excess.sign.cause for excess in far)
     symptoms = "; ".join(_words(view, excess) for excess in far)
     return Finding(f"{symptoms}. Likely {next(iter(causes))}", far[0].value, None,
-                   [_evidence(view, excess) for excess in far], about=far[0].sign.about, tail=tail,
+                   [_evidence(view, excess) for excess in far], about=far[0].sign.about, symptom=True, tail=tail,
                    confidence="high" if len(far) > 1 else "medium")  # fmt: skip
 
 

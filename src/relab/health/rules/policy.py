@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import failed, first_setting, judged, learned, named
+from relab.health.foreign import first_setting, named
 from relab.health.mend import LARGER_STEPS, MUCH_SLOWER, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP, scaled
+from relab.health.outcome import failed, judged, learned
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 

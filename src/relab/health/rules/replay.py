@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import action_dim, action_ends, failed, first_setting, judged, learned, least_dim, setting
-from relab.health.mend import LARGER_STEPS, SMALLER_STEPS, at_least, set_to
+from relab.health.foreign import action_dim, action_ends, first_setting, least_dim, setting
+from relab.health.mend import DOWN, LARGER_STEPS, SMALLER_STEPS, UP, at_least, set_to
+from relab.health.outcome import failed, judged, learned
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 
@@ -139,7 +140,13 @@ def _copied(view: View) -> tuple[float, float, float]:
     return tau, every, (view.last_step / _done(view) if by_steps else _most_updates(view)) / every
 
 
-@rule("target-network-frozen", about="critic", algos=(*OFF_POLICY, "iql"), severity="warning")
+@rule(
+    "target-network-frozen",
+    about="critic",
+    algos=(*OFF_POLICY, "iql"),
+    severity="warning",
+    mends={"target_update_interval": DOWN, "target_network_frequency": DOWN, "tau": UP},
+)
 def target_network_frozen(view: View, *, replaced: float = 0.05, steps: int = ENOUGH) -> Finding | None:
     """
     What: all updates of the target network together replace less than 5 % of it: 1 - (1 - tau)^n < 0.05.
@@ -203,7 +210,13 @@ def replay_too_small(view: View, *, batches: int = 10) -> Finding | None:
                    confidence="high", severity=judged(view))  # fmt: skip
 
 
-@rule("rows-hardly-used", about="fault", algos=OFF_POLICY, severity="warning")
+@rule(
+    "rows-hardly-used",
+    about="fault",
+    algos=OFF_POLICY,
+    severity="warning",
+    mends={"train_freq": DOWN, "train_frequency": DOWN, "gradient_steps": UP},
+)
 def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = ENOUGH) -> Finding | None:
     """
     What: updates times batch size make less than one use of a collected row, over at least 1,000 steps of learning.
@@ -311,6 +324,7 @@ def target_entropy_unreachable(view: View) -> Finding | None:
     needs=("optim/temperature", "return/length"),
     algos=("sac",),
     severity="warning",
+    mends={"ent_coef": DOWN, "alpha": DOWN},
 )
 def temperature_drowns_reward(view: View, *, times: float = 1.0, warns: float = 3.0) -> Finding | None:
     """

@@ -10,7 +10,8 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import judged, plain_key, setting_name
+from relab.health.foreign import plain_key, setting_name
+from relab.health.outcome import judged
 from relab.health.remedy import shipped
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import moved, named, plain_key, word
+from relab.health.foreign import named, plain_key, word
+from relab.health.outcome import moved
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
-from relab.health.foreign import doubted, ends_alike, failed, moved, q_estimate, value_scale
+from relab.health.foreign import q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
+from relab.health.outcome import doubted, ends_alike, failed, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
 from relab.health.view import View, clear
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from relab.notebook.check import words as w
 from relab.notebook.check.cutting import Segment, unnamed
@@ -36,11 +36,11 @@ def is_certain(
     change = one.percent and (w.MOVES.search(piece.text) or w.RISE.search(piece.text) or w.FALL.search(piece.text))
     if not sure or derived or by_how_much or change or "→" in gap or re.search(r"(?i)\bby\s*$", left[-6:]):
         return False
-    if inherited and not all_known(piece):
-        return False
+    if not all_known(piece, record):
+        return False  # `the leaderboard lists a return of 64,000`: whose number it is, nobody can tell
     if one.text[-1:] in "kM" and not _in_reach(one, mention, record):
         return False  # `plateaued at 10k`: a step
-    return not narrowed(piece, record) and not _foreign_words(gap) and not _strange_name(piece)
+    return not _foreign_words(gap) and not _strange_name(piece)
 
 
 def _in_reach(one: Number, mention: Mention, record: RunRecord) -> bool:
@@ -59,32 +59,12 @@ def of_another(piece: Segment, record: RunRecord) -> bool:
     return False
 
 
-def unfamiliar(piece: Segment, end: int, record: RunRecord, most: int = 2) -> bool:
-    """Whether words before a number speak of something else: an unknown noun, a modifier of the metric, or several.
-
-    A noun is guessed by its place: behind `the` or `my`, at the head of a sentence, right before the metric.
-    """
-    unknown, before = 0, ""
-    tokens = list(_placed_tokens(piece, end))
-    for index, (token, named) in enumerate(tokens):
-        strange = not named and not _known(token) and token not in record.own_words and not token.endswith("ly")
-        following = tokens[index + 1][1] if index + 1 < len(tokens) else False
-        if strange and (
-            before in w.DETERMINERS or before.endswith("'s") or following or (index == 0 and piece.joint == "")
-        ):
-            return True
-        unknown += strange
-        before = token
-    return unknown >= most
-
-
-def _placed_tokens(piece: Segment, end: int) -> Iterator[tuple[str, bool]]:
-    """Words of a segment before a place, and whether they belong to a metric, a step or a phrase of the lexicon."""
+def _tokens(piece: Segment) -> Iterator[tuple[str, bool]]:
+    """Words of a segment, and whether they belong to a metric, a step or a phrase of the lexicon."""
     spans = _spans(piece)
     for match in WORD.finditer(piece.text):
         at = piece.start + match.start()
-        if at < end:
-            yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
+        yield match[0].lower().strip(".'"), any(a <= at < b for a, b in spans)
 
 
 def _strange_name(piece: Segment) -> bool:
@@ -103,10 +83,6 @@ def _foreign_words(gap: str) -> bool:
 def _spans(piece: Segment) -> list[tuple[int, int]]:
     spans = [(m.start, m.end) for m in piece.names] + [(one.start, one.stop) for one in piece.whens]
     return spans + [(piece.start + m.start(), piece.start + m.end()) for p in LEXICON for m in p.finditer(piece.text)]
-
-
-def _tokens(piece: Segment) -> Iterable[tuple[str, bool]]:
-    return _placed_tokens(piece, piece.end)
 
 
 def _known(token: str) -> bool:
@@ -132,8 +108,10 @@ LEXICON = (
 )
 
 
-def all_known(piece: Segment) -> bool:
-    return all(named or _known(token) or token.endswith("ly") for token, named in _tokens(piece))
+def all_known(piece: Segment, record: RunRecord) -> bool:
+    """Whether each word of a segment is of the lexicon, an adverb, or names what the run is about."""
+    own = record.own_words
+    return all(named or _known(token) or token.endswith("ly") or token in own for token, named in _tokens(piece))
 
 
 def narrowed(piece: Segment, record: RunRecord) -> bool:

@@ -96,7 +96,7 @@ def _segment(
     piece.figures = [n for n in inside if not UNIT.match(text[n.end : n.end + 16])]
     piece.names = mentions(text, a, b, record, veiled)
     own = ENDS.sub(" ", w.ABOVE.sub(" ", w.BELOW.sub(" ", piece.text)))  # `less than 0.2` is a bound
-    piece.others = bool(w.OTHERS.search(unnamed(own, piece)))
+    piece.others = bool(w.OTHERS.search(unnamed(own, piece)) or w.OTHER_TASK.search(piece.text))
     return piece
 
 

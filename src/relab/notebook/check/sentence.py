@@ -1,8 +1,8 @@
 """How is a sentence read? Each number of a segment gets the metric, role, bound and step that it is quoted with.
 
 The grammar in one line: [when,] metric — verb or role — [bound] number [when], and segments that follow may leave the
-metric out (`peaked at 480 around 40k and settled at 300`). Words that are not in the lexicon may stand anywhere but in
-one place: behind a preposition they narrow what the number is about (`on the hard maps`), and then nothing is certain.
+metric out (`peaked at 480 around 40k and settled at 300`). A word that is not in the lexicon may change what a number
+is about (`on the hard maps`, `the leaderboard lists`): with one beside it a number is never certain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from relab.notebook.check import words as w
-from relab.notebook.check.certain import is_certain, narrowed, of_another, unfamiliar
+from relab.notebook.check.certain import all_known, is_certain, of_another
 from relab.notebook.check.cutting import ENDS, Segment, unnamed
 from relab.notebook.check.parts import Mention
 from relab.notebook.check.record import RunRecord
@@ -83,7 +83,7 @@ def quotes(text: str, span: tuple[int, int], pieces: list[Segment], record: RunR
             continue
         away = bool(w.LEADS_AWAY.match(piece.text)) or piece.bracket or bool(CLAUSE.search(piece.text))
         if not away and not made and not piece.figures:  # what leads a sentence may narrow all of it
-            carry.unclear = carry.unclear or narrowed(piece, record) or unfamiliar(piece, piece.end, record, 1)
+            carry.unclear = carry.unclear or not all_known(piece, record)
         made += list(_of_segment(text, piece, record, carry, soft))
     yield from made
 
@@ -139,7 +139,6 @@ def _of_segment(text: str, piece: Segment, record: RunRecord, carry: Carry, soft
         firm = not soft and clear and not carry.others and not carry.unclear and not piece.others
         firm = firm and is_certain(text, piece, one, mention, inherited, left, right, record)
         firm = firm and not (inherited and piece.bracket and not role) and not of_another(piece, record)
-        firm = firm and not unfamiliar(piece, one.start, record)
         bound = bound_of(piece, left, role, step)
         role = "" if bound.startswith("never") else role  # `from start to finish`
         firm = firm and bound != "unclear" and role != "unclear"

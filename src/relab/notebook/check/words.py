@@ -197,6 +197,7 @@ DERIVED = words(
     " product times factor smoothed ema normalised normalized discounted shaped intrinsic extrinsic per-step"
     " coefficient coef bonus penalty weight scale scaled relative percent_of fraction_of share_of faster slower sooner"
     " twice thrice double triple half_of spread jitter reduction uplift margin points per_step per_second per_agent"
+    " log_of logarithm square_root squared inverse reciprocal exponential"
     " human-normalised human-normalized clipped multiplied divided capped bounded rescaled weighted shifted",
     "差 差距 变化 标准差 方差 误差 增幅 降幅 比例 倍 平滑",
 )
@@ -224,6 +225,9 @@ OTHERS = words(
     " original old older former legacy reproduction yesterday's last_week's last_time old_run another_run another"
     " variant variants ablation ablations replicate replicates predecessor sweep",
     "之前 上一 上轮 相比 对比 论文 其他 基线 以往",
+)
+OTHER_TASK = re.compile(
+    r"(?i)\b(?:first|second|third|other|another|different|harder|easier)\s(?:task|env|environment|map|level|robot)s?\b"
 )
 LEADS_AWAY = re.compile(
     r"(?i)^\W*(?:compared|unlike|relative|versus|vs\.?|like|as|in contrast|contrary|despite|相比|对比)\b"

@@ -1,0 +1,145 @@
+"""What became of a run, as far as its rules must know? Whether it learned, and whether others got much further."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from relab.health import reference
+from relab.health.features import RETURN, Key
+from relab.health.rule import Missing
+from relab.health.view import View, clear
+from relab.record import levels
+from relab.runs.verdict import above, pooled
+
+
+def moved(view: View) -> float:
+    """How far the return went from start to end, in standard errors; Missing where no return is logged."""
+    course = view.course(at_least=3)
+    return clear(course[-1].mean - course[0].mean, course[0], course[-1])
+
+
+def rose(view: View) -> bool:
+    """Whether the return went up from start to end, clear of noise; False where no return tells."""
+    try:
+        return moved(view) > 3
+    except Missing:
+        return False
+
+
+def learned(view: View) -> bool:
+    """Whether the run ends with something it learned, by the verdict that every command gives."""
+    return view.verdict.learned
+
+
+def ends_alike(view: View, share: float = 0.01) -> bool:
+    """Whether the last episodes differ by under a hundredth of what they earn: a critic has nothing to explain."""
+    try:
+        last = view.course(at_least=3)[-1]
+    except Missing:
+        return False
+    return last.se * math.sqrt(max(last.n, 1)) <= share * abs(last.mean)
+
+
+def failed(view: View) -> bool:
+    """Whether nothing was learned, as far as anybody can tell: as random is, or no gain over its own start.
+
+    Evaluations may begin when learning is over; a flat course of them proves nothing where random is not known.
+    """
+    verdict = view.verdict
+    flat = verdict.kind == "flat" and verdict.random is None and not verdict.metric.startswith("eval/")
+    return verdict.kind in ("not", "worse") or flat or hardly_learned(view) or hardly_gained(view) is not None
+
+
+def hardly_learned(view: View, part: float = 0.05) -> bool:
+    """Whether its second half, which does not rise, is within a twentieth of the way from random to the solved level.
+
+    A rise from 15 to 26 may be clear of noise, and is nothing where random earns 22 and 475 is solved.
+    """
+    verdict = view.verdict
+    yard, points = verdict.yardstick, [p for p in verdict.points if math.isfinite(p.mean)]
+    if yard.random is None or yard.solved is None or len(points) < 4 or view.resumed:
+        return False
+    half = points[len(points) // 2 :]
+    if above(half[-1], half[0]):
+        return False  # slow, but on its way
+    late = pooled(half)
+    return late.mean - yard.random.mean < part * (yard.solved - yard.random.mean)
+
+
+@dataclass(frozen=True)
+class Gain:
+    """How much of its own size a run's cost fell from its first third to its last, and the least of healthy runs."""
+
+    own: float
+    least: float
+    cells: int
+
+
+def hardly_gained(view: View, part: float = 0.5) -> Gain | None:
+    """Where random is not known: a task of costs, steered by continuous actions, whose cost falls by less than half of
+    the least that any healthy run of the algorithm in the shipped table shows."""
+    kind = "continuous" if view.algo in ("sac", "td3") else view.kind
+    if view.verdict.random is not None or kind != "continuous" or view.algo not in reference.ALGOS or view.resumed:
+        return None
+    first, last, own = (view.features.get(Key(RETURN, name)) for name in ("first", "last", "growth"))
+    healthy = reference.interval(view.algo, kind, Key(RETURN, "growth"))
+    if healthy is None or first is None or last is None or own is None or max(first, last) >= 0:
+        return None
+    return Gain(own, healthy.least, healthy.cells) if own < part * healthy.least else None
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What others reached in the same environment, and with how few steps; how far the run is on the way there."""
+
+    level: float
+    steps: int
+    reached: float  # the run's own level at its end
+    way: float  # share of the way from random
+    rising: bool
+
+
+def goal_of(view: View, few: float = 0.25) -> Goal | None:
+    """A level is known where somebody published it with its steps, and random is; a run with under a quarter of those
+    steps is not asked."""
+    verdict = view.verdict
+    points = [p for p in verdict.points if math.isfinite(p.mean)]
+    rows = levels.of_any_case(str(view.spec.get("env")))
+    random, solved = verdict.yardstick.random, verdict.yardstick.solved
+    counted = view.history.axes.get(view.earned, "env_steps") in ("env_steps", "agent_steps")
+    if random is None or not rows or not counted or len(points) < 4 or view.resumed or not view.earned:
+        return None
+    level, steps = solved or rows[0].mean, min(row.steps for row in rows)
+    late, before = pooled(points[-max(len(points) // 4, 1) :]), pooled(points[len(points) // 2 : -1])
+    way = (late.mean - random.mean) / max(level - random.mean, 1e-9)
+    return Goal(level, steps, late.mean, way, above(late, before)) if view.last_step >= few * steps else None
+
+
+def behind_others(view: View, *, half: float = 0.5, slow: float = 0.25) -> Goal | None:
+    """The known level that a run is far away from: under half of the way from random and no longer rising, or under a
+    quarter of it with as many steps as others needed. None where it is not, or where nothing is known."""
+    goal = goal_of(view)
+    if goal is None:
+        return None
+    halted = goal.way < half and not goal.rising
+    return goal if halted or (goal.way < slow and view.last_step >= goal.steps) else None
+
+
+def poor(view: View) -> bool:
+    """Whether the run has not learned, or stands far below what is known of its task; one that has hardly begun is
+    not judged."""
+    return not view.early() and (failed(view) or behind_others(view) is not None)
+
+
+def doubted(view: View) -> str | None:
+    """A rule that is a remark by itself warns in a poor run: there every oddity counts for more."""
+    return "warning" if poor(view) else None
+
+
+def judged(view: View, most: float = 0.75) -> str:
+    """A setting is a warning where the run did not learn with it, or got less than three quarters of the way to a level
+    that others reached with as many steps; a remark where it did, or may still do so."""
+    goal = goal_of(view)
+    short = goal is not None and goal.way < most and (not goal.rising or view.last_step >= goal.steps)
+    return "info" if (learned(view) and not short) or view.early() else "warning"
