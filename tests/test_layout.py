@@ -33,6 +33,8 @@ AT_IMPORT = {"commands", "cli", "api"}  # light when imported; their functions l
 HEAVY = {"torch", "numba", "mujoco", "gymnasium"}
 LAZY = {"matplotlib"}  # the reading half may use it, but only inside a function
 LONGEST = 40  # lines of a function, its signature and docstring included
+LONGEST_FILE = 450  # lines; past that a second idea hides inside
+WHOLE = {"logger.py"}  # one file by design: any program may copy it
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,12 @@ def long_functions(src: Path) -> list[str]:
     return problems
 
 
+def long_files(src: Path) -> list[str]:
+    """Files that hold more than one idea, by their length."""
+    sizes = {file: len(file.read_bytes().splitlines()) for file in sorted(src.rglob("*.py")) if file.name not in WHOLE}
+    return [f"{file}: {n} lines, {LONGEST_FILE} at most: split it" for file, n in sizes.items() if n > LONGEST_FILE]
+
+
 def report(problems: list[str]) -> None:
     """One problem a line, all of them."""
     if problems:
@@ -267,6 +275,10 @@ def test_reading_half_is_light():
 
 def test_functions_fit_on_a_screen():
     report(long_functions(SRC))
+
+
+def test_files_hold_one_idea():
+    report(long_files(SRC))
 
 
 def test_commands_compute_nothing():
@@ -370,3 +382,9 @@ def test_a_long_function_is_found_with_its_length(tree):
     body = "\n".join(["    x = 1"] * LONGEST)
     (problem,) = long_functions(tree({"base/text.py": f"def short():\n    pass\n\n\ndef long():\n{body}"}))
     assert "text.py:5: long has 41 lines" in problem
+
+
+def test_a_long_file_is_found_with_its_length(tree):
+    src = tree({"base/text.py": "x = 1\n" * (LONGEST_FILE + 1), "logger.py": "x = 1\n" * (LONGEST_FILE + 1)})
+    (problem,) = long_files(src)
+    assert "text.py: 451 lines" in problem

@@ -410,7 +410,7 @@ def test_switching_the_environment_gives_its_defaults():
     resolved = resolve([Layer("parent", parent), cli("env=pendulum")], presets=False)
     assert resolved.config.env == envs.Pendulum()
     assert resolved.config.algo.lr == 0.01
-    assert resolved.dropped == {"env.horizon": "parent: 77"}
+    assert resolved.dropped == {"env.horizon": "parent: 77", "env.pixels": "parent: None"}
     assert resolved.provenance["env.horizon"] == "defaults"
 
 

@@ -10,7 +10,7 @@ from relab.health import engine
 from relab.health.beside import healthy_range
 from relab.health.engine import Finding, NotChecked
 from relab.health.features import Key, features
-from relab.health.foreign import judged
+from relab.health.outcome import judged
 from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record import history

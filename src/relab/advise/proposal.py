@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from relab.base.documents import Document
 from relab.base.enclosed import is_path
 from relab.base.errors import NotFoundError
 from relab.base.jsonl import write_atomic
@@ -59,7 +60,7 @@ class Proposal:
     """The next config as a diff against its parent."""
 
     parent: str  # the run's name; for an experiment, its path below the experiment's folder
-    diff: dict[str, dict[str, Any]]  # key -> {from, to}
+    diff: dict[str, Document]  # key -> {from, to}
     rationale: str
     checks: dict[str, str]
     predicted: Predicted
@@ -71,17 +72,17 @@ class Proposal:
     command: str = ""  # what runs it; for other tools' runs, the change in their words
     runs_here: bool = True  # False: another tool's command, which relab does not start
     passed_over: list[str] = field(default_factory=list)  # what came first, and what spoke against it
-    tried: list[dict[str, Any]] = field(default_factory=list)  # earlier tries of this change that gave no answer
+    tried: list[Document] = field(default_factory=list)  # earlier tries of this change that gave no answer
     names: dict[str, str] = field(default_factory=dict)  # key -> what the program that made the run calls it
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         """Plain data for JSON; the first six keys are those of next_config.yaml."""
         return self.file_keys() | {"source": self.source, "seeds": list(self.seeds), "folder": self.folder,
                                    "command": self.command, "runs_here": self.runs_here,
                                    "passed_over": list(self.passed_over), "tried": list(self.tried),
                                    "names": dict(self.names)}  # fmt: skip
 
-    def file_keys(self) -> dict[str, Any]:
+    def file_keys(self) -> Document:
         return {
             "parent": self.parent, "diff": {key: dict(change) for key, change in self.diff.items()},
             "rationale": self.rationale, "checks": dict(self.checks), "predicted": vars(self.predicted).copy(),
@@ -105,7 +106,7 @@ class Nothing:
         """A sentence without its end; where a finding names a remedy, there is something worth doing."""
         return f"{BY_HAND}{self.why}; by hand, for {self.mend}" if self.mend else f"{NOTHING}{self.why}"
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Document:
         return {"diff": {}, "why": self.why, "passed_over": list(self.passed_over), "mend": self.mend}
 
 
@@ -126,8 +127,8 @@ class Loaded:
     parent: Path
     layers: tuple[Layer, Layer]  # parent, proposal
     rationale: str
-    predicted: dict[str, Any]
-    diff: dict[str, dict[str, Any]]
+    predicted: Document
+    diff: dict[str, Document]
     resume_from: str | None = None  # the start_from of its run
 
 
@@ -150,7 +151,7 @@ def load(path: str | os.PathLike[str], runs: Path, trust: bool = False) -> Loade
     had = config.record_layer(parent, trust=trust)
     check_from(changes, config.flatten(had.values), parent, path)
     start = start_of(values.get("resume_from"), path, runs)
-    weights: dict[str, Any] = {} if start is None else {"start_from": start}
+    weights: Document = {} if start is None else {"start_from": start}
     if start is not None and values["resume_from"].rpartition("@")[0] == values["parent"]:
         weights["start_parts"] = None  # all of the parent's own; of another run's, those that the parent took
     proposed = Layer("proposal", {key: change["to"] for key, change in changes.items()} | weights, trust)
@@ -172,7 +173,7 @@ def start_of(word: Any, path: Path, runs: Path) -> str | None:
     return f"{os.path.relpath(folder)}@{name}"
 
 
-def changes_of(diff: Any, path: Path) -> dict[str, dict[str, Any]]:
+def changes_of(diff: Any, path: Path) -> dict[str, Document]:
     shape = "`diff` must hold `key: {from: old, to: new}`"
     require(isinstance(diff, Mapping) and bool(diff), f"{shape}, but {path} has {diff!r:.80}")
     for key, change in diff.items():
@@ -187,7 +188,7 @@ def text_of(values: Mapping[str, Any], path: Path) -> str:
     return " ".join(text.split())[:LONGEST]
 
 
-def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> dict[str, Any]:
+def mapping_of(values: Mapping[str, Any], key: str, path: Path) -> Document:
     mapping = values.get(key) or {}
     require(isinstance(mapping, Mapping), f"`{key}` in {path} must be a mapping, but got {mapping!r:.80}")
     return dict(mapping)

@@ -12,6 +12,7 @@ from typing import Any
 from relab.advise.checks import RejectedError, check
 from relab.advise.predict import ENOUGH, cost
 from relab.advise.proposal import FILE, Cost, Nothing, Predicted, Proposal, new_values, typed
+from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, inside, read_json
 from relab.config import layers
 from relab.config.base import ConfigError
@@ -27,9 +28,9 @@ class Question:
     """An experiment's folder as plain data."""
 
     question: str
-    variants: dict[str, dict[str, Any]]
+    variants: dict[str, Settings]
     seeds: list[int]
-    answers: list[dict[str, Any]]
+    answers: list[Document]
     command: str = ""  # another tool's, with {placeholders}
 
 
@@ -120,7 +121,7 @@ def settings(declared: Question, names: tuple[str, str], root: Path) -> dict[str
     return {c.key: (c.a, c.b) for c in changed if layers.MISSING not in (c.a, c.b) and c.key != "seed"}
 
 
-def variant(declared: Question, name: str, root: Path) -> dict[str, Any]:
+def variant(declared: Question, name: str, root: Path) -> Settings:
     """A variant's settings: all of them where they are kept, else those that were declared."""
     try:
         return layers.read_yaml(inside(root, f"variants/{name}.yaml"))
@@ -153,7 +154,7 @@ def _range(seeds: list[int]) -> str:
 # ---- Cannot tell yet
 
 
-def more_seeds(declared: Question, rows: list[dict[str, Any]], root: Path, report: Report) -> Proposal | Nothing:
+def more_seeds(declared: Question, rows: list[Document], root: Path, report: Report) -> Proposal | Nothing:
     """As many seeds as the answer says could tell, but not more than twice as many before the next look."""
     row = max(rows, key=lambda r: r["delta"])
     needed = [r["seeds_needed"] for r in rows if _is_pair(r.get("seeds_needed"))]

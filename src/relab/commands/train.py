@@ -14,6 +14,7 @@ import tyro
 from relab.advise import proposal, tried
 from relab.advise.proposal import Loaded
 from relab.advise.tried import Tried
+from relab.base.documents import Document, Settings
 from relab.base.interrupts import NO_RUN, stops_say
 from relab.base.jsonl import RecordError
 from relab.base.places import printable
@@ -96,7 +97,7 @@ def exit_code(ended: Ending, quiet: bool) -> int:
     return EXIT[ended.status]
 
 
-def begin(resolved: config.Resolved, facts: dict[str, Any], args: Train) -> Ending:
+def begin(resolved: config.Resolved, facts: Document, args: Train) -> Ending:
     pending = provenance.start()  # git answers while numba and torch are loaded
     from relab.train.kernels import ahead
 
@@ -128,7 +129,7 @@ class Origin:
     file: str = ""  # the word that is a proposal
     proposal: Loaded | None = None
 
-    def facts(self, intent: str | None) -> dict[str, Any]:
+    def facts(self, intent: str | None) -> Document:
         """For meta.json; the prediction is kept to be held against the outcome."""
         facts: dict[str, Any] = {"parent": self.parent and self.parent.resolve().name, "intent": intent}
         facts |= {"parent_id": id_} if self.parent and (id_ := id_of(self.parent)) else {}
@@ -175,7 +176,7 @@ class Again:
 
     change: Mapping[str, Mapping[str, Any]]
     earlier: list[Tried]
-    settings: dict[str, Any]
+    settings: Settings
 
 
 def tried_before(origin: Origin, resolved: config.Resolved, root: Path) -> Again:

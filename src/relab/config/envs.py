@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from relab.base import limits
+from relab.base.documents import Settings
 from relab.config.base import require, require_range
 
 PIXELS = (16, 512)  # sides of pictures that can be observed
@@ -175,7 +176,7 @@ class Gym:
     """Any Gymnasium environment by its id: `env=gym:Acrobot-v1`."""
 
     name: str = "gym:Acrobot-v1"  # "gym:" and the id Gymnasium knows it by ("module:Id-v0" imports the module first)
-    kwargs: dict[str, Any] = field(default_factory=dict)  # passed on to gymnasium.make
+    kwargs: Settings = field(default_factory=dict)  # passed on to gymnasium.make
     horizon: int = -1  # time limit in steps; -1: the one it is registered with; 0: none
     pixels: int | None = None  # side of square pictures, drawn by itself, that are seen in place of what it shows
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.health.curve import Curve
 from relab.health.rule import Missing
 from relab.health.view import View
@@ -22,6 +22,6 @@ def probed(view: View, probe: str, field: str, rows: int = 1) -> Curve:
     return Curve(f"{probe}.{field}", np.array(steps, np.int64), np.array(values, np.float64))
 
 
-def _holds(row: dict[str, Any], field: str) -> bool:
+def _holds(row: Document, field: str) -> bool:
     value = row.get(field)
     return type(row.get("step")) is int and isinstance(value, (int, float)) and math.isfinite(value)

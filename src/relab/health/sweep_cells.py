@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.config.views import flatten
 from relab.formats.read import plans
 from relab.health.rules.design import QUIET, QUIET_WORD
@@ -22,7 +23,7 @@ MOST_KEYS = 4  # settings; configs that differ in more are different experiments
 PLAIN = (bool, int, float, str)
 
 
-def factors(view: View) -> dict[str, Any]:
+def factors(view: View) -> Settings:
     """Settings that may be an axis: no names, no places, no seed."""
     return {k: v for k, v in view.config.items() if isinstance(v, PLAIN) and not k.startswith(QUIET)
             and not NO_FACTOR.search(k) and k.removeprefix("foreign.") != "seed"}  # fmt: skip
@@ -100,7 +101,7 @@ class Seen:
     """Configs of one task by the settings in which they differ."""
 
     groups: list[ViewGroup]
-    points: list[dict[str, Any]]
+    points: list[Settings]
     axes: dict[str, list[Any]]
 
     @property

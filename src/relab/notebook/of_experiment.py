@@ -12,6 +12,7 @@ import numpy as np
 
 from relab import stats
 from relab.advise import tried
+from relab.base.documents import Document
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import number
 from relab.comparison.answer import LEAST
@@ -59,7 +60,7 @@ def id_of(folder: Path, experiment: Mapping[str, Any]) -> str:
     return safe_id(f"{folder.resolve().name}.{hash_}")
 
 
-def _notes(answers: list[dict[str, Any]], w: Words) -> list[str]:
+def _notes(answers: list[Document], w: Words) -> list[str]:
     """Each once: what is said of the control stands in every answer."""
     notes = list(dict.fromkeys(str(note) for x in answers for note in x["notes"]))
     more = [w.say("findings.notes", n=len(notes) - NOTES)] if len(notes) > NOTES else []
@@ -82,7 +83,7 @@ def marks(settings: Mapping[str, Mapping[str, Any]], w: Words) -> list[str]:
 # ---- Tables
 
 
-def evidence(answers: list[dict[str, Any]], w: Words, folder: Path | None = None) -> Table:
+def evidence(answers: list[Document], w: Words, folder: Path | None = None) -> Table:
     """A row per variant: seeds, episodes, mean with its interval, and every seed's number with where it is from."""
     first = answers[0]
     values = {"metric": first["metric"], "m": first.get("m"), "reach": number(first.get("reach") or 0.0)}
@@ -104,9 +105,7 @@ def _bounds(first: Mapping[str, Any], folder: Path | None) -> Bounds:
     return known if run is None else bounds_at(run, first["at"], run.mapping.get(first["metric"], first["metric"]))
 
 
-def _row(
-    arm: list[dict[str, Any]], first: Mapping[str, Any], w: Words, folder: Path | None, bounds: Bounds
-) -> list[str]:
+def _row(arm: list[Document], first: Mapping[str, Any], w: Words, folder: Path | None, bounds: Bounds) -> list[str]:
     episodes = sorted({x["episodes"] for x in arm if x["episodes"]})
     ends = dict.fromkeys(map(str, episodes[:1] + episodes[-1:]))
     size = w.say("answer.span", low=episodes[0], high=episodes[-1]) if len(ends) > 1 else "".join(ends)
@@ -114,7 +113,7 @@ def _row(
     return [str(len(arm)), size or "-", _mean(arm, first["at"], w, bounds), joined(each) if each else "-"]
 
 
-def _one(x: dict[str, Any]) -> str:
+def _one(x: Document) -> str:
     return ("" if x["reached"] else ">") + number(float(x["value"]))
 
 
@@ -126,7 +125,7 @@ def _ref(x: Mapping[str, Any], first: Mapping[str, Any], folder: Path | None) ->
     return Ref(f"{folder.resolve().name}/runs/{x['run']}", str(first["metric"]), str(first["at"]), more)
 
 
-def _mean(arm: list[dict[str, Any]], at: str, w: Words, bounds: Bounds) -> str:
+def _mean(arm: list[Document], at: str, w: Words, bounds: Bounds) -> str:
     good = [x for x in arm if math.isfinite(x["value"])]
     if not all(x["reached"] for x in good):
         return w.say("evidence.reached", n=sum(x["reached"] for x in good), of=len(good))
@@ -156,7 +155,7 @@ def commands(folder: Path, experiment: Mapping[str, Any]) -> list[str]:
     return [*([str(experiment["command"])] if experiment.get("command") else []), again]
 
 
-def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
+def seeds_needed(answers: list[Document], w: Words) -> str:
     """How many seeds would tell; empty where no answer lacks them."""
     needed = [x["seeds_needed"] for x in answers if x.get("seeds_needed")]
     if not needed:
@@ -171,7 +170,7 @@ def seeds_needed(answers: list[dict[str, Any]], w: Words) -> str:
 def facts(
     folder: Path, experiment: Mapping[str, Any], answers: Sequence[Mapping[str, Any]],
     settings: Mapping[str, Mapping[str, Any]], page: Page, date: str,
-) -> dict[str, Any]:  # fmt: skip
+) -> Document:  # fmt: skip
     control = next(iter(settings.values()))
     family = lineage.family(control)
     opened = [_opened(control, settings[name], name) for name in list(settings)[1:]]
@@ -187,7 +186,7 @@ def facts(
     }  # fmt: skip
 
 
-def _opened(control: Mapping[str, Any], other: Mapping[str, Any], name: str) -> dict[str, Any] | None:
+def _opened(control: Mapping[str, Any], other: Mapping[str, Any], name: str) -> Document | None:
     changes, family, before = lineage.opened(control, other), lineage.family(other), lineage.family(control)
     if not changes or family is None or before is None:
         return None
@@ -195,7 +194,7 @@ def _opened(control: Mapping[str, Any], other: Mapping[str, Any], name: str) -> 
     return {"family": family.name, "from": before.name, "why": why, "variant": name}
 
 
-def _answer(x: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], command: str) -> dict[str, Any]:
+def _answer(x: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]], command: str) -> Document:
     control, other = (settings[name] for name in x["names"])
     change = lineage.changes(control, other)
     ends = {key: float(f"{x[key]:.6g}") if math.isfinite(x[key]) else None for key in ("delta", "low", "high")}

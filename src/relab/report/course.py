@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.enclosed import listed
 from relab.base.text import count, duration, number
 from relab.health.rule import Missing
@@ -91,7 +92,7 @@ def stages(run: Run) -> Section | None:
     return section("Stages", [note], [table(["stage", "from step", *names], rows)])
 
 
-def _stage_name(event: dict[str, Any]) -> str:
+def _stage_name(event: Document) -> str:
     return str(next((event[k] for k in ("stage", "name", "to", "level") if k in event), "?"))
 
 
@@ -120,7 +121,7 @@ def events(run: Run) -> Section | None:
     return section("Events", lines, [table(["step", "kind", "local time", "what"], rows)]) if rows or lines else None
 
 
-def _event_text(event: dict[str, Any]) -> str:
+def _event_text(event: Document) -> str:
     """What an event holds, without what is not known; a mean over one episode says that it has no interval."""
     known = {k: v for k, v in event.items() if v is not None and v == v}
     rest = {k: v for k, v in known.items() if k not in ("step", "axis", "kind", "time", "pid")}

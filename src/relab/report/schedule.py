@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.text import number
 from relab.record.history import History
 from relab.report.drawings import Bars, Columns, Dots, Drawing, Evaluation, Plan, Polar, Timeline
@@ -21,7 +22,7 @@ from relab.runs.grouping import Run
 from relab.schedules import change, evaluated
 from relab.schedules.command import parse_command
 
-Rows = list[dict[str, Any]]
+Rows = list[Document]
 MOST = 12  # rows of a table of bins or seeds
 BINS = 25
 
@@ -168,7 +169,7 @@ def _by_stage(rows: Rows) -> Table | None:
     return table(head, cells, "By stage and type of what was trained (means over evaluations; counts added)")
 
 
-def _starts(rows: Rows) -> list[dict[str, Any]]:
+def _starts(rows: Rows) -> list[Document]:
     """Every episode, with the iteration, stage and type of what was trained when it was played."""
     return [{**each, **{key: row.get(key) for key in ("iteration", "stage", "type")}}
             for row in rows for each in row.get("episodes") or []]  # fmt: skip
@@ -199,7 +200,7 @@ def _clusters(rows: Rows) -> Table | None:
                  " chance")  # fmt: skip
 
 
-def _deaths_by(starts: list[dict[str, Any]], cell: evaluated.Bin, key: str) -> str:
+def _deaths_by(starts: list[Document], cell: evaluated.Bin, key: str) -> str:
     """The deaths of a bin by what was trained: `ne 3, main 5`."""
     mine, counts = [s for s in starts if cell.holds(s)], Counter[str]()
     for each in mine:

@@ -23,6 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from relab.base import terminal
+from relab.base.documents import Document, Tree
 from relab.base.interrupts import Interrupts
 from relab.base.jsonl import RecordError
 from relab.config import registry
@@ -47,7 +48,7 @@ class Ending:
     status: str  # finished | interrupted | failed
     why: str
     step: int
-    best: dict[str, Any] | None = None
+    best: Document | None = None
 
 
 class Companion(Protocol):
@@ -60,9 +61,9 @@ class Companion(Protocol):
 
     def after(self, trainer: Trainer, metrics: dict[str, float]) -> None: ...  # its row is written: measure, decide
 
-    def to_tree(self) -> dict[str, Any]: ...  # arrays and plain values, one level deep
+    def to_tree(self) -> Tree: ...  # arrays and plain values, one level deep
 
-    def load(self, tree: dict[str, Any]) -> None: ...
+    def load(self, tree: Tree) -> None: ...
 
 
 class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
@@ -303,7 +304,7 @@ class Trainer:
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
         self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": modes, "best": best})
 
-    def candidate(self, played: Played) -> dict[str, Any]:
+    def candidate(self, played: Played) -> Document:
         """What is held against the best so far: the evaluation, never a number of training."""
         return self.evaluator.candidate(played, self.step)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from relab.base import interrupts, processes
+from relab.base.documents import Document, Settings, Tree
 from relab.base.enclosed import subfolder
 from relab.base.interrupts import stops_say
 from relab.config import layers, registry
@@ -64,7 +65,7 @@ def start(
     cfg: RunConfig,
     folder: Path,
     provenance: dict[str, str],
-    meta: dict[str, Any],
+    meta: Document,
     screen: Screen | None = None,
     env: Any = None,
     inherited: Inherited | None = None,
@@ -92,7 +93,7 @@ def begin(
     cfg: RunConfig,
     folder: Path,
     provenance: dict[str, str],
-    meta: dict[str, Any],
+    meta: Document,
     screen: Screen,
     env: Any,
     inherited: Inherited | None = None,
@@ -121,7 +122,7 @@ def begin(
 # ---- The weights of another run
 
 
-def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: dict[str, Any] | None = None) -> Inherited | None:
+def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None) -> Inherited | None:
     """What a run takes over by `start_from`; ConfigError where that is nothing. `runs`: where names are looked up.
 
     `kept`: what the run's record says that it started from; another checkpoint would make it another run.
@@ -137,7 +138,7 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: dict[str, Any] | No
     return inherited
 
 
-def descent(meta: dict[str, Any], inherited: Inherited | None) -> dict[str, Any]:
+def descent(meta: Document, inherited: Inherited | None) -> Document:
     """For meta.json: the run whose weights it begins with, which is its parent unless another was named."""
     if inherited is None:
         return {}
@@ -272,7 +273,7 @@ def take(trainer: Trainer, root: Path, name: str) -> dict[str, int]:
     return lengths
 
 
-def restore_data(trainer: Trainer, root: Path, name: str, progress: dict[str, Any]) -> None:
+def restore_data(trainer: Trainer, root: Path, name: str, progress: Document) -> None:
     """The rows of a checkpoint; where they were damaged, the error says from where the run can still go on."""
     data = trainer.data
     try:
@@ -338,7 +339,7 @@ def companions_of(cfg: RunConfig, env: Any, fresh: bool = True) -> dict[str, Com
     return {name: registry.load(make)(cfg, env, fresh) for name, make in makers.items()}
 
 
-def derived(cfg: RunConfig) -> dict[str, Any]:
+def derived(cfg: RunConfig) -> Settings:
     """The numbers that follow from the config, without those that say the same thing again per world."""
     numbers = {name: value for name, value in layers.derived(cfg).items() if value is not None}
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
@@ -346,7 +347,7 @@ def derived(cfg: RunConfig) -> dict[str, Any]:
     return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
 
 
-def head_facts(cfg: RunConfig, record: Record) -> dict[str, Any]:
+def head_facts(cfg: RunConfig, record: Record) -> Document:
     meta = record.meta
     facts = {
         "name": record.folder.name,

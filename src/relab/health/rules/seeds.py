@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Document
 from relab.base.numbers import to_int
 from relab.base.streams import world_of
 from relab.health.rule import Evidence, Finding, Missing, rule
@@ -51,7 +52,7 @@ def evaluation_on_training_seeds(view: View) -> Finding | None:
     return Finding(message, float(len(shared)), to_int(shared[0].get("step")) or 0, confidence="high")
 
 
-def _begun(row: dict[str, Any]) -> set[int]:
+def _begun(row: Document) -> set[int]:
     """Seeds of an evaluation's episodes, those that a stream can have given."""
     return {s for e in episodes(row) if type(s := e.get("seed")) is int and 0 <= s < SEEDS}
 

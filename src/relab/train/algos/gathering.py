@@ -13,6 +13,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.base.streams import world_seeds
 from relab.config.base import require
 from relab.record.spec import Spec
@@ -166,11 +167,11 @@ class Gathering:
         self.ended, self.rewards, self.obs_max, self.alive, self.steps = [], [], 0.0, 0, 0
         return {name: float(x) for name, x in row.items()}
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         tree = {"worlds": self.worlds.snapshot(), "rng": self.rng_B, "recent": list(self.recent)}
         return tree | {"memory": self.memory_BM} if self.memory_BM.size else tree
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         self.check(int(tree["counts"]["env_steps"]) // self.worlds.n)
         self.worlds.restore(tree["worlds"])
         self.rng_B = tree["rng"].copy()

@@ -8,11 +8,11 @@ part of checkpoints, where the rows themselves are not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
+from relab.base.documents import Tree
 from relab.train.algos.dreamer import sequences
 from relab.train.algos.dreamer.fast_scan import Start
 from relab.train.algos.dreamer.sequences import Sequences
@@ -49,11 +49,11 @@ class Latents:
         places = sequences.filled(r, starts, len(rows.fresh), places=True).obs[..., 0]
         return rows, Recalled(self, Start(torch.from_numpy(h), torch.from_numpy(z).float()), places, rows.valid > 0)
 
-    def to_tree(self) -> dict[str, Any]:
+    def to_tree(self) -> Tree:
         n = min(self.replay.count, self.replay.slots)
         return {"h": self.h[:n], "z": self.z[:n]}
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         self.h[: len(tree["h"])], self.z[: len(tree["z"])] = tree["h"], tree["z"]
 
 

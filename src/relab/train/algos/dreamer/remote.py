@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.documents import Tree
 from relab.train.algos.dreamer.collector import Collector, Crate
 from relab.train.algos.dreamer.frames import ImageGathering
 from relab.train.algos.gathering import Gathering
@@ -65,7 +66,7 @@ class Remote(Gathering):
         row = super().metrics(counts)
         return row | self.collector.metrics() if self.collector is not None else row
 
-    def load(self, tree: dict[str, Any]) -> None:
+    def load(self, tree: Tree) -> None:
         super().load(tree)
         self.gap = self.replay.count > 0
 
