@@ -1,6 +1,7 @@
 """How often does `relab examine --notes` call a true sentence wrong, or let a false one pass? Sentences made from runs.
 
-Run as `python -m benchmarks.notes_rate [--runs DIR] [--more DIR ...] [--set NAME] [--seed N] [-v]`. For each run it
+Run as `python -m benchmarks.notes_rate [--runs DIR] [--more DIR ...] [--alone] [--draws N] [--set NAME] [--seed N]
+[-v]`; with --alone nothing is trained, and only the runs of --more are written about. For each run it
 draws values out of the record, puts them into sentences whose truth is known by construction, and counts what the
 check says of each: one sentence a text in the first three sets, whole write-ups (notes_writeups.py) from the fourth
 on. The phrases of a set were written before it was first measured and are not changed after; a set that led to a
@@ -66,17 +67,20 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, default=Path("notes_runs"))
     parser.add_argument("--more", type=Path, nargs="*", default=[])
     parser.add_argument("--set", choices=[*SETS, *notes_phrases.SETS], default=list(notes_phrases.SETS)[-1])
+    parser.add_argument("--alone", action="store_true")
+    parser.add_argument("--draws", type=int, default=1, help="write-ups of each run")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-v", action="store_true")
     args = parser.parse_args()
     started = machine()
-    make(args.runs)
     rows: list[tuple[Said | Piece, str]] = []
     runs = 0
-    for place in [args.runs, *histories(), *(path for path in PLACES if path.is_dir()), *args.more]:
-        rng, report = Random(f"{args.seed} {place.name}"), examine.examine(place)
+    for place in [*([] if args.alone else standard(args.runs)), *args.more]:
+        report = examine.examine(place)
         runs += len(report.runs)
-        rows += measured(report, SETS[args.set], rng) if args.set in SETS else of_texts(report, args.set, rng)
+        for seed in range(args.seed, args.seed + args.draws):
+            rng = Random(f"{seed} {place.name}")
+            rows += measured(report, SETS[args.set], rng) if args.set in SETS else of_texts(report, args.set, rng)
     print(f"{runs} runs")
     if args.v:
         wrong = [(said, got) for said, got in rows if (got == "contradicted") == said.true]
@@ -84,6 +88,12 @@ def main() -> None:
     table = counted(rows)
     print(shown(table))
     write(f"notes_rate_{args.set}", {"set": args.set, "seed": args.seed, "runs": runs, "kinds": table}, started)
+
+
+def standard(runs: Path) -> Iterator[Path]:
+    """relab's own runs, made where they are missing; histories, fixtures, records beside the repository."""
+    make(runs)
+    yield from (runs, *histories(), *(path for path in PLACES if path.is_dir()))
 
 
 def histories() -> Iterator[Path]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from relab.cli import main
+from relab.logger import Logger
 
 
 @pytest.fixture
@@ -222,3 +223,13 @@ def test_an_odd_table_is_told_how_to_be_read(tmp_path, capsys, head, hint):
 def test_explain_knows_settings_as_other_tools_call_them_and_says_both_directions(capsys, word, said):
     assert main(["explain", word]) == 0
     assert said in capsys.readouterr().out
+
+
+def test_a_note_says_how_many_settings_it_leaves_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with Logger("run", {f"setting_{i}": i for i in range(20)}, seed=0, env="CartPole-v1", algo="ppo") as log:
+        for i in range(1, 30):
+            log.log(100 * i, **{"return/mean": float(i)})
+    assert main(["note", "run"]) == 0
+    plan = capsys.readouterr().out.partition("### Record")[0]
+    assert "| foreign.setting_11 | 11 |\n| ... | +8 |" in plan

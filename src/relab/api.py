@@ -293,10 +293,11 @@ def compare(
     result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
     require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
-    told = [pair for task in result.tasks for pair in task.pairs if pair.declared]
-    if told:
-        return Comparison([pair.answer for pair in told], told[0].declared, result.notes)
-    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=result.notes)
+    notes = [*result.notes, *(f"not compared: {label}: {reason}" for label, reason in result.apart)]
+    declared = [pair for task in result.tasks for pair in task.pairs if pair.declared]
+    if declared:
+        return Comparison([pair.answer for pair in declared], declared[0].declared, notes)
+    return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=notes)
 
 
 def _origins(sets: Sequence[Runs]) -> dict[int, str]:

@@ -200,7 +200,7 @@ def test_a_name_that_is_taken_is_not_overwritten(relab, runs):
 
 def test_a_parent_is_renamed_only_by_force(relab, runs):
     set_meta(runs / "sweep-1", parent="calm-lynx")
-    assert "1 run (sweep-1) name calm-lynx as their parent" in relab("rename", "calm-lynx", "new", code=2)
+    assert "calm-lynx is the parent of 1 run (sweep-1)" in relab("rename", "calm-lynx", "new", code=2)
     relab("rename", "calm-lynx", "new", "--force")
     assert (runs / "new").is_dir()
 

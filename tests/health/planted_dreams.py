@@ -24,8 +24,8 @@ def held(copy: Copy) -> None:
 
 
 def unmixed(copy: Copy) -> None:
-    """A class of a posterior has nearly nothing."""
-    copy(HEALTHY, "").change("model/post_least", lambda i, x: 1e-6)
+    """The softmax of the posterior as it is."""
+    copy(HEALTHY, "").put(model__post_mix=lambda i: 1e-8, model__prior_mix=lambda i: 0.01)
 
 
 def blind(copy: Copy) -> None:

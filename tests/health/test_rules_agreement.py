@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from test_rules_foreign import asked, made
 
+from relab.health.engine import NotChecked
+from relab.record.history import Column
+
 STEPS = np.arange(1, 41) * 100
 
 
@@ -42,6 +45,14 @@ def test_a_policy_that_learns_in_evaluations_alone_is_told():
     assert (found.severity, found.confidence) == ("warning", "high")
     assert "the actor that collects is another one" in found.message
     assert found.value > 100
+
+
+@pytest.mark.parametrize(("worlds", "silent"), [(2, False), (16, True)])
+def test_worlds_that_had_no_time_for_such_episodes_say_nothing(worlds: int, silent: bool):
+    """4,000 steps of 16 worlds are 250 each: of episodes of 200 steps only those that failed early have ended."""
+    view = both(np.zeros(40), RISING, config={"algo": {"name": "sac", "envs": worlds}})
+    view.history.columns["eval/length_sampled"] = Column(500 * np.arange(9), np.full(9, 200.0))
+    assert isinstance(asked(SLUG, view), NotChecked) == silent
 
 
 def test_a_log_of_another_tool_gets_a_remark():

@@ -297,3 +297,31 @@ def test_one_lucky_evaluation_is_no_level_that_was_lost(lucky: tuple[float, ...]
     history = History(Path("/nowhere"), source="csv", config={"algo": {"name": "ppo"}}, evals=rows)
     found = asked("peak-then-collapse", View(history, "run", state="finished"))
     assert isinstance(found, engine.Finding) == fires
+
+
+def criticised(value, target, spread, explained, returns):
+    """A run that logs what its critic expects, what it should, and how its targets spread."""
+    rows = len(target)
+    columns = {"value/explained_variance": np.full(rows, explained), "value/mean": value, "value/target_mean": target,
+               "value/target_std": np.full(rows, spread), "return/mean": returns}  # fmt: skip
+    return made(columns, {"algo": {"name": "ppo"}})
+
+
+def test_a_critic_that_lags_behind_a_rising_policy_learns():
+    """It explains little of targets that move on with every update, but it goes with them."""
+    target = np.linspace(5.0, 80.0, 40)
+    lagging, still = (
+        criticised(0.7 * target, target, 6.0, 0.05, target),
+        criticised(0.1 * target, target, 6.0, 0.05, target),
+    )
+    assert asked("critic-not-learning", lagging) is None
+    assert asked("critic-not-learning", still).value == 0.05
+
+
+def test_a_critic_has_nothing_to_explain_where_all_episodes_end_alike():
+    """Targets differ by where in the episode they are taken, by two of a hundred; their mean is right."""
+    rises = np.concatenate([np.linspace(20.0, 500.0, 20), np.full(20, 500.0)])
+    solved = criticised(np.full(40, 95.0), np.full(40, 95.0), 2.0, -0.4, rises)
+    unlike = criticised(np.full(40, 95.0), np.full(40, 95.0), 2.0, -0.4, rises - 60 * (np.arange(40) % 2))
+    assert asked("critic-not-learning", solved) is None
+    assert asked("critic-not-learning", unlike).value == -0.4

@@ -14,6 +14,7 @@ from relab.commands import report
 from relab.health.rule import Evidence, Finding
 from relab.report import render, sections
 from relab.report.page import Facts
+from relab.report.parts import ConfigChanges
 from report.made import write_run
 
 UP = (10.0, 60.0, 150.0, 300.0, 400.0)
@@ -222,3 +223,9 @@ def test_the_command_elsewhere_and_as_json(tmp_path, capsys):
     assert report.main([str(folder), "--json"]) == 0
     assert '"sentence":"Learned: 10 → 400 (random 20)."' in capsys.readouterr().out
     assert not (folder / "report.md").exists()
+
+
+def test_a_card_shows_the_keys_in_which_the_configs_differ_that_it_shows():
+    rows = [["gamma", "0.99", "0.99", "0.99", "0.9"], ["lr", "0.1", "0.2", "0.1", "0.1"]]
+    card = render.rows_of(ConfigChanges("Config keys that differ", ["key", "a", "b", "c", "d"], rows))
+    assert card == [["lr", "0.1", "0.2", "0.1"], ["gamma", "0.99", "0.99", "0.99"]]

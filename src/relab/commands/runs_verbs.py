@@ -159,8 +159,9 @@ def rename(args: Rename) -> int:
     require(not more, f"one run at a time can be renamed, but {args.name} means {len(more) + 1}")
     children = [] if args.force else opened(target.folder.parent).children(target.folder.name)
     if children:
-        raise RecordError(f"{plural(len(children), 'run')} ({', '.join(children[:3])}) name {target.name} as parent"
-                          " and would no longer find it; --force renames it all the same")  # fmt: skip
+        runs = f"{plural(len(children), 'run')} ({', '.join(children[:3])})"
+        raise RecordError(f"{target.name} is the parent of {runs}, and would no longer be found by that name;"
+                          " --force renames it all the same")  # fmt: skip
 
     def do(target: Target) -> str:
         moves.run(moves.rename(ours(target), args.new))

@@ -359,10 +359,12 @@ def busy(report: Report) -> str:
 
 def unasked(report: Report) -> str:
     """How many rules could be asked, and what to log so that more can."""
-    counts = [applied(all_rules().values(), run.view, report.not_checked) for run in report.runs]
-    if not counts or all(count.checked == count.apply for count in counts):
+    counts = [(applied(all_rules().values(), run.view, report.not_checked), run.view.name) for run in report.runs]
+    if not counts or all(count.checked == count.apply for count, _ in counts):
         return ""
-    least = min(counts, key=lambda count: count.checked)
-    gone = Counter(name for g in report.not_checked for name in g.missing.split(", ") if glossary.known(name))
-    most = ", ".join(name for name, _ in gone.most_common(3))
-    return f"{least}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"
+    least, name = min(counts, key=lambda each: each[0].checked)
+    missing = [word for g in report.not_checked if g.run == name for word in g.missing.split(", ")]
+    gone = Counter(word for word in missing if glossary.known(word))
+    most = ", ".join(word for word, _ in gone.most_common(3))
+    where = f" in {name}" if len(counts) > 1 else ""
+    return f"{least}{where}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"

@@ -60,11 +60,17 @@ def build(
         marks=clean(marks(run, parent, w)) if one else [],
         prediction=clean(sentences.score(w, scored)) if scored else "", start=clean(start(run, w)) if one else [],
         observations=clean(observations(run)) if one else [],
-        differs=[heads(page.config.head, w), *page.config.rows[:KEYS]] if has_settings(groups) else [],
+        differs=[heads(page.config.head, w), *_few(page.config.rows)] if has_settings(groups) else [],
         record=clean_record(record(groups, page, folder, w), clean), findings=finding_lines(page, w),
         command=list(page.commands), next=clean(next_step(folder, proposal, w)), name=name, date=date,
         facts=clean(facts(groups, page, parent, scored, said, name)) | {"source": called(folder)},
     )  # fmt: skip
+
+
+def _few(rows: list[list[str]]) -> list[list[str]]:
+    """As many settings as an entry has room for, and how many are left out."""
+    left = len(rows) - KEYS
+    return [*rows[:KEYS], *([["...", f"+{left}", *[""] * (len(rows[0]) - 2)]] if left > 0 else [])]
 
 
 def id_of(run: History, name: str, one: bool) -> str:

@@ -158,12 +158,14 @@ model/surprise_ready | -      | 0    | 1   | 0  | world models: 1 once the runni
 model/focus          | -      | 0    | 1   | 0  | world models: share of the updates in which actor and critic were to wait for the world model
 model/prior_least    | share  | 0    | 1   | 0  | world models: smallest probability of any class of a predicted latent, mean over updates; `unimix` over the number of classes at least, where some of each is spread evenly
 model/post_least     | share  | 0    | 1   | 0  | world models: the same of the inferred latents
+model/prior_mix      | share  | -inf | 1   | 0  | world models: share of the predicted latents' probabilities that is spread evenly, beside their softmax; `unimix`, every 50th update
+model/post_mix       | share  | -inf | 1   | 0  | world models: the same of the inferred latents
 model/start_memory   | ratio  | 0    | inf | -1 | world models: spread of the memory over rows in which an episode begins, over its usual spread; must be 0; missing where fewer than two begin in a batch
 model/start_action   | share  | -inf | 1   | 0  | world models: share of that spread that follows the action the row was told of; means nothing where there is none
 model/post_memory    | share  | 0    | 1   | 0  | world models: share of what varies in front of the inferred latents that comes from the memory, the rest from the observation, every 50th update
 value/return_residual | share | 0    | inf | -1 | world models: mean distance of dreamed returns from their own recursion, over their mean size, every 50th update; must be 0
-value/pull           | return | -inf | inf | 0  | world models: gradient on the critic's output bias along the bins: how far the loss pulls its mean, every 50th update
-value/pull_due       | return | -inf | inf | 0  | world models: the same from the critic's errors, as it is where targets are fixed numbers
+value/pull           | ln     | -inf | inf | 0  | world models: gradient on the critic's output bias along the symlog of its bins: how far the loss pulls its mean, every 50th update
+value/pull_due       | ln     | -inf | inf | 0  | world models: the same from the critic's errors, as it is where targets are fixed numbers
 model/imag_continue  | share  | 0    | 1   | 0  | world models: mean predicted probability that an imagined step goes on
 optim/dormant_share  | share  | 0    | 1   | 0  | share of units whose mean activation is under a fortieth of their layer's
 optim/effective_rank | count  | 0    | inf | 0  | singular values of the features that hold 99 % of their sum

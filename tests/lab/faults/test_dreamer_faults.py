@@ -10,7 +10,7 @@ import torch
 
 from relab.config.base import ConfigError
 from relab.config.dreamer import Dreamer
-from relab.lab.faults import run, seams
+from relab.lab.faults import hide, run, seams
 from relab.lab.faults.catalogue import FAULTS
 from relab.record import history
 from relab.train.algos.dreamer import agent, make_agent
@@ -37,6 +37,8 @@ MARKS = {  # what the fault does to numbers of the run (a), and what a healthy o
     "lambda-off-by-one": lambda a, b: a["value/return_residual"].min() > 1e-3 > b["value/return_residual"].max(),
     "live-targets": lambda a, b: abs(a["value/pull"] / a["value/pull_due"] - 1).max() > 0.05,
     "rep-scale-099": lambda a, b: a["model/rep_loss"].min() > 5 * b["model/rep_loss"].max(),
+    "no-unimix": lambda a, b: max(*a["model/prior_mix"], *a["model/post_mix"]) < 1e-4 < min(b["model/post_mix"]),
+    "unimix-on-prior-only": lambda a, b: max(a["model/post_mix"]) < 1e-4 < 0.009 < min(a["model/prior_mix"]),
     "posterior-without-memory": lambda a, b: not a["model/post_memory"].any() and b["model/post_memory"].all(),
     "no-reset-mask": lambda a, b: min(a["model/start_memory"]) > 1e-3 > max(b["model/start_memory"]),
     "last-action-not-reset": lambda a, b: min(a["model/start_memory"]) > 1e-3 and min(a["model/start_action"]) > 0.9,
@@ -63,6 +65,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
 def test_a_fault_leaves_its_mark(tmp_path: Path, healthy: Numbers, name: str):
     faulty = trained(tmp_path / "run", name)
     assert faulty.run.meta["status"] == "finished"
+    assert hide.leaks_in(tmp_path / "run", FAULTS) == []
     assert MARKS[name](faulty, healthy)
 
 

@@ -17,7 +17,7 @@ from relab.health.rule import all_rules
 from relab.lab.faults import catalogue, hide, run, seams, suite
 from relab.lab.faults.catalogue import FAULTS, Fault
 from relab.record import history
-from small_runs import DREAMS, SMALL, fingerprint
+from small_runs import SMALL, fingerprint
 
 SOFT = {"algo": "sac", "total_steps": "1200", "algo.steps": "64", "algo.learning_starts": "200", "algo.hidden": "[16]",
         "algo.minibatch": "32", "eval.episodes": "2", "eval.every": "0"}  # fmt: skip
@@ -29,7 +29,6 @@ TINY = {
     "herd-sac": SOFT | {"env": "herd"},
     "cartpole-dqn": GREEDY | {"env": "cartpole"},
     "acrobot-dqn": GREEDY | {"env": "gym:Acrobot-v1"},
-    "cartpole-dreamer": DREAMS,
     "torus": {"algo": "tracking_ac", "env": "torus", "total_steps": "160", "algo.trajectories": "4",
               "algo.horizon": "10", "feature_dim": "40", "actor_feature_dim": "12", "eval.episodes": "2"},
 }  # fmt: skip
@@ -242,7 +241,10 @@ def test_arms_of_one_seed_begin_alike_when_nothing_is_planted(tmp_path, tiny):
 # ---- Hiding
 
 
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=lambda fault: fault.name)
+OTHERS = [fault for fault in FAULTS.values() if fault.envs != catalogue.DREAMER]  # test_dreamer_faults.py has the rest
+
+
+@pytest.mark.parametrize("fault", OTHERS, ids=lambda fault: fault.name)
 def test_no_byte_of_the_copy_names_the_fault(tmp_path, tiny, monkeypatch, fault: Fault):
     monkeypatch.setattr("relab.lab.faults.replacements.NAN_AT", 3)
     case = suite.Case(fault.name, fault.envs[0], 3)

@@ -31,6 +31,7 @@ def test_a_sound_run_has_exact_marks(sound: history.History):
     assert column["value/return_residual"].max() < 1e-5
     assert column["model/start_memory"].max() < 1e-5
     assert min(column["model/prior_least"].min(), column["model/post_least"].min()) >= 0.01 / 4 * 0.999
+    assert np.concatenate((column["model/prior_mix"], column["model/post_mix"])) == pytest.approx(0.01, rel=1e-2)
     assert column["model/post_memory"].min() > 0.01
     assert np.abs(column["value/pull"] - column["value/pull_due"]).sum() < 1e-3 * np.abs(column["value/pull_due"]).sum()
 

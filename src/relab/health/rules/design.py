@@ -175,7 +175,14 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
                    confidence="high" if illegal else "medium", severity="warning" if illegal else None)  # fmt: skip
 
 
-@rule("goal-judged-by-another-number", about="fault", algos=(), names=("stop-on-training",), compared=False)
+@rule(
+    "goal-judged-by-another-number",
+    about="fault",
+    algos=(),
+    severity="warning",
+    names=("stop-on-training",),
+    compared=False,
+)
 def goal_judged_by_another_number(view: View) -> Finding | None:
     """
     What: the run stopped for its goal (`eval.stop_at`) though no evaluation had reached it; or an evaluation reached it

@@ -31,13 +31,14 @@ def set_numbers(view: View, *names: Iterable[str]) -> list[float]:
     about="fault",
     needs=("model/kl", "model/prior_entropy", "model/post_entropy"),
     algos=MODEL,
+    severity="warning",
     names=("kl-averaged",),
 )
 def kl_not_summed(view: View, *, share_below: float = 0.25, least_nats: float = 0.5) -> Finding | None:
     """
     What: over the last half the KL between posterior and prior is under a quarter of the entropy that the posterior has
         less than the prior.
-    Why: of a prior that is the mean of its posteriors, the KL is that difference (healthy runs: 0.6 to 1 of it). One
+    Why: of a prior that is the mean of its posteriors, the KL is that difference (healthy runs: 0.5 to 0.8 of it). One
         that is a small part of it is a mean over the latents, or lacks some of them; under the free bits it trains
         nothing.
     Known problems: the entropies are summed over the latents; a tool that averages all three alike says nothing here.
@@ -54,7 +55,7 @@ def kl_not_summed(view: View, *, share_below: float = 0.25, least_nats: float = 
                    confidence="high")  # fmt: skip
 
 
-@rule("posterior-held-to-prior", about="fault", algos=MODEL, names=("rep-scale-099",))
+@rule("posterior-held-to-prior", about="fault", algos=MODEL, severity="warning", names=("rep-scale-099",))
 def posterior_held_to_prior(view: View, *, share_above: float = 0.5) -> Finding | None:
     """
     What: the KL that trains the posterior weighs more than half of the one that trains the prior (`rep_scale` against
@@ -76,32 +77,30 @@ def posterior_held_to_prior(view: View, *, share_above: float = 0.5) -> Finding 
 @rule(
     "latents-not-mixed",
     about="fault",
-    needs=("model/post_least", "model/prior_least"),
+    needs=("model/post_mix", "model/prior_mix"),
     algos=MODEL,
+    severity="warning",
     names=("no-unimix", "unimix-on-prior-only"),
 )
-def latents_not_mixed(view: View, *, of_even: float = 0.9) -> Finding | None:
+def latents_not_mixed(view: View, *, of_setting: float = 0.5) -> Finding | None:
     """
-    What: in some row a latent's class is less likely than what `unimix` gives to each: unimix / classes.
+    What: less than half of the share that `unimix` says is spread evenly over the classes of the latents.
     Why: the even share keeps every class possible. Without it the KL has no bound, and a spike of it can undo the
         model; on one side only, the other is pulled to a distribution that it cannot have.
-    Known problems: none; the share is exact where it is spread.
+    Known problems: none; the share follows exactly from the probabilities and their softmax.
     Refuted by: `unimix` meant for the policy alone.
     Try: mix prior and posterior, in the loss, in the world and in dreams.
     """
-    mix, classes = set_numbers(view, ("unimix",), ("classes",))
-    least = {name: view.curve(f"model/{name}_least", rows=3) for name in ("post", "prior")}
-    floor = mix / max(classes, 1.0)
-    bare = [name for name, curve in least.items() if float(curve.values.min()) < of_even * floor]
+    (mix,) = set_numbers(view, ("unimix",))
+    shares = {"posterior": view.curve("model/post_mix", rows=3), "prior": view.curve("model/prior_mix", rows=3)}
+    bare = [name for name, curve in shares.items() if curve.median() < of_setting * mix]
     if not bare:
         return None
-    words = {"post": "posterior", "prior": "prior"}
-    which = " and ".join(words[name] for name in bare)
-    curve = least[bare[0]]
-    lowest = float(curve.values.min())
-    return Finding(f"not mixed: the {which}; a class has {lowest:.2g}, and unimix {mix:g} gives each {floor:.2g}",
-                   lowest, curve.first_below(of_even * floor),
-                   [least[name].evidence(f"< {floor:.2g}") for name in bare], confidence="high")  # fmt: skip
+    least = shares[bare[0]].median()
+    return Finding(f"of the {' and the '.join(bare)} {least:.2g} is spread evenly, and unimix says {mix:g}", least,
+                   int(shares[bare[0]].steps[0]),
+                   [shares[name].evidence(f"< {of_setting:g} x {mix:g}") for name in bare],
+                   confidence="high")  # fmt: skip
 
 
 @rule(
@@ -109,6 +108,7 @@ def latents_not_mixed(view: View, *, of_even: float = 0.9) -> Finding | None:
     about="fault",
     needs=("model/post_memory",),
     algos=MODEL,
+    severity="warning",
     names=("posterior-without-memory",),
 )
 def posterior_without_memory(view: View, *, share_below: float = 1e-4) -> Finding | None:
@@ -135,6 +135,7 @@ def posterior_without_memory(view: View, *, share_below: float = 1e-4) -> Findin
     about="fault",
     needs=("model/start_memory", "model/start_action"),
     algos=MODEL,
+    severity="warning",
     names=("no-reset-mask", "last-action-not-reset"),
 )
 def memory_not_reset(view: View, *, spread_above: float = 1e-3, by_action: float = 0.9) -> Finding | None:
@@ -162,6 +163,7 @@ def memory_not_reset(view: View, *, spread_above: float = 1e-3, by_action: float
     about="fault",
     needs=("data/action_own", "data/action_before", "data/action_after"),
     algos=MODEL,
+    severity="warning",
     names=("action-off-by-one",),
 )
 def actions_misaligned(view: View, *, lead: float = 0.1, rows: int = 3) -> Finding | None:
@@ -191,6 +193,7 @@ def actions_misaligned(view: View, *, lead: float = 0.1, rows: int = 3) -> Findi
     about="fault",
     needs=("value/return_residual",),
     algos=MODEL,
+    severity="warning",
     names=("lambda-off-by-one",),
 )
 def returns_off_their_recursion(view: View, *, share_above: float = 1e-3) -> Finding | None:
@@ -215,6 +218,7 @@ def returns_off_their_recursion(view: View, *, share_above: float = 1e-3) -> Fin
     about="fault",
     needs=("value/pull", "value/pull_due"),
     algos=MODEL,
+    severity="warning",
     names=("live-targets",),
 )
 def critic_follows_targets(view: View, *, apart: float = 0.05, rows: int = 5) -> Finding | None:
@@ -238,7 +242,7 @@ def critic_follows_targets(view: View, *, apart: float = 0.05, rows: int = 5) ->
                    confidence="high")  # fmt: skip
 
 
-@rule("targets-beyond-support", about="fault", algos=(), names=("support-too-small",))
+@rule("targets-beyond-support", about="fault", algos=(), severity="warning", names=("support-too-small",))
 def targets_beyond_support(view: View, *, share_above: float = 0.01, short: float = 0.99) -> Finding | None:
     """
     What: the last bin of the critic (`value/support_top`) is below the largest value that rewards and gamma allow,
@@ -280,7 +284,14 @@ def _largest_value(view: View) -> float:
     return float(high) / (1 - gamma) if known else -math.inf  # type: ignore[operator,arg-type]
 
 
-@rule("actor-waits", about="fault", algos=MODEL, names=("focus-always-on",), explains=("switch-stuck",))
+@rule(
+    "actor-waits",
+    about="fault",
+    algos=MODEL,
+    severity="warning",
+    names=("focus-always-on",),
+    explains=("switch-stuck",),
+)
 def actor_waits(view: View, *, share_below: float = 0.05, least_updates: int = 100) -> Finding | None:
     """
     What: over the last half the actor learns in under a twentieth of the updates that are its turn; or its loss is
@@ -312,7 +323,7 @@ def _actor_loss_is_zero(view: View, rows: int = 10) -> Finding | None:
     if np.any(loss.values != 0):
         return None
     return Finding(f"the actor's loss is exactly 0 in all {len(loss)} rows: it does not learn", 0.0, int(loss.steps[0]),
-                   [loss.evidence("= 0")], confidence="high")  # fmt: skip
+                   [loss.evidence("= 0")], confidence="high", severity="info")  # fmt: skip
 
 
 @rule("focus-out-of-reach", about="operation", needs=("model/focus", "model/surprise_total"), algos=MODEL,
@@ -340,7 +351,14 @@ def focus_out_of_reach(view: View, *, rows: int = 5, share_below: float = 0.5) -
 # ---- Data
 
 
-@rule("replay-starved", about="fault", needs=("data/replay_ratio",), algos=MODEL, names=("starved-collector",))
+@rule(
+    "replay-starved",
+    about="fault",
+    needs=("data/replay_ratio",),
+    algos=MODEL,
+    severity="warning",
+    names=("starved-collector",),
+)
 def replay_starved(view: View, *, times: float = 1.5, waits: float = 0.5) -> Finding | None:
     """
     What: over the last half each row that reached the replay was learned from more than one and a half times as often
@@ -353,7 +371,8 @@ def replay_starved(view: View, *, times: float = 1.5, waits: float = 0.5) -> Fin
     if view.has("data/starved") and view.curve("data/starved", rows=4).median(0.5) > waits:
         waited = view.curve("data/starved")
         return Finding(f"the learner waited for {waited.median(0.5):.0%} of the steps that it learned from",
-                       waited.median(0.5), waited.first_above(waits), [waited.evidence(f"> {waits:g}")])  # fmt: skip
+                       waited.median(0.5), waited.first_above(waits), [waited.evidence(f"> {waits:g}")],
+                       severity="info")  # fmt: skip
     ratio = view.curve("data/replay_ratio", rows=4)
     per_step, sequences, length = set_numbers(view, ("updates_per_step",), ("sequences",), ("length",))
     due, level = per_step * sequences * length, ratio.median(0.5)

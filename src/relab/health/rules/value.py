@@ -37,10 +37,10 @@ def critic_not_learning(
     far_worse: float = -1.0,
 ) -> Finding | None:
     """
-    What: over the second half the critic explains less variance than a constant would, or explains none and is off by
-        more than its targets' standard deviation. Where the targets are not logged, the return must not rise either,
-        unless it explains less than -1 (its errors are twice the targets' variance); and a critic that explains
-        nothing counts where the run ends no better than random, or below its start.
+    What: over the second half the critic explains less variance than a constant would, or explains none, is off by
+        more than its targets' standard deviation and did not go along with them. Where the targets are not logged, the
+        return must not rise either, unless it explains less than -1 (its errors are twice the targets' variance); and a
+        critic that explains nothing counts where the run ends no better than random, or below its start.
     Why: advantages are then raw returns with the critic's error added; the policy learns slowly or not at all.
     Known problems: where nothing can be predicted from a state, zero is right; hence the offset. Where all targets are
         alike, a share of their variance means nothing; hence their spread, or that of the returns at the end.
@@ -55,12 +55,19 @@ def critic_not_learning(
     spread = max(apart, SIZE * size, 1e-9)
     off = abs(mean.median(0.5) - target.median(0.5)) / spread
     level = ev.median(0.5)
-    one_number = apart < alike * size
-    if not ((level < worse_than_constant and not one_number) or (level < nothing and off > off_by)):
+    one_number = apart < alike * size or (ends_alike(view, alike) and not failed(view))
+    behind = off > off_by and not _follows(mean, target, spread)
+    if not ((level < worse_than_constant and not one_number) or (level < nothing and behind)):
         return None
     return Finding(f"the critic explains {level:.2f} of the variance of its targets and is off by {off:.2g} standard"
                    " deviations", level, ev.onset(ev.values < nothing),
                    [ev.evidence("median of the second half"), mean.evidence(), target.evidence()])  # fmt: skip
+
+
+def _follows(mean: Curve, target: Curve, spread: float, share: float = 0.5) -> bool:
+    """Whether the critic went with its targets, half to twice their way: it lags behind a policy that rises."""
+    way, went = (c.median(0.25) - float(np.median(c.head(0.1).values)) for c in (target, mean))
+    return abs(way) > spread and share <= went / way <= 1 / share
 
 
 def _explains_nothing(

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
+from torch.nn.functional import linear, silu
 
+from relab.train.algos.dreamer import equations as eq
+from relab.train.algos.dreamer import layers
 from relab.train.algos.dreamer.behaviour import CRITIC, Dream
 from relab.train.algos.dreamer.state import State
 from relab.train.algos.dreamer.world_model import MODEL, Batch, Course
@@ -83,6 +85,23 @@ def memory_share(s: State, batch: Batch, course: Course) -> float:
 
 
 @torch.no_grad()
+def of_mixes(s: State, batch: Batch, course: Course) -> dict[str, float]:
+    """Share of prior and posterior that is spread evenly, from their probabilities and the softmax they are made of."""
+    p, cfg, name = s.agent.params, s.cfg, f"{MODEL}/posterior"
+    x = silu(layers.norm(p, name, linear(course.h, p[f"{name}/weight"]) + s.agent.model.see(batch.obs)))
+    logits = {"prior": layers.head(p, f"{MODEL}/prior", course.h, 1), "post": layers.out(p, f"{name}/out", x)}
+    soft = {side: x.unflatten(-1, (cfg.classes, cfg.stoch)).softmax(-2) for side, x in logits.items()}
+    probs = {"prior": course.prior, "post": course.post}
+    return {f"model/{side}_mix": mixed(probs[side], soft[side]) for side in probs}
+
+
+def mixed(probs: Tensor, soft: Tensor) -> float:
+    """u of probs = (1 - u) soft + u / classes, by least squares: [..., classes, S] each."""
+    towards = 1 / probs.shape[-2] - soft
+    return float(((probs - soft) * towards).sum() / towards.square().sum().clamp(min=LEAST))
+
+
+@torch.no_grad()
 def return_residual(s: State, dream: Dream) -> float:
     """Mean distance of R_t from r_{t+1} + γ c_{t+1} ((1 - λ) v_{t+1} + λ R_{t+1}), R_H = v_H, over the mean |R|."""
     lam, after = s.cfg.lam, torch.cat((dream.returns[1:], dream.value[-1:]))
@@ -92,11 +111,13 @@ def return_residual(s: State, dream: Dream) -> float:
 
 
 # ---- The critic's gradient
+#
+# Along f, the symlog of the bins: they may reach 5e8, where products of single precision are noise.
 
 
 def pull(s: State) -> float:
-    """What the gradient of the last loss does to the critic's mean: that of its output bias along the bins."""
-    return float(s.agent.params.grads[f"{CRITIC}/out/bias"] @ s.agent.behaviour.support.values)
+    """What the gradient of the last loss does to the critic's mean of f: that of its output bias along f."""
+    return float(s.agent.params.grads[f"{CRITIC}/out/bias"] @ eq.symlog(s.agent.behaviour.support.values))
 
 
 @torch.no_grad()
@@ -104,18 +125,27 @@ def pull_due(s: State, batch: Batch, course: Course, dream: Dream) -> float:
     """What that is where the targets are fixed numbers: the mean error, on dreams and on real rewards."""
     b, cfg = s.agent.behaviour, s.cfg
     valid = batch.valid.flatten().expand(cfg.imagine, -1)
-    dreamt = dream.weight[:-1] * errors(s, dream.feature[:-1], dream.value[:-1], dream.returns)
+    dreamt = dream.weight[:-1] * errors(s, dream.feature[:-1], dream.logits[:-1], dream.returns)
     total = (dreamt * valid).sum() / valid.sum()
     if cfg.replay_critic:
         feature = course.feature[:-1]
         counted = batch.valid[:-1] * batch.valid[1:] * (1 - batch.last[:-1])
-        real = errors(s, feature, b.value(feature), b.replay_returns(batch, dream))
+        real = errors(s, feature, b.critic(feature), b.replay_returns(batch, dream))
         total = total + cfg.replay_critic * (real * counted).sum() / counted.sum().clamp(min=1)
     return float(total)
 
 
-def errors(s: State, feature: Tensor, value: Tensor, target: Tensor) -> Tensor:
-    """How far the critic is above its target, and above its slow copy as much as that counts."""
+def errors(s: State, feature: Tensor, logits: Tensor, target: Tensor) -> Tensor:
+    """How far the critic's mean of f is above its target's, and above its slow copy's as much as that counts."""
     b = s.agent.behaviour
-    error = value - target.clamp(b.support.low, b.support.high)
-    return error + s.cfg.slow_scale * (value - b.slow_value(feature)) if s.cfg.slow_scale else error
+    f = eq.symlog(b.support.values)
+    here, error = logits.softmax(-1) @ f, -place(b.support, f, target)
+    if s.cfg.slow_scale:
+        error = error - s.cfg.slow_scale * place(b.support, f, b.slow_value(feature))
+    return error + (1 + s.cfg.slow_scale) * here
+
+
+def place(support: eq.Support, f: Tensor, x: Tensor) -> Tensor:
+    """The mean of f over the two bins beside x."""
+    bins, weights = support.neighbours(x)
+    return (f[bins] * weights).sum(-1)

@@ -54,13 +54,17 @@ def of_dreams(s: State, dream: Dream, scale: float) -> dict[str, float]:
 
 def seldom(s: State, batch: Batch, course: Course, dream: Dream) -> dict[str, float]:
     """What costs more than a glance."""
-    return {
-        "value/critic_excess": critic_excess(s, batch, dream),
-        "optim/dormant_share": dormant_share(s, course.feature.detach()),
-        "value/return_residual": marks.return_residual(s, dream),
-        "value/pull_due": marks.pull_due(s, batch, course, dream),
-        "model/post_memory": marks.memory_share(s, batch, course),
-    } | marks.of_actions(batch)
+    return (
+        {
+            "value/critic_excess": critic_excess(s, batch, dream),
+            "optim/dormant_share": dormant_share(s, course.feature.detach()),
+            "value/return_residual": marks.return_residual(s, dream),
+            "value/pull_due": marks.pull_due(s, batch, course, dream),
+            "model/post_memory": marks.memory_share(s, batch, course),
+        }
+        | marks.of_actions(batch)
+        | marks.of_mixes(s, batch, course)
+    )
 
 
 def critic_excess(s: State, batch: Batch, dream: Dream) -> float:
