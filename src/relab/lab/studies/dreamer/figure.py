@@ -1,9 +1,9 @@
 """How do our runs look beside the research log's? Returns over multiples of the updates that it took to solve CartPole.
 
-    python -m relab.lab.studies.dreamer.figure studies/dreamer docs/images/dreamer.png
+    python -m relab.lab.studies.dreamer.figure docs/images/dreamer.png studies/dreamer/seeds/s*
 
-draws what `relab study dreamer` left in its folder. The log's numbers are facts of its tables (length of evaluated
-episodes, one run each), typed off; nothing of it was run again for the figure.
+draws the runs that `relab study dreamer` left in its folder. The log's numbers are facts of its tables (length of
+evaluated episodes, one run each), typed off; nothing of it was run again for the figure.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from relab.base.jsonl import decode
-from relab.lab.studies.dreamer.steps import KEPT, SOLVED
+from relab.lab.studies.dreamer.steps import KEPT, SOLVED, of_run
+from relab.record import history
 
 LOG = {  # name -> (thousands of updates, episode length)
     "tuned_v2": ([7, 8, 21, 25, 35, 59], [500, 500, 500, 200, 100, 98]),
@@ -23,9 +23,8 @@ LOG = {  # name -> (thousands of updates, episode length)
 MOST = 6.0  # times as many updates: the log's longest run went on to 8.4
 
 
-def main(folder: Path, target: Path) -> None:
-    runs = decode((folder / "seeds.json").read_bytes())["found"]["runs"]
-    figure_of(runs).savefig(target, dpi=120)
+def main(target: Path, folders: list[Path]) -> None:
+    figure_of([of_run(history.load(folder)) for folder in folders]).savefig(target, dpi=120)
 
 
 def figure_of(runs: list[dict[str, Any]]) -> Any:
@@ -55,4 +54,4 @@ def dress(axes: Any) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), [Path(word) for word in sys.argv[2:]])
