@@ -57,7 +57,7 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "algo": "dreamer", "algo__envs": "4", "algo__steps": "32", "algo__learning_starts": "100",
         "algo__replay": "300", "algo__sequences": "2", "algo__length": "8", "algo__deter": "16", "algo__hidden": "8",
         "algo__stoch": "4",
-        "algo__units": "8", "algo__imagine": "3", "algo__updates_per_step": "0.05", "algo__bins": "11",
+        "algo__units": "8", "algo__imagine": "3", "algo__updates_per_step": "0.1", "algo__bins": "11",
     },
 }  # fmt: skip
 # Five or so iterations, three or more checkpoints of which the oldest is deleted, two evaluations after the first.

@@ -14,6 +14,7 @@ from relab.record import history
 from relab.train.algos.dreamer import equations as eq
 from relab.train.algos.dreamer import make_agent, marks
 from relab.train.algos.dreamer.behaviour import Dream
+from relab.train.algos.dreamer.one_hot import NONE
 from relab.train.algos.dreamer.world_model import Batch
 from relab.train.envs.cartpole import CartPole
 from small_runs import DREAMS, run
@@ -57,7 +58,7 @@ def test_threads_of_the_blas_are_those_of_the_settings():
 
 def dream_of(returns: torch.Tensor, reward: torch.Tensor, goes_on: torch.Tensor, value: torch.Tensor) -> Dream:
     nothing = torch.zeros(0)
-    return Dream(nothing, nothing, reward, goes_on, returns, nothing, value, nothing)
+    return Dream(nothing, nothing, nothing, reward, goes_on, returns, nothing, value, nothing, NONE)
 
 
 def test_returns_that_obey_their_recursion_have_no_residual_and_shifted_ones_have():

@@ -45,6 +45,6 @@ def test_what_never_changes_keeps_its_unit_and_a_checkpoint_holds_them():
     assert torch.allclose(s.agent.units, torch.tensor([[2.0, 2.0, 0.0, 7.0], [2**0.5, 1.0, 1.0, 8**0.5]]))
     tree = s.to_tree()
     dreamer.load_agent(other.agent, {name: {key: x.numpy().copy() for key, x in tree[name].items()}
-                                     for name in ("params", "slow", "units")})  # fmt: skip
+                                     for name in ("params", "slow", "obs_scale")})  # fmt: skip
     assert torch.equal(other.agent.units, s.agent.units)
     assert torch.equal(other.agent.sees.target(torch.ones(1, 4)), s.agent.model.target(torch.ones(1, 4)))

@@ -143,10 +143,10 @@ def has_not_learned(
         return None
     text = f"return {course[0].mean:.4g} at the start, {course[-1].mean:.4g} at the end"
     gain = hardly_gained(view)
-    told = "no gain over its own start" if gain is None else (
+    outcome = "no gain over its own start" if gain is None else (
         f"the cost fell by {max(gain.own, 0):.0%}, where the least of {gain.cells} kinds of healthy"
         f" {str(view.algo).upper()} runs is {gain.least:.0%}")  # fmt: skip
-    return Finding(f"{told}: {text}; what a random policy earns here is not known", course[-1].mean,
+    return Finding(f"{outcome}: {text}; what a random policy earns here is not known", course[-1].mean,
                    course[0].step, [view.evidence(course)], confidence="low")  # fmt: skip
 
 

@@ -121,13 +121,13 @@ def last_action_kept(filled: Callable[..., Any]) -> Callable[..., Any]:
 def last_action_told(observe: Callable[..., Any]) -> Callable[..., Any]:
     """And that action is not cleared with the memory."""
 
-    def told(model: Any, batch: Any, uniform: Tensor, start: Any = None) -> Any:
+    def observed(model: Any, batch: Any, uniform: Tensor, start: Any = None) -> Any:
         keep, effect = 1 - batch.fresh, model.effect(batch.action)
         effect[0] = 0.0  # nothing is known of what came before a sequence
         h, z, post = model.scan(model.see(batch.obs), effect, keep, uniform, start or model.blank(keep.shape[1]))
         return Course(h, z, post, model.prior(h))
 
-    return told
+    return observed
 
 
 def outruns(due: Callable[..., int]) -> Callable[..., int]:

@@ -65,11 +65,11 @@ def alignment(agent: Agent, walk: Walk, spread: Tensor, at: Round) -> dict[str, 
     whose own action was never taken.
     """
     context, blank = at.cfg.open_loop.context, torch.zeros_like(walk.action[:1])
-    told = {"as_taken": walk.action, "told_late": torch.cat((blank, walk.action[:-1])),
+    orders = {"as_taken": walk.action, "told_late": torch.cat((blank, walk.action[:-1])),
             "told_early": torch.cat((walk.action[1:], blank))}  # fmt: skip
     after, weight = walk.obs[context:-1], walk.counts[context:-1]
     errors = {}
-    for name, action in told.items():
+    for name, action in orders.items():
         foreseen = predictions(agent, walk._replace(action=action), context, stream(at))[0][:-1]
         errors[name] = share(((foreseen - after).square() / spread).mean(-1), weight)
     return {name: ratio(errors[name], errors["as_taken"]) for name in ("told_late", "told_early")}

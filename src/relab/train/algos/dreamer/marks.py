@@ -61,8 +61,8 @@ def of_actions(batch: Batch) -> dict[str, float]:
     project = before @ torch.linalg.pinv(before)
     new = batch.obs[2:-1][inside]
     new = new - project @ new
-    told = {"own": batch.action[2:-1], "before": batch.action[1:-2], "after": batch.action[3:]}
-    shares = {name: explained(action[inside] - project @ action[inside], new) for name, action in told.items()}
+    actions = {"own": batch.action[2:-1], "before": batch.action[1:-2], "after": batch.action[3:]}
+    shares = {name: explained(action[inside] - project @ action[inside], new) for name, action in actions.items()}
     return {f"data/action_{name}": share for name, share in shares.items()}
 
 
@@ -106,8 +106,8 @@ def return_residual(s: State, dream: Dream) -> float:
     """Mean distance of R_t from r_{t+1} + γ c_{t+1} ((1 - λ) v_{t+1} + λ R_{t+1}), R_H = v_H, over the mean |R|."""
     lam, after = s.cfg.lam, torch.cat((dream.returns[1:], dream.value[-1:]))
     live = s.cfg.gamma * dream.goes_on[1:]
-    told = dream.reward[1:] + live * ((1 - lam) * dream.value[1:] + lam * after)
-    return float((dream.returns - told).abs().mean() / dream.returns.abs().mean().clamp(min=LEAST))
+    due = dream.reward[1:] + live * ((1 - lam) * dream.value[1:] + lam * after)
+    return float((dream.returns - due).abs().mean() / dream.returns.abs().mean().clamp(min=LEAST))
 
 
 # ---- The critic's gradient

@@ -48,7 +48,7 @@ class State:
         return {
             "params": {name: p.detach() for name, p in self.agent.params.named.items()},
             "slow": {"flat": self.agent.slow.flat},
-            **({"units": {"obs": self.agent.units}} if self.agent.units is not None else {}),
+            **({"obs_scale": {"units": self.agent.units}} if self.agent.units is not None else {}),
             **({"acting": {"flat": self.agent.acting.flat}} if self.cfg.acting_rate < 1 else {}),
             "optimiser": self.optimiser.to_tree(),
             "return_scale": self.scale.to_tree(),
@@ -79,6 +79,6 @@ def load_agent(agent: Agent, tree: Tree) -> None:
     agent.params.load(tree["params"])
     agent.slow.flat.copy_(torch.from_numpy(tree["slow"]["flat"]))
     if agent.units is not None:
-        agent.units.copy_(torch.from_numpy(tree["units"]["obs"]))
+        agent.units.copy_(torch.from_numpy(tree["obs_scale"]["units"]))
     if "acting" in tree:
         agent.acting.flat.copy_(torch.from_numpy(tree["acting"]["flat"]))
