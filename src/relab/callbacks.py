@@ -377,7 +377,7 @@ def sb3_facts(model: Any) -> dict[str, Any]:
     """The model's settings as it calls them; schedules as the value they keep, or as both of their ends."""
     known = logger.sb3_facts(model)
     named = {key: value for key, value in vars(model).items() if key[0] != "_" and key not in PASSING}
-    named |= {key: scheduled(named.get(key)) for key in SCHEDULES}
+    named |= {key: scheduled(named.get(key)) for key in SCHEDULES} | logger.sb3_structure(model)
     facts = {key: x for key, x in named.items() if isinstance(x, (bool, int, float, str))}
     facts |= {"algo": known["algo"], "total_timesteps": known["config"]["total_timesteps"]}
     more = {"env": known["env"], "minibatches": known["config"].get("n_minibatches")}

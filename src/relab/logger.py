@@ -278,7 +278,7 @@ def sb3_facts(model: Any) -> Dict[str, Any]:
     """What Logger() wants to know of a Stable-Baselines3 model: algorithm, seed, environment, hyperparameters."""
     algo = type(model).__name__.lower()
     values = {name: _now_worth(getattr(model, name, None)) for name in SB3_SETTINGS.split()}
-    values["total_timesteps"] = getattr(model, "_total_timesteps", None)
+    values.update(sb3_structure(model), total_timesteps=getattr(model, "_total_timesteps", None))
     config: Dict[str, Any] = {k: v for k, v in values.items() if isinstance(v, (bool, int, float, str))}
     rows, batch = (config.get("n_envs") or 0) * (config.get("n_steps") or 0), config.get("batch_size")
     if "n_epochs" in config and rows and batch:
@@ -288,6 +288,15 @@ def sb3_facts(model: Any) -> Dict[str, Any]:
     action = action_spec(getattr(model, "action_space", None))
     spec = {"action": action} if action else None
     return {"algo": algo, "seed": model.seed, "env": _env_id(model.get_env()), "config": config, "spec": spec}
+
+
+def sb3_structure(model: Any) -> Dict[str, Any]:
+    """Settings that a model keeps as objects: steps (or "2 episode") between rounds of updates, layers."""
+    often, layers = getattr(model, "train_freq", None), (getattr(model, "policy_kwargs", None) or {}).get("net_arch")
+    unit = getattr(getattr(often, "unit", None), "value", None)
+    count = getattr(often, "frequency", often if isinstance(often, int) else None)
+    values = {"train_freq": count if unit in (None, "step") else str(count) + " " + unit}
+    return {**values, "net_arch": None if layers is None else str(layers)}
 
 
 def _now_worth(value: Any) -> Any:

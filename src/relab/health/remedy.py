@@ -141,9 +141,7 @@ def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, A
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
     if better is not None and better is not reference:
         sources.append((f"the value of {better.name}, which does better", better.config))
-    usual = usual_values(view)
-    sources += [usual] if usual is not None else []
-    return sources + shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    return sources + usual_values(view) + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 
 
 def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from relab.base.documents import Settings
 from relab.health.view import View
 
 GRADIENT = {"max_grad_norm": 0.5, "value_coef": 0.5, "vf_coef": 0.5, "gamma": 0.99}
@@ -44,17 +45,25 @@ def library(view: View) -> str:
     return "cleanrl" if words & {*THEIR_WORDS} else "sb3"
 
 
-def usual_values(view: View) -> tuple[str, dict[str, Any]] | None:
-    """Whose defaults, and the values under the keys that this run's config has; None for relab's runs and unknown
-    algorithms."""
+def usual_values(view: View) -> list[tuple[str, Settings]]:
+    """(Whose values, those values under the keys that this run's config has); none for relab's runs and unknown
+    algorithms. A default that is too long for so short a run is cut, and no longer called a default."""
     whose = library(view)
     table = (CLEANRL if whose == "cleanrl" else SB3).get(str(view.algo))
     if view.history.source == "relab" or table is None:
-        return None
-    words = {key: key.rpartition(".")[2] for key in view.config}
-    known = {key: _fitting(word, table[word], view.last_step) for key, word in words.items() if word in table}
-    return (f"{'CleanRL' if whose == 'cleanrl' else 'Stable-Baselines3'}'s default for {str(view.algo).upper()}", known)
+        return []
+    known = {key: word for key in view.config if (word := key.rpartition(".")[2]) in table}
+    cut = {key: most for key, word in known.items() if (most := _most(word, view.last_step)) < _size(table[word])}
+    label = f"{'CleanRL' if whose == 'cleanrl' else 'Stable-Baselines3'}'s default for {str(view.algo).upper()}"
+    shares = {key: f"{SHORT_OF[known[key]]:.0%} of the run's steps; {label}, {table[known[key]]:,}, is too long for it"
+              for key in cut}  # fmt: skip
+    whole = {key: table[word] for key, word in known.items() if key not in cut}
+    return [(label, whole), *((shares[key], {key: most}) for key, most in cut.items())]
 
 
-def _fitting(word: str, value: Any, steps: int) -> Any:
-    return max(1, min(value, int(SHORT_OF[word] * steps))) if word in SHORT_OF else value
+def _most(word: str, steps: int) -> float:
+    return max(1, int(SHORT_OF[word] * steps)) if word in SHORT_OF else float("inf")
+
+
+def _size(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

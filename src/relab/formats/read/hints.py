@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relab.base import limits
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, inside, read_json, write_atomic
@@ -48,8 +50,10 @@ class Hints:
         if self.group is not None:
             self.group.apply(history, name)
         for theirs, (ours, factor) in self.mapping.items():
-            if not common.is_steps(ours):  # those were used when the rows were read
+            if not common.is_steps(ours):
                 rename(history, theirs, ours, factor)
+            elif theirs in history.explained and factor != 1.0:  # the column was used when the rows were read
+                stretch(history, factor)
 
     def after(self, history: History) -> None:
         """What counts more than any table."""
@@ -79,6 +83,12 @@ def rename(history: History, theirs: str, ours: str, factor: float) -> None:
     history.axes[ours], history.mapping[theirs] = axis, ours
     if factor != 1.0:
         history.factors[ours] = factor
+
+
+def stretch(history: History, factor: float) -> None:
+    """Steps that a log counts in thousands, say, as single ones."""
+    for name, column in history.columns.items():
+        history.columns[name] = Column(np.rint(column.steps * factor).astype(np.int64), column.values)
 
 
 def _set_aside(history: History, ours: str) -> None:

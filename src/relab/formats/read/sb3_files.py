@@ -1,11 +1,13 @@
 """What do Stable-Baselines3's files besides the progress table say? Episodes, evaluations, hyperparameters.
 
-Model zips and npz files are read with limits on their sizes; pickled values in them are never touched.
+Model zips and npz files are read with limits on their sizes; pickled values in them are never unpickled.
 """
 
 from __future__ import annotations
 
+import base64
 import math
+import pickletools
 import re
 import struct
 import tokenize
@@ -27,6 +29,7 @@ from relab.formats.read.settings_files import MAX_BYTES, parse_json
 from relab.formats.read.source import problem
 from relab.record.history import History
 
+LONGEST_PICKLE = 1_000  # characters of a setting
 MAX_ARRAY = 1 << 26  # bytes
 MAX_LENGTH = 1e9  # steps of an episode
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, OSError, RuntimeError, NotImplementedError,
@@ -204,6 +207,8 @@ def _facts(data: Settings) -> Settings:
         value = _schedule(value)
         if PUBLIC.fullmatch(key) and key not in PASSING and not isinstance(value, (dict, list)):
             facts[key] = value
+    facts |= {key: value for key, value in (("train_freq", _train_freq(data.get("train_freq"))),
+              ("net_arch", _net_arch(data.get("policy_kwargs")))) if value is not None}  # fmt: skip
     facts |= {"total_timesteps": data.get("_total_timesteps"), "window": data.get("_stats_window_size", WINDOW)}
     facts["trained"] = data.get("num_timesteps")
     facts["algo"] = _algo(data)
@@ -212,6 +217,27 @@ def _facts(data: Settings) -> Settings:
         facts["minibatches"] = -(-rows // batch)  # exact, however large
     action = _action(data.get("action_space"))
     return facts | ({"spec": {"action": action}} if action else {})
+
+
+def _train_freq(value: Any) -> int | str | None:
+    """Steps between two rounds of updates, or "2 episode". It is stored as a pickle, of which the opcodes are read as
+    text: nothing is unpickled, so nothing runs."""
+    stored = value.get(":serialized:") if isinstance(value, dict) and "TrainFreq'" in str(value.get(":type:")) else None
+    if not isinstance(stored, str) or len(stored) > LONGEST_PICKLE:
+        return None
+    try:
+        parts = [(code.name, operand) for code, operand, _ in pickletools.genops(base64.b64decode(stored))]
+    except ValueError:
+        return None
+    count = next((operand for name, operand in parts if name.startswith("BININT")), None)
+    unit = next((operand for _, operand in parts if operand in ("step", "episode")), None)
+    return count if unit == "step" else f"{count} {unit}" if unit else None
+
+
+def _net_arch(kwargs: Any) -> str | None:
+    """Layers of the networks, as a user wrote them."""
+    layers = kwargs.get("net_arch") if isinstance(kwargs, dict) else None
+    return None if layers is None else str(layers)[:LONGEST_PICKLE]
 
 
 def _product(a: Any, b: Any) -> int:
