@@ -329,6 +329,5 @@ def test_examples_in_the_docs():
 def test_steps_in_thousands_are_counted_one_by_one(tmp_path):
     (tmp_path / "odd.csv").write_text("Frames (k),Score\n10,1\n20,2\n30,3\n")
     mapping = {"Frames (k)": ("step", 1000.0), "Score": ("return/mean", 1.0)}
-    (source,) = find.sources(tmp_path)
-    history = find.read(source, hints.Hints(mapping=mapping))
-    assert history.columns["return/mean"].steps.tolist() == [10_000, 20_000, 30_000]
+    (run,) = find.load_all(tmp_path, Hints(mapping=mapping)).runs
+    assert run.history.columns["return/mean"].steps.tolist() == [10_000, 20_000, 30_000]
