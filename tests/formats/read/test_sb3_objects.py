@@ -11,10 +11,10 @@ from relab.record.history import History
 
 KIND = "<class 'stable_baselines3.common.type_aliases.TrainFreq'>"
 # as stable_baselines3 2.9.2 stores train_freq=64 and train_freq=(2, "episode")
-STEPS = ("gAWVYQAAAAAAAACMJXN0YWJsZV9iYXNlbGluZXMzLmNvbW1vbi50eXBlX2FsaWFzZXOUjAlUcmFpbkZyZXGUk5RLQGgAjBJUcmFpbkZyZXF1ZW5j"
-         "eVVuaXSUk5SMBHN0ZXCUhZRSlIaUgZQu")  # fmt: skip
-EPISODES = ("gAWVZAAAAAAAAACMJXN0YWJsZV9iYXNlbGluZXMzLmNvbW1vbi50eXBlX2FsaWFzZXOUjAlUcmFpbkZyZXGUk5RLAmgAjBJUcmFpbkZyZXF1"
-            "ZW5jeVVuaXSUk5SMB2VwaXNvZGWUhZRSlIaUgZQu")  # fmt: skip
+STEPS = ("gAWVYQAAAAAAAACMJXN0YWJsZV9iYXNlbGluZXMzLmNvbW1vbi50eXBlX2FsaWFzZXOUjAlUcmFpbkZyZXGUk5RLQGgAjBJUcmFpbkZy"
+         "ZXF1ZW5jeVVuaXSUk5SMBHN0ZXCUhZRSlIaUgZQu")  # fmt: skip
+EPISODES = ("gAWVZAAAAAAAAACMJXN0YWJsZV9iYXNlbGluZXMzLmNvbW1vbi50eXBlX2FsaWFzZXOUjAlUcmFpbkZyZXGUk5RLAmgAjBJUcmFpbkZy"
+            "ZXF1ZW5jeVVuaXSUk5SMB2VwaXNvZGWUhZRSlIaUgZQu")  # fmt: skip
 
 
 def facts(tmp_path, **data):
