@@ -133,13 +133,18 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
     return right and now != then and not nothing and change_size("", now, then) > FACTOR
 
 
+def broke_off(view: View) -> bool:
+    """A run that failed vouches for no value: what it earned was earned before its settings took effect."""
+    return view.state == "failed"
+
+
 def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
     """Where a good value can be had from: the parent or another reference, a better run, what relab ships."""
     sources = []
-    reference = view.reference
+    reference = None if view.reference is None or broke_off(view.reference) else view.reference
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
-    if better is not None and better is not reference:
+    if better is not None and better is not reference and not broke_off(better):
         sources.append((f"the value of {better.name}, which does better", better.config))
     return sources + usual_values(view) + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 

@@ -31,10 +31,21 @@ class Arm(NamedTuple):
 
 def slices(groups: list[ViewGroup]) -> Iterator[tuple[str, list[Arm]]]:
     """Settings by which groups differ while all others are alike, each with its arms in order."""
-    known = [g for g in groups if g.views[0].config]
-    points = [factors(g.views[0]) for g in known]
-    for key, places in axes.slices(points):
-        yield key, [Arm(points[i][key], known[i].views) for i in places]
+    families: dict[str, list[ViewGroup]] = {}
+    for group in groups:
+        if group.views[0].config:
+            families.setdefault(family(group.views[0]), []).append(group)
+    for known in families.values():
+        points = [factors(g.views[0]) for g in known]
+        for key, places in axes.slices(points):
+            yield key, [Arm(points[i][key], known[i].views) for i in places]
+
+
+def family(view: View) -> str:
+    """What arms must share though it is no axis: the task, and settings that are lists, such as layers."""
+    spec = view.meta.get("spec")
+    task = view.config.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
+    return repr((task, sorted((key, value) for key, value in view.config.items() if isinstance(value, list))))
 
 
 @rule("inert-axis", about="evidence", algos=(), scope="folder")
