@@ -331,3 +331,6 @@ def test_steps_in_thousands_are_counted_one_by_one(tmp_path):
     mapping = {"Frames (k)": ("step", 1000.0), "Score": ("return/mean", 1.0)}
     (run,) = find.load_all(tmp_path, Hints(mapping=mapping)).runs
     assert run.history.columns["return/mean"].steps.tolist() == [10_000, 20_000, 30_000]
+    absurd = mapping | {"Frames (k)": ("step", 1e300)}
+    (run,) = find.load_all(tmp_path, Hints(mapping=absurd)).runs
+    assert set(run.history.columns["return/mean"].steps.tolist()) == {2**53}

@@ -32,6 +32,7 @@ from relab.record.history import Column, History
 
 FILE = "relab.toml"
 LONGEST = 100_000  # characters of a command
+LAST_STEP = 2.0**53  # a factor may be absurd; beyond this a step is no whole number any more
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,8 @@ def rename(history: History, theirs: str, ours: str, factor: float) -> None:
 def stretch(history: History, factor: float) -> None:
     """Steps that a log counts in thousands, say, as single ones."""
     for name, column in history.columns.items():
-        history.columns[name] = Column(np.rint(column.steps * factor).astype(np.int64), column.values)
+        steps = np.rint(np.clip(column.steps * factor, -LAST_STEP, LAST_STEP)).astype(np.int64)
+        history.columns[name] = Column(steps, column.values)
 
 
 def _set_aside(history: History, ours: str) -> None:

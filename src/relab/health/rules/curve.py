@@ -15,6 +15,7 @@ from relab.health.view import View, clear, shown
 from relab.record import levels
 from relab.record.evaluations import Estimate
 
+LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
@@ -111,7 +112,7 @@ def _earned(view: View) -> tuple[list[Estimate], Evidence]:
     algos=(),
     severity="warning",
     least=SHORT,
-    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+    mends=LEARNING,
 )
 def has_not_learned(
     view: View, *, part: float = 0.5, steady: float = 0.1, few: float = 0.1, least_steps: int = 1000
@@ -184,7 +185,7 @@ def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None
     algos=(),
     severity="warning",
     least=SHORT,
-    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+    mends=LEARNING,
 )
 def below_known_level(view: View, *, part: float = 0.5) -> Finding | None:
     """
@@ -274,7 +275,7 @@ def in_a_row(means: list[float]) -> list[float]:
     "plateau",
     about="return",
     algos=(),
-    mends={"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP},
+    mends=LEARNING,
 )
 def plateau(
     view: View, *, rises: float = 2.0, errors: float = 5.0, behind: float = 0.25, closes: float = 0.5
