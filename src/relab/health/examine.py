@@ -19,7 +19,7 @@ from relab.formats.read.unread import Unread
 from relab.health import beside, chain, engine
 from relab.health.advice import agree
 from relab.health.mute import read_mutes
-from relab.health.remedy import prescribe, worse
+from relab.health.remedy import prescribe, vouches, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
 from relab.health.view import View, ViewGroup, clear, ends
 from relab.record.state import group_key, state_of
@@ -194,8 +194,9 @@ Best = dict[str, dict[str, View]]  # task -> config -> its best run: a thousand 
 
 
 def _best_of_each_config(views: list[View]) -> Best:
+    """Of the runs that can be a model for others: what failed or never learned excuses nothing and vouches for nothing."""
     tasks: Best = {}
-    for view in (v for v in views if v.spec.get("env") is not None):
+    for view in (v for v in views if v.spec.get("env") is not None and vouches(v)):
         end = view.standing()
         if end is None:
             continue

@@ -20,6 +20,7 @@ from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
 from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
+from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
 from relab.health.usual import usual_values
 from relab.health.view import View, clear, ends
@@ -133,18 +134,19 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
     return right and now != then and not nothing and change_size("", now, then) > FACTOR
 
 
-def broke_off(view: View) -> bool:
-    """A run that failed vouches for no value: what it earned was earned before its settings took effect."""
-    return view.state == "failed"
+def vouches(view: View) -> bool:
+    """Whether a run's values are worth copying: not where it failed, for what it earned it earned before its settings
+    took effect, and not where it never learned."""
+    return view.state != "failed" and not failed(view)
 
 
 def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
     """Where a good value can be had from: the parent or another reference, a better run, what relab ships."""
     sources = []
-    reference = None if view.reference is None or broke_off(view.reference) else view.reference
+    reference = view.reference if view.reference is not None and vouches(view.reference) else None
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
-    if better is not None and better is not reference and not broke_off(better):
+    if better is not None and better is not reference:
         sources.append((f"the value of {better.name}, which does better", better.config))
     return sources + usual_values(view) + shipped(view.config.get("algo.name"), view.config.get("env.name"))
 

@@ -27,6 +27,12 @@ def state_of(run: History, now: float | None = None) -> str:
     return run_state(status if isinstance(status, str) else "", run.source == "relab", lambda: at - _last_sign(run))
 
 
+def would_repeat(run: History) -> bool:
+    """Whether a run that failed would come to the same end if it were resumed, as one does that diverged."""
+    error = next((e for e in reversed(run.events) if e.get("kind") == "error"), {})
+    return bool(error.get("repeats")) or "not finite" in str(error.get("message", ""))  # older runs have the text alone
+
+
 def _last_sign(run: History) -> float:
     """Seconds of the last heartbeat; of the newest file where there is none. 0: its process is gone, as far as seen."""
     if processes.is_alive(str(run.meta.get("owner"))) is False:

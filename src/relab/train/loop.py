@@ -114,7 +114,7 @@ class Trainer:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
-                self.record.append_event("error", self.step, message=str(error))
+                self.record.append_event("error", self.step, message=str(error), repeats=True)
                 status, why = "failed", str(error)
             finally:
                 getattr(self.algo, "close", lambda state: None)(self.state)  # optional in the contract

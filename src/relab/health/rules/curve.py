@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
@@ -14,8 +15,10 @@ from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
 from relab.health.view import View, clear, ends, shown
 from relab.record import levels
 from relab.record.evaluations import Estimate
+from relab.record.state import would_repeat
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
+AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
@@ -26,7 +29,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     Why: its last number is not its outcome; mixed with whole runs it biases every mean.
     Known problems: a run on another machine whose clock is off looks silent.
     Refuted by: an event `stop` that says why it ended early.
-    Try: `relab resume` it, or leave it out of comparisons.
+    Try: `relab resume` it, unless it diverged; or leave it out of comparisons.
     """
     state, last, planned = view.state, view.last_step, view.planned
     share = last / planned if planned else math.nan
@@ -34,8 +37,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
         return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
-                       suggest=[] if view.history.trained_by_relab else [ELSEWHERE], confidence="high",
-                       severity="error")  # fmt: skip
+                       suggest=[_after_failure(view)], confidence="high", severity="error")  # fmt: skip
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
@@ -51,6 +53,15 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
     return None
+
+
+def _after_failure(view: View) -> str:
+    """A run that was resumed does what it did before, to the bit: that helps only where the reason lay outside of it."""
+    if not view.history.trained_by_relab:
+        return ELSEWHERE
+    if would_repeat(view.history):
+        return AGAIN
+    return f"mend what it says, then relab resume {view.name}{view.trust}, or leave it out of comparisons"
 
 
 def _said_why(view: View) -> bool:
@@ -84,7 +95,8 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
     Known problems: early in training a deterministic policy may be worse than random; sampled ones are used if there.
     Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
-    Try: run the ladder environments (`relab train ppo env=ladder-policy`): the first that fails names the part.
+    Try: look for a turned sign in rewards, advantages or losses; train the same algorithm on a task whose answer is
+        known.
     """
     course, evidence = _earned(view)
     level, error = view.random()
@@ -93,7 +105,16 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
         return None
     since = _below_since(course, level)
     return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, since,
-                   [evidence], confidence="high")  # fmt: skip
+                   [evidence], suggest=_ladder(view), confidence="high")  # fmt: skip
+
+
+def _ladder(view: View) -> list[str]:
+    """The rungs have choices, and relab's runs say what they can be trained on again; of others the rule's own words."""
+    name = view.config.get("algo.name")
+    if not view.history.trained_by_relab or view.kind != "discrete" or not isinstance(name, str):
+        return []
+    word = name if name in registry.ALGOS else f"algo={name}"
+    return [f"relab train {word} env=ladder-policy, a task whose answer is known: where it fails, a sign is turned"]
 
 
 def _earned(view: View) -> tuple[list[Estimate], Evidence]:

@@ -68,10 +68,12 @@ def quiet(change: Change) -> bool:
 
 
 def _goes_on(view: View, key: str) -> bool:
-    """A run that begins with its parent's weights says so by that, and goes on for as long as it likes."""
+    """A record says itself whose weights the run began with; with its parent's it goes on for as long as it likes."""
     start = view.meta.get("started_from")
-    same = isinstance(start, dict) and start.get("run") == view.meta.get("parent")
-    return same and key in ("start_from", "start_parts", "total_steps")
+    if not isinstance(start, dict):
+        return False
+    with_parents = start.get("run") == view.meta.get("parent")
+    return key in ("start_from", "start_parts") or (with_parents and key == "total_steps")
 
 
 def _plain(value: object) -> object:

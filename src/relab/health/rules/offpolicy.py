@@ -26,7 +26,7 @@ def learning_never_started(view: View) -> Finding | None:
     What: the run ended before `learning_starts`, or without a single update; or, of a library that logs its losses with
         every update (Stable-Baselines3, scripts like CleanRL's), without a single loss in ten rows of returns.
     Why: up to there actions are random and only fill the buffer; the result is that of an untrained policy.
-    Known problems: a run that was cut short is one too; it is run-incomplete as well.
+    Known problems: a run that was cut short before it would have learned is not asked: run-incomplete says why.
     Refuted by: updates that happened in another process and were not counted.
     Try: lower `learning_starts`, or train for several times as many steps.
     """
@@ -34,6 +34,10 @@ def learning_never_started(view: View) -> Finding | None:
         raise Missing("the end of the run")
     starts, last = setting(view, "learning_starts"), view.last_step
     updates = view.curve("data/updates") if view.has("data/updates") else None
+    if updates is not None and updates.last > 0:
+        return None
+    if view.unfinished and (view.planned or math.inf) > (starts or 0):
+        raise Missing("the end of the run: it was cut short before it would have learned")
     if starts is not None and starts >= last > 0:
         return Finding(f"learning_starts is {starts:,.0f}, but the run ended at step {last:,}", starts, 0,
                        [Evidence("learning_starts", [last], [starts], ">= last step")],
@@ -151,7 +155,8 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
     What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
         its reward per step for ever (/ (1 - gamma)), by more than half of that and a tenth of the returns' range.
     Why: the critic believes in what no episode ever gave; the policy follows the error.
-    Known problems: the returns of DQN are those of a policy that explores, its value is not: there it is a remark. For
+    Known problems: where no episode earned anything but 0 there is no scale to hold it against, and it is not asked.
+        The returns of DQN are those of a policy that explores, its value is not: there it is a remark. For
         SAC the value is read from the actor's loss, which holds the entropy bonus too; the rule leaves it out up to
         twice the temperature per action and step.
     Refuted by: rewards that are scaled for learning but not in the logged return.
@@ -161,6 +166,8 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
     returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
+    if not returns.values.any():
+        raise Missing("a return other than 0: nothing was earned yet, so that no value can be called too high")
     best, spread = float(returns.values.max()), float(np.ptp(returns.values))
     rate = best / max(float(view.curve("return/length").median()), 1.0)  # of a step of the best episodes, about
     bonus = NATS * view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
