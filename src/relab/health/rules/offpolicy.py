@@ -90,7 +90,7 @@ def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding |
     share = view.curve("policy/exploration", rows=5)
     if share.median(0.1) <= share_above:
         return None
-    if view.unfinished and (_falls(share) or view.planned is None or view.early()):
+    if view.unfinished and (_falls(share) or view.length is None or view.early()):
         raise Missing("the end of the run: the share of random actions may still fall")
     at = "so far" if view.unfinished else "at the end"
     return Finding(f"{share.last:.0%} of the actions are still random {at} ({share.values[0]:.0%} at the start)",
