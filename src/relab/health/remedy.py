@@ -23,7 +23,7 @@ from relab.health.mend import ANY, Change
 from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
 from relab.health.usual import usual_values
-from relab.health.view import View, clear
+from relab.health.view import View, clear, ends
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 SMALL = 0.02  # beside 0
@@ -106,8 +106,8 @@ def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Reme
 
 def worse(a: View, b: View) -> bool:
     """Whether run a ends below run b by more than two standard errors."""
-    ends = a.standing(), b.standing()
-    return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
+    own, other = ends(a, b)
+    return own is not None and other is not None and clear(other.mean - own.mean, own, other) > 2
 
 
 def _towards(view: View, ways: dict[str, int], better: View | None) -> Remedy | None:

@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +101,8 @@ class Index:
         own = dict(self.db.execute("SELECT path, iif(status = 'running', 0, stamp) FROM runs WHERE format = 'relab'"))
         rows = self.db.execute("SELECT path, key, stamp FROM runs WHERE format != 'relab'")
         others = {(path, key): stamp for path, key, stamp in rows}
-        walk = look_through(self.base, own, splits=self._splits)
+        with self._names():
+            walk = look_through(self.base, own, splits=self._splits)
         self.trash, self.cut = [Path(os.fsdecode(self.base + path)) for path in walk.trash], walk.cut
         done = self._read(walk, own, others, tell)
         self._keep(walk.splits)
@@ -111,6 +112,14 @@ class Index:
             self._mark_copies()
             self.db.commit()
         return done
+
+    def _names(self) -> AbstractContextManager[object]:
+        """Inside, names of columns that the user has explained tell which files are logs."""
+        if self.hints is None and not (self.root / "relab.toml").is_file():
+            return nullcontext()  # nothing is imported for it
+        from relab.formats.read import common, hints
+
+        return common.also((self.hints or hints.of_folder(self.root)).mapping)
 
     def _splits(self) -> Splits:
         """Which runs each table of another tool held when it was last read."""

@@ -12,7 +12,7 @@ from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.outcome import behind_others, failed, hardly_gained
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import View, clear, shown
+from relab.health.view import View, clear, ends, shown
 from relab.record import levels
 from relab.record.evaluations import Estimate
 from relab.record.state import would_repeat
@@ -304,7 +304,9 @@ def plateau(
     """
     What: over the second half of its evaluations or training returns the run has no slope beyond its noise, while its
         level is clearly below the reference's: by five standard errors, and a quarter of its way from random. A slope
-        of which the noise leaves so much open that it could close half of that gap tells nothing.
+        of which the noise leaves so much open that it could close half of that gap tells nothing. A run that has not
+        come to its end is held against what the reference had at the same step. One that stood higher before is told
+        as a fall, with its peak.
     Why: another run got further with the same task; more steps of the same will not help.
     Known problems: a level in the middle counts only against a reference, because the highest return there can be is
         seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
@@ -314,9 +316,9 @@ def plateau(
     course = view.course(at_least=5)
     if not view.has_choice or view.verdict.kind in ("not", "worse"):
         return None
-    there = None if view.reference is None or view.reference.earned != view.earned else view.reference.standing()
-    if there is None:
-        raise Missing("a better run on the same task")
+    there = None if view.reference is None or view.reference.earned != view.earned else ends(view, view.reference)[1]
+    if there is None or view.reference is None:
+        raise Missing("a better run on the same task, with a return at the same step")
     half = course[len(course) // 2 :]
     curve = Curve(view.earned, np.array([e.step for e in half]), np.array([e.mean for e in half]))
     level, (floor, noise) = curve.median(), view.random()
@@ -325,10 +327,13 @@ def plateau(
     gap = there.mean - level
     if gap <= enough or _rising(half, curve, rises) or _open(half, curve) > closes * gap:
         return None
-    since = _reached(course, level)
-    return Finding(f"no progress since step {since:,}: return {level:.4g}, {there.mean:.4g} in"
-                   f" {view.reference.name if view.reference else ''}", level, since, [view.evidence(course)],
-                   confidence="low")  # fmt: skip
+    fall = _fallen(course, half, level)
+    since = _reached(course, level, fall)
+    other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
+    told = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
+        f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
+        f" {level:.4g}, {other}")  # fmt: skip
+    return Finding(told, level, since, [view.evidence(course)], confidence="low")
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
@@ -340,10 +345,19 @@ def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
     return half[-1].mean - half[0].mean + errors * noise
 
 
-def _reached(course: list[Estimate], level: float, errors: float = 2.0) -> int:
-    """The step from which no point lies clearly below a level."""
-    low = [e.mean + errors * (0.0 if math.isnan(e.se) else e.se) < level for e in course]
-    return next(e.step for i, e in enumerate(course) if not any(low[i:]))
+def _reached(course: list[Estimate], level: float, fall: Estimate | None, errors: float = 2.0) -> int:
+    """The step from which no point lies clearly below a level; after a fall from a peak, none clearly above it."""
+    way = 1.0 if fall is None else -1.0
+    after = [e for e in course if fall is None or e.step > fall.step]
+    off = [way * (level - e.mean) > errors * (0.0 if math.isnan(e.se) else e.se) for e in after]
+    return next((e.step for i, e in enumerate(after) if not any(off[i:])), after[-1].step)
+
+
+def _fallen(course: list[Estimate], half: list[Estimate], level: float, errors: float = 3.0) -> Estimate | None:
+    """The highest point before the second half, if it lies clear above all of that: what was there was lost."""
+    top = max(course[: -len(half)], key=lambda e: e.mean)
+    height = max(half, key=lambda e: e.mean)
+    return top if top.mean > height.mean and clear(top.mean - level, top, height) > errors else None
 
 
 def _rising(half: list[Estimate], curve: Curve, rises: float, errors: float = 3.0) -> bool:
