@@ -257,11 +257,13 @@ def first_episodes(
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
     first["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
-    for _ in range(min(worlds.env.spec.horizon or cap, cap)):
+    for t in range(min(worlds.env.spec.horizon or cap, cap)):
         if frames is not None:
             frames(worlds, waiting)
         memory[fresh] = 0.0
         acted = policy.act(worlds.obs.reshape(N * A, -1), memory, rng_B, n_mode)
+        if t == 0:
+            check_acting(policy, acted, shape, N * A)
         memory, alive = acted.memory, worlds.alive.reshape(-1).copy()
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
         fresh[:] = False
@@ -274,6 +276,13 @@ def first_episodes(
     first["waiting"] = waiting
     first["length"][waiting] = worlds.book.length[waiting]
     return first
+
+
+def check_acting(policy: Policy, acted: Any, shape: tuple[int, ...], rows: int) -> None:
+    """ContractError where a policy's first step is none: the first evaluation comes before all else in a run."""
+    from relab.train.conformity import check_acted  # which knows what is defined here
+
+    check_acted(policy, acted, policy.to_env(acted.action) if isinstance(acted, Acted) else None, shape, rows)
 
 
 def take(first: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> None:
