@@ -330,10 +330,10 @@ def plateau(
     fall = _fallen(course, half, level)
     since = _reached(course, level, fall)
     other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
-    told = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
+    sentence = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
         f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
         f" {level:.4g}, {other}")  # fmt: skip
-    return Finding(told, level, since, [view.evidence(course)], confidence="low")
+    return Finding(sentence, level, since, [view.evidence(course)], confidence="low")
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
