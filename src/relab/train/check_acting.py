@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from relab.record.spec import Spec
-from relab.train.conformity import check_acted
+from relab.train.acting import Acted
 from relab.train.kernels.rng import mix
-from relab.train.rollout import Acted, action_shape
 
 ROWS = 64  # observations on which agents are held against each other
 CLOSE = 1e-3  # products of other sizes are rounded otherwise
@@ -41,8 +40,6 @@ def acted(agent: Any, obs: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acte
     """Copies of what `act` gives, from arrays of its own: agents may use theirs again."""
     memory = np.zeros((len(obs), agent.memory_dim), np.float32)
     gave = agent.act(obs.copy(), memory, rng, n_mode)
-    rows = (len(obs), *np.shape(gave.action)[1:]) if isinstance(gave, Acted) else (len(obs), 1)
-    check_acted(agent, gave, gave.action if isinstance(gave, Acted) else None, rows, len(obs))
     return Acted(np.array(gave.action), np.array(gave.logp), np.array(gave.memory))
 
 
@@ -131,8 +128,6 @@ def check_box(agent: Any, spec: Spec, results: tuple[Acted, ...], name: str) -> 
     """What `to_env` gives is an action of the environment."""
     for gave in results:
         action = np.asarray(agent.to_env(gave.action))
-        shape = (ROWS, *action_shape(spec.action, 1, 1)[2:])
-        check_acted(agent, gave, action, shape, ROWS)
         low, high = (np.zeros(len(spec.action.n)), np.array(spec.action.n) - 1) if spec.action.n else (
             np.array(spec.action.low), np.array(spec.action.high))  # fmt: skip
         rows = action.reshape(ROWS, -1).astype(np.float64)

@@ -6,31 +6,21 @@ an error deep inside of relab, as if it were relab's.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
 from relab.base.jsonl import RecordError, encode
 from relab.record import glossary
 from relab.train import checkpoint
-from relab.train.contract import ContractError, Counts, unlike
-from relab.train.rollout import Acted
+from relab.train.acting import ContractError, described, refuse
+from relab.train.contract import Counts, unlike
 
 NUMBERS = (int, float, np.number, np.bool_)
 ACTS = {"act": ("obs_BD", "memory_BM", "rng_B", "n_mode"), "to_env": ("action",)}
 PAGE = "docs/algorithms/your-own.md shows a whole algorithm"
-
-
-def refuse(name: str, must: str, instead: str, remedy: str) -> NoReturn:
-    raise ContractError(f"{must}, but the algorithm {name} {instead}; {remedy}")
-
-
-def described(value: Any) -> str:
-    shape = getattr(value, "shape", None)
-    return "None" if value is None else f"a {type(value).__name__}" + ("" if shape is None else f" of shape {shape}")
 
 
 def check_policy(agent: Any, name: str) -> Any:
@@ -104,22 +94,3 @@ def check_row(row: Any, name: str) -> None:
                                 f" as {value!r:.80}; use float(...)")  # fmt: skip
         if not glossary.known(key):
             raise ContractError(f"{name} logs what nobody could look up: {glossary.unknown(key)}")
-
-
-def check_acted(policy: Any, acted: Any, action: Any, shape: tuple[int, ...], rows: int) -> None:
-    """What `act` and then `to_env` gave for so many rows, of which the environment wants actions of that shape."""
-    name = f"{type(policy).__module__}.{type(policy).__qualname__}"
-    if not isinstance(acted, Acted):
-        refuse(name, "`act` must return a relab.train.rollout.Acted", f"returned {described(acted)}",
-               "return Acted(action, logp, memory)")  # fmt: skip
-    memory, wanted = np.shape(acted.memory), (rows, int(policy.memory_dim))
-    if acted.memory is None or memory != wanted:
-        refuse(name, f"`act` must return the memory after the step as an array [rows, memory_dim] = {list(wanted)}",
-               f"returned {described(acted.memory)}", "return it (without one, memory_BM as it came), or declare"
-               " memory_dim = 0")  # fmt: skip
-    if np.shape(acted.action)[:1] != (rows,):
-        refuse(name, f"`act` must return an action for each of the {rows} rows", f"returned {described(acted.action)}",
-               "act on all rows of obs_BD")  # fmt: skip
-    if np.size(action) != math.prod(shape):
-        refuse(name, f"`to_env` must give actions for the environment, {list(shape)} of them", f"gave"
-               f" {described(action)}", "give each row as many components as `spec.action` says")  # fmt: skip

@@ -15,20 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from relab.base.documents import Tree
-from relab.base.errors import UserError
 from relab.record.spec import Spec
+from relab.train.acting import ContractError as ContractError
+from relab.train.acting import Policy
 from relab.train.envs.base import Env
 from relab.train.replay import Data
-from relab.train.rollout import Policy
 
 CLOCKS = ("agent_steps", "updates", "iteration")  # what a run's steps can count
 PARTS = ("collect", "update")  # of an iteration, timed apart
-
-
-class ContractError(UserError):
-    """An algorithm that does not do what this file asks of it."""
-
-    exit_code = 64
 
 
 class DivergedError(Exception):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from relab.base.documents import Document
 from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
+from relab.train.acting import Acted as Acted
+from relab.train.acting import Policy as Policy
+from relab.train.acting import check_acted
 from relab.train.envs.base import FROM_SPEC, Env, Episodes, Worlds
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import fill_uniform, mix
@@ -22,26 +25,6 @@ from relab.train.kernels.rng import fill_uniform, mix
 Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
 BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
-
-
-class Policy(Protocol):
-    """Observations in, actions out. Row b draws from rng_B[b] alone; the first n_mode rows take the mode."""
-
-    memory_dim: int
-
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted: ...
-
-    def to_env(self, action: np.ndarray) -> np.ndarray: ...
-
-
-@dataclass
-class Acted:
-    """What acting gave: raw actions with their log-probabilities, and the memory after (arrays may be reused: copy)."""
-
-    action: np.ndarray  # [B, dim]
-    logp: np.ndarray  # [B]
-    memory: np.ndarray  # [B, M]
-    value: np.ndarray | None = None  # [B], where acting computes it anyway (recurrent nets)
 
 
 @dataclass
@@ -263,7 +246,7 @@ def first_episodes(
         memory[fresh] = 0.0
         acted = policy.act(worlds.obs.reshape(N * A, -1), memory, rng_B, n_mode)
         if t == 0:
-            check_acting(policy, acted, shape, N * A)
+            check_acted(policy, acted, shape, N * A)
         memory, alive = acted.memory, worlds.alive.reshape(-1).copy()
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
         fresh[:] = False
@@ -276,13 +259,6 @@ def first_episodes(
     first["waiting"] = waiting
     first["length"][waiting] = worlds.book.length[waiting]
     return first
-
-
-def check_acting(policy: Policy, acted: Any, shape: tuple[int, ...], rows: int) -> None:
-    """ContractError where a policy's first step is none: the first evaluation comes before all else in a run."""
-    from relab.train.conformity import check_acted  # which knows what is defined here
-
-    check_acted(policy, acted, policy.to_env(acted.action) if isinstance(acted, Acted) else None, shape, rows)
 
 
 def take(first: dict[str, np.ndarray], waiting: np.ndarray, ended: Episodes) -> None:
