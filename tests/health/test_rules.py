@@ -106,4 +106,4 @@ def test_the_best_evaluation_may_be_one_of_the_last(tmp_path: Path) -> None:
         record.append_eval({"step": 1024 * step, "mode": "det", "noise": 0.2, "episodes": episodes})
     record.close()
     said = [each.message for each in examine(folder).findings if each.slug == "peak-selection"]
-    assert re.search(r"at 7,168\) is far above the last 2 \(5\d\.\d+ on average, itself among them\)", "".join(said))
+    assert re.search(r"at 7,168\) is far above the mean of the last 2 \(5\d\.\d+, itself among them\)", "".join(said))

@@ -51,7 +51,9 @@ def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None =
         ([5.0, 9.0, 20.0], 1.0, None, "learned"),
         ([5.0, 5.1, 4.9], 1.0, None, "flat"),
         ([5.0, 2.0, 1.0], 1.0, None, "not"),
-        ([100.0], 1.0, CARTPOLE, "short"),
+        ([100.0], 1.0, CARTPOLE, "learned"),  # one evaluation, clear of random
+        ([30.0], 30.0, CARTPOLE, "short"),
+        ([100.0], 1.0, None, "short"),
     ],
 )
 def test_each_kind(means, spread, spec, kind):

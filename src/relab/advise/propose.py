@@ -139,7 +139,8 @@ class Search:
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
-        trends = [(view, _trend(view)) for view in views if view.state in ("finished", "ended")]
+        whole = [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
+        trends = [(view, _trend(view)) for view in whole]
         return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
@@ -207,6 +208,9 @@ class Search:
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
                            self.by_hand())  # fmt: skip
+        cut = [view for view in self.views if view.unfinished and view.planned]
+        if cut and all(finding.about == "evidence" for finding in self.report.main):
+            return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
@@ -259,6 +263,10 @@ def solved(view: View) -> bool:
     goal = view.config.get("eval.stop_at")
     reached = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
     return reached or view.at_ceiling(end.mean)
+
+
+def told_cut(view: View) -> str:
+    return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
 
 
 def _trend(view: View) -> Trend | None:

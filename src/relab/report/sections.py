@@ -21,6 +21,7 @@ from relab.base.jsonl import RecordError
 from relab.base.text import count, duration, number
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
+from relab.health.chain import lead
 from relab.health.rule import Finding
 from relab.record.clock import elapsed
 from relab.report import replication_page, sure, sweep_page, tables, words
@@ -29,13 +30,11 @@ from relab.report.curves import Panel, curve, possible
 from relab.report.first import about_of, environments, findings_of, first, headline, last_step, total_steps
 from relab.report.next_steps import next_steps
 from relab.report.page import Facts, Page
-from relab.report.parts import Budget, Examined, Outcome, PlacedFinding, SeedValue
+from relab.report.parts import NO_METRIC, Budget, Examined, Outcome, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.stats import mean_over_seeds
-
-TOP = 3  # findings on the first screen
 
 
 @np.errstate(all="ignore")  # numbers of a run that went wrong may be of any size; those beyond it are shown as infinite
@@ -148,11 +147,12 @@ def _with_labels(text: str, groups: list[Group]) -> str:
 
 
 def top(findings: list[PlacedFinding]) -> list[PlacedFinding]:
-    """The first finding of each rule, with how many more runs it was found in."""
+    """The findings that `relab examine` shows first, each with how many more runs it was found in."""
     slugs = [f.finding.slug for f in findings]
-    first = [f for i, f in enumerate(findings) if f.finding.slug not in slugs[:i]]
+    shown = lead([f.finding for f in findings if not f.finding.footer])
+    first = [f for f in findings if any(f.finding is each for each in shown)]
     more = [slugs.count(f.finding.slug) - 1 for f in first]
-    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)][:TOP]
+    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)]
 
 
 def _where(finding: Finding, labels: dict[str, str]) -> str:
@@ -167,7 +167,7 @@ def outcome(group: Group) -> Outcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
-    metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
+    metric = next((run.verdict.metric for run in runs if run.verdict.metric), NO_METRIC)
     mean = mean_over_seeds(values, possible(metric, runs))
     return Outcome(
         group.label,

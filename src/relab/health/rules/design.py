@@ -137,9 +137,8 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     floor = view.random()[0]
     if best.mean - final <= luck * error or best.mean - final <= of_gain * abs(best.mean - floor):
         return None
-    itself = " on average, itself among them" if best in course[-k:] else ""
-    level = f"{final:.4g}{itself}"
-    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({level})",
+    level = f"the mean of the last {k} ({final:.4g}{', itself among them' if best in course[-k:] else ''})"
+    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above {level}",
                    best.mean - final, None, [shown(course, view.by)])  # fmt: skip
 
 
