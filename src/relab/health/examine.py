@@ -194,7 +194,7 @@ Best = dict[str, dict[str, View]]  # task -> config -> its best run: a thousand 
 
 
 def _best_of_each_config(views: list[View]) -> Best:
-    """Of the runs that can be a model for others: what failed or never learned excuses nothing and vouches for nothing."""
+    """Of the runs that can be a model: what failed or never learned excuses nothing, and vouches for nothing."""
     tasks: Best = {}
     for view in (v for v in views if v.spec.get("env") is not None and vouches(v)):
         end = view.standing()

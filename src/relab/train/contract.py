@@ -100,6 +100,7 @@ class Algorithm(Protocol):
     """A module that learns."""
 
     # and, where they apply:
+    # def check(self, setup)                  ConfigError for settings, environment and total that cannot go together
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started

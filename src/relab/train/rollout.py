@@ -92,8 +92,11 @@ def start(worlds: Worlds, policy: Policy, action_seeds: np.ndarray) -> Cursor:
     return Cursor(np.zeros((rows, policy.memory_dim), np.float32), np.ones(rows, bool), mix(action_seeds))
 
 
-def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
-    """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on."""
+def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor, before: int = 0) -> None:
+    """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on.
+
+    `before`: steps that each world has taken already, for whoever is told of one.
+    """
     traj.final.clear()
     traj.episodes.clear()
     parts = compiled_parts(worlds, policy, cursor)
@@ -101,8 +104,8 @@ def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) ->
         collect_steps(worlds, policy, traj, cursor)
     else:
         collect_whole(worlds, parts, traj, cursor)
-    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
-        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
+    check_finite(worlds.env.spec, "observation", traj.obs_TBD, traj.alive_TB, before)
+    check_finite(worlds.env.spec, "reward", traj.reward_TB[..., None], traj.alive_TB, before + 1)
 
 
 def compiled_parts(worlds: Worlds, policy: Any, cursor: Cursor) -> Any:
@@ -155,15 +158,19 @@ def collect_steps(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Curs
         note_ends(traj, t, step, cursor)
 
 
-def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray) -> None:
-    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does."""
+def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray, first: int) -> None:
+    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does.
+
+    `first`: the steps that each world had taken when it gave the first row.
+    """
     if np.isfinite(x_TBD).all():
         return
     bad_TB = ~np.isfinite(x_TBD).all(-1) & alive_TB  # what a dead agent sees is nobody's business
     for t, row in np.argwhere(bad_TB)[:1]:
         world, agent = divmod(int(row), spec.agents)
         value = x_TBD[t, row][~np.isfinite(x_TBD[t, row])][0]
-        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, {t + 1} steps into a batch"))
+        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, after {first + t:,} steps of"
+                                  " each world"))  # fmt: skip
 
 
 def not_finite(spec: Spec, what: str, value: float, where: str) -> str:

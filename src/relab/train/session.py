@@ -101,6 +101,7 @@ def begin(
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": is_deterministic(cfg)}
+    facts["axis"] = clock_of(registry.algo_module(cfg.algo.name), cfg.algo.name)
     facts["owner"] = processes.myself()  # by which a reader on this machine sees that it was killed
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
@@ -195,7 +196,7 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
         mirror(trainer)
-        record.update_meta(status="running", why=None, owner=processes.myself())
+        record.update_meta(status="running", why=None, owner=processes.myself(), axis=trainer.clock)
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         screen.note(f"  resumed at step {step:,}")
@@ -301,6 +302,7 @@ def check_agent(cfg: RunConfig, env: Any) -> None:
     algo = registry.algo_module(cfg.algo.name)
     clock_of(algo, cfg.algo.name)
     algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+    getattr(algo, "check", lambda setup: None)(setup_of(cfg, env))  # optional in the contract
 
 
 def check_device(device: str) -> None:
@@ -343,6 +345,8 @@ def derived(cfg: RunConfig) -> Settings:
     """The numbers that follow from the config, without those that say the same thing again per world."""
     numbers = {name: value for name, value in layers.derived(cfg).items() if value is not None}
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
+    if clock_of(registry.algo_module(cfg.algo.name), cfg.algo.name) != "agent_steps":
+        short.pop("iterations", None)  # total_steps does not count the rows of a batch
     same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
     return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
 

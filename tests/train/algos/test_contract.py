@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from relab.config import registry
-from relab.train.check_algo import AlgoError, check_algo
+from relab.train.check_algo import AlgoError, check_algo, train
 from relab.train.contract import ContractError, Counts, Setup, Stopwatch
 from relab.train.rollout import Acted
 from where import ROOT
@@ -132,6 +132,23 @@ def test_what_it_does_not_say_is_not_made_up(toy: Any) -> None:
         session.companions_of(cfg, session.make_env(cfg))
 
 
+def test_every_row_and_event_is_on_its_clock(toy: Any, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from relab.base.jsonl import read_jsonl
+    from relab.record.run_folder import append_event_to
+    from relab.train.screen import Plain
+
+    toy()
+    train(tmp_path / "run", {key: str(value) for key, value in SETTINGS.items()}, Plain())
+    append_event_to(tmp_path / "run", "evaluation", 100)
+    for name in ("metrics", "evals", "timing", "events"):
+        rows, _ = read_jsonl(tmp_path / "run" / f"{name}.jsonl")
+        assert {row["axis"] for row in rows} == {"updates"}, name
+    shown = capsys.readouterr().out
+    assert "/100 updates" in shown
+    assert "100 updates in" in shown
+    assert " steps" not in shown
+
+
 def forgetful(self: Any, tree: dict[str, Any]) -> None:
     self.counts = Counts(**tree["counts"])
 
@@ -231,3 +248,20 @@ def test_the_page_on_an_algorithm_of_your_own(tmp_path: Any, monkeypatch: pytest
     (tmp_path / "climber.py").write_text(page.split("```python\n")[1].split("```")[0])
     monkeypatch.syspath_prepend(tmp_path)
     check_algo({"algo": "climber:Config", "env": "cartpole", "total_steps": 3000, "eval.episodes": 2})
+
+
+def test_only_probes_that_the_run_can_answer_are_offered(
+    toy: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from relab import cli
+
+    toy()
+    train(tmp_path / "run", {key: str(value) for key, value in SETTINGS.items()})
+    assert cli.main(["probe", str(tmp_path / "run")]) == 0
+    assert "(only if its agent has `value` and its settings have `gamma`" in capsys.readouterr().out
+    assert cli.main(["probe", str(tmp_path / "run"), "--trust"]) == 0
+    assert capsys.readouterr().out.startswith("toy_algo:Config has no probes: its agent has no `value`")
+    monkeypatch.setattr(Agent, "value", lambda self, obs, memory: np.zeros(len(obs)), raising=False)
+    monkeypatch.setattr(Config, "gamma", 0.9, raising=False)
+    assert cli.main(["probe", str(tmp_path / "run"), "--trust"]) == 0
+    assert capsys.readouterr().out.startswith("value_vs_rerun ")

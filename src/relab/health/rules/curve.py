@@ -56,7 +56,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
 
 
 def _after_failure(view: View) -> str:
-    """A run that was resumed does what it did before, to the bit: that helps only where the reason lay outside of it."""
+    """A resumed run does what it did before, to the bit: that helps only where the reason lay outside of it."""
     if not view.history.trained_by_relab:
         return ELSEWHERE
     if would_repeat(view.history):
@@ -109,7 +109,7 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
 
 
 def _ladder(view: View) -> list[str]:
-    """The rungs have choices, and relab's runs say what they can be trained on again; of others the rule's own words."""
+    """The rungs have choices, and only relab can train its own runs' algorithm on them."""
     name = view.config.get("algo.name")
     if not view.history.trained_by_relab or view.kind != "discrete" or not isinstance(name, str):
         return []
@@ -330,10 +330,10 @@ def plateau(
     fall = _fallen(course, half, level)
     since = _reached(course, level, fall)
     other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
-    told = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
+    sentence = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
         f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
         f" {level:.4g}, {other}")  # fmt: skip
-    return Finding(told, level, since, [view.evidence(course)], confidence="low")
+    return Finding(sentence, level, since, [view.evidence(course)], confidence="low")
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:

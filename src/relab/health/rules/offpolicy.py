@@ -17,6 +17,7 @@ OFF_POLICY = ("sac", "td3", "dqn")
 SHORT_SIGHT, FAR_SIGHT = 0.9, 0.999  # discounts that are hardly undercut or exceeded
 # A tag of an episode, and the group of those of an update: Stable-Baselines3, CleanRL.
 EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "train"), ("charts/episodic_return", "losses"))
+LOSSES = ("value/critic_loss", "value/loss", "policy/actor_loss", "policy/loss")
 NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
@@ -34,7 +35,7 @@ def learning_never_started(view: View) -> Finding | None:
         raise Missing("the end of the run")
     starts, last = setting(view, "learning_starts"), view.last_step
     updates = view.curve("data/updates") if view.has("data/updates") else None
-    if updates is not None and updates.last > 0:
+    if _updated(view):
         return None
     if view.unfinished and (view.planned or math.inf) > (starts or 0):
         raise Missing("the end of the run: it was cut short before it would have learned")
@@ -42,7 +43,7 @@ def learning_never_started(view: View) -> Finding | None:
         return Finding(f"learning_starts is {starts:,.0f}, but the run ended at step {last:,}", starts, 0,
                        [Evidence("learning_starts", [last], [starts], ">= last step")],
                        confidence="high")  # fmt: skip
-    if updates is not None and updates.last == 0:
+    if updates is not None and updates.values.max() == 0:
         return Finding(f"not a single update in {last:,} steps", 0.0, 0, [updates.evidence()], confidence="high")
     if updates is None and not learned(view) and _logs_no_loss(view):
         return Finding(f"not a single loss in {last:,} steps, where this library logs one with every update", 0.0, 0,
@@ -50,6 +51,14 @@ def learning_never_started(view: View) -> Finding | None:
     if updates is None and starts is None:
         raise Missing("learning_starts, or data/updates")
     return None
+
+
+def _updated(view: View) -> bool:
+    """Whether the log shows updates all the same: then its steps are counted in other units than the setting."""
+    if view.has("data/updates"):
+        return bool(view.curve("data/updates").values.max() > 0)
+    columns = view.history.columns
+    return any(name in columns and np.isfinite(columns[name].values).any() for name in LOSSES)
 
 
 def _logs_no_loss(view: View, rows: int = 10) -> bool:
