@@ -76,7 +76,7 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
     ("slug", "cause"),
     [
         ("frozen-parameters", "steps-too-small"),
-        ("diverged", "diverged"),
+        ("diverged", "steps-too-large"),
         ("std-exceeds-action-range", "setting-out-of-range"),
         ("critic-not-learning", "setting-out-of-range"),
         ("gradient-always-clipped", "setting-out-of-range"),
