@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from relab.base import processes
 from relab.base.places import cut_short, run_state
-from relab.config.views import config_hash
+from relab.config.views import config_hash, flatten
 from relab.record.history import History
 
 LATE_S = 30.0  # a row may be written so long after the time that it holds
@@ -58,9 +60,22 @@ def last_sign(run: History) -> float:
         pass
     if run.source == "relab":
         return _newest(run.folder)
+    if _at_its_end(run):
+        return 0.0
     beside = [e.path for e in _files(run.folder)]
     newest = growing(beside) and growing(run.files or beside, whole=False)  # all at once: a copy
     return min(newest, _last_row(run))
+
+
+def _at_its_end(run: History, most: float = 0.05) -> bool:
+    """Whether all planned steps are in the log, as far as rows tell: less is left than lies between two of them."""
+    planned = flatten(run.config).get("total_steps")
+    columns = [column for name, column in run.columns.items() if run.axes.get(name) in ("env_steps", "agent_steps")]
+    if not isinstance(planned, (int, float)) or not planned > 0 or not columns:
+        return False
+    gaps = [float(np.median(gap[gap > 0])) for column in columns if (gap := np.diff(column.steps)).max(initial=0) > 0]
+    left = planned - max(int(column.steps.max(initial=0)) for column in columns)
+    return left <= min(max(gaps, default=0.0), most * planned)
 
 
 def _last_row(run: History) -> float:
