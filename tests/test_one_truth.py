@@ -18,7 +18,7 @@ from relab.health.view import View
 from relab.record.history import Column, History
 from relab.record.state import state_of
 from relab.report import svg
-from relab.report.curves import curve
+from relab.report.curves import curve, onset
 from relab.runs import grouping
 from relab.runs.verdict import verdict_of
 
@@ -166,13 +166,31 @@ def test_a_single_evaluation_is_drawn_on_the_way_of_training():
     assert len(marks) == len(set(marks)) > 2
 
 
-def test_a_marks_name_stands_clear_of_the_curve():
-    steps = np.arange(100) * 100
-    for values in (np.full(100, 490.0), np.full(100, 10.0), np.linspace(0, 500, 100)):
+@pytest.mark.parametrize("rows", [100, 4])
+def test_a_marks_name_stands_clear_of_the_curve(rows: int):
+    """Also of a line between two evaluations that are far apart."""
+    steps = np.linspace(0, 9900, rows).astype(int)
+    for values in (np.full(rows, 490.0), np.full(rows, 10.0), np.linspace(0, 500, rows)):
         run = History(Path("/nowhere"), {"return/mean": Column(steps, values)}, source="csv")
         finding = Finding("it fell", 1.0, 2000, run="one", slug="peak-then-collapse", severity="warning")
         drawn = curve(grouping.grouped([grouping.make_run(run, "one")]), "return/mean", [finding])
         text = svg.curve(drawn, 760, 300)
         height = float(re.findall(r'class="over" x="[\d.]+" y="([\d.]+)" text-anchor="\w+">peak', text)[0])
-        near = [float(b) for a, b in re.findall(r"[ML]([\d.]+) ([\d.]+)", text) if 190 < float(a) < 330]
-        assert min(abs(height - 4 - b) for b in near) > 12
+        points = np.array(
+            re.findall(r"[ML]([\d.]+) ([\d.]+)", text.partition('stroke="#0072B2"')[0].rpartition("<path")[2]), float
+        )
+        near = np.interp(np.arange(200, 320, 10), points[:, 0], points[:, 1])
+        assert np.abs(height - 4 - near).min() > 12
+
+
+def test_what_was_so_from_the_start_is_not_marked_as_a_beginning():
+    setting, later = (
+        Finding("x", 1.0, step, run="one", slug=slug) for slug, step in (("a-setting", 0), ("a-fall", 900))
+    )
+    assert onset([setting], {}) is None
+    assert onset([setting, later], {}).slug == "a-fall"
+
+
+def test_a_headline_says_that_runs_were_cut(cut: Path, capsys):
+    page = json.loads(out(capsys, "report", cut / "a_s0", "--json"))
+    assert page["sentence"].startswith("Ended at 9k of 50k steps. So far: ")

@@ -141,7 +141,7 @@ def test_without_data_the_prediction_is_bounds_from_the_record(folder):
     assert predicted.how.startswith("no data: bounds only")
     assert predicted.high == pytest.approx(500 - view.evals()[-1].mean)
     assert predicted.low == 0, "random is above what it earns now: it may also stay as it is"
-    assert ", from no change, below random " in predicted.how
+    assert ", from no change (below random " in predicted.how
     assert render.predicted(predicted).startswith("eval/return_det changes by +0 to +4")
 
 

@@ -104,7 +104,7 @@ def test_what_is_left_is_held_against_random_where_the_start_was_not_seen(means,
     ("kinds", "said"),
     [(["learned", "top", "lost"], "learned on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
      (["worse", "worse", "not"], "worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
-     (["learned"] * 2, "learned on all 2 seeds, ends at 1.5")],
+     (["learned"] * 2, "learned on both seeds, ends at 1.5")],
 )  # fmt: skip
 def test_a_group_in_a_few_words(kinds, said):
     assert brief_sentence([Verdict(kind, "r", [Estimate(1, i + 1.0, 0.1, 9)]) for i, kind in enumerate(kinds)]) == said

@@ -79,7 +79,7 @@ def bounds(view: View, metric: str, now: float) -> Predicted:
     if not names:
         return Predicted(metric, None, None, None, "no data: no run here has the value, and the record has no bounds")
     if ends[0] is not None and ends[0] > now:
-        names[0] = f"no change, below {names[0]},"  # what is worse than random may well stay so
+        names[0] = f"no change (below {names[0]})"  # what is worse than random may well stay so
     low = None if ends[0] is None else min(0.0, ends[0] - now)
     high = None if ends[1] is None else max(0.0, ends[1] - now)
     return Predicted(metric, None, low, high, f"no data: bounds only, from {' to '.join(names)}; now {number(now)}")

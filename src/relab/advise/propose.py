@@ -172,7 +172,8 @@ class Search:
             f"relab train {Path(folder) / FILE} seed={seeds[0]}{view.trust}" if here else foreign.words(view, diff)
         )
         name = view.history.folder.resolve().name if here else view.name
-        why = f"{why}. {new_values(diff, names)} is {remedy.why}."
+        whose = remedy.why if len(diff) == 1 else remedy.why.replace("the value of", "the values of")
+        why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,

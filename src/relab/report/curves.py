@@ -254,8 +254,11 @@ def levels(runs: list[Run]) -> list[Level]:
 
 
 def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
-    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
-    dated = [f for f in findings if f.onset is not None]
+    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs.
+
+    What was so from the first step on, as a setting is, has no beginning to mark: the first that has one is taken.
+    """
+    dated = [f for f in findings if f.onset]
     if not dated:
         return None
     slug = dated[0].slug

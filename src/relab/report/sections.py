@@ -19,6 +19,7 @@ from relab.advise import score
 from relab.advise.calibration import sentence
 from relab.base.jsonl import RecordError
 from relab.base.text import count, duration, number
+from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
 from relab.health.chain import lead
@@ -282,9 +283,17 @@ def _evaluation_limits(runs: list[Run]) -> list[str]:
         return ["no evaluations: judged by training episodes, sampled actions"]
     many = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0]) if sizes else ""
     said = [f"{many} episodes per evaluation"] if sizes and sizes[-1] else []
-    if any(run.verdict.solved is not None and run.verdict.solved == run.verdict.points[-1].step for run in runs):
+    if any(_stopped_when_good(run) for run in runs):
         said.append("training stopped at the first good evaluation, so its value is picked high")
     return said + ([] if any(run.verdict.random for run in runs) or not sizes else ["no random baseline"])
+
+
+def _stopped_when_good(run: Run) -> bool:
+    """Whether it was to end so, not by the chance that its last evaluation was the first good one."""
+    last = run.verdict.points[-1].step if run.verdict.points else None
+    told = any(event.get("kind") == "stop" for event in run.history.events)
+    meant = told or flatten(run.history.config).get("eval.stop_at") is not None
+    return meant and run.verdict.solved is not None and run.verdict.solved == last
 
 
 def _provenance_limits(runs: list[Run]) -> list[str]:

@@ -8,6 +8,7 @@ light, dark and print. Text from logs is escaped here, because the result is put
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from html import escape
@@ -123,7 +124,11 @@ def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Sc
     left, right = min(xs), max(xs)
     if left == right:  # a single point stands on its way from the start, with room behind it
         left, right = (left / 2, 2 * left) if view.log_x else (min(0.0, left), 1.25 * left if left > 0 else left + 1)
-    return Scale(left, right, 58, width - 14, view.log_x), _upright(data, lines, view.log_y, height)
+    y = _upright(data, lines, view.log_y, height)
+    margin = max(
+        58, 28 + LETTER * max((len(tick_text(value)) for value in marks_of(y, 5)), default=0)
+    )  # beside its name
+    return Scale(left, right, margin, width - 14, view.log_x), y
 
 
 def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
@@ -235,11 +240,20 @@ def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
 def _free(data: Curve, ends: tuple[float, float], x: Scale, y: Scale, view: View) -> float:
     """The height at which a text between two places is furthest from every curve and from other text."""
     drawn = [*data.lines, *([data.reference] if data.reference else [])]
-    points = [point for line in drawn for point in _placed(view.across(line), line.y, x, y)]
-    near = [b for a, b in points if ends[0] - LINE <= a <= ends[1] + LINE and math.isfinite(b)]
+    left, right = ends[0] - LINE, ends[1] + LINE
+    near = [b for line in drawn for b in _between(_placed(view.across(line), line.y, x, y), left, right)]
     taken = near + _names_at(data.levels, y)
     heights = [y.end + 2 * LINE + step for step in range(0, max(int(y.start - y.end) - 3 * LINE, 1), 4)]
     return max(heights, key=lambda at: min((abs(at - 4 - other) for other in taken), default=0.0))
+
+
+def _between(points: Sequence[tuple[float, float]], left: float, right: float, step: float = 6.0) -> list[float]:
+    """Heights of a line between two places on the page, also where it passes without a point of its own."""
+    heights = [b for a, b in points if left <= a <= right and math.isfinite(b)]
+    for (a, b), (c, d) in itertools.pairwise(points):
+        inside = [left + step * k for k in range(int((right - left) / step) + 1) if a < left + step * k < c]
+        heights += [h for at in inside if math.isfinite(h := b + (at - a) / (c - a) * (d - b))]
+    return heights
 
 
 def _onset(step: float, slug: str, data: Curve, x: Scale, y: Scale, view: View) -> str:

@@ -320,6 +320,8 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
 def _on_seeds(kind: str, how_many: int, n: int) -> str:
     if how_many < n:
         return f" on {how_many} of {n} seeds"
+    if n == 2:
+        return " on either seed" if kind == "not" else " on both seeds"
     return f" on any of {n} seeds" if kind == "not" else f" on all {n} seeds"
 
 

@@ -156,7 +156,7 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
     Why: with few episodes the choice follows luck; a training metric is not the policy that is handed on.
     Known problems: deterministic tasks need only one episode; hence no finding where episodes do not differ.
     Refuted by: a fresh evaluation of that checkpoint with enough episodes.
-    Try: `relab eval RUN --checkpoint best --episodes 100`; set `eval.episodes=20` or more.
+    Try: evaluate it afresh (`relab eval RUN --checkpoint best --episodes 100`); next time on 20 episodes or more.
     """
     best = view.best or best_beside(view.history)
     if not best:
@@ -169,7 +169,7 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
         return None
     why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
     step = best.get("step")
-    where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
+    where = f"the best checkpoint (step {step:,})" if isinstance(step, int) else "the best checkpoint"
     formula = "" if n is None else f"{n} episodes"
     return Finding(f"{where} was chosen on {why}", float(n or 0), None,
                    [Evidence(metric, [step if isinstance(step, int) else 0], [number], formula)],
