@@ -30,9 +30,9 @@ from relab.base.jsonl import DiskFullError, RecordError
 from relab.config import registry
 from relab.config.run import RunConfig
 from relab.config.views import flatten
-from relab.record import glossary
 from relab.record.run_folder import Record, read_config
 from relab.train import checkpoint
+from relab.train.conformity import check_row
 from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
@@ -72,7 +72,6 @@ class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
     """Asked to stop; what was going on is done anew when the run goes on."""
 
 
-NUMBERS = (int, float, np.number, np.bool_)
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -209,15 +208,12 @@ class Trainer:
         except (OSError, RecordError):  # a replay writes; where the whole folder is gone, that is what to say
             self.record.check_there()
             raise
-        if self.step <= before:
+        stands = getattr(self.state.counts, self.clock)
+        if not isinstance(stands, (int, np.integer)) or self.step <= before:
             raise ContractError(f"an iteration must move the clock of {self.cfg.algo.name} ({self.clock}) on, but it"
-                                f" stands at {self.step:,}; count in `iterate`, or declare another CLOCK")  # fmt: skip
-        for name, value in row.items():
-            if not isinstance(value, NUMBERS):
-                raise ContractError(f"a metric of `iterate` must be one number, but {self.cfg.algo.name} gave `{name}`"
-                                    f" as {value!r:.80}; use float(...)")  # fmt: skip
-            if not glossary.known(name):
-                raise ContractError(f"{self.cfg.algo.name} logs what nobody could look up: {glossary.unknown(name)}")
+                                f" stands at {stands:,}; count whole numbers in `iterate`, or declare another"
+                                " CLOCK")  # fmt: skip
+        check_row(row, self.cfg.algo.name)
         spent = self.progress.eval_steps
         return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 

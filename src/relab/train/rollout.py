@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from relab.base.documents import Document
 from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
+from relab.train.acting import Acted as Acted
+from relab.train.acting import Policy as Policy
+from relab.train.acting import check_acted
 from relab.train.envs.base import FROM_SPEC, Env, Episodes, Worlds
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import fill_uniform, mix
@@ -22,26 +25,6 @@ from relab.train.kernels.rng import fill_uniform, mix
 Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
 BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
-
-
-class Policy(Protocol):
-    """Observations in, actions out. Row b draws from rng_B[b] alone; the first n_mode rows take the mode."""
-
-    memory_dim: int
-
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted: ...
-
-    def to_env(self, action: np.ndarray) -> np.ndarray: ...
-
-
-@dataclass
-class Acted:
-    """What acting gave: raw actions with their log-probabilities, and the memory after (arrays may be reused: copy)."""
-
-    action: np.ndarray  # [B, dim]
-    logp: np.ndarray  # [B]
-    memory: np.ndarray  # [B, M]
-    value: np.ndarray | None = None  # [B], where acting computes it anyway (recurrent nets)
 
 
 @dataclass
@@ -257,11 +240,13 @@ def first_episodes(
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
     first["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
-    for _ in range(min(worlds.env.spec.horizon or cap, cap)):
+    for t in range(min(worlds.env.spec.horizon or cap, cap)):
         if frames is not None:
             frames(worlds, waiting)
         memory[fresh] = 0.0
         acted = policy.act(worlds.obs.reshape(N * A, -1), memory, rng_B, n_mode)
+        if t == 0:
+            check_acted(policy, acted, shape, N * A)
         memory, alive = acted.memory, worlds.alive.reshape(-1).copy()
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
         fresh[:] = False

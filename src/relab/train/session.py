@@ -25,6 +25,7 @@ from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
 from relab.train import checkpoint, weights
 from relab.train.baseline import random_baseline
+from relab.train.conformity import check_policy, check_state
 from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
@@ -133,7 +134,8 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None)
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
     algo = registry.algo_module(cfg.algo.name)
-    inherited = weights.fitting(source, algo.init(setup_of(cfg, env)).to_tree(), cfg.start_parts or ())
+    state = check_state(algo.init(setup_of(cfg, env)), cfg.algo.name, clock_of(algo, cfg.algo.name))
+    inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or ())
     if getattr(algo, "WHOLE", False):  # optional in the contract
         weights.require_whole(inherited)
     return inherited
@@ -301,7 +303,7 @@ def check_agent(cfg: RunConfig, env: Any) -> None:
     """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
     algo = registry.algo_module(cfg.algo.name)
     clock_of(algo, cfg.algo.name)
-    algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+    check_policy(algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads), cfg.algo.name)
     getattr(algo, "check", lambda setup: None)(setup_of(cfg, env))  # optional in the contract
 
 
@@ -326,7 +328,7 @@ def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: boo
         screen.note(f"  {note}")
     companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
     data = Data(record.folder)
-    state = algo.init(setup_of(cfg, env, data))
+    state = check_state(algo.init(setup_of(cfg, env, data)), cfg.algo.name, clock)
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
