@@ -152,7 +152,9 @@ def test_a_mean_since_the_resume_is_held_against_what_came_after_it():
     time = np.concatenate((np.arange(1, 16) * 8.0, np.arange(1, 16) * 2.0))
     right = {"time/elapsed_s": time, "time/sps_mean": np.repeat((125.0, 500.0), 15)}
     assert asked("throughput-misquoted", made(right)) is None
-    assert asked("throughput-misquoted", made(right | {"time/sps_mean": np.full(30, 1300.0)})).value == pytest.approx(2.6)
+    assert asked("throughput-misquoted", made(right | {"time/sps_mean": np.full(30, 1300.0)})).value == pytest.approx(
+        2.6
+    )
 
 
 @pytest.mark.parametrize(

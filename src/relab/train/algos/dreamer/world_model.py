@@ -27,7 +27,7 @@ from relab.train.algos.dreamer.one_hot import NONE, Hot
 
 MODEL = "model"
 REWARD_LAYERS = 1  # of the heads of reward and continuation
-ONE = 1  # a constant beside the numbers that are seen: the first layer is normalised, and without it x and 2 x look alike
+ONE = 1  # constant beside the numbers that are seen: the first layer is normalised, without it x and 2 x look alike
 
 
 class Batch(NamedTuple):
@@ -197,7 +197,7 @@ class WorldModel:
         cfg, feature = self.cfg, course.feature
         floor = eq.free_bits if cfg.free_bits == "clamp" else eq.straight_free_bits
         return {
-            "obs": self.obs_loss(batch.obs, feature),
+            "obs": cfg.obs_scale * self.obs_loss(batch.obs, feature),
             "reward": self.support.loss(self.reward(feature), batch.reward) * batch.earned,
             "continue": binary_cross_entropy_with_logits(self.goes_on(feature), 1 - batch.terminal, reduction="none"),
             "dyn": cfg.dyn_scale * floor(eq.kl(course.post.detach(), course.prior), cfg.free_nats),
