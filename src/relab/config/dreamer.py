@@ -101,8 +101,9 @@ class Dreamer(Discounted):
     def check(self) -> None:
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
-        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy", "obs_scale",
-                     "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "surprise_scale", "focus_cooldown"):  # fmt: skip
+        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy",
+                     "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "surprise_scale",
+                     "focus_cooldown"):  # fmt: skip
             require_range(name, getattr(self, name), 0)
         for name in ("lr", "updates_per_step"):
             require_range(name, getattr(self, name), 0, open_="low")
