@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -25,6 +26,10 @@ COMMON = pytest.StashKey[Path]()
 hypothesis.settings.register_profile("same", derandomize=True, database=None)
 hypothesis.settings.register_profile("search", derandomize=False, database=None, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+# Tests keep hundreds of thousands of objects (torch, Numba, rules, parsed sources); looking through them all each time
+# that a few more were made takes an eighth of the suite's time.
+gc.set_threshold(100_000, 20, 100)
 
 if "PYTEST_XDIST_WORKER" not in os.environ:
     for index in kernels.stale(REPO / "src" / "relab"):

@@ -6,6 +6,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import syntax
+
 
 def stale(package: Path) -> list[Path]:
     """Numba's index files that are older than a module which their kernel's module imports, at any depth."""
@@ -32,7 +34,7 @@ def reached(source: Path, package: Path) -> set[Path]:
 def imported(source: Path, package: Path) -> set[Path]:
     """The package's files that a module's import statements name."""
     names = set()
-    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax.tree(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import syntax
 from relab.cli import TRAIN
 from relab.lab.checkup import USED_FOR
 from where import ROOT
@@ -36,7 +37,7 @@ def modules(folder: Path) -> set[str]:
     """Top-level modules of others that the files below a folder import, wherever in a file."""
     names = set()
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(syntax.tree(path)):
             names |= {name.partition(".")[0] for name in imported(node)}
     own = {path.stem for path in folder.rglob("*")}
     return names - set(sys.stdlib_module_names) - own - {"relab"}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+import syntax
 from where import ROOT
 
 SRC = ROOT / "src" / "relab"
@@ -103,17 +104,11 @@ def imports_of(file: Path, src: Path) -> list[Import]:
     """Every import in a file, at any depth; `from relab.config import Layer` is cut to the module relab.config."""
     imports = []
     deep = "import_module" in file.read_text(encoding="utf-8")
-    for node, deferred, typing_only in walk(syntax(file, file.stat().st_mtime_ns), deep):
+    for node, deferred, typing_only in walk(syntax.tree(file), deep):
         for target in targets(node, file, src):
             line = getattr(node, "lineno", 0)
             imports.append(Import(file, line, to_module(target, src), deferred, typing_only))
     return imports
-
-
-@functools.cache
-def syntax(file: Path, changed: int) -> ast.Module:
-    """A file parsed, once as long as it does not change."""
-    return ast.parse(file.read_text(encoding="utf-8"))
 
 
 def to_module(target: str, src: Path) -> str:
@@ -237,7 +232,7 @@ def long_functions(src: Path) -> list[str]:
     """Functions that hold more than one idea, by their length."""
     problems = []
     for file in sorted(src.rglob("*.py")):
-        for node in ast.walk(syntax(file, file.stat().st_mtime_ns)):
+        for node in ast.walk(syntax.tree(file)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > LONGEST:

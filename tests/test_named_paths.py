@@ -153,11 +153,11 @@ def test_a_new_run_after_a_record_asks_too(sent: Path, words: str, opened: list[
     line = ["train", *words.split()]
     assert cli.main([*line, "--print-config"]) == 64
     assert "--trust" in capsys.readouterr().err
+    assert opened == []
     assert cli.main([*line, "--trust", "--print-config"]) == 0
     if not words.startswith("next"):
         typed = f"schedule={json.dumps(plan(sent))}"
         assert cli.main([*line, typed, "--print-config"]) == 0, "typed, and so one's own word"
-    assert opened == []
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,8 @@ def evaluated(policy: Policy, make: Make, episodes: int = 32, seed: int = 99_991
 
 
 def by_sb3(algo: str, task: str, seed: int, settings: plan.Settings, folder: Path, logs: tuple[str, ...],
-           make: Make | None = None, judge: Make | None = None, success: Success | None = None) -> Policy:  # fmt: skip
+           make: Make | None = None, judge: Make | None = None, success: Success | None = None,
+           total: int | None = None) -> Policy:  # fmt: skip
     settings, wide = dict(settings), plan.worlds(algo, task)
     envs = SideBySide(make or ALL[task], wide, seed, success)
     rate = settings["learning_rate"]
@@ -50,7 +51,7 @@ def by_sb3(algo: str, task: str, seed: int, settings: plan.Settings, folder: Pat
     model = ALGOS[algo]("MlpPolicy", envs, seed=seed, device="cpu", **settings)
     kinds = [word for key, word in (("csv", "csv"), ("tb", "tensorboard")) if key in logs]
     model.set_logger(configure(str(folder), kinds))
-    total = plan.steps(algo, task)
+    total = total or plan.steps(algo, task)
     watch = None
     if "eval" in logs:
         others = SideBySide(judge or make or ALL[task], 8, 1000 + seed)

@@ -1,53 +1,35 @@
-# ruff: noqa: C408 - settings read like the keyword arguments they become
-"""Does what `relab next` proposes mend a sick run? Twelve bad settings: run, ask, change, run again.
+"""Does what `relab next` proposes mend a sick run? Bad settings of mended_kinds.py: run, ask, change, run again.
 
-    .venv-sb3/bin/python -m benchmarks.peers.mended OUT --relab .venv/bin/relab [--seeds 50 51] [--only NAME ...]
+    .venv-sb3/bin/python -m benchmarks.peers.mended OUT --relab ".venv/bin/relab" [--part apart] [--only NAME ...]
+    python -m benchmarks.peers.mended_table OUT
 
 The proposal is taken as it is typed (`relab next --json`): its change, and nothing else, is made to the settings of the
-same script or library. A run is mended when what it learned reaches its task's level (tasks.py), which the sick one did
-not. OUT/mended.jsonl has a line for each pair that was made; those listed are not made again.
+same script or library. Where that did not mend it, `next` is asked again about the changed run, up to three changes in
+all. OUT/mended.jsonl has a line for each sick run that was made; those listed are not made again.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import math
+import shlex
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from benchmarks.peers import making, plan, scripts, tasks
+from benchmarks.peers.mended_kinds import KEPT_APART, KINDS, SEEDS, SEEDS_APART, Bad, Settings
+from benchmarks.peers.mended_table import CHANGES, LIST, Row, rows
 
-LIST = "mended.jsonl"
-Settings = dict[str, Any]
-
-
-class Bad(NamedTuple):
-    name: str
-    tool: str
-    algo: str
-    task: str
-    settings: Settings
-
-
-KINDS = [
-    Bad("learning rate 0.1", "sb3", "ppo", "CartPole-v1", dict(learning_rate=0.1)),
-    Bad("learning rate 1e-7", "sb3", "td3", "PointReach-v0", dict(learning_rate=1e-7)),
-    Bad("a buffer of 100", "sb3", "dqn", "CartPole-v1", dict(buffer_size=100)),
-    Bad("target copied every million steps", "cleanrl", "dqn", "CartPole-v1", dict(target_network_frequency=10**6)),
-    Bad("gamma 0.2", "sb3", "ppo", "CartPole-v1", dict(gamma=0.2)),
-    Bad("entropy bonus of 5", "cleanrl", "ppo", "CartPole-v1", dict(ent_coef=5.0)),
-    Bad("value loss with the weight 0", "sb3", "a2c", "PointReach-v0", dict(vf_coef=0.0)),
-    Bad("epsilon stays at 0.9", "sb3", "dqn", "CliffWalk-v0", dict(exploration_final_eps=0.9)),
-    Bad("learning starts after the end", "cleanrl", "dqn", "Catch-v0", dict(learning_starts=10**6)),
-    Bad("clip range 5", "sb3", "ppo", "CartPole-v1", dict(clip_range=5.0, learning_rate=5e-3)),
-    Bad("200 epochs", "cleanrl", "ppo", "CartPole-v1", dict(update_epochs=200, learning_rate=3e-3)),
-    Bad("temperature 100", "sb3", "sac", "Pendulum-v1", dict(ent_coef=100.0)),
-]
+PARTS = {"development": (KINDS, SEEDS), "apart": (KEPT_APART, SEEDS_APART)}
+STEPS = ("total_timesteps", "n_timesteps", "total_steps")  # what runs of Stable-Baselines3 call their length
 
 
 def settings_of(kind: Bad) -> Settings:
@@ -56,14 +38,19 @@ def settings_of(kind: Bad) -> Settings:
 
 
 def made(kind: Bad, seed: int, settings: Settings, folder: Path) -> float:
-    """The level of what was learned with these settings."""
+    """The level of what was learned with these settings; of a run that died, none."""
     folder.mkdir(parents=True)
-    if kind.tool == "cleanrl":
-        policy = scripts.by_script(kind.algo, kind.task, seed, settings, folder / "runs")
-    else:
-        place = folder / f"{kind.algo}/{kind.task}_1"
-        policy = making.by_sb3(kind.algo, kind.task, seed, settings, place, ("csv", "eval", "zip"))
-    return making.evaluated(policy, tasks.ALL[kind.task])
+    try:
+        if kind.tool == "cleanrl":
+            policy = scripts.by_script(kind.algo, kind.task, seed, settings, folder / "runs")
+        else:
+            total = next((settings[key] for key in STEPS if key in settings), None)
+            own = {key: value for key, value in settings.items() if key not in STEPS}
+            place = folder / f"{kind.algo}/{kind.task}_1"
+            policy = making.by_sb3(kind.algo, kind.task, seed, own, place, ("csv", "eval", "zip"), total=total)
+        return making.evaluated(policy, tasks.ALL[kind.task])
+    except (ValueError, RuntimeError):  # networks that became NaN: the log ends here, as it would
+        return math.nan
 
 
 def proposal(folder: Path, relab: list[str]) -> dict[str, Any]:
@@ -83,37 +70,56 @@ def typed(words: str) -> Iterator[tuple[str, Any]]:
         yield key.strip("-").replace("-", "_"), int(number) if number.is_integer() and "." not in value else number
 
 
-def pair(kind: Bad, seed: int, out: Path, relab: list[str]) -> dict[str, Any]:
-    name = f"{kind.name.replace(' ', '-')}-s{seed}-{time.time_ns()}"
-    settings = settings_of(kind)
-    before = made(kind, seed, settings, out / name / "sick")
-    advice = proposal(out / name / "sick", relab)
-    change = dict(typed(advice["command"])) if advice["diff"] else {}
-    after = made(kind, seed, settings | change, out / name / "changed") if change else before
-    return {"kind": kind.name, "tool": kind.tool, "algo": kind.algo, "task": kind.task, "seed": seed, "path": name,
-            "before": before, "was_sick": not tasks.reached(kind.task, before), "proposed": change,
-            "source": advice.get("source", ""), "why": advice.get("why", advice.get("rationale", ""))[:200],
-            "after": after, "mended": tasks.reached(kind.task, after)}  # fmt: skip
+def half(kind: Bad, before: float, after: float) -> bool:
+    """Whether it went half of the way from the sick run to the level asked. A run that died stands at random."""
+    low, top = tasks.LEVELS[kind.task]
+    start = low if math.isnan(before) else before
+    return after >= start + 0.5 * (low + tasks.WAY * (top - low) - start)
+
+
+def treated(kind: Bad, seed: int, folder: Path, relab: list[str]) -> Row:
+    """The sick run, and what became of it after each change that was proposed."""
+    settings, place = settings_of(kind), folder / "0"
+    levels, changes, reasons = [made(kind, seed, settings, place)], [], []
+    for number in range(CHANGES):
+        if tasks.reached(kind.task, levels[-1]):
+            break
+        advice = proposal(place, relab)
+        reasons.append(advice.get("rationale") or advice.get("why") or "")
+        if not advice.get("diff"):
+            break
+        changes.append(dict(typed(advice["command"])))
+        settings, place = settings | changes[-1], folder / str(number + 1)
+        levels.append(made(kind, seed, settings, place))
+    return {"levels": levels, "changes": changes, "reasons": reasons, "sick": not tasks.reached(kind.task, levels[0]),
+            "mended": [tasks.reached(kind.task, level) for level in levels[1:]],
+            "half": [half(kind, levels[0], level) for level in levels[1:]]}  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--relab", nargs="+", default=[".venv/bin/relab"])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[50])
+    parser.add_argument("--relab", default=".venv/bin/relab", help="how relab is called, in one string")
+    parser.add_argument("--part", choices=list(PARTS), default="development")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[])
     parser.add_argument("--only", nargs="+", default=[])
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further run after these")
     args = parser.parse_args()
     torch.set_num_threads(1)
     args.out.mkdir(parents=True, exist_ok=True)
-    path = args.out / LIST
-    rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    listed = {(row["kind"], row["seed"]) for row in rows}
-    for seed in args.seeds:
-        for kind in (k for k in KINDS if (k.name, seed) not in listed and (not args.only or k.name in args.only)):
-            row = pair(kind, seed, args.out, args.relab)
-            with path.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(f"{kind.name} s{seed}: {row['before']:.4g} -> {row['after']:.4g}, {row['proposed']}", flush=True)
+    began, (kinds, seeds) = time.monotonic(), PARTS[args.part]
+    listed = {(row["kind"], row["algo"], row["seed"]) for row in rows(args.out)}
+    waiting = [(k, s) for s in args.seeds or seeds for k in kinds if k.name in (args.only or [k.name])]
+    for kind, seed in (pair for pair in waiting if (pair[0].name, pair[0].algo, pair[1]) not in listed):
+        if time.monotonic() - began > args.seconds:
+            return
+        number = hashlib.sha1(f"{kind} {seed}".encode()).hexdigest()[:8]  # says nothing of the fault: paths are read
+        shutil.rmtree(args.out / number, ignore_errors=True)
+        known = {"part": args.part, "path": number, "seed": seed} | kind._asdict() | {"kind": kind.name}
+        row = known | treated(kind, seed, args.out / number, shlex.split(args.relab))
+        with (args.out / LIST).open("a") as file:
+            file.write(json.dumps(row) + "\n")
+        print(f"{kind.name} s{seed}: {row['levels']}, {row['changes']}", flush=True)
 
 
 if __name__ == "__main__":

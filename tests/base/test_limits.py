@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import syntax
 from bounds import bounded
 from relab import cli
 from relab.base import limits
@@ -81,7 +82,7 @@ def test_no_reader_reads_without_a_limit():
     for path in sorted(SRC.rglob("*.py")):
         name = path.relative_to(SRC).as_posix()
         if not any(name == each or name.startswith(f"{each}/") for each in WHOLE) and name != "base/limits.py":
-            places += [f"{name}:{line}" for line in unlimited(ast.parse(path.read_text(encoding="utf-8")))]
+            places += [f"{name}:{line}" for line in unlimited(syntax.tree(path))]
     assert places == [], "use relab.base.limits.read_bytes or read_text, or say in WHOLE why not"
 
 

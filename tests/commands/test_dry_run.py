@@ -85,6 +85,25 @@ def test_what_cannot_be_done_is_refused_in_a_dry_run_too(here, capsys):
     assert main(["probe", "one", "fixed_point", "--dry-run"]) != 0
 
 
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("dqn env=pendulum", "dqn needs one discrete choice per step"),
+        ("dqn env=cartpole total_steps=900", "`learning_starts` = 1,000 must lie before the end of the run"),
+        ("dreamer env=cartpole total_steps=900 learning_starts=900", "must lie before the end of the run"),
+        ("ppo env=gym:NoSuch-v1", "NoSuch"),
+        ("ppo env=cartpole --name one", "`--name` must be new"),
+        ("ppo env=cartpole start_from=nobody", "nobody"),
+        ("ppo env=cartpole probes.every=3 schedule.total=2", "`schedule` sets nothing"),
+    ],
+)
+def test_what_train_refuses_its_dry_run_refuses(line, why, here, capsys):
+    before = files(here)
+    assert main(["train", *line.split(), "--dry-run"]) in (2, 64)
+    assert why in capsys.readouterr().err
+    assert files(here) == before
+
+
 def test_as_json(here, capsys):
     assert main(["eval", "one", "--dry-run", "--json"]) == 0
     row = json.loads(capsys.readouterr().out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import re
@@ -85,12 +86,96 @@ def test_a_replay_that_no_longer_fits_is_told_and_goes_on(leave: int, disk: Path
     with pytest.raises(DiskFullError, match=r"could not be written: the disk is full \([\d,]+ ") as caught:
         run(disk / "run", **REPLAYED)
     assert str(caught.value).endswith(f"then `relab resume {disk / 'run'}`")
+    assert run_folder.read_meta(disk / "run")["status"] == "failed"
+    assert not slots_cut(disk / "run" / "data" / "replay"), "no half-written slot takes up room"
     ballast.unlink()
     assert session.resume(disk / "run").status == "finished"
     assert fingerprint(disk / "run") == fingerprint(tmp_path / "whole")
     rows, expected = (replay.read(folder / "data" / "replay") for folder in (disk / "run", tmp_path / "whole"))
     for name, values in expected.items():
         np.testing.assert_array_equal(rows[name], values)
+
+
+def slots_cut(folder: Path) -> list[str]:
+    """The files of a replay that end within a slot."""
+    size = json.loads((folder / "fields.json").read_text())["slot_bytes"] if (folder / "fields.json").exists() else 1
+    return [path.name for path in folder.glob("*.rows") if path.stat().st_size % size]
+
+
+@pytest.mark.parametrize("per_file", [10, 1000])
+def test_a_replay_that_did_not_fit_is_taken_back_and_written_later(
+    per_file: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sums, too, are those of what was written."""
+    monkeypatch.setattr(replay, "SEGMENT_BYTES", per_file * 800)
+    kept = [replay.Data(tmp_path / name) for name in ("a", "b")]
+    for data in kept:
+        assert data.root is not None
+        data.root.mkdir()
+        ring = data.replay("replay", {"obs": ((100,), np.float32)}, 100, 2)
+        for k in range(25):
+            ring.add(obs=np.full((2, 100), k, np.float32))
+    limit = 4096 if per_file == 1000 else 2 * 4096
+    monkeypatch.setattr(replay, "open_rows", small_files(replay.open_rows, limit))
+    with pytest.raises(DiskFullError):
+        kept[0].lengths()
+    assert not slots_cut(tmp_path / "a" / "data" / "replay")
+    monkeypatch.undo()
+    monkeypatch.setattr(replay, "SEGMENT_BYTES", per_file * 800)
+    assert [data.lengths() for data in kept] == [{"replay": 25}] * 2
+    assert kept[0].sums() == kept[1].sums()
+    for name, values in replay.read(tmp_path / "b" / "data" / "replay").items():
+        np.testing.assert_array_equal(replay.read(tmp_path / "a" / "data" / "replay")[name], values)
+
+
+def small_files(opened: Callable[[Path], Any], limit: int) -> Callable[[Path], Any]:
+    """Of all files together, only so many bytes can be written."""
+    left = [limit]
+
+    def open_rows(path: Path) -> Any:
+        file = opened(path)
+
+        class Small(io.BufferedRandom):
+            def write(self, data: Any) -> int:
+                room = min(left[0], len(data))
+                left[0] -= room
+                super().write(data[:room])
+                super().flush()
+                if room < len(data):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return room
+
+        return Small(file.detach())
+
+    return open_rows
+
+
+def test_a_run_of_somebodys_own_code_says_the_word_that_its_resume_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my_env.py").write_text("from relab.train.envs.cartpole import CartPole as Mine\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(run_folder, "write_row", lambda fd, data, path: full(path))
+    with pytest.raises(DiskFullError) as caught:
+        run(tmp_path / "run", env="my_env:Mine")
+    assert str(caught.value).endswith(f"then `relab resume {tmp_path / 'run'} --trust`")
+    assert run_folder.read_meta(tmp_path / "run")["status"] == "failed"
+
+
+def full(path: Path) -> None:
+    raise jsonl.disk_full(path, None, errno.ENOSPC)
+
+
+def test_the_last_words_of_a_run_need_no_room(disk: Path) -> None:
+    kept = run_folder.Record.create(disk / "run", layers.to_dict(resolve().config), {}, {})
+    fill(disk, 0)
+    with pytest.raises(DiskFullError):
+        kept.update_meta(status="failed")
+    kept.last_words("failed", "x" * 10_000)
+    assert run_folder.read_meta(disk / "run")["status"] == "failed"
+    kept.last_words("failed", "short")
+    assert run_folder.read_meta(disk / "run")["why"] == "short"
+    kept.close()
 
 
 def test_a_replays_file_says_it(tmp_path: Path) -> None:

@@ -282,6 +282,26 @@ def test_a_run_without_a_parent_is_held_against_the_best_comparable_one(tmp_path
     assert views["other-task"].reference is None
 
 
+def test_a_run_that_failed_or_never_learned_is_nobodys_model(tmp_path):
+    """The good one, as it would be had it failed; one that is as random; the bad one is worse than both."""
+    copy(HEALTHY / "pendulum", tmp_path / "broken-off", status="failed")
+    copy(FAULTY / "worse-than-random", tmp_path / "bad")
+    random = copy(FAULTY / "worse-than-random", tmp_path / "as-random")
+    config = random / "config.yaml"
+    config.write_text(config.read_text().replace("lr: 0.1", "lr: 0.2"))
+    rows = [json.loads(line) for line in (random / "evals.jsonl").read_text().splitlines()]
+    level = json.loads((random / "meta.json").read_text())["spec"]["random"]["return_mean"]
+    for row in rows:
+        for k, episode in enumerate(row["episodes"]):
+            episode["return"] = level + 50 * (-1) ** k
+    (random / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = examine(tmp_path)
+    assert all(run.view.reference is None for run in report.runs)
+    values = str([item for f in report.findings for item in f.suggest if isinstance(item, dict)])
+    assert "broken-off" not in values
+    assert "as-random" not in values
+
+
 def test_seeds_of_one_config_do_not_excuse_each_other(tmp_path):
     copy(HEALTHY / "cartpole", tmp_path / "a")
     copy(HEALTHY / "cartpole-2", tmp_path / "b")

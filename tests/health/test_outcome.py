@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from relab import cli
-from relab.health import render
-from relab.health.examine import Report, examine
+from relab.health import engine, render
+from relab.health.examine import Report, examine, load_view
 from relab.health.render import text
+from relab.health.rule import all_rules
 from relab.health.view import View
 from relab.record import state
 from relab.record.history import Column, History
@@ -83,6 +84,47 @@ def test_the_onset_is_the_first_value_below_random(tmp_path):
     (tmp_path / "run" / "evals.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (finding,) = [f for f in examine(tmp_path / "run").findings if f.slug == "worse-than-random"]
     assert finding.onset == sorted({row["step"] for row in rows})[1]
+
+
+@pytest.mark.parametrize(
+    ("algo", "kind", "advice"),
+    [
+        ("dqn", "discrete", "relab train dqn env=ladder-policy, "),
+        ("climber:Config", "discrete", "relab train algo=climber:Config env=ladder-policy, "),
+        ("sac", "continuous", "look for a turned sign"),
+    ],
+)
+def test_the_way_to_the_cause_is_that_of_the_runs_own_algorithm(tmp_path, algo, kind, advice):
+    shutil.copytree(histories() / "faulty" / "worse-than-random", tmp_path / "run")
+    meta = tmp_path / "run" / "meta.json"
+    meta.write_text(meta.read_text().replace('"kind": "continuous"', f'"kind": "{kind}"'))
+    config = tmp_path / "run" / "config.yaml"
+    config.write_text(config.read_text().replace("name: ppo", f"name: {algo}"))
+    view = load_view(tmp_path / "run", "run")
+    found = engine._call(all_rules()["worse-than-random"], view, "x")
+    assert [text.startswith(advice) for text in found.suggest] == [True]
+
+
+# ---- Runs that failed
+
+
+@pytest.mark.parametrize(
+    ("event", "repeats"),
+    [
+        ({"message": "every reward must be a finite number", "repeats": True}, True),
+        ({"message": "parameters are not finite after step 3"}, True),  # as older runs say it
+        ({"message": "DiskFullError: the disk is full"}, False),
+    ],
+)
+def test_a_run_that_diverged_is_not_to_be_resumed(tmp_path, event, repeats):
+    shutil.copytree(histories() / "faulty" / "run-incomplete", tmp_path / "run")
+    meta = tmp_path / "run" / "meta.json"
+    meta.write_text(json.dumps(json.loads(meta.read_text()) | {"status": "failed"}))
+    with open(tmp_path / "run" / "events.jsonl", "a") as file:
+        file.write(json.dumps({"step": 3, "axis": "agent_steps", "kind": "error", **event}) + "\n")
+    (found,) = [f for f in examine(tmp_path / "run").findings if f.slug == "run-incomplete"]
+    assert ("relab resume run" in str(found.suggest)) != repeats
+    assert ("start another run" in str(found.suggest)) == repeats
 
 
 # ---- Files that were copied a moment ago

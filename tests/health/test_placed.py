@@ -28,7 +28,8 @@ def test_a_metric_that_the_table_does_not_have_is_told_without(capsys):
 def test_a_run_lies_somewhere_among_healthy_ones(capsys):
     sick = explained(capsys, "kl", str(histories() / "faulty" / "diverged"))
     assert "among healthy PPO runs:" in sick
-    assert "peak: " in sick
+    assert "highest level (median of five rows in a row): " in sick
+    assert "highest single value: " in sick, "one update that went too far is no level"
     assert "outside of" in sick
 
 

@@ -157,6 +157,12 @@ def test_settings_that_hardly_anybody_uses_warn_where_nothing_was_learned(algo, 
         assert told("setting-out-of-range", {"return/mean": RISES}, config) == "info"
 
 
+@pytest.mark.parametrize(("starts", "severity"), [(1_000, None), (30_000, "warning"), (39_000, None)])
+def test_learning_that_begins_when_most_of_the_run_is_over_is_told_whatever_came_of_it(starts, severity):
+    config = {"algo": {"name": "td3"}, "foreign": {"learning_starts": starts}}
+    assert told("setting-out-of-range", {"return/mean": RISES}, config) == severity
+
+
 @pytest.mark.parametrize(("lr", "slug"), [(0.1, "steps-too-large"), (1e-9, "steps-too-small")])
 @pytest.mark.parametrize("algo", ["ppo", "a2c", "dqn", "sac"])
 def test_learning_rates_are_everybodys_business(algo, lr, slug):

@@ -138,6 +138,50 @@ def test_a_soft_value_may_hold_the_entropy_to_come(heat, told):
     assert bool(asked("value-above-bound", view)) == told
 
 
+# ---- Runs that are short, cut short, or never earned anything
+
+
+@pytest.mark.parametrize(
+    ("state", "planned", "updates", "told"),
+    [
+        ("finished", 19_000, 0.0, True),
+        ("failed", 60_000, 0.0, None),  # it would have learned
+        ("interrupted", 60_000, 0.0, None),
+        ("interrupted", 20_000, 0.0, True),  # nor would it have learned
+        ("failed", 60_000, 7.0, False),  # in the row that it failed in
+    ],
+)
+def test_learning_never_started_is_said_of_runs_that_were_not_cut_short(state, planned, updates, told):
+    count = np.r_[np.zeros(19), updates]
+    config = {"algo": {"name": "dqn", "learning_starts": 20_000}, "total_steps": planned}
+    found = asked("learning-never-started", made({"data/updates": count}, config, state=state))
+    if told is None:
+        assert "cut short" in found.missing
+    else:
+        assert bool(found) == told
+
+
+@pytest.mark.parametrize("rows", [16, 30, 200])
+def test_the_ratio_of_a_short_run_counts_from_its_first_update_on(rows):
+    """A quarter of an update a step, and none before step 1,000 of rows of 256: what a healthy DQN does."""
+    steps = 256 * np.arange(1, rows + 1)
+    healthy = np.floor(np.maximum(steps - 1000, 0) * 0.25)
+    found = asked("replay-ratio-jump", made({"data/updates": (steps, healthy)}, {"algo": {"name": "dqn"}}))
+    assert found is None or "8 rows since the first update" in found.missing
+    late = np.arange(rows) >= rows * 2 // 3
+    if rows > 16:
+        jumps = (steps, healthy + late * 4 * (healthy - healthy[rows * 2 // 3 - 1]))
+        assert asked("replay-ratio-jump", made({"data/updates": jumps}, {"algo": {"name": "dqn"}})).value > 2
+
+
+def test_a_critic_is_not_too_high_where_nothing_was_ever_earned():
+    columns = {"value/q_mean": np.full(24, 0.09), "return/mean": np.zeros(24), "return/length": np.full(24, 30.0)}
+    config = {"algo": {"name": "dqn", "gamma": 0.99}}
+    assert "nothing was earned yet" in asked("q-overestimation", made(columns, config)).missing
+    columns["return/mean"] = np.r_[np.zeros(23), 0.01]
+    assert asked("q-overestimation", made(columns | {"value/q_mean": np.full(24, 9.0)}, config)).value == 9
+
+
 # ---- Names
 
 

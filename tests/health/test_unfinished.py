@@ -11,8 +11,9 @@ from relab.health.beside import healthy_range
 from relab.health.engine import Finding, NotChecked
 from relab.health.features import Key, features
 from relab.health.outcome import judged
+from relab.health.remedy import worse
 from relab.health.rule import all_rules
-from relab.health.view import View
+from relab.health.view import View, ends
 from relab.record import history
 from relab.record.evaluations import evaluations
 from where import histories
@@ -122,3 +123,54 @@ def test_a_target_network_is_judged_by_the_copies_that_are_planned(every, planne
     config = {"algo": {"name": "dqn"}, "total_steps": planned, "foreign": {"tau": 1.0, "target_update_interval": every}}
     view = made({"return/mean": np.full(9, 20.0)}, config, state="running")
     assert isinstance(asked("target-network-frozen", view), Finding) == told
+
+
+def test_an_exploration_on_its_line_says_that_the_run_is_not_over():
+    """A log without settings, as of a training that was stopped: nothing but the line tells how long it was to be."""
+    view = exploring(falling, 0.19, "ended")
+    del view.history.config["total_steps"]
+    assert view.length == pytest.approx(STEPS * 0.8 / 0.95, rel=0.01)
+    assert view.early()
+    assert isinstance(asked("exploration-never-ends", view), NotChecked)
+    whole = exploring(stays, 1.0, "ended")
+    del whole.history.config["total_steps"]
+    assert isinstance(asked("exploration-never-ends", whole), Finding)
+
+
+# ---- Beside a run that has come to its end
+
+
+def curve(means, every: int, state: str = "finished", name: str = "run") -> View:
+    """A run of CartPole by its evaluations, of five episodes each."""
+    random = {"return_mean": 22.0, "return_std": 11.0, "n": 1000}
+    view = made({}, {"total_steps": 40_000}, {"spec": {"env": "CartPole-v1", "random": random}}, name=name, state=state)
+    for number, mean in enumerate(means):
+        episodes = [{"return": mean + each, "length": 10} for each in (-0.2, -0.1, 0, 0.1, 0.2)]
+        view.history.evals.append({"step": number * every, "mode": "det", "episodes": episodes})
+    steps = np.arange(len(means)) * every
+    view.history.columns["eval/return_det"] = history.Column(steps, np.array(means, float))
+    return view
+
+
+def test_a_fall_is_told_with_its_peak_and_not_as_a_plateau_since_the_start():
+    view = curve([9.3, 117, 40, 9.3, 9.2, 9.2, 9.3, 9.2], 5000)
+    view.reference = curve([20, 100, 300, 500, 500, 500, 500, 500], 5000, name="good")
+    finding = asked("plateau", view)
+    assert finding.onset == 15_000
+    assert "was 117 at step 5,000, fell back" in finding.message
+    assert "since step 0" not in finding.message
+    still = curve([60.1, 60, 60, 60.1, 60, 60.1, 60, 60], 5000)
+    still.reference = view.reference
+    assert asked("plateau", still).message.startswith("no progress since step 0: return 60")
+
+
+def test_a_running_run_is_held_against_what_the_other_had_at_the_same_step():
+    good = curve([20, 25, 30, 35, 40, 45, 400, 500, 500], 5000, name="good")
+    young = curve([20, 25, 29, 33, 37, 37, 37, 37], 2500, "running")
+    young.reference = good
+    assert [end.mean for end in ends(young, good)] == pytest.approx([37, 35])
+    assert not worse(young, good)
+    assert asked("plateau", young) is None
+    done = View(young.history, "run", good, state="finished")
+    assert worse(done, good)
+    assert isinstance(asked("plateau", done), Finding)

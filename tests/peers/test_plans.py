@@ -9,7 +9,17 @@ import pytest
 
 pytest.importorskip("gymnasium")
 
-from benchmarks.peers import fault_kind, fault_kinds, fault_kinds_held_out, fault_kinds_later, plan, scripts, tasks
+from benchmarks.peers import (
+    fault_kind,
+    fault_kinds,
+    fault_kinds_held_out,
+    fault_kinds_later,
+    mended_kinds,
+    mended_table,
+    plan,
+    scripts,
+    tasks,
+)
 from relab.record import glossary
 
 KINDS = [*fault_kinds.KINDS, *fault_kinds_held_out.KINDS, *fault_kinds_later.KINDS]
@@ -80,3 +90,23 @@ def test_settings_of_a_kind_are_arguments_of_its_script():
             text = scripts.edited(scripts.script_of(kind.algo, kind.task))
             for key in kind.settings:
                 assert f'"--{key.replace("_", "-")}"' in text, (kind.name, key)
+
+
+def test_sick_runs_kept_apart_share_neither_seed_nor_kind_with_those_looked_at():
+    looked_at, apart = mended_kinds.KINDS, mended_kinds.KEPT_APART
+    assert min(len(looked_at), len(apart)) >= 10
+    assert not {*mended_kinds.SEEDS} & {*mended_kinds.SEEDS_APART}
+    assert not {(bad.algo, bad.task, *bad.settings) for bad in looked_at} & {
+        (bad.algo, bad.task, *bad.settings) for bad in apart
+    }
+    assert {bad.task for bad in [*looked_at, *apart]} <= {*tasks.TABLE}
+
+
+def test_a_sick_run_that_a_second_change_mended_is_not_counted_for_the_first():
+    row = {"kind": "gamma 0.2", "tool": "sb3", "algo": "ppo", "task": "CartPole-v1", "sick": True,
+           "levels": [9.0, 20.0, 500.0], "changes": [{"gamma": 0.5}, {"gamma": 0.99}], "mended": [False, True],
+           "half": [False, True]}  # fmt: skip
+    told = mended_table.table([row, row | {"sick": False, "levels": [400.0], "changes": [], "mended": [], "half": []}])
+    assert "| gamma=0.5 | 20 | 0 of 1 | 1 of 1 |" in told
+    assert "mended by one change: 0 of 1 (0%, 0% to 79%)" in told
+    assert "by up to three in a row: 1 of 1" in told

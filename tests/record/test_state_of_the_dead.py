@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from relab.record import history
 from relab.record.run_folder import Record, read_meta
@@ -34,6 +35,17 @@ def test_a_killed_run_is_stale_at_once(tmp_path: Path) -> None:
         child.kill()
         child.wait()
     assert state_of(history.load(folder)) == "stale"
+
+
+@pytest.mark.parametrize(("last", "state"), [(49_152, "ended"), (46_080, "running"), (1_024, "running")])
+def test_a_foreign_log_with_all_planned_steps_in_it_runs_no_more(tmp_path: Path, last: int, state: str) -> None:
+    """Updates of 1,024 steps: after 49,152 of 50,000 there is no room for another one."""
+    (tmp_path / "events").write_text("written just now")
+    run = history.History(tmp_path, source="tensorboard", config={"total_steps": 50_000})
+    for name, gap in (("policy/loss", 1_024), ("return/mean", 16)):
+        steps = np.arange(gap, last + 1, gap)
+        run.columns[name], run.axes[name] = history.Column(steps, np.ones(len(steps))), "env_steps"
+    assert state_of(run) == state
 
 
 def test_one_of_another_machine_lives_by_its_heartbeat(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ def test_bar(share, full):
 
 
 STATUS = {"step": 12_345, "total_steps": 100_000, "sps": 51_234.0, "return": 123.456, "eta_s": 75.0,
-          "earned": "return/mean_100"}  # fmt: skip
+          "earned": "return/mean_100", "axis": "agent_steps", "episodes": 321}  # fmt: skip
 EVALUATION = {
     "step": 20_000,
     "n": 20,
@@ -38,6 +38,10 @@ def test_lines():
     of_row = STATUS | {"earned": "return/mean"}
     assert "return 123.5 (episodes of the last row)  " in screen.status_line(of_row)
     assert screen.status_line(STATUS | {"return": None, "eta_s": None}) == "12.3k/100k steps  51.2k/s"
+    for episodes, told in ((0, "recent episodes"), (1, "the only episode"), (99, "last 99 episodes")):
+        assert f"({told})" in screen.status_line(STATUS | {"episodes": episodes})
+    assert "12.3k/100k updates  " in screen.status_line(STATUS | {"axis": "updates"})
+    assert screen.footer(END | {"axis": "iteration"})[0].endswith("; 100k iterations in 2.5s (40k/s)")
     assert screen.evaluation_line(EVALUATION) == (
         "  eval at 20k: return det 500 ± 0, sampled 481.2 ± 3.125 (mean ± SE, 20 episodes each)  best so far"
     )
@@ -47,6 +51,8 @@ def test_lines():
         "  batch 2,048, horizon 1/(1-gamma) inf",
         "  random policy: return 22.31 (sd 11, 100 episodes)",
     ]
+    agents = {"agents": 3, "iterations": 98, "batch": 6144}
+    assert screen.header(FACTS | {"derived": agents})[1] == "  agents 3, iterations at least 98, batch 6,144"
     assert len(screen.header(FACTS | {"random": None})) == 2
     assert len(screen.header(FACTS | {"random": {"return_mean": None, "return_std": None, "n": 100}})) == 2
     cut = {"return_mean": None, "return_std": None, "n": 100, "cut": 40, "cap": 5000}

@@ -230,6 +230,12 @@ def test_the_start_is_no_unmentioned_change(here: Path) -> None:
     assert "start_from" not in found.message
 
 
+def test_a_start_that_the_record_tells_of_is_mentioned_whoever_the_parent_is(here: Path) -> None:
+    run(Path("runs/b"))
+    assert cli.main("train --parent a start_from=b start_parts=actor seed=3 --name c --quiet".split()) == 0
+    assert "unmentioned-config-change" not in {f.slug for f in examine(Path("runs/c")).findings}
+
+
 def test_older_runs_keep_their_hash(here: Path) -> None:
     config = layers.to_dict(layers.from_record("runs/a"))
     assert (config["start_from"], config["start_parts"]) == (None, None)

@@ -107,6 +107,6 @@ def open_file(path: str | bytes | os.PathLike[str]) -> IO[bytes]:
 
 
 def open_plain(path: str | bytes | os.PathLike[str], mode: str = "rb") -> IO[bytes]:
-    """open() for reading (rb) or appending (ab): a link is an OSError, a pipe does not keep one waiting."""
-    flags = {"rb": os.O_RDONLY, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT}[mode]
+    """open() for reading (rb), appending (ab) or both (r+b): a link is an OSError, a pipe keeps nobody waiting."""
+    flags = {"rb": os.O_RDONLY, "r+b": os.O_RDWR, "ab": os.O_WRONLY | os.O_APPEND | os.O_CREAT}[mode]
     return os.fdopen(os.open(path, flags | NO_LINK | NO_WAIT, 0o666), mode)

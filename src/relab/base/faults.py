@@ -52,13 +52,19 @@ def of_plugin(error: BaseException) -> bool:
 
 def culprit(error: BaseException) -> str:
     """`relab` with the last of its lines, or the plug-in with the last of its own."""
-    passed = frames(error)
-    foreign = [(frame, line) for frame, line in passed if _top(frame) in PLUGINS]
-    if foreign:
-        frame, line = foreign[-1]
-        return f"the plug-in {PLUGINS[_top(frame)]} ({_path(frame)}:{line}) or of relab"
-    ours = [(frame, line) for frame, line in passed if _top(frame) == "relab"]
+    if whose := plugin(error):
+        return f"{whose} or of relab"
+    ours = [(frame, line) for frame, line in frames(error) if _top(frame) == "relab"]
     return f"relab ({_path(ours[-1][0])}:{ours[-1][1]})" if ours else "relab"
+
+
+def plugin(error: BaseException) -> str:
+    """The plug-in whose code an error passed through, with the last of its lines; empty where there is none."""
+    foreign = [(frame, line) for frame, line in frames(error) if _top(frame) in PLUGINS]
+    if not foreign:
+        return ""
+    frame, line = foreign[-1]
+    return f"the plug-in {PLUGINS[_top(frame)]} ({_path(frame)}:{line})"
 
 
 def frames(error: BaseException) -> list[tuple[FrameType, int]]:

@@ -24,7 +24,7 @@ import orjson
 
 from relab.base import limits
 from relab.base.documents import Document
-from relab.base.enclosed import NO_LINK, NO_WAIT, own
+from relab.base.enclosed import NO_LINK, NO_WAIT, open_plain, own
 from relab.base.enclosed import RecordError as RecordError
 from relab.base.enclosed import inside as inside
 from relab.base.numbers import integer
@@ -172,6 +172,20 @@ def write_atomic(
         os.replace(temporary, path)
         if sync and not rename_later:
             sync_folder(path.parent)
+
+
+def write_over(path: Path, data: bytes) -> None:
+    """Replace a file's content where it lies, which needs no room on a full disk; OSError where it would need some.
+
+    For the last word of a program alone: killed within, it leaves a part.
+    """
+    with open_plain(path, "r+b") as file:
+        if len(data) > os.fstat(file.fileno()).st_blocks * 512:
+            _no_room()
+        file.write(data)
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def write_together(files: Mapping[Path, bytes]) -> None:

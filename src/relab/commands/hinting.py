@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 MANY = 3  # groups that the guess names
+TABLES = ("csv", "jsonl")  # formats without names of their own
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Hinting:
         if whole:
             self.check_mapping([run.history for run in loaded.runs])
         if strange := unexplained(loaded):
-            print(_clean(f"relab: {strange}"), file=sys.stderr)
+            _say_or_refuse(strange, loaded, refuse=self.mapping is None)
         return loaded
 
     def together(self, tell: Tell | None = None) -> Reading:
@@ -120,6 +121,16 @@ class Reading:
 
     def check(self) -> None:
         self.hinting.check_mapping(self.runs)
+
+
+def _say_or_refuse(strange: str, loaded: LoadedRuns, refuse: bool) -> None:
+    """Tables of which nothing at all is understood cannot be judged: an answer about them would be about nothing."""
+    from relab.base.jsonl import RecordError
+
+    tables = all(run.history.source in TABLES and not run.history.explained for run in loaded.runs)
+    if refuse and tables and all(_is_strange(run.history) for run in loaded.runs):
+        raise RecordError(strange)
+    print(_clean(f"relab: {strange}"), file=sys.stderr)
 
 
 def unexplained(loaded: LoadedRuns) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import tyro
 
 from relab.advise.proposal import Proposal
 from relab.commands import dry_run
+from relab.commands.hinting import Hinting
 from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config.base import require
@@ -41,6 +42,7 @@ class Next:
     json: AsJson = False
     dry_run: bool = False
     """with --write: say where the file would go, and write nothing"""
+    known: Hinting = field(default_factory=Hinting)
 
 
 def main(words: Sequence[str]) -> int:
@@ -49,12 +51,16 @@ def main(words: Sequence[str]) -> int:
         return history(args)
     from relab.advise import proposal, propose, render
     from relab.commands.examine import folder
-    from relab.health.examine import examine
+    from relab.health.examine import examine_loaded
     from relab.notebook.log import earlier
     from relab.record import names
 
     path = folder(args.path, args.runs)
-    report = examine(path, None if args.against is None else names.find(args.against, args.runs))
+    if args.known.show_mapping:
+        print(args.known.shown(path))
+        return 0
+    against = None if args.against is None else names.find(args.against, args.runs)
+    report = examine_loaded(args.known.load(path), path, against, hints=args.known.of(path))
     advice = propose(report, path, earlier(args.root))
     wrote = None
     if args.write and not args.dry_run and isinstance(advice, Proposal) and advice.runs_here:
@@ -101,6 +107,6 @@ def how_to_run(proposal: Proposal, path: str, wrote: Path | None, to_write: bool
         reason = "(nothing is written: `relab train` cannot run this) " if to_write else ""
         if proposal.source == "answer":
             return f"  {'then':11}{reason}{proposal.command}"
-        where = f"   (in the program that trained it; seed {proposal.seeds[0]} is new)"
+        where = f"   (in the program that trained it; no run of this config has seed {proposal.seeds[0]} yet)"
         return f"  {'set':11}{reason}{proposal.command}{where}"
     return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{proposal.command}"

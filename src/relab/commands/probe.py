@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import tyro
@@ -14,7 +15,7 @@ from relab.base.places import printable
 from relab.commands import dry_run
 from relab.commands.options import Checkpoint, OfCheckpoint
 from relab.commands.parsing import parse
-from relab.config import layers
+from relab.config import layers, registry
 
 EXAMPLES = """
   relab probe brave-otter                          which probes this run's algorithm has
@@ -46,7 +47,7 @@ def main(words: Sequence[str]) -> int:
 
     algo = str((read_config(folder).get("algo") or {}).get("name"))
     if not named:
-        show_list(algo, args.json)
+        show_list(offered(folder, algo, args.trust), algo, args.json)
         return 0
     name = probes.check(named[0], algo)
     if args.dry_run:
@@ -58,15 +59,28 @@ def main(words: Sequence[str]) -> int:
     return 0
 
 
-def show_list(algo: str, as_json: bool) -> None:
-    from relab.base.jsonl import encode
+def offered(folder: Path, algo: str, trust: bool) -> dict[str, str]:
+    """Probe -> its question, of those that the run can be asked; code that nobody trusts is not run to find out."""
     from relab.train import probes
 
-    known = {name: probes.PROBES[name][2] for name in probes.of(algo)}
+    names, unsure = probes.of(algo), ""
+    if registry.named_code("algo", algo) and not trust:
+        unsure = " (only if its agent has `value` and its settings have `gamma`; with --trust it is looked up)"
+    elif algo not in registry.ALGOS:
+        from relab.train.fresh import probes_of
+
+        names = probes_of(folder, trust)
+    return {name: probes.PROBES[name][2] + unsure for name in names}
+
+
+def show_list(known: Mapping[str, str], algo: str, as_json: bool) -> None:
+    from relab.base.jsonl import encode
+
     if as_json:
         print(encode(known).decode(), end="")
         return
-    print("\n".join(f"{name:14} {text}" for name, text in known.items()) or f"{algo} has no probes")
+    none = f"{printable(algo)} has no probes: its agent has no `value`, or its settings have no `gamma`"
+    print("\n".join(f"{name:14} {text}" for name, text in known.items()) or none)
 
 
 def show(rows: list[Document], name: str, as_json: bool) -> None:

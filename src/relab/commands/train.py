@@ -80,6 +80,7 @@ def main(words: Sequence[str]) -> int:
     check_files(resolved.config, stack)
     config.require(args.profile >= 0, f"`--profile` must be at least 0 iterations, but is {args.profile}")
     if args.dry_run:
+        possible(resolved.config, args)
         print_config(resolved)
         return 0
     again = tried_before(origin, resolved, args.root)
@@ -105,11 +106,7 @@ def begin(resolved: config.Resolved, facts: Document, args: Train) -> Ending:
     from relab.train import session
 
     try:
-        session.check_device(resolved.config.device)
-        env = session.make_env(resolved.config)  # before there is a folder: what cannot run leaves nothing behind
-        session.check_agent(resolved.config, env)
-        session.companions_of(resolved.config, env)
-        inherited = session.inherited_by(resolved.config, env, args.runs)
+        env, inherited = possible(resolved.config, args)
     finally:
         facts |= pending.collect()
     id_, folder = claim(args.runs, args.name)
@@ -118,6 +115,20 @@ def begin(resolved: config.Resolved, facts: Document, args: Train) -> Ending:
     return session.start(
         resolved.config, folder, resolved.provenance, facts, shown, env, inherited, profile=args.profile
     )
+
+
+def possible(cfg: RunConfig, args: Train) -> tuple[Any, Any]:
+    """Environment and inherited weights, once all is seen to fit; before there is a folder, so that what cannot run
+    leaves nothing behind."""
+    from relab.train import session
+
+    if args.name is not None:
+        vacant(args.runs, args.name)
+    session.check_device(cfg.device)
+    env = session.make_env(cfg)
+    session.check_agent(cfg, env)
+    session.companions_of(cfg, env)
+    return env, session.inherited_by(cfg, env, args.runs)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from typing import Any, get_type_hints
 
 from relab.base.errors import UserError
@@ -33,6 +34,15 @@ def require_range(
     left = "" if low is None else f"{low:g} {'<' if 'low' in open_ else '<='} "
     right = "" if high is None else f" {'<' if 'high' in open_ else '<='} {high:g}"
     require(low_ok and high_ok and value == value, f"{left}`{name}`{right} must hold, but got {name} = {value:g}")
+
+
+def require_numbers(cfg: Any, limits: tuple[str, ...] = ()) -> None:
+    """Every number is finite; only `limits` may be infinite, which switches them off. NaN never passes."""
+    for each in dataclasses.fields(cfg):
+        value = getattr(cfg, each.name)
+        if isinstance(value, float):
+            ok = value > -math.inf if each.name in limits else math.isfinite(value)
+            require(ok, f"`{each.name}` must be a finite number, but got {value}")
 
 
 @functools.cache

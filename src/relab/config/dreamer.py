@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from relab.base import limits
-from relab.config.base import require, require_range
+from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Discounted
 
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")
@@ -99,14 +99,16 @@ class Dreamer(Discounted):
         return self.sequences * self.length
 
     def check(self) -> None:
+        require_numbers(self, limits=("grad_clip", "focus", "pause_kl"))
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
         for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy",
                      "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "surprise_scale",
                      "focus_cooldown"):  # fmt: skip
             require_range(name, getattr(self, name), 0)
-        for name in ("lr", "updates_per_step"):
-            require_range(name, getattr(self, name), 0, open_="low")
+        for name in ("lr", "lr_actor", "lr_critic", "updates_per_step"):
+            if getattr(self, name) is not None:
+                require_range(name, getattr(self, name), 0, open_="low")
         for name in ("gamma", "lam", "ends", "recent", "unimix", "lr_final"):
             require_range(name, getattr(self, name), 0, 1)
         for name in ("slow_rate", "lr_until", "acting_rate"):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
 from relab.base import limits
-from relab.config.base import require, require_range
+from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Collected, Discounted, check_layers
 
 LrSchedule = Literal["constant", "linear", "adaptive_kl"]
@@ -95,9 +94,6 @@ class PPO(Discounted, Collected):
         return layers + gates * self.rnn_size * ((self.hidden or (1,))[-1] + self.rnn_size)
 
     def _check_ranges(self) -> None:
-        for name in ("lr", "ent_coef", "value_coef", "adam_eps", "log_std_min", "log_std_max"):
-            value = getattr(self, name)
-            require(math.isfinite(value), f"`{name}` must be a finite number, but got {value}")
         for name in ("lr", "clip", "max_grad_norm", "obs_clip", "adam_eps"):
             require_range(name, getattr(self, name), 0, open_="low")
         for name in ("gamma", "lam", "lr_final"):
@@ -106,6 +102,7 @@ class PPO(Discounted, Collected):
         for name in ("clip_value", "target_kl"):
             if getattr(self, name) is not None:
                 require_range(name, getattr(self, name), 0, open_="low")
+        require_numbers(self, limits=("clip", "clip_value", "target_kl", "max_grad_norm", "obs_clip"))
 
     def _check_together(self) -> None:
         require(

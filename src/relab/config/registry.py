@@ -110,7 +110,8 @@ def algo_config_class(name: str) -> type:
     if name in ALGOS:
         return _builtin_config(name)
     plugin = _plugin("algo", name)
-    return plugin if isinstance(plugin, type) else _config_class(plugin, "Config", name)
+    named = isinstance(plugin, type)  # the class itself, or the module that has it
+    return _settings(plugin, plugin.__name__, name) if named else _config_class(plugin, "Config", name)
 
 
 def _builtin_config(name: str) -> Any:
@@ -173,7 +174,7 @@ def _plugin(kind: str, name: str) -> Any:
     try:
         faults.note(name, target)
         return _import_user(target)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, SyntaxError) as error:
         raise ConfigError(
             f"`{kind}={name}` must be importable as {target}, but {type(error).__name__}: {error}"
         ) from error
@@ -194,15 +195,22 @@ def _import_user(target: str) -> Any:
 
 
 def _config_class(owner: Any, attr: str, name: str) -> type:
+    cls = getattr(owner, attr, None)
+    if cls is None and any(base.__module__.startswith("gymnasium.") for base in getattr(owner, "__mro__", ())):
+        module = name.partition(":")[0]
+        raise ConfigError(f"`env={name}` is an environment of Gymnasium, which is named by its id: register it in"
+                          f" {module} (gymnasium.register), and give env=gym:{module}:ID")  # fmt: skip
+    return _settings(cls, attr, name)
+
+
+def _settings(cls: Any, attr: str, name: str) -> type:
+    """A plug-in's class of settings, if it is one."""
     import dataclasses
 
-    cls = getattr(owner, attr, None)
     if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
-        if any(base.__module__.startswith("gymnasium.") for base in getattr(owner, "__mro__", ())):
-            module = name.partition(":")[0]
-            raise ConfigError(f"`env={name}` is an environment of Gymnasium, which is named by its id: register it in"
-                              f" {module} (gymnasium.register), and give env=gym:{module}:ID")  # fmt: skip
-        raise ConfigError(f"the plug-in {name} must have a dataclass `{attr}` (its settings), but has {cls!r}")
+        raise ConfigError(f"the plug-in {name} must have a dataclass `{attr}` (its settings), but has {cls!r}; put"
+                          " @dataclass(frozen=True) before it")  # fmt: skip
     if "name" not in (f.name for f in dataclasses.fields(cls)):
-        raise ConfigError(f"`{attr}` of the plug-in {name} must have the field `name: str`, but has none")
+        raise ConfigError(f"`{attr}` of the plug-in {name} must have the field `name: str`, but has none; add"
+                          f' `name: str = "{name}"` as its first')  # fmt: skip
     return cls

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relab.base import limits
-from relab.config.base import require, require_range
+from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Collected, Discounted, check_layers
 
 MOST_UPDATES = 1_000  # for each agent step
@@ -29,6 +29,7 @@ class Replayed(Discounted, Collected):
 
 
 def check_replay(cfg: Replayed) -> None:
+    require_numbers(cfg, limits=("max_grad_norm",))
     for name in ("envs", "steps", "replay", "minibatch", "n_step"):
         require_range(name, getattr(cfg, name), 1)
     require_range("learning_starts", cfg.learning_starts, 0)

@@ -85,11 +85,13 @@ class RunConfig:
     @property
     def minibatch(self) -> int | None:
         """Agent rows of one optimiser step; null where the algorithm's settings do not say."""
-        return self.algo.minibatch * self.agents if hasattr(self.algo, "minibatch") else None
+        parts = getattr(self.algo, "minibatches", None)  # of a batch; else a minibatch is drawn from rows of agents
+        return self.batch // parts if self.batch and parts else getattr(self.algo, "minibatch", None)
 
     @property
     def iterations(self) -> int | None:
-        """Iterations until `total_steps` agent steps are done: ceil(total_steps / batch); null without a batch."""
+        """Iterations until `total_steps` agent steps are done, where all agents live all the time: ceil(total_steps /
+        batch); null without a batch."""
         return math.ceil(self.total_steps / self.batch) if self.batch else None
 
     def check(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,9 +33,6 @@ class SAC(Replayed):
 
     def check(self) -> None:
         check_replay(self)
-        for name in ("temperature", "target_entropy"):
-            value = getattr(self, name)
-            require(value is None or math.isfinite(value), f"`{name}` must be finite or null, but got {value}")
         require_range("temperature", self.temperature or 0, 0)
         require(self.temperature is None or self.target_entropy is None, "`target_entropy` steers a temperature that is"
                 f" learned, but `temperature` is fixed at {self.temperature}; set one of them to null")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Literal
 
 from relab.base import limits
 from relab.base.documents import Settings
-from relab.config.base import require, require_range
+from relab.config.base import require, require_numbers, require_range
 
 # The sanity modes: settings under which parts of the triad are switched off, and what must then hold to the last bit.
 MODES: dict[str, Settings] = {
@@ -61,6 +61,7 @@ class TrackingAC:
         return self.alpha_w / (math.sqrt(self.trajectories) * self.horizon)
 
     def check(self) -> None:
+        require_numbers(self, limits=("rho_clip", "theta_radius", "psi_clip"))
         for name in ("trajectories", "horizon", "k_mc"):
             require_range(name, getattr(self, name), 1)
         require_range("feature_dim", self.feature_dim, 6, limits.FEATURES)
@@ -73,7 +74,6 @@ class TrackingAC:
             require_range(name, getattr(self, name), 0.0)
         for name in ("alpha_w", "alpha_pi"):
             require_range(name, getattr(self, name), 0.0)
-            require(math.isfinite(getattr(self, name)), f"`{name}` must be finite, but got {getattr(self, name)}")
         if self.rho_clip is not None:
             require_range("rho_clip", self.rho_clip, 0.0, open_="low")
         self._check_ratio()

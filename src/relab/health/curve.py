@@ -83,9 +83,19 @@ class Curve:
         plain = math.sqrt(float((rest**2).sum()) / (n - 2) / max(float((x * x).sum()), 1e-300))
         return Slope(value, plain * math.sqrt((1 + rho) / (1 - rho)))
 
+    def line_to_zero(self, rows: int = 5, off: float = 0.02) -> float | None:
+        """The step at which a curve that falls on one line up to its last row comes to 0; None where it does not."""
+        if len(self) < rows or not self.values[0] > self.last > 0 or self.steps[-1] <= self.steps[0]:
+            return None
+        slope = float(self.last - self.values[0]) / float(self.steps[-1] - self.steps[0])
+        line = self.values[0] + slope * (self.steps - self.steps[0])
+        return float(self.steps[-1]) - self.last / slope if bool((np.abs(self.values - line) < off).all()) else None
+
     def evidence(self, formula: str = "", points: int = 8) -> Evidence:
-        """At most eight points, first and last among them."""
-        at = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(int))
+        """At most eight points: first, last, lowest and highest among them, so that what a rule saw can be seen."""
+        ends = [int(self.values.argmin()), int(self.values.argmax())] if len(self) > points else []
+        even = np.linspace(0, len(self) - 1, min(points, len(self)) - len(ends)).round().astype(int)
+        at = np.unique([*even.tolist(), *ends])
         return Evidence(self.name, [int(s) for s in self.steps[at]], [float(v) for v in self.values[at]], formula)
 
 

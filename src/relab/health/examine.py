@@ -19,9 +19,9 @@ from relab.formats.read.unread import Unread
 from relab.health import beside, chain, engine
 from relab.health.advice import agree
 from relab.health.mute import read_mutes
-from relab.health.remedy import prescribe, worse
+from relab.health.remedy import prescribe, vouches, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
-from relab.health.view import View, ViewGroup, clear
+from relab.health.view import View, ViewGroup, clear, ends
 from relab.record.state import group_key, state_of
 from relab.runs import naming
 
@@ -184,8 +184,8 @@ def _link_best(views: list[View]) -> None:
     """
     best = _best_of_each_config(views)
     for view in (v for v in views if v.reference is None):
-        rival, end = _best_rival(view, best), view.standing()
-        high = rival.standing() if rival is not None else None
+        rival = _best_rival(view, best)
+        end, high = (None, None) if rival is None else ends(view, rival)
         if end is not None and high is not None and clear(high.mean - end.mean, high, end) > CLEARLY:
             view.reference = rival
 
@@ -194,8 +194,9 @@ Best = dict[str, dict[str, View]]  # task -> config -> its best run: a thousand 
 
 
 def _best_of_each_config(views: list[View]) -> Best:
+    """Of the runs that can be a model: what failed or never learned excuses nothing, and vouches for nothing."""
     tasks: Best = {}
-    for view in (v for v in views if v.spec.get("env") is not None):
+    for view in (v for v in views if v.spec.get("env") is not None and vouches(v)):
         end = view.standing()
         if end is None:
             continue

@@ -86,7 +86,15 @@ def hardly_gained(view: View, part: float = 0.5) -> Gain | None:
     healthy = reference.interval(view.algo, kind, Key(RETURN, "growth"))
     if healthy is None or first is None or last is None or own is None or max(first, last) >= 0:
         return None
+    own = max(own, _fallen_in_evaluations(view))
     return Gain(own, healthy.least, healthy.cells) if own < part * healthy.least else None
+
+
+def _fallen_in_evaluations(view: View) -> float:
+    """The share by which evaluations saw the cost fall, where the run is judged by them: features are of training."""
+    means = [p.mean for p in view.verdict.points if math.isfinite(p.mean)]
+    fits = view.verdict.metric.startswith("eval/") and len(means) > 1 and max(means[0], means[-1]) < 0
+    return 1 - means[-1] / means[0] if fits else -math.inf
 
 
 @dataclass(frozen=True)

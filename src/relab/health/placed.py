@@ -8,7 +8,13 @@ from relab.health.features import METRICS, UNIT_FREE, Key, features, in_own_unit
 from relab.health.view import View
 from relab.record import glossary
 
-SHOWN = ("first", "middle", "last", "peak", "growth")
+SHOWN = {  # feature -> how it is called
+    "first": "first third (median)",
+    "middle": "middle third (median)",
+    "last": "last third (median)",
+    "peak": "highest level (median of five rows in a row)",
+    "growth": "growth from the first third to the last (sizes: in powers of ten)",
+}
 RETURNS = ("return", "return²")  # units that are given in sizes of the run's own returns
 
 
@@ -45,7 +51,15 @@ def run_lines(view: View, metric: str) -> list[str]:
     numbers = features(view.history, view.until)
     lines = [line for feature in SHOWN if (line := _placed(view, Key(metric, feature), numbers))]
     head = f"{view.name}, among healthy {view.algo.upper()} runs:"
-    return [head, *lines] if lines else [f"{view.name} does not log {metric} in enough rows"]
+    return [head, *lines, *_highest(view, metric)] if lines else [f"{view.name} does not log {metric} in enough rows"]
+
+
+def _highest(view: View, metric: str) -> list[str]:
+    """The largest single value: a level of several rows does not show what one update did."""
+    if not view.has(metric) or not len(curve := view.curve(metric, rows=0)):
+        return []
+    at = int(curve.values.argmax())
+    return [f"  highest single value: {number(float(curve.values[at]))} at step {int(curve.steps[at]):,}"]
 
 
 def _placed(view: View, key: Key, numbers: dict[Key, float]) -> str:
@@ -56,4 +70,6 @@ def _placed(view: View, key: Key, numbers: dict[Key, float]) -> str:
     own = in_own_units(view.history, key, numbers[key])
     span = healthy if key.feature in UNIT_FREE else healthy.times(in_own_units(view.history, key, 1.0))
     inside = "inside" if span.low <= own <= span.high else "outside"
-    return f"  {key.feature}: {number(own)}, {inside} of {_span(span)}; at most {tail:.0%} of them are as far out"
+    return (
+        f"  {SHOWN[key.feature]}: {number(own)}, {inside} of {_span(span)}; at most {tail:.0%} of them are as far out"
+    )

@@ -20,9 +20,10 @@ from relab.config.views import change_size, diff
 from relab.health.chain import symptoms_of
 from relab.health.foreign import setting_name
 from relab.health.mend import ANY, Change
+from relab.health.outcome import failed
 from relab.health.rule import Finding, Rule, all_rules
 from relab.health.usual import usual_values
-from relab.health.view import View, clear
+from relab.health.view import View, clear, ends
 
 FACTOR = math.log2(1.5)  # smaller deviations explain nothing
 SMALL = 0.02  # beside 0
@@ -100,13 +101,14 @@ def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Reme
     rules = [all_rules().get(f.slug) for f in symptoms_of(finding, findings)]
     named = {key for rule in rules if rule is not None for key in rule.mends}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
-    return Remedy(some, f"the value of its parent {parent.name}") if some else None
+    whose = "its parent " if view.is_parent else ""
+    return Remedy(some, f"the value of {whose}{parent.name}") if some else None
 
 
 def worse(a: View, b: View) -> bool:
     """Whether run a ends below run b by more than two standard errors."""
-    ends = a.standing(), b.standing()
-    return None not in ends and clear(ends[1].mean - ends[0].mean, ends[0], ends[1]) > 2  # type: ignore[union-attr, arg-type]
+    own, other = ends(a, b)
+    return own is not None and other is not None and clear(other.mean - own.mean, own, other) > 2
 
 
 def _towards(view: View, ways: dict[str, int], better: View | None) -> Remedy | None:
@@ -133,20 +135,23 @@ def _wrong_side(now: float, then: float, direction: int) -> bool:
     return right and now != then and not nothing and change_size("", now, then) > FACTOR
 
 
-def broke_off(view: View) -> bool:
-    """A run that failed vouches for no value: what it earned was earned before its settings took effect."""
-    return view.state == "failed"
+def vouches(view: View) -> bool:
+    """Whether a run's values are worth copying: not where it failed, for what it earned it earned before its settings
+    took effect, and not where it never learned."""
+    return view.state != "failed" and not failed(view)
 
 
 def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, Any]]]:
     """Where a good value can be had from: the parent or another reference, a better run, what relab ships."""
     sources = []
-    reference = None if view.reference is None or broke_off(view.reference) else view.reference
+    reference = view.reference if view.reference is not None and vouches(view.reference) else None
     if reference is not None and (worse(view, reference) or (view.is_parent and not worse(reference, view))):
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
-    if better is not None and better is not reference and not broke_off(better):
+    if better is not None and better is not reference:
         sources.append((f"the value of {better.name}, which does better", better.config))
-    return sources + usual_values(view) + shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    usual = usual_values(view)
+    own = [] if usual else shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    return sources + usual + own  # to a program that has defaults of its own, relab's are a stranger's
 
 
 def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.numbers import HUGE
+from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health.curve import Curve
@@ -33,7 +34,6 @@ FAMILIES = {
     "dreamer": "dreamer dreamerv1 dreamerv2 dreamerv3 p2edv3 sleepydreamer",
 }
 FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
-WHOLE = 0.9  # of the planned steps: a log may end a few rows before the run did
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
 LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
@@ -201,12 +201,20 @@ class View:
     @property
     def unfinished(self) -> bool:
         """Whether the run has a way before it still: what is said about its end, or its last third, must wait."""
-        cut = self.planned is not None and self.last_step < WHOLE * self.planned
+        length = self.length
+        cut = length is not None and self.last_step < WHOLE * length
         return self.state == "running" or (self.state != "finished" and cut)
 
     def early(self, part: float = 0.5) -> bool:
         """Whether an unfinished run still has most of its way before it, as far as anybody knows."""
-        return self.unfinished and self.planned is not None and self.last_step < part * self.planned
+        return self.unfinished and self.length is not None and self.last_step < part * self.length
+
+    @property
+    def length(self) -> float | None:
+        """How long the run was to be, at least: its planned steps, else to where its exploration was to fall."""
+        if self.planned is not None or not self.has("policy/exploration"):
+            return self.planned
+        return self.curve("policy/exploration", rows=0).line_to_zero()
 
     @property
     def until(self) -> float | None:
@@ -292,9 +300,14 @@ class View:
         """Why what the run is judged by is not finite, as every command has it; empty where it is."""
         return self._course.flaw if self.earned else ""
 
-    def standing(self) -> Estimate | None:
-        """How good the run is at its end, the run's one outcome; none if it diverged, or is too short to tell."""
+    def standing(self, until: float = math.inf) -> Estimate | None:
+        """How good the run is at its end, the run's one outcome; none if it diverged, or is too short to tell.
+
+        `until` asks for an earlier step: the last point up to it, none where it had no point yet.
+        """
         end = self._course.outcome if self.earned else None
+        if end is not None and end.step > until:
+            end = next((p for p in reversed(self._course.points) if p.step <= until and math.isfinite(p.mean)), None)
         short = end is not None and math.isnan(end.se) and not self.has_evals(self.by)
         return None if short else end
 
@@ -399,6 +412,12 @@ def clear(difference: float, a: Estimate, b: Estimate) -> float:
     """A difference of two means in standard errors; infinite where neither has noise."""
     error = math.hypot(*(0.0 if math.isnan(e.se) else e.se for e in (a, b)))
     return difference / error if error > 0 else (math.copysign(math.inf, difference) if difference else 0.0)
+
+
+def ends(a: View, b: View) -> tuple[Estimate | None, Estimate | None]:
+    """Where two runs stand: at their ends, or both at the same step while one of them has a way before it."""
+    until = min(a.last_step, b.last_step) if a.unfinished or b.unfinished else math.inf
+    return a.standing(until), b.standing(until)
 
 
 def shown(course: list[Estimate], by: str) -> Evidence:

@@ -246,7 +246,7 @@ EVENTS = {
     "finish": "training came to its end",
     "stop": "training ended early, as the evaluation, the user or a finding asked; `reason` says why",
     "interrupt": "a signal ended the run; it can be resumed",
-    "error": "an exception ended the run; `message` holds it",
+    "error": "an exception ended the run; `message` holds it, `repeats` that a resumed run would come to it again",
     "checkpoint": "a checkpoint was written",
     "profile": "iterations were traced with torch's profiler; `folder` holds the trace and a table of operations",
     "best": "a checkpoint became the best so far, with its evidence",

@@ -6,6 +6,7 @@ resumed run writes the same bytes. One process writes, any number may read. Read
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import time
@@ -31,6 +32,7 @@ from relab.base.jsonl import (
     read_json,
     read_jsonl,
     write_atomic,
+    write_over,
     write_row,
     writing,
 )
@@ -151,15 +153,20 @@ class Record:
         except OSError:  # file systems without locks
             return
 
-    def append_metrics(self, step: int, values: Mapping[str, Any], axis: str = "agent_steps") -> None:
+    @property
+    def axis(self) -> str:
+        """What the steps of the run count."""
+        return axis_of(self.meta)
+
+    def append_metrics(self, step: int, values: Mapping[str, Any], axis: str | None = None) -> None:
         """One row of metrics; every name is in the glossary and none depends on the clock."""
         self._check_names(values, clock=False)
-        self._append("metrics.jsonl", _row(step, axis, values))
+        self._append("metrics.jsonl", _row(step, axis or self.axis, values))
 
-    def append_timing(self, step: int, values: Mapping[str, Any], axis: str = "agent_steps") -> None:
+    def append_timing(self, step: int, values: Mapping[str, Any], axis: str | None = None) -> None:
         """One row of time/* metrics: all that depends on the clock."""
         self._check_names(values, clock=True)
-        self._append("timing.jsonl", _row(step, axis, values))
+        self._append("timing.jsonl", _row(step, axis or self.axis, values))
 
     def append_eval(self, row: Mapping[str, Any]) -> None:
         """{"step", "mode": "det"|"sampled", "noise", "episodes": [{"seed", "return", "length", "success", "end"}]}."""
@@ -170,17 +177,17 @@ class Record:
         for episode in row.get("episodes", ()):
             if not EPISODE_KEYS.issubset(episode):
                 raise RecordError(f"an episode needs {sorted(EPISODE_KEYS)}, but got {sorted(episode)}")
-        self._append("evals.jsonl", {"step": row["step"], "axis": "agent_steps", **row})
+        self._append("evals.jsonl", {"step": row["step"], "axis": self.axis, **row})
 
     def append_probe(self, row: Mapping[str, Any]) -> None:
         """{"step", "probe", "value", "noise", "n", "unit"}: a measurement, its noise and how many samples it has."""
         if not (_is_int(row.get("step")) and {"probe", "value", "noise", "n"} <= set(row)):
             raise RecordError(f"a probe needs an integer step, probe, value, noise and n, but got {dict(row)!r:.200}")
-        self._append("probes.jsonl", {"step": row["step"], "axis": "agent_steps", **row})
+        self._append("probes.jsonl", {"step": row["step"], "axis": self.axis, **row})
 
     def append_event(self, kind: str, step: int | None, **data: Any) -> None:
         """Something that happened; its kind is in the glossary."""
-        self._append("events.jsonl", event_row(kind, step, data))
+        self._append("events.jsonl", event_row(kind, step, data, self.axis))
 
     def _check_names(self, values: Mapping[str, Any], clock: bool) -> None:
         for name in values:
@@ -257,6 +264,17 @@ class Record:
         """Change entries of meta.json, atomically."""
         self._write_meta(masks.of_meta(values), sync=True)
 
+    def last_words(self, status: str, why: str) -> None:
+        """How the run ended, on a full disk too: without the reason, if there is room for the status alone."""
+        before = self.meta
+        try:
+            return self.update_meta(status=status, why=why)
+        except DiskFullError:
+            for values in ({"status": status, "why": why}, {"status": status}):
+                with contextlib.suppress(OSError):
+                    text = encode({**before, **masks.of_meta(values)}, indent=True)
+                    return write_over(self.folder / "meta.json", text)
+
     def _write_meta(self, values: Mapping[str, Any], sync: bool) -> None:
         if values.get("status", "running") not in STATUSES:
             raise RecordError(f"`status` must be one of {', '.join(STATUSES)}, but got {values['status']!r}")
@@ -284,17 +302,26 @@ class Record:
         self.close()
 
 
-def event_row(kind: str, step: int | None, data: Mapping[str, Any]) -> Document:
+def axis_of(meta: Mapping[str, Any]) -> str:
+    """What the steps of a run count, as its meta.json says; older ones do not, and count agents' steps."""
+    return str(meta["axis"]) if meta.get("axis") in glossary.AXES else "agent_steps"
+
+
+def event_row(kind: str, step: int | None, data: Mapping[str, Any], axis: str = "agent_steps") -> Document:
     if kind not in glossary.EVENTS:
         raise RecordError(f"the event `{kind}` is not in glossary.EVENTS ({', '.join(glossary.EVENTS)})")
-    return {"step": step, "axis": "agent_steps", "kind": kind, "time": now(), **masks.masked(data)}
+    return {"step": step, "axis": axis, "kind": kind, "time": now(), **masks.masked(data)}
 
 
 def append_event_to(folder: str | os.PathLike[str], kind: str, step: int | None, **data: Any) -> None:
     """One event from outside of the run, e.g. a later evaluation; safe beside a process that is still writing."""
+    try:
+        axis = axis_of(read_meta(folder))
+    except (RecordError, OSError):  # a damaged record may still be told what happened
+        axis = axis_of({})
     fd = open_append(Path(folder), "events.jsonl")
     try:
-        write_row(fd, encode(event_row(kind, step, data)), Path(folder) / "events.jsonl")
+        write_row(fd, encode(event_row(kind, step, data, axis)), Path(folder) / "events.jsonl")
     finally:
         os.close(fd)
 

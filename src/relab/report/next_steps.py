@@ -9,6 +9,7 @@ from relab.base.enclosed import listed
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health.rule import Finding
+from relab.record.state import would_repeat
 from relab.report.parts import Section, section, table
 from relab.runs.grouping import Group, Run
 
@@ -50,7 +51,8 @@ def _for_run(run: Run) -> list[list[str]]:
         return [[f"relab examine {name} --watch", "look again while it trains"]]
     flat = flatten(run.history.config)
     trust = registry.trust_word(flat.get("env.name"), flat.get("algo.name"))
-    rows = [[f"relab resume {name}{trust}", f"go on: it is {run.state}"]] if run.state in _UNDONE and saved else []
+    undone = run.state in _UNDONE and saved and not (run.state == "failed" and would_repeat(run.history))
+    rows = [[f"relab resume {name}{trust}", f"go on: it is {run.state}"]] if undone else []
     if saved and run.verdict.points:
         rows.append(
             [f"relab eval {name} --checkpoint best --episodes 100{trust}", "the best checkpoint on fresh seeds"]

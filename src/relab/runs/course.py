@@ -181,6 +181,7 @@ def _rolling(run: History, column: Column, cuts: list[np.ndarray], window: int) 
         return None
     new = _new_episodes(run, column)
     new = _guessed(column.values, window) if new is None else new
+    new = np.where(np.diff(column.values) != 0, np.maximum(new, 1), new)  # else the mean would not have moved
     steps = np.diff(column.values) * window / np.sqrt(2 * np.clip(new, 1e-9, window))  # each of the spread of episodes
     errors = []
     for cut in cuts:

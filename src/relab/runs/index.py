@@ -15,7 +15,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from relab.formats.read.source import Source
     from relab.formats.read.tabular import Splits
 
-SCHEMA = 3  # raised when an older index would be misread: it is then made anew
+SCHEMA = 4  # raised when an older index would be misread: it is then made anew
 ARCHIVE, TRASH = b".archive", b".trash"
 DEPTH, MAX_FOLDERS = 6, 20_000  # as importers.find has them, for folders that are no runs
 SETTLED_NS = 2_000_000_000  # a folder that changed a moment ago may change again within one tick of its clock
@@ -41,7 +41,7 @@ MOST = 2**63 - 1  # of an integer in SQLite
 BATCH = 5_000  # rows between two commits: a rebuild that is killed goes on where it was
 COLUMNS = (
     "path BLOB NOT NULL, key TEXT NOT NULL, stamp NOT NULL, name TEXT, archived INTEGER, format TEXT, id TEXT,"
-    " env TEXT, algo TEXT, seed, status TEXT, sign REAL, created REAL, parent TEXT, steps INTEGER, metric TEXT,"
+    " env TEXT, algo TEXT, seed, status TEXT, sign REAL, created REAL, parent TEXT, steps INTEGER, planned REAL, metric TEXT,"
     " outcome REAL, error REAL, episodes INTEGER, size INTEGER, config INTEGER, tags TEXT, star INTEGER, note TEXT,"
     " renaming TEXT, problem TEXT, shown INTEGER DEFAULT 1, PRIMARY KEY (path, key)"
 )
@@ -101,7 +101,8 @@ class Index:
         own = dict(self.db.execute("SELECT path, iif(status = 'running', 0, stamp) FROM runs WHERE format = 'relab'"))
         rows = self.db.execute("SELECT path, key, stamp FROM runs WHERE format != 'relab'")
         others = {(path, key): stamp for path, key, stamp in rows}
-        walk = look_through(self.base, own, splits=self._splits)
+        with self._names():
+            walk = look_through(self.base, own, splits=self._splits)
         self.trash, self.cut = [Path(os.fsdecode(self.base + path)) for path in walk.trash], walk.cut
         done = self._read(walk, own, others, tell)
         self._keep(walk.splits)
@@ -111,6 +112,14 @@ class Index:
             self._mark_copies()
             self.db.commit()
         return done
+
+    def _names(self) -> AbstractContextManager[object]:
+        """Inside, names of columns that the user has explained tell which files are logs."""
+        if self.hints is None and not (self.root / "relab.toml").is_file():
+            return nullcontext()  # nothing is imported for it
+        from relab.formats.read import common, hints
+
+        return common.also((self.hints or hints.of_folder(self.root)).mapping)
 
     def _splits(self) -> Splits:
         """Which runs each table of another tool held when it was last read."""
@@ -168,7 +177,7 @@ class Index:
         archived = path.rpartition(b"/")[0].endswith(b"/" + ARCHIVE)
         shown = name.encode("utf-8", "replace").decode()
         row = (path, key, stamp, shown, archived, g.format, g.id, g.env, g.algo, g.seed, g.status, g.sign, g.created,
-               g.parent, g.steps, g.metric, g.outcome, g.error, g.episodes, g.size, self._config(g.settings, configs),
+               g.parent, g.steps, g.planned, g.metric, g.outcome, g.error, g.episodes, g.size, self._config(g.settings, configs),
                " ".join(g.labels.tags), g.labels.star, g.labels.note, g.labels.renaming, g.problem, 1)  # fmt: skip
         self.db.execute(f"INSERT OR REPLACE INTO runs VALUES ({','.join('?' * len(row))})", row)
 

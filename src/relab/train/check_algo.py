@@ -3,14 +3,16 @@
     from relab.train.check_algo import check_algo
     check_algo({"algo": "my_package.my_algo:Config", "env": "cartpole", "total_steps": 2_000})
 
-It ends on its clock, gives the same bytes twice, is not disturbed by evaluations, goes on to the same bytes when it is
-interrupted, and starts from the weights of another run. The error says what must hold, what was found and the probable
+It ends on its clock, logs numbers that can be, counts what it steps, gives the same bytes twice and others for another
+seed, is not disturbed by evaluations, goes on to the same bytes when it is interrupted, starts from the weights of
+another run, and acts row by row (check_acting.py). The error says what must hold, what was found and the probable
 cause.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import signal
 import tempfile
 from collections.abc import Mapping
@@ -23,20 +25,16 @@ from relab.base.jsonl import read_jsonl
 from relab.config import layers
 from relab.config.layers import Layer
 from relab.config.registry import algo_module
+from relab.record import glossary
 from relab.record.run_folder import read_meta
 from relab.train import checkpoint, session, weights
+from relab.train.check_acting import ROWS, AlgoError, acted, check_acting, observations, streams
 from relab.train.contract import clock_of
-from relab.train.kernels.rng import mix
 from relab.train.loop import Ending
 from relab.train.screen import Silent
 
 COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
-ROWS = 64  # observations on which two agents are held against each other
 ITERATIONS = 6  # of which evaluations and an interruption are made
-
-
-class AlgoError(Exception):
-    """An algorithm that does not keep its contract."""
 
 
 class Interrupter(Silent):
@@ -58,13 +56,16 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> str:
     clock_of(algo_module(name), name)
     with tempfile.TemporaryDirectory() as root:
         first = check_ends(Path(root) / "one", typed, name)
+        check_numbers(first, name)
         check_same(Path(root) / "two", typed, first)
+        check_seeds(Path(root) / "other", typed, first)
         check_undisturbed(Path(root) / "apart", typed, first)
         check_resumed(Path(root) / "parts", typed, first)
         check_follows(typed, first, name)
         check_started(Path(root), typed, first)
-    return (f"{name} keeps the contract on {typed.get('env')}: it ends on its clock, repeats, is not disturbed by"
-            " evaluations, resumes to the same bytes, and starts from another run's weights")  # fmt: skip
+    return (f"{name} keeps the contract on {typed.get('env')}: it ends on its clock, repeats, is not disturbed"
+            " by evaluations, resumes to the same bytes, starts from another run's weights, and acts row by"
+            " row")  # fmt: skip
 
 
 def train(folder: Path, typed: Mapping[str, str], screen: Silent | None = None) -> Ending:
@@ -87,6 +88,38 @@ def check_ends(folder: Path, typed: Mapping[str, str], name: str) -> Path:
     return folder
 
 
+def check_numbers(first: Path, name: str) -> None:
+    """Every metric lies in the range that the glossary declares, and steps of worlds are counted."""
+    for row in read_jsonl(first / "metrics.jsonl")[0]:
+        for key, value in row.items():
+            if key in ("step", "axis") or math.isnan(float(value)):
+                continue
+            declared = glossary.metric(key)
+            if not declared.low <= float(value) <= declared.high:
+                raise AlgoError(f"`{key}` must lie between {declared.low:g} and {declared.high:g} ({declared.meaning}),"
+                                f" but {name} logged {value:g} at step {row['step']:,}; probable cause: another number"
+                                " under that name, or a sign or a scale that is turned")  # fmt: skip
+    root = first / "checkpoints"
+    counts = checkpoint.load(root, checkpoint.last(root) or "")[0]["counts"]
+    agents = read_meta(first)["spec"].get("agents", 1)
+    if counts["agent_steps"] > counts["env_steps"] * agents:
+        raise AlgoError(f"steps of worlds must be counted in `counts.env_steps`, those of all agents in"
+                        f" `counts.agent_steps`, but {name} counts {counts['env_steps']:,} steps of worlds with"
+                        f" {agents} agents, and {counts['agent_steps']:,} of agents; probable cause: a counter that"
+                        " `iterate` does not move on")  # fmt: skip
+
+
+def check_seeds(folder: Path, typed: Mapping[str, str], first: Path) -> None:
+    """Whatever meets worlds does so otherwise with another seed; one iteration tells."""
+    train(folder, {**typed, "seed": str(int(typed["seed"]) + 1)}, Interrupter(1))
+    rows = [read_jsonl(each / "metrics.jsonl")[0][0] for each in (first, folder)]
+    inits = [read_meta(each)["init"] for each in (first, folder)]
+    if rows[0] == rows[1] and inits[0] == inits[1] and rows[0].get("data/sim_steps", 0) > rows[0]["data/eval_steps"]:
+        raise AlgoError("another seed must give another run, but the first iteration of seeds"
+                        f" {typed['seed']} and {int(typed['seed']) + 1} is the same; probable cause: a stream that does"
+                        " not come from `setup.seed` (relab.base.streams)")  # fmt: skip
+
+
 def check_same(folder: Path, typed: Mapping[str, str], first: Path) -> None:
     train(folder, typed)
     require_alike(folder, first, "Two runs of one config and seed", "a draw that comes from no named stream of the seed"
@@ -105,13 +138,15 @@ def check_undisturbed(folder: Path, typed: Mapping[str, str], first: Path) -> No
 
 
 def check_resumed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
-    """Interrupted twice, the second time before another checkpoint than that of the interruption."""
+    """Interrupted early, again before another checkpoint than that, and late, when episodes have ended."""
+    late = max(1, len(read_jsonl(first / "metrics.jsonl")[0]) * 3 // 4 - 4)
     train(folder, typed, Interrupter(2))
-    session.resume(folder, Interrupter(2), trust=True)  # the caller named the code
-    if read_meta(folder)["status"] == "interrupted":
-        session.resume(folder, trust=True)
+    for after in (2, late, 0):
+        if read_meta(folder)["status"] == "interrupted":
+            session.resume(folder, Interrupter(after), trust=True)  # the caller named the code
     require_alike(folder, first, "A run that was interrupted and resumed, and one that was not,", "something that"
-                  " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale)")  # fmt: skip
+                  " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale, the returns of"
+                  " the last episodes)")  # fmt: skip
 
 
 # ---- Another run's weights
@@ -141,11 +176,10 @@ def check_acts_alike(algo: Any, cfg: Any, env: Any, agent: Any, first: Path, nam
     root = first / "checkpoints"
     other = algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
     algo.load_agent(other, checkpoint.load(root, checkpoint.last(root) or "")[0])
-    obs = np.random.default_rng(0).normal(size=(ROWS, env.spec.obs_dim)).astype(np.float32)
-    streams = mix(np.arange(ROWS, dtype=np.uint64))
-    acted = [each.act(obs, np.zeros((ROWS, each.memory_dim), np.float32), streams.copy(), ROWS).action.copy()
-             for each in (agent, other)]  # fmt: skip
-    if not np.array_equal(*acted):
+    check_acting(other, env.spec, name)
+    obs = observations(env.spec)
+    here, there = (acted(each, obs, streams(), ROWS).action for each in (agent, other))
+    if not np.array_equal(here, there):
         raise AlgoError(f"a run with `start_from` must act as the run that it started from did, but {name} does not;"
                         " probable cause: something that acting needs lies outside of `params` and `obs_scale` of the"
                         " tree, which are all that another run takes")  # fmt: skip

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from relab.base import limits
+from relab.base import faults, limits
 from relab.base.documents import Document, Tree
 from relab.base.enclosed import RecordError, open_plain, own
 from relab.base.errors import UserError
@@ -95,6 +95,9 @@ def taking(folder: Path) -> Iterator[None]:
     except (CheckpointError, RecordError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
+        if whose := faults.plugin(error):
+            raise CheckpointError(f"{folder} could not be taken by {whose}: {_said(error)}; `load` and `load_agent`"
+                                  " must take what `to_tree` gives") from error  # fmt: skip
         raise CheckpointError(f"{folder} does not fit this run ({_said(error)}); {instead(folder)}") from error
 
 
@@ -263,7 +266,7 @@ def split(tree: Tree, prefix: str = "") -> tuple[dict[str, np.ndarray], Document
         elif hasattr(value, "__array__"):
             if prefix.count(".") > 1 or (not prefix and "." in key):  # `join` could not tell where to put it
                 raise ValueError(f"arrays lie one or two levels deep, below a name without dots, but got {prefix}{key}")
-            arrays[prefix + key] = np.asarray(value.cpu() if hasattr(value, "cpu") else value, order="C")
+            arrays[prefix + key] = np.asarray(value.detach().cpu() if hasattr(value, "cpu") else value, order="C")
         else:
             plain[key] = value
     return arrays, plain

@@ -7,6 +7,7 @@ relab's own or a plug-in's, against what is written here. docs/algorithms/your-o
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,20 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from relab.base.documents import Tree
-from relab.base.errors import UserError
 from relab.record.spec import Spec
+from relab.train.acting import ContractError as ContractError
+from relab.train.acting import Policy
 from relab.train.envs.base import Env
 from relab.train.replay import Data
-from relab.train.rollout import Policy
 
 CLOCKS = ("agent_steps", "updates", "iteration")  # what a run's steps can count
 PARTS = ("collect", "update")  # of an iteration, timed apart
-
-
-class ContractError(UserError):
-    """An algorithm that does not do what this file asks of it."""
-
-    exit_code = 64
 
 
 class DivergedError(Exception):
@@ -100,6 +95,7 @@ class Algorithm(Protocol):
     """A module that learns."""
 
     # and, where they apply:
+    # def check(self, setup)                  ConfigError for settings, environment and total that cannot go together
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
@@ -123,15 +119,35 @@ class Algorithm(Protocol):
         ...
 
 
+VERBS = {  # what an algorithm offers, and what each verb is called with
+    "make_agent": ("cfg", "spec", "seed", "device", "threads"),
+    "load_agent": ("agent", "tree"),
+    "init": ("setup",),
+    "iterate": ("state", "watch"),
+}
+
+
+def unlike(verb: Any, words: tuple[str, ...]) -> str:
+    """Why a function cannot be called with these arguments, in their order; empty where it can."""
+    try:
+        inspect.signature(verb).bind(*words)
+    except TypeError as error:
+        return str(error)
+    except ValueError:  # some that are compiled do not say
+        return ""
+    return ""
+
+
 def clock_of(algo: Any, name: str) -> str:
-    """The algorithm's clock; ContractError where it declares none that exists."""
+    """The algorithm's clock; ContractError where it declares none that exists, or lacks a verb."""
     clock = getattr(algo, "CLOCK", None)
     if clock not in CLOCKS:
         raise ContractError(f"an algorithm must declare CLOCK as one of {', '.join(CLOCKS)}, but {name} has {clock!r}")
-    lacking = [
-        verb for verb in ("make_agent", "load_agent", "init", "iterate") if not callable(getattr(algo, verb, None))
-    ]
+    lacking = [verb for verb in VERBS if not callable(getattr(algo, verb, None))]
     if lacking:
         raise ContractError(f"an algorithm must offer make_agent, load_agent, init and iterate, but {name} lacks"
                             f" {', '.join(lacking)} (relab.train.contract says what each does)")  # fmt: skip
+    for verb, words in VERBS.items():
+        if why := unlike(getattr(algo, verb), words):
+            raise ContractError(f"`{verb}` must take ({', '.join(words)}), but that of {name} does not: {why}")
     return str(clock)

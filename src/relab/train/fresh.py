@@ -210,6 +210,16 @@ def choose(returns: np.ndarray, which: str) -> int:
     return int(which)
 
 
+def probes_of(folder: Path, trust: bool = False) -> list[str]:
+    """The probes that a run can be asked for; its agent is made, to see whether it says what a state is worth."""
+    from relab.train import probes
+    from relab.train.session import make_env
+
+    cfg = layers.from_record(folder, trust)
+    agent = registry.algo_module(cfg.algo.name).make_agent(cfg.algo, make_env(cfg).spec, cfg.seed, cfg.device)
+    return probes.for_agent(probes.of(cfg.algo.name), cfg.algo, agent)
+
+
 def probe(folder: Path, name: str, which: str, settings: dict[str, str], trust: bool = False) -> list[Document]:
     """What a probe says about a checkpoint: its rows, as training would have written them."""
     from relab.train import probes

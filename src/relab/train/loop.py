@@ -14,6 +14,7 @@ import contextlib
 import math
 import os
 import resource
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
@@ -25,12 +26,13 @@ import numpy as np
 from relab.base import terminal
 from relab.base.documents import Document, Tree
 from relab.base.interrupts import Interrupts
-from relab.base.jsonl import RecordError
+from relab.base.jsonl import DiskFullError, RecordError
 from relab.config import registry
 from relab.config.run import RunConfig
-from relab.record import glossary
-from relab.record.run_folder import Record
+from relab.config.views import flatten
+from relab.record.run_folder import Record, read_config
 from relab.train import checkpoint
+from relab.train.conformity import check_row
 from relab.train.contract import Algorithm, ContractError, DivergedError, State, Stopwatch
 from relab.train.envs.check_static import EnvError
 from relab.train.evaluation import Evaluator, Played, Progress, note_best, point_to_best
@@ -70,7 +72,6 @@ class Cut(Exception):  # noqa: N818 - somebody asked to stop, which is no error
     """Asked to stop; what was going on is done anew when the run goes on."""
 
 
-NUMBERS = (int, float, np.number, np.bool_)
 WITH = "with_"  # a companion's key in a checkpoint: with_NAME
 
 
@@ -114,7 +115,7 @@ class Trainer:
             try:
                 status, why = self.loop(signals)
             except (DivergedError, EnvError) as error:
-                self.record.append_event("error", self.step, message=str(error))
+                self.record.append_event("error", self.step, message=str(error), repeats=True)
                 status, why = "failed", str(error)
             finally:
                 getattr(self.algo, "close", lambda state: None)(self.state)  # optional in the contract
@@ -171,7 +172,7 @@ class Trainer:
         watch, t0 = self.profile.watch(learned), time.perf_counter()
         metrics = self.advance(watch)
         t1 = time.perf_counter()
-        self.record.append_metrics(self.step, metrics, self.clock)
+        self.record.append_metrics(self.step, metrics)
         self.check_finite(metrics)
         spent["collect_s"], spent["update_s"] = watch.seconds["collect"], t1 - t0 - watch.seconds["collect"]
         spent["log_s"] = time.perf_counter() - t1
@@ -207,15 +208,12 @@ class Trainer:
         except (OSError, RecordError):  # a replay writes; where the whole folder is gone, that is what to say
             self.record.check_there()
             raise
-        if self.step <= before:
+        stands = getattr(self.state.counts, self.clock)
+        if not isinstance(stands, (int, np.integer)) or self.step <= before:
             raise ContractError(f"an iteration must move the clock of {self.cfg.algo.name} ({self.clock}) on, but it"
-                                f" stands at {self.step:,}; count in `iterate`, or declare another CLOCK")  # fmt: skip
-        for name, value in row.items():
-            if not isinstance(value, NUMBERS):
-                raise ContractError(f"a metric of `iterate` must be one number, but {self.cfg.algo.name} gave `{name}`"
-                                    f" as {value!r:.80}; use float(...)")  # fmt: skip
-            if not glossary.known(name):
-                raise ContractError(f"{self.cfg.algo.name} logs what nobody could look up: {glossary.unknown(name)}")
+                                f" stands at {stands:,}; count whole numbers in `iterate`, or declare another"
+                                " CLOCK")  # fmt: skip
+        check_row(row, self.cfg.algo.name)
         spent = self.progress.eval_steps
         return row | {"data/eval_steps": spent, "data/sim_steps": self.state.counts.env_steps + spent}
 
@@ -270,12 +268,13 @@ class Trainer:
             "time/rss_mb": usage.ru_maxrss / 1024,
             "time/load": os.getloadavg()[0],
         }
-        self.record.append_timing(self.step, row, self.clock)
+        self.record.append_timing(self.step, row)
         self.record.heartbeat()
         learning = self.step > getattr(self.cfg.algo, "learning_starts", -1)
         self.pace.add(steps, sum(spent.values()), learning)
         eta = self.left() if learning else None
-        shown = {"step": self.step, "total_steps": self.cfg.total_steps, "sps": self.pace.sps or sps, "eta_s": eta}
+        shown: Document = {"step": self.step, "total_steps": self.cfg.total_steps, "axis": self.clock, "eta_s": eta}
+        shown |= {"sps": self.pace.sps or sps, "episodes": self.state.counts.episodes}
         by = next((name for name in EARNED if name in metrics), self.earned_by)
         self.earned, self.earned_by = metrics.get(by, self.earned), by
         self.screen.iteration(shown | {"return": self.earned, "earned": by, "metrics": metrics})
@@ -298,7 +297,7 @@ class Trainer:
         self.check_weights(self.state.to_tree())
         played = self.evaluator.play(self.state.agent, self.step, self.progress, self.cut_short)
         for row in played.rows:
-            self.record.append_eval(row | {"axis": self.clock})
+            self.record.append_eval(row)
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
@@ -362,11 +361,19 @@ class Trainer:
         }
         sps = (self.step - self.began_step) / max(elapsed, 1e-9)
         facts = {"status": status, "why": why, "step": self.step, "elapsed_s": elapsed, "sps": sps, "folder": str(run)}
-        facts["began_step"] = self.began_step
+        facts |= {"began_step": self.began_step, "axis": self.clock}
         self.screen.end(facts | {"best": self.progress.best, "next": then[status]})
         self.note_screen()
         self.record.close()
         return Ending(run, status, why, self.step, self.progress.best)
+
+
+def trusting(message: str, folder: Path) -> str:
+    """The command that goes on with a run, with the word that it needs where its record names code."""
+    flat = flatten(read_config(folder))
+    command = f"relab resume {shlex.quote(str(folder))}"
+    trust = registry.trust_word(flat.get("env.name"), flat.get("algo.name"))
+    return message.replace(f"`{command}`", f"`{command}{trust}`")
 
 
 def all_finite(array: np.ndarray) -> bool:
@@ -379,6 +386,8 @@ def failures_recorded(record: Record, step: Callable[[], int] = lambda: 0) -> It
     try:
         yield
     except BaseException as error:
+        if isinstance(error, DiskFullError):
+            error.args = (trusting(str(error), record.folder),)
         stopped = isinstance(error, KeyboardInterrupt)
         signal = getattr(error, "signal", "SIGINT")
         what = f"{signal} received" if stopped else f"{type(error).__name__}: {error}"
@@ -386,6 +395,6 @@ def failures_recorded(record: Record, step: Callable[[], int] = lambda: 0) -> It
         with contextlib.suppress(RecordError, OSError):  # the folder itself, or its disk, may be what failed
             record.append_event("interrupt" if stopped else "error", step(), **facts)
         with contextlib.suppress(RecordError, OSError):
-            record.update_meta(status="interrupted" if stopped else "failed", why=what)
+            record.last_words("interrupted" if stopped else "failed", what)
         record.close()
         raise

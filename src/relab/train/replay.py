@@ -11,6 +11,7 @@ another program needs to read them (docs/record.md). Checkpoints hold how many s
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -218,14 +219,11 @@ class Store:
             number, place = divmod(slot, self.per_segment)
             some = min(r.count - slot, self.per_segment - place, r.slots - slot % r.slots)
             path, content = self.segment(number), r.ring[slot % r.slots : slot % r.slots + some].tobytes()
-            with writing(path, some * size), open_rows(path) as file:
-                file.seek(place * size)
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            with writing(path, some * size):
+                write_rows(path, content, place * size)
             self.sums[number] = zlib.crc32(content, self.sums.get(number, 0) if place else 0)
             slot += some
-        self.written = r.count
+            self.written = slot
         return r.count
 
     def restore(self, count: int, sums: Mapping[str, int] | None = None) -> None:
@@ -288,6 +286,21 @@ class Store:
     def segments(self) -> list[Path]:
         there = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         return [own(self.folder, path.name) for path in there if SEGMENT.fullmatch(path.name)]
+
+
+def write_rows(path: Path, content: bytes, at: int) -> None:
+    """At that byte, the end of the file; what does not fit is taken back: half a slot is of no use, and takes room."""
+    with open_rows(path) as file:
+        try:
+            file.seek(at)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.close()  # which tries once more to write what is left
+            os.truncate(path, at)
+            raise
 
 
 def open_rows(path: Path) -> IO[bytes]:

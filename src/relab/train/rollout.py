@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from relab.base.documents import Document
 from relab.config import registry
 from relab.record.evaluations import samples
 from relab.record.spec import Action, Spec
+from relab.train.acting import Acted as Acted
+from relab.train.acting import Policy as Policy
+from relab.train.acting import check_acted
 from relab.train.envs.base import FROM_SPEC, Env, Episodes, Worlds
 from relab.train.envs.check_static import EnvError
 from relab.train.kernels.rng import fill_uniform, mix
@@ -22,26 +25,6 @@ from relab.train.kernels.rng import fill_uniform, mix
 Frames = Callable[[Worlds, np.ndarray], None]  # called before each step: the worlds, who still waits for an end [N,A]
 BLOCK = 1024  # rows of one forward pass: their activations stay in cache
 STEP_CAP = 100_000  # an evaluation without a time limit, or with a longer one, ends here, and says so (end "cap")
-
-
-class Policy(Protocol):
-    """Observations in, actions out. Row b draws from rng_B[b] alone; the first n_mode rows take the mode."""
-
-    memory_dim: int
-
-    def act(self, obs_BD: np.ndarray, memory_BM: np.ndarray, rng_B: np.ndarray, n_mode: int = 0) -> Acted: ...
-
-    def to_env(self, action: np.ndarray) -> np.ndarray: ...
-
-
-@dataclass
-class Acted:
-    """What acting gave: raw actions with their log-probabilities, and the memory after (arrays may be reused: copy)."""
-
-    action: np.ndarray  # [B, dim]
-    logp: np.ndarray  # [B]
-    memory: np.ndarray  # [B, M]
-    value: np.ndarray | None = None  # [B], where acting computes it anyway (recurrent nets)
 
 
 @dataclass
@@ -92,8 +75,11 @@ def start(worlds: Worlds, policy: Policy, action_seeds: np.ndarray) -> Cursor:
     return Cursor(np.zeros((rows, policy.memory_dim), np.float32), np.ones(rows, bool), mix(action_seeds))
 
 
-def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) -> None:
-    """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on."""
+def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor, before: int = 0) -> None:
+    """Act for T steps in all worlds, filling `traj`; worlds and cursor end where the next call goes on.
+
+    `before`: steps that each world has taken already, for whoever is told of one.
+    """
     traj.final.clear()
     traj.episodes.clear()
     parts = compiled_parts(worlds, policy, cursor)
@@ -101,8 +87,8 @@ def collect(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Cursor) ->
         collect_steps(worlds, policy, traj, cursor)
     else:
         collect_whole(worlds, parts, traj, cursor)
-    for what, x_TBD in (("observation", traj.obs_TBD), ("reward", traj.reward_TB[..., None])):
-        check_finite(worlds.env.spec, what, x_TBD, traj.alive_TB)
+    check_finite(worlds.env.spec, "observation", traj.obs_TBD, traj.alive_TB, before)
+    check_finite(worlds.env.spec, "reward", traj.reward_TB[..., None], traj.alive_TB, before + 1)
 
 
 def compiled_parts(worlds: Worlds, policy: Any, cursor: Cursor) -> Any:
@@ -155,15 +141,19 @@ def collect_steps(worlds: Worlds, policy: Policy, traj: Trajectory, cursor: Curs
         note_ends(traj, t, step, cursor)
 
 
-def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray) -> None:
-    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does."""
+def check_finite(spec: Spec, what: str, x_TBD: np.ndarray, alive_TB: np.ndarray, first: int) -> None:
+    """Nothing can be learned from what is no number, and one of them spoils every weight: told before it does.
+
+    `first`: the steps that each world had taken when it gave the first row.
+    """
     if np.isfinite(x_TBD).all():
         return
     bad_TB = ~np.isfinite(x_TBD).all(-1) & alive_TB  # what a dead agent sees is nobody's business
     for t, row in np.argwhere(bad_TB)[:1]:
         world, agent = divmod(int(row), spec.agents)
         value = x_TBD[t, row][~np.isfinite(x_TBD[t, row])][0]
-        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, {t + 1} steps into a batch"))
+        raise EnvError(not_finite(spec, what, value, f"in world {world}, agent {agent}, after {first + t:,} steps of"
+                                  " each world"))  # fmt: skip
 
 
 def not_finite(spec: Spec, what: str, value: float, where: str) -> str:
@@ -250,11 +240,13 @@ def first_episodes(
     waiting = worlds.alive.copy()  # slots that are not used never have an episode
     first["used"] = waiting.copy()
     memory, fresh = np.zeros((N * A, policy.memory_dim), np.float32), np.ones(N * A, bool)
-    for _ in range(min(worlds.env.spec.horizon or cap, cap)):
+    for t in range(min(worlds.env.spec.horizon or cap, cap)):
         if frames is not None:
             frames(worlds, waiting)
         memory[fresh] = 0.0
         acted = policy.act(worlds.obs.reshape(N * A, -1), memory, rng_B, n_mode)
+        if t == 0:
+            check_acted(policy, acted, shape, N * A)
         memory, alive = acted.memory, worlds.alive.reshape(-1).copy()
         step = worlds.step(policy.to_env(acted.action).reshape(shape))
         fresh[:] = False

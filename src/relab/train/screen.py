@@ -15,8 +15,9 @@ from relab.base.text import count, duration, number
 PLAIN_EVERY_S = 2.0
 LABELS = {"updates": "updates per iteration", "horizon": "horizon 1/(1-gamma)"}  # derived numbers, for the header
 
-# what the return on the screen is the mean of, by the metric that it was taken from
-EARNED = {"return/mean_100": "last 100 episodes", "return/mean": "episodes of the last row"}
+UNITS = {"agent_steps": "steps", "updates": "updates", "iteration": "iterations"}  # what a run counts, by its axis
+RECENT = 100  # episodes that return/mean_100 is the mean of, as soon as there are so many
+EARNED = ("return/mean_100", "return/mean")  # what the return on the screen may be, the first that is logged
 ROUNDING = 1e-12  # share of a mean below which its error is that of adding floats
 WINDOW_S = 30.0  # seconds of training that the speed is told by, at least
 
@@ -168,7 +169,8 @@ def bar(share: float, cells: int = 20) -> str:
 
 def header(facts: Mapping[str, Any]) -> list[str]:
     """Which run this is, and the numbers that follow from its config."""
-    derived = ", ".join(f"{LABELS.get(name, name)} {number(value)}" for name, value in facts["derived"].items())
+    labels = LABELS | ({"iterations": "iterations at least"} if facts["derived"].get("agents", 1) > 1 else {})
+    derived = ", ".join(f"{labels.get(name, name)} {number(value)}" for name, value in facts["derived"].items())
     lines = [f"{facts['name']}  {facts['algo']} on {facts['env']}, seed {facts['seed']}, config {facts['config_hash']}"]
     lines += [f"  {derived}"] if derived else []
     random = facts.get("random")
@@ -182,12 +184,21 @@ def header(facts: Mapping[str, Any]) -> list[str]:
 
 
 def status_line(row: Mapping[str, Any]) -> str:
-    parts = [f"{count(row['step'])}/{count(row['total_steps'])} steps", f"{count(row['sps'])}/s"]
+    unit = UNITS[row.get("axis", "agent_steps")]
+    parts = [f"{count(row['step'])}/{count(row['total_steps'])} {unit}", f"{count(row['sps'])}/s"]
     if row.get("return") is not None:
-        parts.append(f"return {number(row['return'])} ({EARNED[row['earned']]})")
+        parts.append(f"return {number(row['return'])} ({earned_by(row)})")
     if row.get("eta_s") is not None:
         parts.append(f"ETA {duration(row['eta_s'])}")
     return "  ".join(parts)
+
+
+def earned_by(row: Mapping[str, Any]) -> str:
+    """Which episodes the return is the mean of; an algorithm that does not count them does not say how many."""
+    if row["earned"] == "return/mean":
+        return "episodes of the last row"
+    n = min(row.get("episodes") or 0, RECENT)
+    return "recent episodes" if n == 0 else "the only episode" if n == 1 else f"last {n} episodes"
 
 
 def evaluation_line(row: Mapping[str, Any]) -> str:
@@ -213,5 +224,6 @@ def footer(facts: Mapping[str, Any]) -> list[str]:
 def work(facts: Mapping[str, Any]) -> str:
     """Steps, seconds and speed of one session: those before a resume took time that nobody measured here."""
     began, step = facts.get("began_step", 0), facts["step"]
-    done = f"{count(step - began)} steps in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
+    unit = UNITS[facts.get("axis", "agent_steps")]
+    done = f"{count(step - began)} {unit} in {duration(facts['elapsed_s'])} ({count(facts['sps'])}/s)"
     return f"{done} since the resume, {count(step)} in all" if began else done

@@ -25,6 +25,7 @@ from relab.record.run_folder import DETERMINISTIC, Record, clear_begun
 from relab.schedules.sources import check_record
 from relab.train import checkpoint, weights
 from relab.train.baseline import random_baseline
+from relab.train.conformity import check_policy, check_state
 from relab.train.contract import ContractError, Setup, clock_of
 from relab.train.evaluation import Evaluator, point_to_best, read_progress
 from relab.train.kernels import jit
@@ -101,6 +102,7 @@ def begin(
     """A run before its first step, with its record."""
     spec = env.spec.to_dict() | {"random": random_baseline(env, layers.to_dict(cfg)["env"])}
     facts = {"seed": cfg.seed, "threads": cfg.threads, "spec": spec, "deterministic": is_deterministic(cfg)}
+    facts["axis"] = clock_of(registry.algo_module(cfg.algo.name), cfg.algo.name)
     facts["owner"] = processes.myself()  # by which a reader on this machine sees that it was killed
     facts["load"] = {"one_minute": os.getloadavg()[0], "cores": usable_cores()}
     record = Record.create(folder, layers.to_dict(cfg), provenance, facts | meta | descent(meta, inherited))
@@ -132,7 +134,8 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None)
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
     algo = registry.algo_module(cfg.algo.name)
-    inherited = weights.fitting(source, algo.init(setup_of(cfg, env)).to_tree(), cfg.start_parts or ())
+    state = check_state(algo.init(setup_of(cfg, env)), cfg.algo.name, clock_of(algo, cfg.algo.name))
+    inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or ())
     if getattr(algo, "WHOLE", False):  # optional in the contract
         weights.require_whole(inherited)
     return inherited
@@ -197,7 +200,7 @@ def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:
         if step == 0:
             note_beginning(trainer)  # a run that was killed early may not have come to it
         mirror(trainer)
-        record.update_meta(status="running", why=None, owner=processes.myself())
+        record.update_meta(status="running", why=None, owner=processes.myself(), axis=trainer.clock)
         record.append_event("resume", step, pid=os.getpid())
         screen.start(head_facts(cfg, record))
         screen.note(f"  resumed at step {step:,}")
@@ -302,7 +305,8 @@ def check_agent(cfg: RunConfig, env: Any) -> None:
     """ConfigError where the algorithm cannot act in the environment; asked before anything is measured."""
     algo = registry.algo_module(cfg.algo.name)
     clock_of(algo, cfg.algo.name)
-    algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads)
+    check_policy(algo.make_agent(cfg.algo, env.spec, cfg.seed, cfg.device, cfg.threads), cfg.algo.name)
+    getattr(algo, "check", lambda setup: None)(setup_of(cfg, env))  # optional in the contract
 
 
 def check_device(device: str) -> None:
@@ -326,7 +330,7 @@ def prepare(cfg: RunConfig, record: Record, env: Any, screen: Screen, fresh: boo
         screen.note(f"  {note}")
     companions = companions_of(cfg, env, fresh)  # first: a schedule sets the stage that the worlds begin in
     data = Data(record.folder)
-    state = algo.init(setup_of(cfg, env, data))
+    state = check_state(algo.init(setup_of(cfg, env, data)), cfg.algo.name, clock)
     subfolder(record.folder, "checkpoints")
     apart = make_env(cfg) if cfg.schedule is not None else env  # a schedule changes the environment of training
     return Trainer(cfg, record, env, algo, state, screen, Evaluator(cfg, apart), clock, data, companions)
@@ -345,6 +349,8 @@ def derived(cfg: RunConfig) -> Settings:
     """The numbers that follow from the config, without those that say the same thing again per world."""
     numbers = {name: value for name, value in layers.derived(cfg).items() if value is not None}
     short = {name.rpartition(".")[2]: value for name, value in reversed(numbers.items())}  # the run's own win
+    if clock_of(registry.algo_module(cfg.algo.name), cfg.algo.name) != "agent_steps":
+        short.pop("iterations", None)  # total_steps does not count the rows of a batch
     same = ("actors", short["agents"]), ("agents", 1)  # the run's `agents` are the environment's actors
     return {name: short[name] for name in reversed(short) if (name, short[name]) not in same}
 

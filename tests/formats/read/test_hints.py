@@ -334,3 +334,47 @@ def test_steps_in_thousands_are_counted_one_by_one(tmp_path):
     absurd = mapping | {"Frames (k)": ("step", 1e300)}
     (run,) = find.load_all(tmp_path, Hints(mapping=absurd)).runs
     assert set(run.history.columns["return/mean"].steps.tolist()) == {2**53}
+
+
+# ---- A table of names beside the file
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> Path:
+    """Two logs whose columns mean nothing to relab, and the relab.toml that explains them."""
+    rows = "".join(f"{500 * i},{20 + 10 * i},{1 / i:.3f}\n" for i in range(1, 41))
+    for name in ("one.csv", "two.csv"):
+        (tmp_path / name).write_text("aa,bb,cc\n" + rows)
+    (tmp_path / "relab.toml").write_text('[mapping]\naa = "step"\nbb = "return/mean"\n')
+    return tmp_path
+
+
+def test_the_table_holds_for_a_single_file_too(strange: Path):
+    run = find.load_all(strange / "one.csv").runs[0].history
+    assert run.columns["return/mean"].steps[-1] == 20_000
+
+
+def test_runs_lists_what_the_table_explains(strange: Path, capsys):
+    assert cli.main(["runs", str(strange)]) == 0
+    assert "20,000" in capsys.readouterr().out
+
+
+def test_the_mapping_shows_the_column_of_the_steps(strange: Path, capsys):
+    assert cli.main(["examine", str(strange / "one.csv"), "--show-mapping"]) == 0
+    assert "aa  -> env_steps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["examine", "report", "next", "compare"])
+def test_a_table_of_which_nothing_is_understood_is_refused(strange: Path, command: str, capsys):
+    (strange / "relab.toml").unlink()
+    (strange / "two.csv").unlink()
+    assert cli.main([command, str(strange)]) == 2
+    out, err = capsys.readouterr()
+    assert "the columns aa, bb, cc are not understood" in err
+    assert "--mapping aa=step,bb=return/mean" in err
+    assert "nothing" not in out
+
+
+def test_next_takes_a_mapping(strange: Path, capsys):
+    assert cli.main(["next", str(strange / "two.csv"), "--mapping", "bb=return/mean"]) == 0
+    assert "return/mean" in capsys.readouterr().out

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import sys
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from relab.base.errors import UserError
 from relab.config import registry
-from relab.train.check_algo import AlgoError, check_algo
+from relab.record.spec import Action
+from relab.train.check_acting import check_acting
+from relab.train.check_algo import AlgoError, check_algo, train
 from relab.train.contract import ContractError, Counts, Setup, Stopwatch
+from relab.train.envs.cartpole import CartPole
+from relab.train.fresh import load_agent as load_checkpoint
+from relab.train.kernels.rng import fill_uniform
 from relab.train.rollout import Acted
 from where import ROOT
 
@@ -132,6 +138,23 @@ def test_what_it_does_not_say_is_not_made_up(toy: Any) -> None:
         session.companions_of(cfg, session.make_env(cfg))
 
 
+def test_every_row_and_event_is_on_its_clock(toy: Any, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    from relab.base.jsonl import read_jsonl
+    from relab.record.run_folder import append_event_to
+    from relab.train.screen import Plain
+
+    toy()
+    train(tmp_path / "run", {key: str(value) for key, value in SETTINGS.items()}, Plain())
+    append_event_to(tmp_path / "run", "evaluation", 100)
+    for name in ("metrics", "evals", "timing", "events"):
+        rows, _ = read_jsonl(tmp_path / "run" / f"{name}.jsonl")
+        assert {row["axis"] for row in rows} == {"updates"}, name
+    shown = capsys.readouterr().out
+    assert "/100 updates" in shown
+    assert "100 updates in" in shown
+    assert " steps" not in shown
+
+
 def forgetful(self: Any, tree: dict[str, Any]) -> None:
     self.counts = Counts(**tree["counts"])
 
@@ -216,6 +239,218 @@ def test_what_acting_needs_besides_its_weights_is_named(toy: Any, monkeypatch: p
         check_algo(SETTINGS)
 
 
+# ---- Mistakes that are the plug-in's are told as such
+
+
+def without(*keys: str, **more: Any) -> Any:
+    return lambda self: {k: v for k, v in TREE(self).items() if k not in keys} | more
+
+
+def gives(**parts: Any) -> Any:
+    """An `act` whose result has these parts instead."""
+
+    def act(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Any:
+        acted = Acted(np.zeros((len(obs), 1), np.int64), np.zeros(len(obs)), memory)
+        return parts.get("itself", acted) if "itself" in parts else replace(acted, **parts)
+
+    return act
+
+
+TREE = State.to_tree
+SLIPS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = {
+    # what is wrong -> parts of the module, of the State, of the Agent, what is said
+    "no params": ({}, {"to_tree": without("params")}, {}, "must hold the weights by name below `params`"),
+    "no weights": ({}, {"to_tree": without(params={})}, {}, "toy_algo:Config gave a tree .* `params` is empty"),
+    "params is a list": ({}, {"to_tree": without(params=[1])}, {}, "`params` is a list"),
+    "no counts": ({}, {"to_tree": without("counts")}, {}, "below `counts`, with its clock `updates`"),
+    "too deep": ({}, {"to_tree": without(a={"b": {"c": np.ones(2)}})}, {}, "cannot be written .* optimiser of torch"),
+    "a generator": ({}, {"to_tree": without(a=np.random.default_rng())}, {}, "cannot be written .* a Generator"),
+    "numbers for names": ({}, {"to_tree": without(a={0: np.ones(2)})}, {}, "cannot be written"),
+    "objects": ({}, {"to_tree": without(a=np.array([None]))}, {}, "an array of object, not of numbers"),
+    "no row": (
+        {"iterate": lambda s, watch: vars(s.counts).update(updates=50)},
+        {},
+        {},
+        "toy_algo:Config returned None",
+    ),
+    "no name": (
+        {"iterate": lambda s, watch: vars(s.counts).update(updates=50) or {1: 2.0}},
+        {},
+        {},
+        "gave one called 1",
+    ),
+    "half steps": ({"iterate": lambda s, watch: vars(s.counts).update(updates=0.5) or {}}, {}, {}, "stands at 0.5"),
+    "no state": ({"init": lambda setup: None}, {}, {}, "returned None without agent, counts, to_tree, load"),
+    "no memory": ({}, {}, {"memory_dim": 4, "act": gives(memory=None)}, r"\[rows, memory_dim\] = \[\d+, 4\], .* None"),
+    "no Acted": ({}, {}, {"act": gives(itself=np.zeros(3))}, "must return a relab.train.rollout.Acted"),
+    "one action": ({}, {}, {"act": gives(action=np.zeros((1, 1), np.int64))}, "an action for each of the 4 rows"),
+    "no such action": ({}, {}, {"to_env": lambda self, a: a + 7}, "must be in 0..1, .* mend `act` or `to_env`"),
+    "too few actions": ({}, {}, {"to_env": lambda self, a: a[:1]}, r"`to_env` must give actions .* shape \(1, 1\)"),
+    "no memory_dim": ({}, {}, {"memory_dim": None}, "made a Agent without memory_dim"),
+    "other words": ({}, {}, {"act": lambda self, obs: None}, r"must take \(obs_BD, memory_BM, rng_B, n_mode\)"),
+    "short maker": (
+        {"make_agent": lambda cfg, spec: Agent()},
+        {},
+        {},
+        r"must take \(cfg, spec, seed, device, threads\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_slip_of_a_plug_in_is_told_with_its_name_and_the_remedy(
+    slip: str, toy: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, state, agent, said = SLIPS[slip]
+    toy(**module)
+    for owner, parts in ((State, state), (Agent, agent)):
+        for name, part in parts.items():
+            monkeypatch.setattr(owner, name, part)
+    typed = {key: str(value) for key, value in SETTINGS.items()}
+    with pytest.raises(UserError, match=said) as caught:
+        train(tmp_path / "run", typed)
+    assert caught.value.exit_code == 64
+
+
+def test_a_config_without_a_name_is_told(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "nameless.py").write_text(
+        "from dataclasses import dataclass\n@dataclass\nclass Config:\n    lr: float = 1\n"
+    )
+    with pytest.raises(UserError, match=r'field `name: str`, .* add `name: str = "nameless:Config"`'):
+        registry.algo_config_class("nameless:Config")
+    (tmp_path / "slip.py").write_text("def x(:\n")
+    with pytest.raises(UserError, match=r"must be importable as slip:Config, but SyntaxError: .* line 1"):
+        registry.algo_config_class("slip:Config")
+
+
+def test_weights_that_load_agent_does_not_find_are_the_plug_ins(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "algorithms" / "your-own.md").read_text(encoding="utf-8")
+    text = (
+        page.split("```python\n")[1]
+        .split("```")[0]
+        .replace('agent.w = tree["params"]["w"]', 'agent.w = tree["params"]["v"]')
+    )
+    (tmp_path / "climbing.py").write_text(text.replace("climber:Config", "climbing:Config"))
+    monkeypatch.syspath_prepend(tmp_path)
+    typed = {"algo": "climbing:Config", "env": "cartpole", "total_steps": "50", "eval.episodes": "2"}
+    train(tmp_path / "run", typed)
+    with pytest.raises(UserError, match=r"by the plug-in climbing:Config \(.*climbing.py:\d+\): KeyError: 'v'; `load`"):
+        load_checkpoint(tmp_path / "run", "latest", trust=True)
+
+
+# ---- Agents and states that train, and are not what they seem
+
+
+def drawing(spec: Any = None, *, streams: Any = None, mode: bool = True, advance: bool = True) -> Any:
+    """An `act` that draws one of two actions a row."""
+
+    def act(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+        u = np.empty((len(obs), 1))
+        fill_uniform(rng if advance else rng.copy(), u)
+        u = u if streams is None else streams(u)
+        action = (u > 0.5).astype(np.int64)
+        action[: n_mode if mode else 0] = 0
+        return Acted(action, np.zeros(len(obs)), memory)
+
+    return act
+
+
+def by_rows(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+    return Acted((obs[:, :1] > obs[:, :1].mean()).astype(np.int64), np.zeros(len(obs)), memory)
+
+
+def in_place(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+    obs -= 1.0
+    return Acted((obs[:, :1] > 0).astype(np.int64), np.zeros(len(obs)), memory)
+
+
+def by_calls(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+    self.calls = getattr(self, "calls", 0) + 1
+    return Acted(np.full((len(obs), 1), self.calls % 2), np.zeros(len(obs)), memory)
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({"act": by_rows}, "must not depend on the other rows, .* a mean over the rows"),
+        ({"act": drawing(streams=lambda u: np.broadcast_to(u[:1], u.shape))}, "must not depend on the other rows"),
+        ({"act": drawing(mode=False)}, "the mode must not depend on the random streams"),
+        ({"act": drawing(advance=False)}, "must advance the streams that it draws from"),
+        ({"act": in_place}, "must leave the observations as they are"),
+        ({"act": by_calls}, "must give the same for the same observations"),
+        ({"value": lambda self, obs, memory: np.zeros((len(obs), 1))}, r"one number for each row, .* \(64, 1\)"),
+    ],
+)
+def test_an_agent_that_acts_otherwise_is_named(
+    parts: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, part in parts.items():
+        monkeypatch.setattr(Agent, name, part, raising=False)
+    spec = CartPole().spec
+    with pytest.raises(AlgoError, match=said):
+        check_acting(Agent(), spec, "toy")
+
+
+def test_a_sound_agent_is_let_pass_and_one_outside_of_its_box_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Agent, "act", drawing())
+    check_acting(Agent(), CartPole().spec, "toy")
+    spec = replace(CartPole().spec, action=Action("continuous", 1, low=(-0.5,), high=(0.5,)))
+    with pytest.raises(AlgoError, match=r"actions between \[-0.5\] and \[0.5\], but toy gave 0 to 1"):
+        check_acting(Agent(), spec, "toy")
+    monkeypatch.setattr(Agent, "act", flagged)
+    with pytest.raises(AlgoError, match="the first n_mode rows must take the mode"):
+        check_acting(Agent(), CartPole().spec, "toy")
+
+
+def flagged(self: Any, obs: np.ndarray, memory: np.ndarray, rng: np.ndarray, n_mode: int = 0) -> Acted:
+    return drawing()(self, obs, memory, rng, len(obs) if n_mode else 0)
+
+
+def stepping(seed: int | None = None, env_steps: int = 20, window: bool = False, **row: float) -> Any:
+    """An `iterate` that walks through worlds; `seed`: its own, whatever the run's; `window`: of returns, in no tree."""
+
+    def iterate(s: Any, watch: Any) -> dict[str, float]:
+        k = s.counts.iteration = s.counts.iteration + 1
+        drawn = np.random.default_rng([s.seed if seed is None else seed, k]).normal()
+        s.counts.updates, s.counts.env_steps = s.counts.updates + 10, s.counts.env_steps + env_steps
+        s.counts.agent_steps += 20
+        s.recent = [*getattr(s, "recent", []), drawn] if k % 4 == 1 else getattr(s, "recent", [])
+        more = {"return/mean_100": float(np.mean(s.recent))} if window and s.recent else {}
+        return {"policy/loss": drawn, "data/updates": s.counts.updates} | more | row
+
+    return iterate
+
+
+@pytest.mark.parametrize(
+    ("iterate", "said"),
+    [
+        (stepping(), ""),
+        (stepping(seed=3), "another seed must give another run"),
+        (stepping(env_steps=7), "must be counted in `counts.env_steps`"),
+        (
+            stepping(**{"policy/exploration": 7.0}),
+            "`policy/exploration` must lie between 0 and 1 .* logged 7 at step 10",
+        ),
+        (stepping(window=True), "interrupted and resumed"),
+    ],
+)
+def test_a_state_that_is_not_what_it_seems_is_named(
+    iterate: Any, said: str, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def init(setup: Any) -> State:
+        state = State(0.1)
+        state.seed = setup.seed  # type: ignore[attr-defined]
+        return state
+
+    toy(iterate=iterate, init=init)
+    if not said:
+        check_algo(SETTINGS)
+        return
+    with pytest.raises(AlgoError, match=said):
+        check_algo(SETTINGS)
+
+
 def test_the_stopwatch_knows_two_parts() -> None:
     watch = Stopwatch()
     with watch("collect"):
@@ -231,3 +466,20 @@ def test_the_page_on_an_algorithm_of_your_own(tmp_path: Any, monkeypatch: pytest
     (tmp_path / "climber.py").write_text(page.split("```python\n")[1].split("```")[0])
     monkeypatch.syspath_prepend(tmp_path)
     check_algo({"algo": "climber:Config", "env": "cartpole", "total_steps": 3000, "eval.episodes": 2})
+
+
+def test_only_probes_that_the_run_can_answer_are_offered(
+    toy: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from relab import cli
+
+    toy()
+    train(tmp_path / "run", {key: str(value) for key, value in SETTINGS.items()})
+    assert cli.main(["probe", str(tmp_path / "run")]) == 0
+    assert "(only if its agent has `value` and its settings have `gamma`" in capsys.readouterr().out
+    assert cli.main(["probe", str(tmp_path / "run"), "--trust"]) == 0
+    assert capsys.readouterr().out.startswith("toy_algo:Config has no probes: its agent has no `value`")
+    monkeypatch.setattr(Agent, "value", lambda self, obs, memory: np.zeros(len(obs)), raising=False)
+    monkeypatch.setattr(Config, "gamma", 0.9, raising=False)
+    assert cli.main(["probe", str(tmp_path / "run"), "--trust"]) == 0
+    assert capsys.readouterr().out.startswith("value_vs_rerun ")

@@ -15,9 +15,10 @@ import pytest
 from relab.base.errors import UserError
 from relab.base.jsonl import read_jsonl
 from relab.config.dqn import DQN
+from relab.config.ppo import PPO
 from relab.train import checkpoint, session
 from relab.train import replay as stored
-from relab.train.algos import dqn
+from relab.train.algos import dqn, ppo
 from relab.train.contract import Setup, Stopwatch
 from relab.train.envs.cartpole import CartPole
 from relab.train.envs.check_static import EnvError
@@ -144,21 +145,37 @@ def test_a_replay_smaller_than_the_way_between_checkpoints_has_the_same_files(tm
     assert [name for name in both if whole[name] != parts[name]] == []
 
 
+class Sick(CartPole):
+    """After 100 steps something is no number."""
+
+    steps, what = 0, ""
+
+    def step(self, state: Any, alive_NA: np.ndarray, action_NA: np.ndarray, out: Any) -> None:
+        super().step(state, alive_NA, action_NA, out)
+        self.steps += 1
+        if self.steps == 100:
+            (state.body if self.what == "observation" else out.reward)[0, 0] = np.nan
+
+
 @pytest.mark.parametrize("what", ["observation", "reward"])
-def test_what_is_no_number_is_told_before_it_is_learned_from(what: str) -> None:
-    class Sick(CartPole):
-        steps = 0
+def test_a_method_that_learns_from_batches_tells_the_step_too(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sick, "what", what)
+    state = ppo.init(Setup(Sick(), PPO(envs=2, steps=32, minibatches=1, epochs=1, hidden=(8,)), 0, 10**6))
+    for _ in range(3):
+        ppo.iterate(state, Stopwatch())
+    where = "in world 0, agent 0, after 100 steps of each world"
+    with pytest.raises(EnvError, match=f"every {what} must be a finite number .* {where}"):
+        ppo.iterate(state, Stopwatch())
 
-        def step(self, state: Any, alive_NA: np.ndarray, action_NA: np.ndarray, out: Any) -> None:
-            super().step(state, alive_NA, action_NA, out)
-            self.steps += 1
-            if self.steps == 100:
-                (state.body if what == "observation" else out.reward)[0, 0] = np.nan
 
+@pytest.mark.parametrize("what", ["observation", "reward"])
+def test_what_is_no_number_is_told_before_it_is_learned_from(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Sick, "what", what)
     cfg = DQN(envs=2, steps=64, hidden=(8,), learning_starts=60, minibatch=16, updates_per_step=1.0)
     state = dqn.init(Setup(Sick(), cfg, 0, 10**6))
     dqn.iterate(state, Stopwatch())
-    with pytest.raises(EnvError, match=f"every {what} must be a finite number"):
+    where = r"in world 0, agent 0, after 100 steps of each world"
+    with pytest.raises(EnvError, match=f"every {what} must be a finite number .* {where}"):
         dqn.iterate(state, Stopwatch())
     assert state.counts.updates > 0
     assert np.isfinite(state.agent.nets.flat).all()

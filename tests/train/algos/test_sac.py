@@ -175,9 +175,9 @@ def test_nothing_is_learned_from_beyond_a_termination() -> None:
         ({"replay": "300", "envs": "200"}, "n_step \\+ 1 = 2 steps of every world"),
         ({"learning_starts": "2000000"}, "`learning_starts` must not exceed `replay`"),
         ({"temperature": "-1"}, "0 <= `temperature`"),
-        ({"temperature": "inf"}, "`temperature` must be finite or null"),
+        ({"temperature": "inf"}, "`temperature` must be a finite number"),
         ({"temperature": "0.1", "target_entropy": "-1"}, "`target_entropy` steers a temperature that is learned"),
-        ({"target_entropy": "inf"}, "`target_entropy` must be finite or null"),
+        ({"target_entropy": "inf"}, "`target_entropy` must be a finite number"),
         ({"tau": "0"}, "0 < `tau` <= 1"),
     ],
 )

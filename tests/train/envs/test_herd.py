@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from relab.config import layers
 from relab.config.envs import Herd as Params
+from relab.config.layers import Layer
+from relab.train import session
 from relab.train.envs import herd
 from relab.train.envs.base import Worlds
 from relab.train.envs.herd import CAUGHT, FED, STORM, Herd
@@ -160,3 +163,13 @@ def test_the_picture_shows_wolf_pasture_and_sheep():
     assert {herd.draw.GREEN, herd.draw.RED, herd.draw.PAPER} <= colours
     worlds.state.here[0] = False
     assert herd.draw.PAPER not in {tuple(int(x) for x in pixel) for pixel in worlds.render().reshape(-1, 3)}
+
+
+@pytest.mark.parametrize(("algo", "batch", "minibatch"), [("ppo", 32 * 32 * 3, 32 * 32 * 3 // 4), ("sac", None, None)])
+def test_the_header_counts_agents(algo, batch, minibatch):
+    """A minibatch of PPO is a part of a batch, of all agents; one of a replay method is drawn from rows of agents."""
+    cfg = layers.resolve([Layer("test", {"algo": algo, "env": "herd"})]).config
+    expected = batch or cfg.algo.envs * cfg.algo.steps * 3, minibatch or cfg.algo.minibatch
+    assert (cfg.batch, cfg.minibatch) == expected
+    numbers = session.derived(cfg)
+    assert (numbers["batch"], numbers["minibatch"], numbers["agents"]) == (*expected, 3)

@@ -1,8 +1,8 @@
 """What does the user know that a log does not say? Which runs belong together, what the task is like, the command.
 
 Hints come from options (`--group`, `--spec`, `--command`, `--mapping`), from the table `mapping` of relab.toml in the
-folder that is read, and, for groups, from the last time: a pattern is remembered in the user's cache, never in the
-folder itself.
+folder that is read (of a single file: the folder that it lies in), and, for groups, from the last time: a pattern is
+remembered in the user's cache, never in the folder itself.
 """
 
 from __future__ import annotations
@@ -161,9 +161,10 @@ def read_toml(root: Path) -> Document:
 
 def of_folder(root: str | os.PathLike[str], of_user: Hints | None = None) -> Hints:
     """The hints that hold for a folder: those given, its relab.toml, the pattern of the last time."""
-    hints, table = of_user or Hints(), read_toml(Path(root)).get("mapping")
+    folder = Path(root).parent if Path(root).is_file() else Path(root)
+    hints, table = of_user or Hints(), read_toml(folder).get("mapping")
     if table is not None:
-        hints = replace(hints, mapping=read_mapping(table, f"`mapping` of {Path(root) / FILE}") | dict(hints.mapping))
+        hints = replace(hints, mapping=read_mapping(table, f"`mapping` of {folder / FILE}") | dict(hints.mapping))
     return hints if hints.group is not None else replace(hints, group=recall_group(root))
 
 

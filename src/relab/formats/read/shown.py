@@ -40,7 +40,15 @@ def _format(name: str, runs: list[Loaded]) -> list[str]:
     head = f"{name}: {len(runs)} run{'s' * (len(runs) != 1)}"
     if not metrics and not keys:
         return [f"{head}, with relab's own names"]
-    return [head, *_table("metrics", metrics), *_table("settings", keys)]
+    return [head, *_steps(runs), *_table("metrics", metrics), *_table("settings", keys)]
+
+
+def _steps(runs: list[Loaded]) -> list[str]:
+    """Which column of a table counts the steps, and what; where none does, how to name one."""
+    axes = {column: axis for run in runs for column, axis in run.history.counters.items()}
+    lines = [f"    {_clean(column)}  -> {axis}" for column, axis in axes.items() if column]
+    rows = ["    no column counts them, so rows are counted; --mapping NAME=step names one"] * ("" in axes)
+    return ["  steps", *lines, *rows] if axes else []
 
 
 def _factor(factor: float) -> str:

@@ -293,6 +293,7 @@ def fill(history: History, table: Table, names: Names | None = None, prefix: str
     if not table.lines:
         return
     steps = find_steps(table)
+    history.counters[steps.column] = steps.axis
     _report_steps(history, table, steps)
     row_step = np.full(len(table.lines), -1, np.int64)
     has_step = np.zeros(len(table.lines), bool)

@@ -6,27 +6,30 @@ import math
 
 import numpy as np
 
+from relab.config import registry
 from relab.health.curve import Curve
 from relab.health.foreign import named
 from relab.health.mend import ANY, DOWN, SLOWER, SMALLER_STEPS, UP, set_to
 from relab.health.outcome import behind_others, failed, hardly_gained
 from relab.health.rule import SHORT, Evidence, Finding, Missing, rule
-from relab.health.view import View, clear, shown
+from relab.health.view import View, clear, ends, shown
 from relab.record import levels
 from relab.record.evaluations import Estimate
+from relab.record.state import would_repeat
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
+AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
-@rule("run-incomplete", about="evidence", algos=(), severity="warning")
+@rule("run-incomplete", about="evidence", algos=(), severity="warning", compared=False)
 def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 0.9) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.
     Why: its last number is not its outcome; mixed with whole runs it biases every mean.
     Known problems: a run on another machine whose clock is off looks silent.
     Refuted by: an event `stop` that says why it ended early.
-    Try: `relab resume` it, or leave it out of comparisons.
+    Try: `relab resume` it, unless it diverged; or leave it out of comparisons.
     """
     state, last, planned = view.state, view.last_step, view.planned
     share = last / planned if planned else math.nan
@@ -34,8 +37,7 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if state == "failed":
         said = [str(e.get("message", "")) for e in view.history.events if e.get("kind") == "error"]
         return Finding(f"the run failed {done}" + (f": {said[-1][:100]}" if said else ""), share, last,
-                       suggest=[] if view.history.trained_by_relab else [ELSEWHERE], confidence="high",
-                       severity="error")  # fmt: skip
+                       suggest=[_after_failure(view)], confidence="high", severity="error")  # fmt: skip
     if state in ("interrupted", "stale") and _said_why(view):
         return None
     if state in ("interrupted", "stale"):
@@ -51,6 +53,15 @@ def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 
     if not view.meta.get("status") and not planned:
         raise Missing("meta.status, or the planned steps")
     return None
+
+
+def _after_failure(view: View) -> str:
+    """A resumed run does what it did before, to the bit: that helps only where the reason lay outside of it."""
+    if not view.history.trained_by_relab:
+        return ELSEWHERE
+    if would_repeat(view.history):
+        return AGAIN
+    return f"mend what it says, then relab resume {view.name}{view.trust}, or leave it out of comparisons"
 
 
 def _said_why(view: View) -> bool:
@@ -84,7 +95,8 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
     Why: something drives the policy the wrong way: a sign error, a dead actor, a degenerate critic.
     Known problems: early in training a deterministic policy may be worse than random; sampled ones are used if there.
     Refuted by: a random level measured on another environment or horizon, or returns in other units (scaled rewards).
-    Try: run the ladder environments (`relab train ppo env=ladder-policy`): the first that fails names the part.
+    Try: look for a turned sign in rewards, advantages or losses; train the same algorithm on a task whose answer is
+        known.
     """
     course, evidence = _earned(view)
     level, error = view.random()
@@ -93,7 +105,16 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
         return None
     since = _below_since(course, level)
     return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, since,
-                   [evidence], confidence="high")  # fmt: skip
+                   [evidence], suggest=_ladder(view), confidence="high")  # fmt: skip
+
+
+def _ladder(view: View) -> list[str]:
+    """The rungs have choices, and only relab can train its own runs' algorithm on them."""
+    name = view.config.get("algo.name")
+    if not view.history.trained_by_relab or view.kind != "discrete" or not isinstance(name, str):
+        return []
+    word = name if name in registry.ALGOS else f"algo={name}"
+    return [f"relab train {word} env=ladder-policy, a task whose answer is known: where it fails, a sign is turned"]
 
 
 def _earned(view: View) -> tuple[list[Estimate], Evidence]:
@@ -283,7 +304,9 @@ def plateau(
     """
     What: over the second half of its evaluations or training returns the run has no slope beyond its noise, while its
         level is clearly below the reference's: by five standard errors, and a quarter of its way from random. A slope
-        of which the noise leaves so much open that it could close half of that gap tells nothing.
+        of which the noise leaves so much open that it could close half of that gap tells nothing. A run that has not
+        come to its end is held against what the reference had at the same step. One that stood higher before is told
+        as a fall, with its peak.
     Why: another run got further with the same task; more steps of the same will not help.
     Known problems: a level in the middle counts only against a reference, because the highest return there can be is
         seldom the highest there is. A run at the level of a random policy is `has-not-learned`.
@@ -293,9 +316,9 @@ def plateau(
     course = view.course(at_least=5)
     if not view.has_choice or view.verdict.kind in ("not", "worse"):
         return None
-    there = None if view.reference is None or view.reference.earned != view.earned else view.reference.standing()
-    if there is None:
-        raise Missing("a better run on the same task")
+    there = None if view.reference is None or view.reference.earned != view.earned else ends(view, view.reference)[1]
+    if there is None or view.reference is None:
+        raise Missing("a better run on the same task, with a return at the same step")
     half = course[len(course) // 2 :]
     curve = Curve(view.earned, np.array([e.step for e in half]), np.array([e.mean for e in half]))
     level, (floor, noise) = curve.median(), view.random()
@@ -304,10 +327,13 @@ def plateau(
     gap = there.mean - level
     if gap <= enough or _rising(half, curve, rises) or _open(half, curve) > closes * gap:
         return None
-    since = _reached(course, level)
-    return Finding(f"no progress since step {since:,}: return {level:.4g}, {there.mean:.4g} in"
-                   f" {view.reference.name if view.reference else ''}", level, since, [view.evidence(course)],
-                   confidence="low")  # fmt: skip
+    fall = _fallen(course, half, level)
+    since = _reached(course, level, fall)
+    other = f"{there.mean:.4g} in {view.reference.name}" + f" at step {there.step:,}" * (there.step < view.last_step)
+    sentence = f"no progress since step {since:,}: return {level:.4g}, {other}" if fall is None else (
+        f"the return was {fall.mean:.4g} at step {fall.step:,}, fell back, and makes no progress since step {since:,}:"
+        f" {level:.4g}, {other}")  # fmt: skip
+    return Finding(sentence, level, since, [view.evidence(course)], confidence="low")
 
 
 def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
@@ -319,10 +345,19 @@ def _open(half: list[Estimate], curve: Curve, errors: float = 2.0) -> float:
     return half[-1].mean - half[0].mean + errors * noise
 
 
-def _reached(course: list[Estimate], level: float, errors: float = 2.0) -> int:
-    """The step from which no point lies clearly below a level."""
-    low = [e.mean + errors * (0.0 if math.isnan(e.se) else e.se) < level for e in course]
-    return next(e.step for i, e in enumerate(course) if not any(low[i:]))
+def _reached(course: list[Estimate], level: float, fall: Estimate | None, errors: float = 2.0) -> int:
+    """The step from which no point lies clearly below a level; after a fall from a peak, none clearly above it."""
+    way = 1.0 if fall is None else -1.0
+    after = [e for e in course if fall is None or e.step > fall.step]
+    off = [way * (level - e.mean) > errors * (0.0 if math.isnan(e.se) else e.se) for e in after]
+    return next((e.step for i, e in enumerate(after) if not any(off[i:])), after[-1].step)
+
+
+def _fallen(course: list[Estimate], half: list[Estimate], level: float, errors: float = 3.0) -> Estimate | None:
+    """The highest point before the second half, if it lies clear above all of that: what was there was lost."""
+    top = max(course[: -len(half)], key=lambda e: e.mean)
+    height = max(half, key=lambda e: e.mean)
+    return top if top.mean > height.mean and clear(top.mean - level, top, height) > errors else None
 
 
 def _rising(half: list[Estimate], curve: Curve, rises: float, errors: float = 3.0) -> bool:

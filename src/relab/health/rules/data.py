@@ -53,8 +53,10 @@ def non_finite(view: View) -> Finding | None:
     steps, values = view.history.columns[name]
     at = np.flatnonzero(~np.isfinite(values))[:4]
     shown = Evidence(name, [int(s) for s in steps[at]], [float(v) for v in values[at]], "not finite")
+    stays = not np.isfinite(values[np.flatnonzero(steps == step)[0] :]).any()
     passes = view.history.source != "relab" and bool(np.isfinite(values[-1]))
-    return Finding(f"{name} is not finite from step {step:,} on ({n} of {of} rows)", float(n), step, [shown],
+    when = f"from step {step:,} on" if stays else f"{'at' if n == 1 else 'first at'} step {step:,}"
+    return Finding(f"{name} is not finite {when} ({n} of {of} rows)", float(n), step, [shown],
                    confidence="high", severity="warning" if passes else None)  # fmt: skip
 
 
@@ -66,7 +68,8 @@ def _unmeasured(view: View, name: str, bad: np.ndarray) -> bool:
     if view.history.source == "relab" or not name.startswith(("return/", "eval/", "time/", "foreign/")):
         return False
     stays = len(bad) >= 2 and len(bad) < len(values) and not np.isfinite(values[bad[0] :]).any()
-    return not (stays or np.isinf(values[bad]).any())
+    clock = name.startswith("time/")  # steps over no time at all are infinitely many
+    return not (stays or (np.isinf(values[bad]).any() and not clock))
 
 
 @rule(

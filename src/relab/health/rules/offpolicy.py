@@ -17,6 +17,7 @@ OFF_POLICY = ("sac", "td3", "dqn")
 SHORT_SIGHT, FAR_SIGHT = 0.9, 0.999  # discounts that are hardly undercut or exceeded
 # A tag of an episode, and the group of those of an update: Stable-Baselines3, CleanRL.
 EPISODE_AND_UPDATE = (("rollout/ep_rew_mean", "train"), ("charts/episodic_return", "losses"))
+LOSSES = ("value/critic_loss", "value/loss", "policy/actor_loss", "policy/loss")
 NATS = 2.0  # of entropy per action and step: what a bonus may add to a value of SAC without being an error
 
 
@@ -26,7 +27,7 @@ def learning_never_started(view: View) -> Finding | None:
     What: the run ended before `learning_starts`, or without a single update; or, of a library that logs its losses with
         every update (Stable-Baselines3, scripts like CleanRL's), without a single loss in ten rows of returns.
     Why: up to there actions are random and only fill the buffer; the result is that of an untrained policy.
-    Known problems: a run that was cut short is one too; it is run-incomplete as well.
+    Known problems: a run that was cut short before it would have learned is not asked: run-incomplete says why.
     Refuted by: updates that happened in another process and were not counted.
     Try: lower `learning_starts`, or train for several times as many steps.
     """
@@ -34,11 +35,15 @@ def learning_never_started(view: View) -> Finding | None:
         raise Missing("the end of the run")
     starts, last = setting(view, "learning_starts"), view.last_step
     updates = view.curve("data/updates") if view.has("data/updates") else None
+    if _updated(view):
+        return None
+    if view.unfinished and (view.planned or math.inf) > (starts or 0):
+        raise Missing("the end of the run: it was cut short before it would have learned")
     if starts is not None and starts >= last > 0:
         return Finding(f"learning_starts is {starts:,.0f}, but the run ended at step {last:,}", starts, 0,
                        [Evidence("learning_starts", [last], [starts], ">= last step")],
                        confidence="high")  # fmt: skip
-    if updates is not None and updates.last == 0:
+    if updates is not None and updates.values.max() == 0:
         return Finding(f"not a single update in {last:,} steps", 0.0, 0, [updates.evidence()], confidence="high")
     if updates is None and not learned(view) and _logs_no_loss(view):
         return Finding(f"not a single loss in {last:,} steps, where this library logs one with every update", 0.0, 0,
@@ -46,6 +51,14 @@ def learning_never_started(view: View) -> Finding | None:
     if updates is None and starts is None:
         raise Missing("learning_starts, or data/updates")
     return None
+
+
+def _updated(view: View) -> bool:
+    """Whether the log shows updates all the same: then its steps are counted in other units than the setting."""
+    if view.has("data/updates"):
+        return bool(view.curve("data/updates").values.max() > 0)
+    columns = view.history.columns
+    return any(name in columns and np.isfinite(columns[name].values).any() for name in LOSSES)
 
 
 def _logs_no_loss(view: View, rows: int = 10) -> bool:
@@ -77,7 +90,7 @@ def exploration_never_ends(view: View, *, share_above: float = 0.3) -> Finding |
     share = view.curve("policy/exploration", rows=5)
     if share.median(0.1) <= share_above:
         return None
-    if view.unfinished and (_falls(share) or view.planned is None or view.early()):
+    if view.unfinished and (_falls(share) or view.length is None or view.early()):
         raise Missing("the end of the run: the share of random actions may still fall")
     at = "so far" if view.unfinished else "at the end"
     return Finding(f"{share.last:.0%} of the actions are still random {at} ({share.values[0]:.0%} at the start)",
@@ -151,7 +164,8 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
     What: over the last quarter the critic's mean value is above anything the returns seen allow: the best episode, or
         its reward per step for ever (/ (1 - gamma)), by more than half of that and a tenth of the returns' range.
     Why: the critic believes in what no episode ever gave; the policy follows the error.
-    Known problems: the returns of DQN are those of a policy that explores, its value is not: there it is a remark. For
+    Known problems: where no episode earned anything but 0 there is no scale to hold it against, and it is not asked.
+        The returns of DQN are those of a policy that explores, its value is not: there it is a remark. For
         SAC the value is read from the actor's loss, which holds the entropy bonus too; the rule leaves it out up to
         twice the temperature per action and step.
     Refuted by: rewards that are scaled for learning but not in the logged return.
@@ -161,6 +175,8 @@ def q_overestimation(view: View, *, above_best: float = 0.5, of_range: float = 0
     returns = view.curve(next((n for n in ("return/mean", "return/mean_100") if view.has(n)), "return/mean"), rows=3)
     if view.config.get("algo.norm_return"):
         raise Missing("returns in the critic's units (rewards are normalised)")
+    if not returns.values.any():
+        raise Missing("a return other than 0: nothing was earned yet, so that no value can be called too high")
     best, spread = float(returns.values.max()), float(np.ptp(returns.values))
     rate = best / max(float(view.curve("return/length").median()), 1.0)  # of a step of the best episodes, about
     bonus = NATS * view.curve("optim/temperature").median(0.25) / (1 - gamma) if view.has("optim/temperature") else 0.0
@@ -222,8 +238,8 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
     returns, level = _returns(view), abs(value.median(0.25))
     if expected <= 0 or level >= expects * expected or (view.algo == "sac" and entropy_worth(view) > expected):
         return None
-    return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
-                   f" {expected:.3g}", level / expected, None,
+    return Finding(f"the critic expects {value.median(0.25):.3g}, where by returns of {returns.median():.4g} a state is"
+                   f" worth about {math.copysign(expected, returns.median()):.3g}", level / expected, None,
                    [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()],
                    severity=judged(view) if view.algo == "sac" else None)  # fmt: skip
 

@@ -90,7 +90,7 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
 
 @rule(
     "steps-too-large",
-    about="optimiser",
+    about="fault",  # a setting stands before what it does to the numbers
     algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
     mends=SMALLER_STEPS,
@@ -241,10 +241,10 @@ def rows_hardly_used(view: View, *, least_uses: float = 1.0, least_steps: int = 
 
 
 @rule("replay-ratio-jump", about="operation", needs=("data/updates",), algos=(*OFF_POLICY, "dreamer"))
-def replay_ratio_jump(view: View, *, times: float = 2.0, left_out: float = 0.2) -> Finding | None:
+def replay_ratio_jump(view: View, *, times: float = 2.0, left_out: float = 0.2, rows: int = 8) -> Finding | None:
     """
     What: updates per step in the last half are more than twice, or less than half, of those in the half before,
-        leaving the first fifth out.
+        from the row after the first update on and leaving a fifth of these rows out.
     Why: a resume that catches up, or a setting that changed, makes the same number of steps mean another amount of
         learning; early data may be overfitted.
     Known problems: a schedule of the replay ratio does this on purpose.
@@ -252,7 +252,11 @@ def replay_ratio_jump(view: View, *, times: float = 2.0, left_out: float = 0.2) 
     Try: compare the settings before and after; cap the updates that are made up for.
     """
     count = view.curve("data/updates", rows=8)
-    late = count.tail(1 - left_out)
+    begun = int(np.argmax(count.values > 0))  # its row is learned from in part, those before it not at all
+    learning = Curve(count.name, count.steps[begun:], count.values[begun:])
+    if count.last <= 0 or len(learning) < rows:
+        raise Missing(f"{rows} rows since the first update")
+    late = learning.tail(1 - left_out)
     middle = len(late) // 2
     parts = (slice(0, middle + 1), slice(middle, None))
     first, second = (_per_step(Curve("", late.steps[part], late.values[part])) for part in parts)

@@ -46,6 +46,7 @@ BLOCK = 100_000  # rows whose windows are looked at together
 UNITS = (100.0, 1000.0)  # percent, milli and kilo
 LEAST_JUMP = 0.35  # ln of the factor from row to row: symexp(1) is 1.7, and rows lie within 5 % of their medians
 UNTRAINED = ("value_coef", "vf_coef", "value_loss_coef")  # weights of the value loss
+STARTS = ("learning_starts", "algo.learning_starts")
 ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says more about it
 
 
@@ -59,8 +60,9 @@ ENTROPY = ("ent_coef", "entropy_coef", "entropy_coeff")  # entropy-punished says
 def setting_out_of_range(view: View) -> Finding | None:
     """
     What: a setting has a value that it cannot mean: a discount above 1, a negative learning rate, an expectile of 1.3;
-        or one that switches learning off: a value loss with the weight 0; or, in a run that learned nothing, one that
-        lies far outside of what is used: an entropy bonus of 5, a clip of 0, half of all actions random to the end.
+        or one that switches learning off: a value loss with the weight 0, random actions for more than half of the
+        run; or, in a run that learned nothing, one that lies far outside of what is used: an entropy bonus of 5, a
+        clip of 0, half of all actions random to the end.
     Why: the program did something else than its equations say, or the setting belongs to another part.
     Known problems: a tool may use a word for something else; only settings of one word, at the top or of the algorithm,
         are looked at.
@@ -81,7 +83,20 @@ def setting_out_of_range(view: View) -> Finding | None:
             span = _span(*legal)
             return Finding(f"{where} is {value:g}, but can only be {span}", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"legal: {span}")], confidence="high")  # fmt: skip
-    return _far_from_usual(view)
+    return _starts_late(view) or _far_from_usual(view)
+
+
+def _starts_late(view: View, most: float = 0.5) -> Finding | None:
+    """Random actions for more than half of the run, whatever came of the rest; learning-never-started is about all."""
+    key = next((key for key in view.config if plain_key(key) in STARTS), "")
+    starts, steps = view.config.get(key), max(view.planned or 0, view.last_step)
+    counted = {*view.history.axes.values()} <= {"env_steps", "agent_steps"}
+    if not _number(starts) or not counted or view.state == "running" or not most * steps < starts < steps:
+        return None
+    name = setting_name(view, key)
+    return Finding(f"{name} is {starts:,} of the run's {steps:,.0f} steps: learning begins when {starts / steps:.0%} of"
+                   " it are over", float(starts), 0, [Evidence(plain_key(key), [view.last_step], [float(starts)],
+                   f"> {most:.0%} of all steps")], confidence="high")  # fmt: skip
 
 
 def _far_from_usual(view: View) -> Finding | None:

@@ -20,7 +20,8 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, act_and_update, check_start, require_vectors
+from relab.train.algos.gathering import Gathering, act_and_update, require_vectors
+from relab.train.algos.gathering import check_start as check
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.crew import one_blas_thread
 from relab.train.kernels.jit import compile_note, njit
@@ -147,7 +148,7 @@ def first_time() -> str:
 def init(setup: Setup) -> State:
     cfg: DQN = setup.cfg
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
-    check_start(setup)
+    check(setup)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, 1), np.int64))
     adam, draw = Adam(agent.nets.flat.size, cfg.adam_eps), generator(setup.seed, "minibatch")
     room = q_learning.room(cfg.minibatch, agent.net)

@@ -138,8 +138,9 @@ class Gathering:
         if step.episodes is not None:
             self.memory_BM[over] = 0.0  # an episode begins without memories
             self.ended.append(step.episodes)
+        taken = counts.env_steps // worlds.n + 1
         for what, values in (("observation", self.arrive(slot, step, over)), ("reward", slot["reward"][:, None])):
-            rollout.check_finite(worlds.env.spec, what, values[None], slot["alive"][None])  # before it is learned from
+            rollout.check_finite(worlds.env.spec, what, values[None], slot["alive"][None], taken)  # before it is used
         self.note(slot)
         self.replay.count += 1
         counts.agent_steps += living

@@ -167,7 +167,7 @@ def iterate(s: State, watch: Stopwatch) -> dict[str, float]:
 def collect(s: State) -> None:
     """Act for one batch."""
     s.agent.in_one_call = s.ahead is None or s.ahead.ready(COLLECTOR)
-    rollout.collect(s.worlds, s.agent, s.traj, s.cursor)
+    rollout.collect(s.worlds, s.agent, s.traj, s.cursor, s.counts.env_steps // s.worlds.n)
 
 
 def update(s: State) -> dict[str, float]:

@@ -22,7 +22,8 @@ from relab.base.streams import generator, get_state, set_state
 from relab.config.base import require
 from relab.config.sac import SAC
 from relab.record.spec import Spec
-from relab.train.algos.gathering import Gathering, act_and_update, check_start, require_vectors
+from relab.train.algos.gathering import Gathering, act_and_update, require_vectors
+from relab.train.algos.gathering import check_start as check
 from relab.train.contract import Counts, Setup, Stopwatch
 from relab.train.kernels.crew import Crew, one_blas_thread
 from relab.train.kernels.jit import compile_note
@@ -157,7 +158,7 @@ def first_time() -> str:
 def init(setup: Setup) -> State:
     cfg: SAC = setup.cfg
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device)
-    check_start(setup)
+    check(setup)
     gathering = Gathering.begin(setup, cfg.envs, cfg.replay, np.zeros((1, agent.dim), np.float32))
     wanted = -float(agent.dim) if cfg.target_entropy is None else cfg.target_entropy
     weights = agent.nets.flat

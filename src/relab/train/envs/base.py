@@ -12,11 +12,21 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from relab.base.errors import UserError
 from relab.record.spec import Spec
 from relab.train.envs.account import REDUCERS, account, begin, rewind
 from relab.train.kernels import rng
 
 FROM_SPEC = -1
+
+
+class ActionError(UserError, ValueError):
+    """Actions that an environment does not have: whatever acts is to be mended."""
+
+    exit_code = 64
+
+    def __init__(self, message: str):
+        super().__init__(f"{message}; mend `act` or `to_env` of what acts there")
 
 
 class Outcomes(NamedTuple):
@@ -199,7 +209,7 @@ class Worlds:
     def _begin(self, action: np.ndarray) -> np.ndarray:
         if action.shape != self.action_shape:
             kind = self.spec.action.kind
-            raise ValueError(
+            raise ActionError(
                 f"{self.spec.env} needs {kind} actions of shape {self.action_shape}, but got {action.shape}"
             )
         if self._n_K.shape[0] == 0:
@@ -208,11 +218,11 @@ class Worlds:
             begin(self._out, self._no_ints, self._n_K)
             return action
         if action.dtype.kind not in "iu":
-            raise ValueError(f"{self.spec.env} needs integer actions, but got dtype {action.dtype}")
+            raise ActionError(f"{self.spec.env} needs integer actions, but got dtype {action.dtype}")
         action = np.ascontiguousarray(action, np.int64)
         bad = begin(self._out, action.reshape(-1, self._n_K.shape[0]), self._n_K)
         if bad >= 0:
-            raise ValueError(self._bad_action(action, bad))
+            raise ActionError(self._bad_action(action, bad))
         return action
 
     def _bad_action(self, action: np.ndarray, bad: int) -> str:

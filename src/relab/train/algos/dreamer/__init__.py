@@ -43,9 +43,7 @@ def follow_weights(s: State) -> None:
 
 def init(setup: Setup) -> State:
     cfg: Dreamer = setup.cfg
-    require(cfg.learning_starts < setup.total, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of"
-            f" the run, but total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
-    check_pace(setup)
+    check(setup)
     pages.keep()
     agent = make_agent(cfg, setup.env.spec, setup.seed, setup.device, setup.threads)
     rates = {"model": cfg.lr, "actor": cfg.lr_actor or cfg.lr, "critic": cfg.lr_critic or cfg.lr}
@@ -85,9 +83,11 @@ def close(s: State) -> None:
         s.gathering.close()
 
 
-def check_pace(setup: Setup) -> None:
-    """ConfigError where hardly anything would be learned from."""
+def check(setup: Setup) -> None:
+    """ConfigError where nothing, or hardly anything, would be learned from."""
     cfg, steps = setup.cfg, setup.total - setup.cfg.learning_starts
+    require(steps > 0, f"`learning_starts` = {cfg.learning_starts:,} must lie before the end of the run, but"
+            f" total_steps is {setup.total:,}: nothing would be learned")  # fmt: skip
     require(steps * cfg.updates_per_step >= 1, f"`updates_per_step` must make at least one update, but"
             f" {cfg.updates_per_step:g} for each of the {steps:,} steps after learning starts make"
             f" {steps * cfg.updates_per_step:.2g}; raise it, or train longer")  # fmt: skip
