@@ -8,6 +8,7 @@ relab.compare(runs, by="lr")                        which setting is better, and
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -258,8 +259,8 @@ class Comparison:
         return "\n".join([*lines, *self.notes])
 
     def _repr_html_(self) -> str:
-        rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", f"[{x.low:+.4g}, {x.high:+.4g}]",
-                 f"{x.n[0]}, {x.n[1]}") for x in self.answers]  # fmt: skip
+        rows = [(" against ".join(reversed(x.names)), x.verdict, f"{x.delta:+.4g}", _ends(x), f"{x.n[0]}, {x.n[1]}")
+                for x in self.answers]  # fmt: skip
         sentences = "".join(f"<p>{escape(text)}</p>" for text in (*(x.text for x in self.answers), *self.notes))
         return sentences + _html_table(("comparison", "better?", "difference", "interval", "seeds"), rows)
 
@@ -293,11 +294,16 @@ def compare(
     result = build.compare([run for each in sets for run in each], options, plan, _origins(sets))
     lone = by is not None and len(result.apart) == 1 and not result.tasks
     require(bool(result.tasks), f"the runs do not differ in `{by}`: {result.apart[0][1]}" if lone else _refusal(result))
-    notes = [*result.notes, *(f"not compared: {label}: {reason}" for label, reason in result.apart)]
+    notes = [*result.notes, *(note for task in result.tasks for note in task.notes)]
+    notes += [*(f"not compared: {label}: {reason}" for label, reason in result.apart)]
     declared = [pair for task in result.tasks for pair in task.pairs if pair.declared]
     if declared:
         return Comparison([pair.answer for pair in declared], declared[0].declared, notes)
     return Comparison([x for task in result.tasks for x in _answers(task, smallest_effect)], notes=notes)
+
+
+def _ends(x: answers.Answer) -> str:
+    return f"[{x.low:+.4g}, {x.high:+.4g}]" if math.isfinite(x.low) else "none under 5 seeds"
 
 
 def _origins(sets: Sequence[Runs]) -> dict[int, str]:

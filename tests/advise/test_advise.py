@@ -128,7 +128,7 @@ def folder(tmp_path_factory) -> Path:
 def test_a_learning_rate_100_times_too_high_goes_back(folder):
     advice = proposed(folder / "lr100")
     assert change(advice) == {"algo.lr": (0.3, 3e-3)}
-    assert advice.source == "diverged"
+    assert advice.source == "steps-too-large"
     assert "preset" in advice.rationale
     assert advice.checks["config"] == "resolves and passes its checks"
     assert advice.resume_from is None
@@ -141,7 +141,7 @@ def test_without_data_the_prediction_is_bounds_from_the_record(folder):
     assert predicted.how.startswith("no data: bounds only")
     assert predicted.high == pytest.approx(500 - view.evals()[-1].mean)
     assert predicted.low == 0, "random is above what it earns now: it may also stay as it is"
-    assert ", from no change, below random " in predicted.how
+    assert ", from no change (below random " in predicted.how
     assert render.predicted(predicted).startswith("eval/return_det changes by +0 to +4")
 
 
@@ -224,7 +224,8 @@ def test_what_has_run_on_five_seeds_is_not_proposed_again(folder, tmp_path):
     search = Search(report, neighbours(report, tmp_path / "lr100"))
     advice = search.best()
     assert (
-        "algo.lr 0.3 -> 0.003 in lr100 (diverged): that config has run: lr100-copy-s0 and 4 more" in search.passed_over
+        "algo.lr 0.3 -> 0.003 in lr100 (steps-too-large): that config has run: lr100-copy-s0 and 4 more"
+        in search.passed_over
     )
     assert not isinstance(advice, Proposal) or change(advice) != {"algo.lr": (0.3, 3e-3)}
 

@@ -51,7 +51,7 @@ def test_it_says_what_why_and_how_in_a_few_lines(here, capsys):
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) <= 10
     assert printed.startswith("lr100: algo.lr 0.3 -> 0.003\n")
-    assert "diverged" in printed
+    assert "steps-too-large" in printed
     assert "relab next lr100 --write && relab train runs/lr100/next_config.yaml seed=3" in printed
     assert sorted(here.rglob("*")) == before, "without --write nothing is written"
 
@@ -116,7 +116,7 @@ def test_the_proposal_runs_and_its_run_remembers_it(here, capsys):
     assert meta["parent"] == "lr100"
     assert meta["proposal"]["diff"] == {"algo.lr": {"from": 0.3, "to": 0.003}}
     assert meta["proposal"]["predicted"]["how"].startswith("no data")
-    assert "diverged" in meta["intent"]
+    assert "steps-too-large" in meta["intent"]
     report = examine(here / "runs" / "child")
     assert report.runs[0].view.is_parent
     assert report.runs[0].view.reference.name == "lr100"

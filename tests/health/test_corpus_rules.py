@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from relab.health import engine
+from relab.health.chain import lead
 from relab.health.examine import examine, load_view
-from relab.health.render import lead
 from relab.health.rule import all_rules
 from where import ROOT
 

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from relab.formats.read.unread import Unread
+from relab.health.chain import lead
 from relab.health.examine import Remark, Report, examine
-from relab.health.render import lead, text
+from relab.health.render import text
 from relab.health.rule import Finding
 from where import fixtures, histories
 

@@ -22,6 +22,7 @@ HEALTHY = sorted(path.name for path in (ROOT / "healthy").iterdir())
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_rule_finds_its_planted_fault(slug):
+    assert (ROOT / "faulty" / slug).is_dir(), f"plant a fault that {slug} finds: PLANTED in tests/health/planted.py"
     found = {f.slug: f for f in examine(ROOT / "faulty" / slug).findings}
     assert slug in found, f"{slug} is silent on its fault; found: {sorted(found)}"
     assert found[slug].message
@@ -76,7 +77,7 @@ def test_missing_metrics_are_not_checked_rather_than_fine(slug, tmp_path):
     ("slug", "cause"),
     [
         ("frozen-parameters", "steps-too-small"),
-        ("diverged", "diverged"),
+        ("diverged", "steps-too-large"),
         ("std-exceeds-action-range", "setting-out-of-range"),
         ("critic-not-learning", "setting-out-of-range"),
         ("gradient-always-clipped", "setting-out-of-range"),
@@ -106,4 +107,4 @@ def test_the_best_evaluation_may_be_one_of_the_last(tmp_path: Path) -> None:
         record.append_eval({"step": 1024 * step, "mode": "det", "noise": 0.2, "episodes": episodes})
     record.close()
     said = [each.message for each in examine(folder).findings if each.slug == "peak-selection"]
-    assert re.search(r"at 7,168\) is far above the last 2 \(5\d\.\d+ on average, itself among them\)", "".join(said))
+    assert re.search(r"at 7,168\) is far above the mean of the last 2 \(5\d\.\d+, itself among them\)", "".join(said))

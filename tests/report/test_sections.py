@@ -359,7 +359,7 @@ def test_each_environment_has_a_panel_and_a_card_of_its_own(tmp_path):
             write_run(tmp_path / f"{env}-s{seed}", UP, seed=seed, config=config)
     data = sections.build(tmp_path)
     assert [(panel.env, len(panel.curve.lines)) for panel in data.panels] == [("CartPole-v1", 2), ("Pendulum-v1", 2)]
-    said = "CartPole-v1: learned on all 2 seeds, ends at 400; Pendulum-v1: learned on all 2 seeds, ends at 400."
+    said = "CartPole-v1: learned on both seeds, ends at 400; Pendulum-v1: learned on both seeds, ends at 400."
     assert data.first.sentence == said, "short: the rest stands with the outcome"
     page = render.html(data)
     assert page.index('class="low"') < page.index("<h2>Findings</h2>") < page.index('class="side"'), "no empty column"

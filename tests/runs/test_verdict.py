@@ -51,7 +51,9 @@ def trained(values: np.ndarray, metric: str = "return/mean", spec: dict | None =
         ([5.0, 9.0, 20.0], 1.0, None, "learned"),
         ([5.0, 5.1, 4.9], 1.0, None, "flat"),
         ([5.0, 2.0, 1.0], 1.0, None, "not"),
-        ([100.0], 1.0, CARTPOLE, "short"),
+        ([100.0], 1.0, CARTPOLE, "learned"),  # one evaluation, clear of random
+        ([30.0], 30.0, CARTPOLE, "short"),
+        ([100.0], 1.0, None, "short"),
     ],
 )
 def test_each_kind(means, spread, spec, kind):
@@ -102,7 +104,7 @@ def test_what_is_left_is_held_against_random_where_the_start_was_not_seen(means,
     ("kinds", "said"),
     [(["learned", "top", "lost"], "learned on 2 of 3 seeds, ends at 2"), (["not"] * 3, "did not learn on any of 3 seeds, ends at 2"),
      (["worse", "worse", "not"], "worse than random on 2 of 3 seeds, ends at 2"), (["learned"], "learned, ends at 1"),
-     (["learned"] * 2, "learned on all 2 seeds, ends at 1.5")],
+     (["learned"] * 2, "learned on both seeds, ends at 1.5")],
 )  # fmt: skip
 def test_a_group_in_a_few_words(kinds, said):
     assert brief_sentence([Verdict(kind, "r", [Estimate(1, i + 1.0, 0.1, 9)]) for i, kind in enumerate(kinds)]) == said

@@ -54,7 +54,7 @@ def check_legal(view: View, changes: Changes) -> str:
         raise RejectedError(f"the config would not be legal: {error}") from None
     if view.history.trained_by_relab:
         return f"not checked here: {env} with {algo} is code of its own, which `relab train` runs and checks"
-    return "not checked: the settings are not relab's"
+    return "whether the values are legal is not checked: the settings are another program's"
 
 
 def check_algo(algo: str, view: View, values: Mapping[str, Any]) -> None:
@@ -85,7 +85,7 @@ def check_budget(view: View, changes: Changes) -> str:
     old = view.config.get("total_steps")
     new = changes.get("total_steps", (old, old))[1]
     if type(old) is not int or type(new) is not int:
-        return "not known"
+        return "how many steps it takes is not known"
     if new <= old:
-        return f"within the parent's {old:,} steps"
-    return f"{new / old:.3g} times the parent's {old:,} steps"
+        return f"within this run's {old:,} steps"
+    return f"{new / old:.3g} times this run's {old:,} steps"

@@ -37,6 +37,9 @@ def predict(view: View, changes: Mapping[str, Any], others: Sequence[View]) -> P
     if all(key.startswith(QUIET) for key in changes):
         return Predicted(metric, 0.0, None, None, "changes what is measured, not what is learned")
     steps = changes.get("total_steps", (None, view.config.get("total_steps")))[1]
+    if view.unfinished:  # it can be held against others up to where it ended, and no further
+        steps = min(steps, view.last_step) if is_number(steps) else view.last_step
+    others = [v for v in others if not v.unfinished or (is_number(steps) and v.last_step >= steps)]
     here = finals([view, *(v for v in others if same_group(v, view))], steps)
     there = [v for v in others if has_values(v, changes) and same_task(v, view) and len(finals([v], steps))]
     there = [v for v in there if not unlike(v, view, changes)] or [v for v in there if longer(v, view, changes)]
@@ -76,7 +79,7 @@ def bounds(view: View, metric: str, now: float) -> Predicted:
     if not names:
         return Predicted(metric, None, None, None, "no data: no run here has the value, and the record has no bounds")
     if ends[0] is not None and ends[0] > now:
-        names[0] = f"no change, below {names[0]},"  # what is worse than random may well stay so
+        names[0] = f"no change (below {names[0]})"  # what is worse than random may well stay so
     low = None if ends[0] is None else min(0.0, ends[0] - now)
     high = None if ends[1] is None else max(0.0, ends[1] - now)
     return Predicted(metric, None, low, high, f"no data: bounds only, from {' to '.join(names)}; now {number(now)}")
@@ -115,7 +118,7 @@ def standing_at(view: View, steps: Any) -> Estimate | None:
     if is_number(steps) and view.has_evals(view.by):
         early = [e for e in view.evals() if e.step < steps + max(iteration_steps(view), 1)]  # it ends with a whole one
         return early[-1] if early else None
-    return view.standing()
+    return view.standing(steps + max(iteration_steps(view), 1) if is_number(steps) else math.inf)
 
 
 def iteration_steps(view: View) -> int:
@@ -171,11 +174,11 @@ def cost(view: View, changes: Mapping[str, Any]) -> Cost:
         whole = of_the_clock(view)
         known = whole is not None and not new.keys() & {"algo.epochs", "eval.episodes"}  # whose share it cannot tell
         if whole is not None and known:
-            return Cost(steps, steps * whole, "at the parent's own speed")
+            return Cost(steps, steps * whole, "at this run's own speed")
         return Cost(steps, None, "the record has no timing" if whole is None else "the record times no part of a step")
     per_step["update"] = (per_step["update"] or 0.0) * ratio(view, new, "algo.epochs")
     per_step["eval"] = (per_step["eval"] or 0.0) * ratio(view, new, "eval.episodes")
-    return Cost(steps, STARTUP_S + steps * sum(x or 0.0 for x in per_step.values()), "at the parent's own speed")
+    return Cost(steps, STARTUP_S + steps * sum(x or 0.0 for x in per_step.values()), "at this run's own speed")
 
 
 def of_the_clock(view: View) -> float | None:

@@ -139,7 +139,8 @@ class Search:
 
     def trends(self, views: list[View], kind: str) -> list[tuple[View, Trend]]:
         """Runs that came to their end, and whose return did so there."""
-        trends = [(view, _trend(view)) for view in views if view.state in ("finished", "ended")]
+        whole = [view for view in views if view.state in ("finished", "ended") and not view.unfinished]
+        trends = [(view, _trend(view)) for view in whole]
         return [(view, trend) for view, trend in trends if trend is not None and trend.kind == kind]
 
     def from_evidence(self, open_: list[View]) -> Proposal | None:
@@ -171,7 +172,8 @@ class Search:
             f"relab train {Path(folder) / FILE} seed={seeds[0]}{view.trust}" if here else foreign.words(view, diff)
         )
         name = view.history.folder.resolve().name if here else view.name
-        why = f"{why}. {new_values(diff, names)} is {remedy.why}."
+        whose = remedy.why if len(diff) == 1 else remedy.why.replace("the value of", "the values of")
+        why = f"{why}. {new_values(diff, names)} {'is' if len(diff) == 1 else 'are'} {whose}."
         expected, price = predict(view, whole, self.others(view)), cost(view, remedy.changes)
         unanswered = [one.to_dict() for one in again if one.verdict == tried.OPEN]
         return Proposal(name, diff, why, checks, expected, price, source, start, seeds, folder, command, here,
@@ -207,6 +209,9 @@ class Search:
         if self.passed_over:
             return Nothing(f"what the findings call for cannot be proposed: {self.passed_over[0]}", self.passed_over,
                            self.by_hand())  # fmt: skip
+        cut = [view for view in self.views if view.unfinished and view.planned]
+        if cut and all(finding.about == "evidence" for finding in self.report.main):
+            return Nothing(f"{told_cut(cut[0])}: what it would end at is not known, so run it to its end first")
         if self.report.main:
             slugs = ", ".join(dict.fromkeys(f.slug for f in self.report.main))
             return Nothing(
@@ -259,6 +264,10 @@ def solved(view: View) -> bool:
     goal = view.config.get("eval.stop_at")
     reached = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
     return reached or view.at_ceiling(end.mean)
+
+
+def told_cut(view: View) -> str:
+    return f"{view.name} ended at step {view.last_step:,} of {view.planned:,.0f} planned"
 
 
 def _trend(view: View) -> Trend | None:

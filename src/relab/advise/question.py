@@ -103,7 +103,11 @@ def adopt(declared: Question, row: Mapping[str, Any], root: Path, report: Report
     diff = {key: {"from": now, "to": then} for key, (now, then) in changes.items()}
     here = not declared.command and parent.history.trained_by_relab
     try:
-        checks = check(parent, changes, [])[0] if here else {"config": "not checked: the settings are not relab's"}
+        checks = (
+            check(parent, changes, [])[0]
+            if here
+            else {"config": "whether the values are legal is not checked: the settings are another program's"}
+        )
     except RejectedError as error:
         return Nothing(f"{row.get('text')} But {winner} cannot be the next base: {error}")
     checks["repeat"] = f"{winner} has run on seeds {_range(declared.seeds)}; {fresh[0]} is new"

@@ -35,7 +35,7 @@ class Trend:
     def __str__(self) -> str:
         ends = f"{number(self.start.mean)} at step {self.start.step:,}, {number(self.end.mean)} at {self.end.step:,}"
         if self.kind == OPEN:
-            return f"whether {self.metric} still rises at the end its noise does not tell: {ends}"
+            return f"whether {self.metric} still rises at the end cannot be told from its noise: {ends}"
         sure = "beyond all noise" if math.isinf(self.errors) else f"{self.errors:.2g} standard errors"
         return f"{self.metric} still rises at the end: {ends} ({sure})"
 

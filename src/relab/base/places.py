@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
 GROWING_S = 30.0  # a log that says nothing of its end is taken for growing this long: copies are new files as well
+WHOLE = 0.9  # of the planned steps: a log may end a few rows before the run did
 
 
 def printable(text: str) -> str:
@@ -29,6 +31,12 @@ def run_state(status: str, own: bool, quiet_s: Callable[[], float]) -> str:
         return status or "unknown"
     alive = quiet_s() <= (STALE_S if status == "running" else GROWING_S)
     return "running" if alive else "stale" if status == "running" else "ended"
+
+
+def cut_short(steps: int | None, planned: object) -> bool:
+    """Whether a run ended well before its planned steps; False where nobody says how many these are."""
+    known = isinstance(planned, (int, float)) and not isinstance(planned, bool) and 0 < planned < math.inf
+    return known and steps is not None and steps < WHOLE * planned  # type: ignore[operator]
 
 
 def cache_folder() -> Path:

@@ -94,7 +94,21 @@ Words = list[tuple[str, Callable[[], str]]]
 
 def all_words() -> Words:
     """(word, what explains it), lower case; one word may have several meanings."""
-    return rule_words() + glossary_words() + env_words() + level_words() + key_words() + field_words()
+    words = rule_words() + glossary_words() + env_words() + level_words() + key_words() + field_words()
+    return words + library_words({word for word, _ in words})
+
+
+def library_words(known: set[str]) -> Words:
+    """Settings of the libraries that relab has no word for, with what they start from."""
+    from relab.health.usual import CLEANRL, SB3
+
+    starts: dict[str, list[str]] = {}
+    for library, table in (("Stable-Baselines3", SB3), ("CleanRL", CLEANRL)):
+        for algo, values in table.items():
+            for name in (name for name in values if name not in known):
+                starts.setdefault(name, []).append(f"{values[name]} in {library}'s {algo.upper()}")
+    return [(name, partial(str, f"{name} (setting of other libraries): its default is {', '.join(values)}"))
+            for name, values in starts.items()]  # fmt: skip
 
 
 def field_words() -> Words:

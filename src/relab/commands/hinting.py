@@ -64,7 +64,7 @@ class Hinting:
         if whole:
             self.check_mapping([run.history for run in loaded.runs])
         if strange := unexplained(loaded):
-            _say_or_refuse(strange, loaded)
+            _say_or_refuse(strange, loaded, refuse=self.mapping is None)
         return loaded
 
     def together(self, tell: Tell | None = None) -> Reading:
@@ -123,12 +123,12 @@ class Reading:
         self.hinting.check_mapping(self.runs)
 
 
-def _say_or_refuse(strange: str, loaded: LoadedRuns) -> None:
+def _say_or_refuse(strange: str, loaded: LoadedRuns, refuse: bool) -> None:
     """Tables of which nothing at all is understood cannot be judged: an answer about them would be about nothing."""
     from relab.base.jsonl import RecordError
 
     tables = all(run.history.source in TABLES and not run.history.explained for run in loaded.runs)
-    if tables and all(_is_strange(run.history) for run in loaded.runs):
+    if refuse and tables and all(_is_strange(run.history) for run in loaded.runs):
         raise RecordError(strange)
     print(_clean(f"relab: {strange}"), file=sys.stderr)
 

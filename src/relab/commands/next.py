@@ -107,6 +107,6 @@ def how_to_run(proposal: Proposal, path: str, wrote: Path | None, to_write: bool
         reason = "(nothing is written: `relab train` cannot run this) " if to_write else ""
         if proposal.source == "answer":
             return f"  {'then':11}{reason}{proposal.command}"
-        where = f"   (in the program that trained it; seed {proposal.seeds[0]} is new)"
+        where = f"   (in the program that trained it; no run of this config has seed {proposal.seeds[0]} yet)"
         return f"  {'set':11}{reason}{proposal.command}{where}"
     return f"  {'run it':11}{'' if wrote else f'relab next {path} --write && '}{proposal.command}"

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from relab.base.places import cut_short
 from relab.base.places import printable as clean
 from relab.runs.listing import Listed, ListedGroup, ListedRun
 
@@ -50,8 +51,16 @@ def _cells(run: ListedRun, now: float) -> list[str]:
     tags = " ".join([*run.tags, *([f'"{run.note}"'] if run.note else [])])
     copies = f" (+{len(run.copies)} cop{'ies' if len(run.copies) > 1 else 'y'})" if run.copies else ""
     return [cut(star + run.name, NAME_WIDTH) + copies, cut(run.env, 24), cut(run.algo, 12), cell(run.seed),
-            run.state, outcome(run), "" if run.steps is None else f"{run.steps:,}", age(now - run.sign),
-            size(run.size), cut(tags, TAGS_WIDTH)]  # fmt: skip
+            run.state, outcome(run), steps(run), age(now - run.sign), size(run.size),
+            cut(tags, TAGS_WIDTH)]  # fmt: skip
+
+
+def steps(run: ListedRun) -> str:
+    """How far it came; of a run that did not come to its end also what share of its way that is."""
+    if run.steps is None:
+        return ""
+    part = run.state != "finished" and cut_short(run.steps, run.planned)
+    return f"{run.steps:,}" + (f" ({run.steps / run.planned:.0%})" if part and run.planned else "")
 
 
 def outcome(run: ListedRun) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 from relab.base.documents import Settings
 from relab.base.near import hint as near_hint
 from relab.config.base import require
+from relab.config.layers import fitting_keys
 from relab.config.views import MISSING, flatten
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run, shown
@@ -71,9 +72,9 @@ def _value(run: Run, key: str, origins: Mapping[int, str]) -> str:
 
 
 def full_key(by: str, groups: Sequence[Group]) -> str:
-    """lr -> algo.lr, where only one key ends so."""
+    """lr or learning_rate -> algo.lr, where only one key is meant."""
     keys = dict.fromkeys(k for group in groups for run in group.runs for k in flatten(run.history.config))
-    fits = [k for k in keys if k == by] or [k for k in keys if k.endswith(f".{by}")]
+    fits = fitting_keys(by, keys)
     hint = (
         near_hint(by, sorted(keys), "; the nearest key is `{}`") if keys else "; they have no settings in their record"
     )

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from relab import stats
+from relab.base.places import cut_short
 from relab.comparison import answer as answers
 from relab.comparison import outcomes
 from relab.comparison.outcomes import Outcome
 from relab.config.views import flatten
 from relab.record.evaluations import evaluations
 from relab.record.history import Column, History, end_rows, measured
+from relab.record.state import steps_of
 from relab.runs.grouping import Run
 
 ALIKE = 0.05  # lengths that differ by less than this share are the same length
@@ -67,10 +69,22 @@ def common_step(arms: Sequence[Sequence[Run]], metric: str) -> tuple[float, bool
 
 
 def arm_length(arm: Sequence[Run], metric: str) -> float:
-    """NaN where no run says: all stopped at their level, or none has the metric."""
+    """NaN where no run says: all stopped at their level, or none has the metric.
+
+    Of runs that were all cut on their way, at different steps, as far as each of them came; one that is less than half
+    as long as usual cuts nobody.
+    """
     ends = [(run.state == "finished", e) for run in arm if math.isfinite(e := last_step(run, metric))]
     some = sorted(e for done, e in ends if done) or sorted(e for _, e in ends)
-    return some[(len(some) - 1) // 2] if some else math.nan
+    usual = some[(len(some) - 1) // 2] if some else math.nan
+    if some and all(unfinished(run) for run in arm):
+        return min(e for e in some if e >= STUNTED * usual)
+    return usual
+
+
+def unfinished(run: Run) -> bool:
+    """Whether it has not come to the steps that were planned for it."""
+    return run.state != "finished" and cut_short(steps_of(run.history), run.history.config.get("total_steps"))
 
 
 def cut(history: History, metric: str, step: float) -> History:
@@ -108,7 +122,8 @@ class Measure(NamedTuple):
             return f"steps until {self.metric} reaches {self.level:g}"
         if self.tenth:
             return f"mean of the last tenth of {self.metric}"
-        names = {"final": f"final {self.metric}", "success_rate": "success rate of the last evaluation"}
+        end = "mean of the last tenth of" if outcomes.by_its_end(self.metric) else "final"
+        names = {"final": f"{end} {self.metric}", "success_rate": "success rate of the last evaluation"}
         return names.get(self.at, f"mean of the last {self.last} {self.metric}")
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from relab.record.evaluations import evaluations
-from relab.record.history import History, flaw, measured
+from relab.record.history import History, end_rows, flaw, measured
+from relab.runs.course import is_return
 
 AT = ("final", "mean_last_m", "first_step_reaching", "success_rate")
 PAIRED = ("final", "mean_last_m")  # outcomes that can be compared within seeds
@@ -49,7 +50,10 @@ def outcome(
     reach: float | None = None,
     direction: str = "higher",
 ) -> Outcome:
-    """One number of a run: its last value, the mean of its last m, the first step at `reach`, or its success rate."""
+    """One number of a run: its last value, the mean of its last m, the first step at `reach`, or its success rate.
+
+    The last value of a return of training is the mean of the last tenth of its rows.
+    """
     check(at, direction)
     base = Outcome(math.nan, _seed(history), history.folder.name)
     if at == "success_rate":
@@ -61,7 +65,13 @@ def outcome(
         return replace(base, note=f"no number in `{metric}`: no episode ended")
     if at == "first_step_reaching":
         return _reaching(steps, values, base, reach, DIRECTIONS[direction])
-    return _last(values, replace(base, episodes=_episodes(history, metric)), 1 if at == "final" else m)
+    rows = end_rows(len(values)) if by_its_end(metric) else 1  # the outcome that every command gives of such a run
+    return _last(values, replace(base, episodes=_episodes(history, metric)), rows if at == "final" else m)
+
+
+def by_its_end(metric: str) -> bool:
+    """Whether a last row alone is no outcome: a return of training, whose rows are few episodes each."""
+    return is_return(metric) and not metric.startswith("eval/")
 
 
 def check(at: str, direction: str) -> None:

@@ -24,6 +24,7 @@ from relab.health.view import View
 from relab.record import glossary, levels
 from relab.record.bounds import bounds_of
 from relab.record.history import History, end_rows
+from relab.record.state import steps_of
 from relab.runs.grouping import Group, Run
 from relab.runs.naming import differing
 from relab.runs.verdict import RETURNS, is_return
@@ -292,7 +293,12 @@ def _noise(task: Task, arm: Arm) -> Noise | None:
 def _notes(task: Task) -> list[str]:
     unknown = key.env_of(task.arms[0].runs[0]) is None
     notes = ["no run says which environment it is: compare them only if it is one"] * unknown
-    notes += [*_not_evaluated(task), *_cut_short(task), *(note for arm in task.arms for note in arm.notes)]
+    notes += [
+        *_unfinished(task),
+        *_not_evaluated(task),
+        *_cut_short(task),
+        *(note for arm in task.arms for note in arm.notes),
+    ]
     for arm in task.arms:
         gone = [x for x in task.outcomes[arm.label] if not math.isfinite(x.value)]
         lost = [x for x in gone if x.diverged]
@@ -336,6 +342,18 @@ def _not_evaluated(task: Task) -> list[str]:
         return []
     return [f"compared by returns of training, because runs of {', '.join(lacking[:3])} were not evaluated;"
             f" evaluations ended at: {', '.join(said[:3])}"]  # fmt: skip
+
+
+def _unfinished(task: Task) -> list[str]:
+    """Runs that ended before their planned steps: what they came to so far is not what they would end at."""
+    runs = [run for arm in task.arms for run in arm.runs]
+    cut = [run for run in runs if numbers.unfinished(run)]
+    if not cut or task.measure.at == "first_step_reaching":
+        return []
+    shares = sorted(steps_of(run.history) / float(run.history.config["total_steps"]) for run in cut)
+    span = f"{shares[0]:.0%}" if f"{shares[0]:.0%}" == f"{shares[-1]:.0%}" else f"{shares[0]:.0%} to {shares[-1]:.0%}"
+    who = f"all {len(cut)} runs" if len(cut) == len(runs) else f"{len(cut)} of {len(runs)} runs ({cut[0].name} first)"
+    return [f"{who} ended after {span} of their planned steps: this compares how far they had come, not how they end"]
 
 
 def _cut_short(task: Task) -> list[str]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from relab.comparison.outcomes import by_its_end
 from relab.stats.over_seeds import LEAST
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def sentence(x: Answer) -> str:
     a, b = x.names
     more = f"; {span(x.seeds_needed)} seeds a variant should tell" if x.seeds_needed else ""
     if min(x.n) < LEAST:
-        return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{more}."
+        so_far = f"; so far {b} differs by {x.delta:+.4g} ({_what(x)})" if math.isfinite(x.delta) else ""
+        return f"No answer under {LEAST} seeds a variant: {a} has {x.n[0]}, {b} has {x.n[1]}{so_far}{more}."
     if x.reason and not math.isfinite(x.low):
         return f"Cannot tell whether {b} is better than {a}: {reason_text(x)} ({_what(x)}; {_seeds(x)})."
     numbers = f"{x.delta:+.4g} [{x.low:+.4g}, {x.high:+.4g}] ({_what(x)}; {_sure(x)})"
@@ -80,5 +82,6 @@ def _what(x: Answer) -> str:
         there = f"reaches {x.reach:g}" if x.reach is not None else "gets there"
         return f"steps saved until {x.metric} {there}, + is better"
     last = f"mean of the last {x.m} {x.metric}" if x.m is not None else f"mean of the last {x.metric}"
-    name = {"final": f"final {x.metric}", "mean_last_m": last, "success_rate": "success rate"}
+    final = f"mean of the last tenth of {x.metric}" if by_its_end(x.metric) else f"final {x.metric}"
+    name = {"final": final, "mean_last_m": last, "success_rate": "success rate"}
     return f"{name[x.at]}, + is better"

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import os
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,8 +45,27 @@ SYNONYMS = {
     "clip_range": "algo.clip", "clip_coef": "algo.clip", "vf_coef": "algo.value_coef", "entropy_coef": "algo.ent_coef",
     "total_timesteps": "total_steps", "num_minibatches": "algo.minibatches", "env_id": "env.name",
     "discount": "algo.gamma", "batch_size": "algo.minibatches", "net_arch": "algo.hidden",
-    "buffer_size": "algo.replay", "replay_size": "algo.replay",
+    "buffer_size": "algo.replay", "replay_size": "algo.replay", "exploration_initial_eps": "algo.epsilon",
+    "exploration_final_eps": "algo.epsilon_final", "exploration_fraction": "algo.epsilon_until",
+    "start_e": "algo.epsilon", "end_e": "algo.epsilon_final", "target_update_interval": "algo.target_every",
+    "target_network_frequency": "algo.target_every", "clip_range_vf": "algo.clip_value",
+    "normalize_advantage": "algo.norm_adv",
 }  # fmt: skip
+
+
+def fitting_keys(word: str, keys: Iterable[str]) -> list[str]:
+    """Keys that a word means: the key itself, those that end in it, else those of its other names, whoever's.
+
+    >>> fitting_keys("lr", ["algo.lr", "seed"]), fitting_keys("learning_rate", ["algo.lr"])
+    (['algo.lr'], ['algo.lr'])
+    """
+    some, tail = list(dict.fromkeys(keys)), word.rpartition(".")[2]
+    ours = SYNONYMS.get(tail, word).rpartition(".")[2]
+    theirs = [other for other, key in SYNONYMS.items() if key.rpartition(".")[2] == ours]
+    for name in (word, ours, *theirs):
+        if fits := [key for key in some if key == name] or [key for key in some if key.endswith(f".{name}")]:
+            return fits
+    return []
 
 
 class Layer(NamedTuple):

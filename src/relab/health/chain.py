@@ -33,6 +33,7 @@ PLACES = CHAIN | APART
 ORDER = {place: number for number, place in enumerate(PLACES)}
 SEVERITIES = ("info", "warning", "error")
 CONFIDENCES = ("low", "medium", "high")
+FINDINGS = 3  # that are shown first
 
 
 def explain(rules: Sequence[Rule], findings: Sequence[Finding]) -> None:
@@ -109,3 +110,23 @@ def ordered(findings: Sequence[Finding]) -> list[Finding]:
     families.sort(key=lambda members: (*importance(members[0])[:2], min(importance(m)[2] for m in members),
                                        len(members) == 1, importance(members[0])[4:]))  # fmt: skip
     return [each for members in families for each in members]
+
+
+def lead(findings: Sequence[Finding]) -> list[Finding]:
+    """Those that are shown first, on every page and in every command: three of different rules, in their order;
+    symptoms fill what room causes leave, but come before what is less loud."""
+    seen: set[str] = set()
+    first = [f for f in findings if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
+    kept = sorted(first, key=lambda f: (-loudness(f, findings), f.explained_by is not None))[:FINDINGS]
+    return [f for f in first if f in kept]
+
+
+def loudness(finding: Finding, others: Sequence[Finding]) -> int:
+    """A cause is as loud as the loudest of what it explains."""
+    mine = [f for f in others if f.explained_by == finding.slug and f.run == finding.run]
+    return max(_severity(f) for f in (finding, *mine))
+
+
+def _severity(finding: Finding) -> int:
+    """What somebody's plug-in made up counts least."""
+    return SEVERITIES.index(finding.severity) if finding.severity in SEVERITIES else 0

@@ -92,8 +92,10 @@ class Curve:
         return float(self.steps[-1]) - self.last / slope if bool((np.abs(self.values - line) < off).all()) else None
 
     def evidence(self, formula: str = "", points: int = 8) -> Evidence:
-        """At most eight points, first and last among them."""
-        at = np.unique(np.linspace(0, len(self) - 1, min(points, len(self))).round().astype(int))
+        """At most eight points: first, last, lowest and highest among them, so that what a rule saw can be seen."""
+        ends = [int(self.values.argmin()), int(self.values.argmax())] if len(self) > points else []
+        even = np.linspace(0, len(self) - 1, min(points, len(self)) - len(ends)).round().astype(int)
+        at = np.unique([*even.tolist(), *ends])
         return Evidence(self.name, [int(s) for s in self.steps[at]], [float(v) for v in self.values[at]], formula)
 
 

@@ -101,7 +101,8 @@ def _set_back(finding: Finding, view: View, findings: Sequence[Finding]) -> Reme
     rules = [all_rules().get(f.slug) for f in symptoms_of(finding, findings)]
     named = {key for rule in rules if rule is not None for key in rule.mends}
     some = {key: pair for key, pair in changed.items() if key in named} or changed
-    return Remedy(some, f"the value of its parent {parent.name}") if some else None
+    whose = "its parent " if view.is_parent else ""
+    return Remedy(some, f"the value of {whose}{parent.name}") if some else None
 
 
 def worse(a: View, b: View) -> bool:
@@ -148,7 +149,9 @@ def known_values(view: View, better: View | None) -> list[tuple[str, dict[str, A
         sources.append((f"the value of {'its parent ' if view.is_parent else ''}{reference.name}", reference.config))
     if better is not None and better is not reference:
         sources.append((f"the value of {better.name}, which does better", better.config))
-    return sources + usual_values(view) + shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    usual = usual_values(view)
+    own = [] if usual else shipped(view.config.get("algo.name"), view.config.get("env.name"))
+    return sources + usual + own  # to a program that has defaults of its own, relab's are a stranger's
 
 
 def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -14,6 +14,7 @@ import numpy as np
 from relab.base.places import printable as clean
 from relab.base.text import plural, wrap
 from relab.health.applied import applied
+from relab.health.chain import lead, loudness
 from relab.health.engine import FAILED
 from relab.health.examine import Report
 from relab.health.memory import News
@@ -22,7 +23,7 @@ from relab.health.view import View, ViewGroup
 from relab.record import glossary
 from relab.record.state import seed_of
 
-FINDINGS, WIDTH, NARROW, GROUPS, MANY = 3, 118, 40, 5, 2
+WIDTH, NARROW, GROUPS, MANY = 118, 40, 5, 2
 ROUNDING = 1e-12  # of a mean: an error below this is what adding floats leaves
 LISTED = 50  # groups with a warning that are listed, one line each
 
@@ -267,20 +268,6 @@ def findings(report: Report, verbose: bool) -> list[str]:
         kinds = f" and {len(names) - 6} other kinds" if len(names) > 6 else ""
         lines.append(f"  {len(more)} more (-v): {slugs}{kinds}")
     return lines
-
-
-def lead(findings: list[Finding]) -> list[Finding]:
-    """Three of different rules: causes before symptoms, which fill what room is left, but before what is less loud."""
-    seen: set[str] = set()
-    first = [f for f in findings if not (f.slug in seen or seen.add(f.slug))]  # type: ignore[func-returns-value]
-    kept = sorted(first, key=lambda f: (-loudness(f, findings), f.explained_by is not None))[:FINDINGS]
-    return [f for f in first if f in kept]
-
-
-def loudness(finding: Finding, others: list[Finding]) -> int:
-    """A cause is as loud as the loudest of what it explains."""
-    mine = [f for f in others if f.explained_by == finding.slug and f.run == finding.run]
-    return max(SEVERITIES.index(f.severity or "info") for f in (finding, *mine))
 
 
 def finding(finding: Finding, others: list[Finding], report: Report) -> list[str]:

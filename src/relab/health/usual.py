@@ -50,7 +50,7 @@ def usual_values(view: View) -> list[tuple[str, Settings]]:
     algorithms. A default that is too long for so short a run is cut, and no longer called a default."""
     whose = library(view)
     table = (CLEANRL if whose == "cleanrl" else SB3).get(str(view.algo))
-    if view.history.source == "relab" or table is None:
+    if view.history.trained_by_relab or table is None:
         return []
     known = {key: word for key in view.config if (word := key.rpartition(".")[2]) in table}
     cut = {key: most for key, word in known.items() if (most := _most(word, view.last_step)) < _size(table[word])}

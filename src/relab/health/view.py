@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.numbers import HUGE
+from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
 from relab.health.curve import Curve
@@ -33,7 +34,6 @@ FAMILIES = {
     "dreamer": "dreamer dreamerv1 dreamerv2 dreamerv3 p2edv3 sleepydreamer",
 }
 FAMILY = {name: family for family, names in FAMILIES.items() for name in names.split()}
-WHOLE = 0.9  # of the planned steps: a log may end a few rows before the run did
 ITERATIONS = ("outer_iters", "iterations", "total_iterations", "num_iterations", "max_iterations")
 LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"

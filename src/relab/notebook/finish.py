@@ -18,7 +18,7 @@ FIXED = {
     "not_examined": "health was not examined",
     "nothing_rises": "nothing was found, and no return still rises at the end",
     "nothing_told": "nothing was found; whether the return still rises at the end cannot be told",
-    "nothing_open": r"nothing was found; whether (?P<metric>.+) still rises at the end its noise does not tell:"
+    "nothing_open": r"nothing was found; whether (?P<metric>.+) still rises at the end cannot be told from its noise:"
     r" (?P<ends>.+)",
     "control_stays": r"the answer is no, the control (?P<name>.+) stays",
     "none_read": r"no run below (?P<where>.+) could be read",

@@ -11,6 +11,7 @@ from relab.advise.proposal import shown
 from relab.advise.score import HIT, MISS, Score
 from relab.base.text import number
 from relab.comparison.answer import LEAST, OPEN, YES
+from relab.comparison.outcomes import by_its_end
 from relab.comparison.wording import WITHIN
 from relab.config import lineage
 from relab.config.lineage import Factor
@@ -30,7 +31,8 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
     needed = x.get("seeds_needed")
     more = w.say("answer.more", span=seeds_span(w, needed)) if needed else ""
     if min(x["n"]) < LEAST:
-        return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], more=more)
+        so_far = w.say("answer.so_far", b=b, delta=f"{x['delta']:+.4g}", what=_what(w, x)) if _measured(x) else ""
+        return w.say("answer.few", least=LEAST, a=a, b=b, n_a=x["n"][0], n_b=x["n"][1], so_far=so_far, more=more)
     names = {"a": a, "b": b, "numbers": numbers(w, x)}
     smallest = f"{x['smallest_effect']:.4g}"
     if x["verdict"] == YES:
@@ -45,6 +47,10 @@ def answer(w: Words, x: Mapping[str, Any]) -> str:
         by = w.say("answer.by", smallest=smallest) if x["smallest_effect"] else ""
         return w.say("answer.open", by=by, more=more, **names)
     return w.say("answer.worse", **names) if x["high"] < 0 else w.say("answer.no", smallest=smallest, **names)
+
+
+def _measured(x: Mapping[str, Any]) -> bool:
+    return isinstance(x.get("delta"), (int, float)) and math.isfinite(x["delta"])
 
 
 def _why(w: Words, x: Mapping[str, Any]) -> str:
@@ -80,7 +86,9 @@ def _what(w: Words, x: Mapping[str, Any]) -> str:
         return w.say("what.first_step_reaching", metric=x["metric"], reach=f"{x.get('reach') or math.nan:g}")
     if x["at"] == "mean_last_m":
         return w.say("what.mean_last_m", metric=x["metric"], m=x.get("m"))
-    return w.say("what.success_rate") if x["at"] == "success_rate" else w.say("what.final", metric=x["metric"])
+    if x["at"] == "success_rate":
+        return w.say("what.success_rate")
+    return w.say("what.end_of_training" if by_its_end(x["metric"]) else "what.final", metric=x["metric"])
 
 
 # ---- What became of runs

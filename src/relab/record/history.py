@@ -53,6 +53,7 @@ class History:
     mapping: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's name -> the column's
     factors: dict[str, float] = field(default_factory=dict)  # column -> what the tool's number was multiplied with
     keys: dict[str, str] = field(default_factory=dict)  # foreign runs: the tool's config key -> relab's
+    files: tuple[Path, ...] = ()  # foreign runs: what it was read from
     counters: dict[str, str] = field(default_factory=dict)  # tables: the column of the steps -> what it counts
     explained: set[str] = field(default_factory=set)  # columns of it that a user's mapping was asked about
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from relab.base import processes
-from relab.base.places import run_state
+from relab.base.places import cut_short, run_state
 from relab.config.views import config_hash, flatten
 from relab.record.history import History
 
@@ -25,8 +25,22 @@ SEED_IN_NAME = re.compile(r"(?i)(?:^|(?<=[-_./=]))(?:seed|s)[-_=]?([0-9]{1,18})(
 
 def state_of(run: History, now: float | None = None) -> str:
     """finished, interrupted, failed, running, stale, ended or unknown: see places.run_state."""
-    status, at = run.meta.get("status"), time.time() if now is None else now
-    return run_state(status if isinstance(status, str) else "", run.source == "relab", lambda: at - _last_sign(run))
+    at = time.time() if now is None else now
+    return run_state(status_of(run), run.source == "relab", lambda: at - last_sign(run))
+
+
+def status_of(run: History) -> str:
+    """What the record says; a program that was stopped on its way also ends without an error, but is not finished."""
+    status = run.meta.get("status")
+    short = not run.trained_by_relab and cut_short(steps_of(run), run.config.get("total_steps"))
+    if status == "finished" and short and not any(event.get("kind") == "stop" for event in run.events):
+        return "ended"
+    return status if isinstance(status, str) else ""
+
+
+def steps_of(run: History) -> int:
+    """The last step that anything was logged at."""
+    return max((int(column.steps.max()) for column in run.columns.values() if len(column.steps)), default=0)
 
 
 def would_repeat(run: History) -> bool:
@@ -35,7 +49,7 @@ def would_repeat(run: History) -> bool:
     return bool(error.get("repeats")) or "not finite" in str(error.get("message", ""))  # older runs have the text alone
 
 
-def _last_sign(run: History) -> float:
+def last_sign(run: History) -> float:
     """Seconds of the last heartbeat; of the newest file where there is none. 0: its process is gone, as far as seen."""
     if processes.is_alive(str(run.meta.get("owner"))) is False:
         return 0.0
@@ -48,7 +62,9 @@ def _last_sign(run: History) -> float:
         return _newest(run.folder)
     if _at_its_end(run):
         return 0.0
-    return min(growing([e.path for e in _files(run.folder)]), _last_row(run))
+    beside = [e.path for e in _files(run.folder)]
+    newest = growing(beside) and growing(run.files or beside, whole=False)  # all at once: a copy
+    return min(newest, _last_row(run))
 
 
 def _at_its_end(run: History, most: float = 0.05) -> bool:
@@ -71,15 +87,15 @@ def _last_row(run: History) -> float:
         return math.inf
 
 
-def growing(paths: Iterable[str | bytes | os.PathLike[Any]]) -> float:
-    """When another tool's log last grew; 0 where its files were all written at once, as a copy is."""
+def growing(paths: Iterable[str | bytes | os.PathLike[Any]], whole: bool = True) -> float:
+    """When another tool's log last grew; 0 where the files of a whole folder were written at once, as a copy's are."""
     times = []
     for path in paths:
         try:
             times.append(os.stat(path, follow_symlinks=False).st_mtime)
         except OSError:  # gone, or not for us to look at
             continue
-    copied = len(times) > 1 and max(times) - min(times) <= AT_ONCE_S
+    copied = whole and len(times) > 1 and max(times) - min(times) <= AT_ONCE_S
     return 0.0 if copied else max(times, default=0.0)
 
 

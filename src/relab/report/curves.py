@@ -132,8 +132,8 @@ def curve(
     called: str = "reference",
 ) -> Curve:
     """One metric of all groups, by default what they are judged by: lines, bands, levels, onset of the lead finding."""
-    metric = metric or next((r.verdict.metric for g in groups for r in g.runs if r.verdict.metric), "")
     runs = [run for group in groups for run in group.runs]
+    metric = metric or _lead_metric(runs)
     entry = glossary.metric(metric) if metric and glossary.known(metric) else None
     beside = replace(line(reference, metric), called=called) if reference is not None else None
     limits = possible(metric, runs)
@@ -152,6 +152,16 @@ def curve(
         log_y(metric, unit, bundles, heights),
         (healthy_stretches(runs[0], metric) or None) if runs and not is_return(metric) else None,
     )
+
+
+def _lead_metric(runs: Sequence[Run]) -> str:
+    """What the runs are judged by; one evaluation alone is a dot, and the returns of training show the way to it."""
+    judged = next((run.verdict.metric for run in runs if run.verdict.metric), "")
+    if not judged.startswith("eval/") or any(len(run.verdict.points) > 1 for run in runs):
+        return judged
+    trained = [name for name in glossary.RETURNS if not name.startswith("eval/")]
+    long = [name for name in trained if any(len(run.history.columns.get(name, ((),))[0]) > 1 for run in runs)]
+    return long[0] if long else judged
 
 
 def healthy_stretches(run: Run, metric: str) -> list[Stretch]:
@@ -244,8 +254,11 @@ def levels(runs: list[Run]) -> list[Level]:
 
 
 def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
-    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs."""
-    dated = [f for f in findings if f.onset is not None]
+    """Where the lead finding began: the earliest of its onsets, with the run's name where there are several runs.
+
+    What was so from the first step on, as a setting is, has no beginning to mark: the first that has one is taken.
+    """
+    dated = [f for f in findings if f.onset]
     if not dated:
         return None
     slug = dated[0].slug

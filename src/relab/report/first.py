@@ -9,6 +9,7 @@ from pathlib import Path
 
 from relab.base.jsonl import RecordError, read_json
 from relab.base.text import count
+from relab.comparison.numbers import unfinished
 from relab.comparison.profile import env_id
 from relab.config.views import diff, flatten
 from relab.health.rule import Finding
@@ -90,7 +91,9 @@ def env_of(group: Group) -> str:
 
 
 def _few(words: list[str], many: str) -> str:
-    return f"{len(words)} {many}" if len(words) > MANY else " and ".join(words)
+    if len(words) > MANY:
+        return f"{len(words)} {many}"
+    return " and ".join([*([", ".join(words[:-1])] if words[:-1] else []), *words[-1:]])
 
 
 def about_of(path: Path, groups: list[Group]) -> str:
@@ -202,16 +205,19 @@ def _lower(text: str) -> str:
 def _progress(group: Group) -> str:
     """Said first of a run that is not at its end: what follows may change."""
     states = [run.state for run in group.runs]
+    step, total = last_step(group.runs[0].history), total_steps(group.runs[0].history)
     if "running" in states:
-        step, total = last_step(group.runs[0].history), total_steps(group.runs[0].history)
         at = f" at {count(step)} of {count(total)} steps" if len(states) == 1 and total else ""
         return f"Still running{at}. So far: "
     gone = [s for s in ("failed", "stale", "interrupted") if s in states]
-    return (
-        f"{gone[0].capitalize()} at {count(last_step(group.runs[0].history))} steps. "
-        if gone and len(states) == 1
-        else ""
-    )
+    if gone and len(states) == 1:
+        return f"{gone[0].capitalize()} at {count(step)} steps. "
+    cut = [run for run in group.runs if unfinished(run)]
+    if not cut:
+        return ""
+    if len(states) == 1 and total:
+        return f"Ended at {count(step)} of {count(total)} steps. So far: "
+    return f"{len(cut)} of {len(states)} runs ended before their planned steps. So far: "
 
 
 @dataclass(frozen=True)

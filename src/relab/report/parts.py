@@ -13,6 +13,7 @@ from relab.health.engine import NotChecked
 from relab.health.examine import Remark
 from relab.health.rule import Finding
 
+NO_METRIC = "no metric"  # of runs without a number
 LEFT_OUT = {"left_out": True}  # metadata of a field that JSON does not mention where it is None
 
 

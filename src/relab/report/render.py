@@ -23,7 +23,7 @@ from relab.health.rule import Finding
 from relab.report import drawings, svg, svg_pictures, svg_scale, svg_small, svg_sweep, words
 from relab.report.curves import Curve
 from relab.report.page import Page
-from relab.report.parts import ConfigChanges, Outcome
+from relab.report.parts import NO_METRIC, ConfigChanges, Outcome
 from relab.report.pictures import Picture
 from relab.report.sweep_page import SweepPage
 from relab.report.tables import try_text
@@ -115,7 +115,7 @@ def shots(curve: Curve, place: int, look: svg.View) -> list[Shot]:
 def thumbnails(page: Page) -> list[Curve]:
     """What else moved while it learned: the first of the folded curves."""
     curves = [figure for part in page.sections if part.title == "Curves" for figure in part.figures]
-    return curves[:THUMBS] if not page.panels else []
+    return [curve for curve in curves if curve.metric != page.curve.metric][:THUMBS] if not page.panels else []
 
 
 def outcome_cards(page: Page) -> list[Card]:
@@ -126,9 +126,10 @@ def outcome_cards(page: Page) -> list[Card]:
     outcomes = page.outcome
     if page.sweep:
         return []
-    parts = [(p.env, p.places, p.curve.metric) for p in page.panels]
+    parts = [(p.env, p.places) for p in page.panels]
     cards = []
-    for env, places, metric in parts or [("", [*range(len(outcomes))], page.curve.metric)]:
+    for env, places in parts or [("", [*range(len(outcomes))])]:
+        metric = next((outcomes[i].metric for i in places if outcomes[i].metric != NO_METRIC), "")
         title = f"{env + ': ' if env else 'Outcome: '}last {words.metric(metric) if metric else 'value'}"
         strips = outcome_dots([outcomes[i] for i in places])
         cards.append(Card(title, places, metric, strips))

@@ -19,8 +19,10 @@ from relab.advise import score
 from relab.advise.calibration import sentence
 from relab.base.jsonl import RecordError
 from relab.base.text import count, duration, number
+from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
+from relab.health.chain import lead
 from relab.health.rule import Finding
 from relab.record.clock import elapsed
 from relab.report import replication_page, sure, sweep_page, tables, words
@@ -29,13 +31,11 @@ from relab.report.curves import Panel, curve, possible
 from relab.report.first import about_of, environments, findings_of, first, headline, last_step, total_steps
 from relab.report.next_steps import next_steps
 from relab.report.page import Facts, Page
-from relab.report.parts import Budget, Examined, Outcome, PlacedFinding, SeedValue
+from relab.report.parts import NO_METRIC, Budget, Examined, Outcome, PlacedFinding, SeedValue
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group, Run
 from relab.stats import mean_over_seeds
-
-TOP = 3  # findings on the first screen
 
 
 @np.errstate(all="ignore")  # numbers of a run that went wrong may be of any size; those beyond it are shown as infinite
@@ -148,11 +148,12 @@ def _with_labels(text: str, groups: list[Group]) -> str:
 
 
 def top(findings: list[PlacedFinding]) -> list[PlacedFinding]:
-    """The first finding of each rule, with how many more runs it was found in."""
+    """The findings that `relab examine` shows first, each with how many more runs it was found in."""
     slugs = [f.finding.slug for f in findings]
-    first = [f for i, f in enumerate(findings) if f.finding.slug not in slugs[:i]]
+    shown = lead([f.finding for f in findings if not f.finding.footer])
+    first = [f for f in findings if any(f.finding is each for each in shown)]
     more = [slugs.count(f.finding.slug) - 1 for f in first]
-    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)][:TOP]
+    return [replace(f, where=f.where + (f" and {n} more" if n else "")) for f, n in zip(first, more)]
 
 
 def _where(finding: Finding, labels: dict[str, str]) -> str:
@@ -167,7 +168,7 @@ def outcome(group: Group) -> Outcome:
     """The last evaluation over seeds x episodes, with an interval or the reason why there is none."""
     runs = group.distinct
     values = [run.verdict.final for run in runs]
-    metric = next((run.verdict.metric for run in runs if run.verdict.metric), "no metric")
+    metric = next((run.verdict.metric for run in runs if run.verdict.metric), NO_METRIC)
     mean = mean_over_seeds(values, possible(metric, runs))
     return Outcome(
         group.label,
@@ -282,9 +283,17 @@ def _evaluation_limits(runs: list[Run]) -> list[str]:
         return ["no evaluations: judged by training episodes, sampled actions"]
     many = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else str(sizes[0]) if sizes else ""
     said = [f"{many} episodes per evaluation"] if sizes and sizes[-1] else []
-    if any(run.verdict.solved is not None and run.verdict.solved == run.verdict.points[-1].step for run in runs):
+    if any(_stopped_when_good(run) for run in runs):
         said.append("training stopped at the first good evaluation, so its value is picked high")
     return said + ([] if any(run.verdict.random for run in runs) or not sizes else ["no random baseline"])
+
+
+def _stopped_when_good(run: Run) -> bool:
+    """Whether it was to end so, not by the chance that its last evaluation was the first good one."""
+    last = run.verdict.points[-1].step if run.verdict.points else None
+    told = any(event.get("kind") == "stop" for event in run.history.events)
+    meant = told or flatten(run.history.config).get("eval.stop_at") is not None
+    return meant and run.verdict.solved is not None and run.verdict.solved == last
 
 
 def _provenance_limits(runs: list[Run]) -> list[str]:

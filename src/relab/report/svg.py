@@ -8,11 +8,12 @@ light, dark and print. Text from logs is escaped here, because the result is put
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from relab.base.text import count, number, plural
 from relab.report import words
@@ -67,7 +68,7 @@ def curve(data: Curve, width: int = 760, height: int = 330, view: View = PLAIN) 
         parts += _group(group, place, x, y, view)
     at = view.at(data.onset) if data.onset else None
     if data.onset and at is not None and x.shows(at):
-        parts.append(_onset(at, data.onset.slug, x, y, _free(y.end + 30, _names_at(data.levels, y))))
+        parts.append(_onset(at, str(data.onset.slug), data, x, y, view))
     parts += _levels(data.levels, x, y)
     label = f"{data.metric} over {_across(data, view)}, {plural(len(lines), 'run')}"
     return drawing(width, height, label, "".join(parts))
@@ -120,8 +121,14 @@ def _scales(data: Curve, view: View, width: int, height: int) -> tuple[Scale, Sc
     lines = data.lines
     lines += [data.reference] if data.reference else []
     xs = [x for line in lines for x in view.across(line) if x > 0 or not view.log_x] or [1.0]
-    right = max(xs) if max(xs) > min(xs) else min(xs) * 2 if view.log_x else min(xs) + 1
-    return Scale(min(xs), right, 58, width - 14, view.log_x), _upright(data, lines, view.log_y, height)
+    left, right = min(xs), max(xs)
+    if left == right:  # a single point stands on its way from the start, with room behind it
+        left, right = (left / 2, 2 * left) if view.log_x else (min(0.0, left), 1.25 * left if left > 0 else left + 1)
+    y = _upright(data, lines, view.log_y, height)
+    margin = max(
+        58, 28 + LETTER * max((len(tick_text(value)) for value in marks_of(y, 5)), default=0)
+    )  # beside its name
+    return Scale(left, right, margin, width - 14, view.log_x), y
 
 
 def _upright(data: Curve, lines: list[Line], log: bool, height: int) -> Scale:
@@ -185,13 +192,6 @@ def _names_at(levels: list[Level], y: Scale) -> list[float]:
     return [_name_at(some) for some in _close(_inside(levels, y))]
 
 
-def _free(wanted: float, taken: list[float]) -> float:
-    """The first height from `wanted` downwards at which no other text stands."""
-    while any(abs(wanted - at) < LINE for at in taken):
-        wanted += LINE
-    return wanted
-
-
 def _levels(levels: list[Level], x: Scale, y: Scale) -> list[str]:
     """Dashed lines with their names at the right end; those too close for two names share one."""
     inside = _inside(levels, y)
@@ -237,12 +237,33 @@ def _reference(data: Curve, x: Scale, y: Scale, view: View) -> list[str]:
     return parts
 
 
-def _onset(step: float, slug: Any, x: Scale, y: Scale, height: float) -> str:
+def _free(data: Curve, ends: tuple[float, float], x: Scale, y: Scale, view: View) -> float:
+    """The height at which a text between two places is furthest from every curve and from other text."""
+    drawn = [*data.lines, *([data.reference] if data.reference else [])]
+    left, right = ends[0] - LINE, ends[1] + LINE
+    near = [b for line in drawn for b in _between(_placed(view.across(line), line.y, x, y), left, right)]
+    taken = near + _names_at(data.levels, y)
+    heights = [y.end + 2 * LINE + step for step in range(0, max(int(y.start - y.end) - 3 * LINE, 1), 4)]
+    return max(heights, key=lambda at: min((abs(at - 4 - other) for other in taken), default=0.0))
+
+
+def _between(points: Sequence[tuple[float, float]], left: float, right: float, step: float = 6.0) -> list[float]:
+    """Heights of a line between two places on the page, also where it passes without a point of its own."""
+    heights = [b for a, b in points if left <= a <= right and math.isfinite(b)]
+    for (a, b), (c, d) in itertools.pairwise(points):
+        inside = [left + step * k for k in range(int((right - left) / step) + 1) if a < left + step * k < c]
+        heights += [h for at in inside if math.isfinite(h := b + (at - a) / (c - a) * (d - b))]
+    return heights
+
+
+def _onset(step: float, slug: str, data: Curve, x: Scale, y: Scale, view: View) -> str:
     at = min(max(x(step), x.start), x.end)
     side = "end" if at > (x.start + x.end) / 2 else "start"
     shift = -4 if side == "end" else 4
     room = at - x.start if side == "end" else x.end - at
-    name = str(slug) if len(str(slug)) * LETTER < room else str(slug).partition(" ")[0]  # without the run
+    name = slug if len(slug) * LETTER < room else slug.partition(" ")[0]  # without the run
+    other = at - len(name) * LETTER if side == "end" else at + len(name) * LETTER
+    height = _free(data, (min(at, other), max(at, other)), x, y, view)
     return (f'<path class="onset" d="M{at:.1f} {y.end}V{y.start}" stroke="currentColor" stroke-dasharray="1 3" '
             f'stroke-width="1.5"/><text class="over" x="{at + shift:.1f}" y="{height:.1f}" text-anchor="{side}">'
             f"{escape(name)}</text>")  # fmt: skip

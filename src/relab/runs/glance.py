@@ -17,6 +17,7 @@ import orjson
 
 from relab.base.documents import Document, Settings
 from relab.base import faults, masks, processes
+from relab.base.places import cut_short
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
 from relab.record.evaluations import evaluations
@@ -52,6 +53,7 @@ class Glance:
     created: float = 0.0
     parent: str = ""
     steps: int | None = None
+    planned: float | None = None  # steps it was to take
     metric: str = ""
     outcome: float | None = None
     error: float | None = None  # standard error of the outcome over episodes
@@ -91,6 +93,8 @@ def own(folder: bytes, meta: Any = None) -> Glance:
         summary.status = "stale"  # killed, on this machine
     _add_settings(summary, folder, meta)
     _add_outcome(summary, folder)
+    if summary.status == "finished" and meta.get("logger") and cut_short(summary.steps, summary.planned):
+        summary.status = "ended"  # as record.state has it
     return summary
 
 
@@ -105,6 +109,7 @@ def _add_settings(summary: Glance, folder: bytes, meta: Document) -> None:
     env = spec.get("env") if isinstance(spec, dict) else None
     summary.settings, summary.algo = masks.masked(flat), _text(flat.get("algo.name", flat.get("algo")))
     summary.env = _text(flat.get("env.name", flat.get("env"))) or _text(env)
+    summary.planned = _planned(flat)
 
 
 def _add_outcome(summary: Glance, folder: bytes) -> None:
@@ -256,16 +261,13 @@ def _parsed(text: str) -> Settings:
 def foreign(source: Source, hints: Hints | None = None) -> Glance:
     """A run that an importer reads; one that cannot be read says why."""
     from relab.formats.read import find
-    from relab.record.state import growing
-
-    files = source.files or tuple(p for p in source.folder.iterdir() if p.is_file())
+    beside = [p for p in source.folder.iterdir() if p.is_file()] if source.path.is_dir() else []
+    files = {*source.files, *beside}  # a model or a second log is of the run too
     summary = Glance(source.format, labels=labels.read(labels.foreign_file(source.path, source.key)))
     summary.size = sum(_size(file) for file in files)
     summary.sign = summary.created = max((_mtime(file) for file in files), default=0.0)
-    grew = growing(files)
     try:
         _add_history(summary, find.read(source, hints), source.name)
-        summary.status = summary.status or ("" if grew else "ended")
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
         summary.problem = faults.reason(error)
     return summary
@@ -273,20 +275,22 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
 
 def _add_history(summary: Glance, run: History, name: str) -> None:
     from relab.config.views import flatten
-    from relab.record.state import seed_of
+    from relab.record.state import last_sign, seed_of, status_of, steps_of
     from relab.runs.course import course_of, is_return
 
-    meta, flat = run.meta, flatten(run.config)
-    summary.id, summary.parent, summary.status = (_text(meta.get(key)) for key in ("id", "parent", "status"))
-    summary.sign, summary.created = utc(meta.get("heartbeat")) or summary.sign, utc(meta.get("created")) or summary.created
+    meta, flat, sign = run.meta, flatten(run.config), last_sign(run)
+    summary.id, summary.parent = (_text(meta.get(key)) for key in ("id", "parent"))
+    summary.status = _text(status_of(run)) or ("" if sign else "ended")
+    summary.sign, summary.created = sign or summary.sign, utc(meta.get("created")) or summary.created
     summary.seed = _number(seed_of(run, name))
     spec = meta.get("spec")
     env = flat.get("env.name") or (spec.get("env") if isinstance(spec, dict) else None)
     summary.env, summary.algo = _text(env), _text(flat.get("algo.name"))
     summary.settings = {key: value for key, value in flat.items() if key != "seed"}
+    summary.planned = _planned(flat)
     course = course_of(run)
     if is_return(course.metric):
-        summary.steps = int(run.columns[course.metric].steps[-1]) if course.metric in run.columns else None
+        summary.steps = steps_of(run)
         _add_end(summary, course)
 
 
@@ -372,6 +376,12 @@ def _number(value: Any) -> int | float | str | None:
         return None
     fits = isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**63)
     return value if fits else str(value)
+
+
+def _planned(flat: Settings) -> float | None:
+    value = flat.get("total_steps")
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if known and abs(value) < 2**63 else None  # type: ignore[arg-type]
 
 
 def _step(value: Any) -> int | None:

@@ -84,6 +84,7 @@ class ListedRun(NamedTuple):
     created: float
     parent: str
     steps: int | None
+    planned: float | None
     metric: str
     outcome: float | None
     error: float | None
@@ -250,10 +251,15 @@ def _pick(index: Index, filters: Sequence[Filter]) -> None:
 
 
 def full_key(key: str, keys: set[str]) -> str:
-    """A setting's dotted key from its end: lr -> algo.lr. An unknown one is an error that names the nearest."""
+    """A setting's dotted key from its end, or by another tool's name for it: lr, learning_rate -> algo.lr.
+
+    An unknown one is an error that names the nearest.
+    """
     if key in keys or not keys:
         return key
-    ends = sorted(each for each in keys if each.endswith("." + key))
+    from relab.config.layers import fitting_keys
+
+    ends = sorted(fitting_keys(key, keys))
     require(len(ends) <= 1, f"`{key}` means {len(ends)} settings: {', '.join(ends[:5])}; write more of it")
     if not ends:
         every = [*keys, *FIELDS]
@@ -299,9 +305,10 @@ def _finished(index: Index, rows: Iterable[Sequence[Any]]) -> list[ListedRun]:
 def groups(index: Index, query: Query, keys: Sequence[str]) -> list[ListedGroup]:
     """Runs that share the values of some settings: how many, how many finished, their last outcomes."""
     where, values = _where(index, query)
-    if "env" not in keys and not {"env.name"} & set(keys):
-        (envs,) = index.db.execute(f"SELECT COUNT(DISTINCT env) FROM runs WHERE {where}", values).fetchone()
-        keys = [*keys, "env"] if envs > 1 else keys  # a mean over two environments says nothing of either
+    for apart in ("env", "algo"):  # a mean over two environments says nothing of either, nor one over two algorithms
+        if not {apart, f"{apart}.name"} & set(keys):
+            count = f"SELECT COUNT(DISTINCT {apart}) FROM runs WHERE {where}"
+            keys = [*keys, apart] if index.db.execute(count, values).fetchone()[0] > 1 else keys
     every = dict(index.settings())
     setting_keys = set().union(*every.values())
     columns = [FIELDS.get(key, "config") for key in keys]

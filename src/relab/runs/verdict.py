@@ -93,7 +93,7 @@ def verdict_of(run: History) -> Verdict:
 def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | None) -> str:
     first, last = good[0], good[-1]
     if len(good) < 2 or not math.isfinite(last.se):
-        return "short"
+        return "learned" if _beats_random(last, yard) else "short"
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
         return "top" if all(tops) else "learned"
@@ -106,6 +106,13 @@ def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | 
     if above(best, yard.random if late and yard.random else base) and above(best, last) and best.mean > floor:
         return _kept(last, best, yard.random, floor) if late and yard.random else "lost"
     return _against_start(first, last) if yard.random is None else _against_random(good, yard.random, floor)
+
+
+def _beats_random(only: Estimate, yard: Yardstick) -> bool:
+    """Whether a single evaluation on the way says enough: clear of a random policy, by a gain that matters."""
+    if yard.random is None or only.step <= 0 or not math.isfinite(only.se):
+        return False
+    return above(only, yard.random) and only.mean > yard.random.mean + yard.matters
 
 
 def _kept(last: Estimate, best: Estimate, random: Estimate, floor: float) -> str:
@@ -313,6 +320,8 @@ def brief_sentence(verdicts: list[Verdict]) -> str:
 def _on_seeds(kind: str, how_many: int, n: int) -> str:
     if how_many < n:
         return f" on {how_many} of {n} seeds"
+    if n == 2:
+        return " on either seed" if kind == "not" else " on both seeds"
     return f" on any of {n} seeds" if kind == "not" else f" on all {n} seeds"
 
 

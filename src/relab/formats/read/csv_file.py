@@ -9,6 +9,7 @@ from pathlib import Path
 
 from relab.formats.read import common, own_tables, tabular
 from relab.formats.read.csv_cells import HEAD_BYTES, delimiter, header_of, is_number, parse, text_of
+from relab.formats.read.run_lists import names_a_folder
 from relab.formats.read.source import Listing, Source
 from relab.formats.read.table import Table
 from relab.record.history import History
@@ -31,7 +32,19 @@ def is_log(listing: Listing, name: str) -> bool:
     begin = listing.start_of(name, HEAD_BYTES)
     header = header_of(begin)
     names_metrics = any(common.step_axis(cell) or common.meaning(cell) for cell in header)
-    return bool(header) and (names_metrics or (listing.files == (name,) and _has_numbers(begin)))
+    if not header or not (names_metrics or (listing.files == (name,) and _has_numbers(begin))):
+        return False
+    return not lists_runs(listing, name)
+
+
+def lists_runs(listing: Listing, name: str) -> bool:
+    """Whether its lines are about runs beside it, one each."""
+    begin = listing.start_of(name, HEAD_BYTES)
+    lines = [line for line in text_of(begin).splitlines() if line.strip() and line[0] != "#"][:2]
+    if not listing.folders or len(lines) < 2:
+        return False
+    cells = [cell.strip().strip('"') for cell in lines[1].split(delimiter(lines[0]))]
+    return names_a_folder(listing, dict(zip(header_of(begin), cells)))
 
 
 def _has_numbers(data: bytes) -> bool:

@@ -202,7 +202,7 @@ def read(source: Source, hints: Hints | None = None) -> History:
     besides = hints or Hints()
     with common.also(besides.mapping) as met:
         history = importer(source.format).read(source)
-    history.explained = met
+    history.explained, history.files = met, source.files
     path_names.add(history, source)
     foreign_state.add(history, source.path)
     besides.before(history, source.name)

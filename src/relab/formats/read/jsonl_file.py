@@ -14,6 +14,7 @@ from relab.base import limits
 from relab.base.documents import Document
 from relab.base.jsonl import MAX_PROBLEMS, Problem, loads, revive, shorten
 from relab.formats.read import common, table, tabular
+from relab.formats.read.run_lists import names_a_folder
 from relab.formats.read.source import Listing, Source
 from relab.formats.read.table import KEYS, Packed, Table, join, pack
 from relab.record.history import History
@@ -40,7 +41,12 @@ def is_log(listing: Listing, name: str) -> bool:
     """An object in the first line that can be read, with a step or a metric in it; any will do for a file alone."""
     row = _first(_head(listing, name))
     names_metrics = any(common.step_axis(key) or common.meaning(key) for key in row)
-    return bool(row) and (names_metrics or listing.files == (name,))
+    return bool(row) and (names_metrics or listing.files == (name,)) and not lists_runs(listing, name)
+
+
+def lists_runs(listing: Listing, name: str) -> bool:
+    """Whether its lines are about runs beside it, one each."""
+    return bool(listing.folders) and names_a_folder(listing, _first(_head(listing, name)))
 
 
 def _head(listing: Listing, name: str) -> bytes:

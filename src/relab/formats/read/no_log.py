@@ -36,6 +36,8 @@ def reason(listing: Listing, name: str) -> str:
     }
     check = next((check for end, check in checks.items() if name.endswith(end)), _no_lines)
     begin = listing.start_of(name, HEAD_BYTES)
+    if (csv_file if name.endswith(TABLES) else jsonl_file).lists_runs(listing, name):
+        return "a list of runs: each line names a folder, which is read instead"
     if begin:
         return check(listing.folder / name, begin)
     return "empty: whatever opened it wrote nothing" if _size(listing.folder / name) == 0 else "cannot be opened"

@@ -22,7 +22,7 @@ AGAIN = "start another run with what it says mended: resumed, this one would com
 ELSEWHERE = "start it again where it ran, or leave it out of comparisons"
 
 
-@rule("run-incomplete", about="evidence", algos=(), severity="warning")
+@rule("run-incomplete", about="evidence", algos=(), severity="warning", compared=False)
 def run_incomplete(view: View, *, whole: float = 0.98, whole_elsewhere: float = 0.9) -> Finding | None:
     """
     What: the run failed, was interrupted, went silent, or ended before 98 % of its planned steps without a reason.

@@ -137,9 +137,8 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     floor = view.random()[0]
     if best.mean - final <= luck * error or best.mean - final <= of_gain * abs(best.mean - floor):
         return None
-    itself = " on average, itself among them" if best in course[-k:] else ""
-    level = f"{final:.4g}{itself}"
-    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above the last {k} ({level})",
+    level = f"the mean of the last {k} ({final:.4g}{', itself among them' if best in course[-k:] else ''})"
+    return Finding(f"the best evaluation ({best.mean:.4g} at {best.step:,}) is far above {level}",
                    best.mean - final, None, [shown(course, view.by)])  # fmt: skip
 
 
@@ -157,7 +156,7 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
     Why: with few episodes the choice follows luck; a training metric is not the policy that is handed on.
     Known problems: deterministic tasks need only one episode; hence no finding where episodes do not differ.
     Refuted by: a fresh evaluation of that checkpoint with enough episodes.
-    Try: `relab eval RUN --checkpoint best --episodes 100`; set `eval.episodes=20` or more.
+    Try: evaluate it afresh (`relab eval RUN --checkpoint best --episodes 100`); next time on 20 episodes or more.
     """
     best = view.best or best_beside(view.history)
     if not best:
@@ -170,7 +169,7 @@ def untrusted_best(view: View, *, episodes: int = TRUSTED_N) -> Finding | None:
         return None
     why = illegal or (f"{n} episodes" if metric.startswith("eval/") else f"the training metric {metric or '?'}")
     step = best.get("step")
-    where = f"the best checkpoint (step {step})" if step is not None else "the best checkpoint"
+    where = f"the best checkpoint (step {step:,})" if isinstance(step, int) else "the best checkpoint"
     formula = "" if n is None else f"{n} episodes"
     return Finding(f"{where} was chosen on {why}", float(n or 0), None,
                    [Evidence(metric, [step if isinstance(step, int) else 0], [number], formula)],

@@ -238,8 +238,8 @@ def critic_expects_nothing(view: View, *, expects: float = 0.05, updates: int = 
     returns, level = _returns(view), abs(value.median(0.25))
     if expected <= 0 or level >= expects * expected or (view.algo == "sac" and entropy_worth(view) > expected):
         return None
-    return Finding(f"the critic expects {value.median(0.25):.3g}, where returns of {returns.median():.4g} amount to"
-                   f" {expected:.3g}", level / expected, None,
+    return Finding(f"the critic expects {value.median(0.25):.3g}, where by returns of {returns.median():.4g} a state is"
+                   f" worth about {math.copysign(expected, returns.median()):.3g}", level / expected, None,
                    [value.evidence(f"|median| < {expects:g} x {expected:.3g}"), returns.evidence()],
                    severity=judged(view) if view.algo == "sac" else None)  # fmt: skip
 

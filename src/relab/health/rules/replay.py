@@ -90,7 +90,7 @@ def steps_too_small(view: View, *, least_updates: int = ENOUGH, reach_below: flo
 
 @rule(
     "steps-too-large",
-    about="optimiser",
+    about="fault",  # a setting stands before what it does to the numbers
     algos=(*OFF_POLICY, *OFFLINE, *ON_POLICY),
     severity="warning",
     mends=SMALLER_STEPS,

@@ -18,8 +18,8 @@ from relab.base import processes
 from relab.base.documents import Document
 from relab.base.errors import NotFoundError
 from relab.config.base import ConfigError
+from relab.health.chain import lead
 from relab.health.examine import Report, examine
-from relab.health.render import lead
 from relab.health.rule import SEVERITIES
 from relab.lab.faults import hide, run
 from relab.lab.faults.catalogue import BASE, FAULTS
