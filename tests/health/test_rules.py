@@ -22,6 +22,7 @@ HEALTHY = sorted(path.name for path in (ROOT / "healthy").iterdir())
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_a_rule_finds_its_planted_fault(slug):
+    assert (ROOT / "faulty" / slug).is_dir(), f"plant a fault that {slug} finds: PLANTED in tests/health/planted.py"
     found = {f.slug: f for f in examine(ROOT / "faulty" / slug).findings}
     assert slug in found, f"{slug} is silent on its fault; found: {sorted(found)}"
     assert found[slug].message
