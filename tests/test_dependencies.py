@@ -22,6 +22,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 GUESTS = {"pandas", "stable-baselines3"}  # used where the user has them: .to_pandas(), the logger's callback
 TOOLS = {"pytest-xdist", "ruff", "mypy", "build", "ipykernel"}  # called, not imported
 OPTIONAL = PROJECT["optional-dependencies"]
+EXTRAS = ("train", "optuna", "mujoco")  # what users may want on top
 
 
 def named(requirements: list[str]) -> set[str]:
@@ -70,14 +71,14 @@ def brought(names: set[str]) -> set[str]:
     return visited
 
 
-@pytest.mark.parametrize("group", ["dependencies", "train", "optuna"])
+@pytest.mark.parametrize("group", ["dependencies", *EXTRAS])
 def test_what_is_required_is_imported(group: str) -> None:
     required = named(PROJECT["dependencies"] if group == "dependencies" else OPTIONAL[group])
     assert required - packages(SRC) == set(), f"take them out of {group} in pyproject.toml"
 
 
 def test_what_is_imported_is_required() -> None:
-    required = named([*PROJECT["dependencies"], *OPTIONAL["train"], *OPTIONAL["optuna"]])
+    required = named([*PROJECT["dependencies"], *(text for extra in EXTRAS for text in OPTIONAL[extra])])
     assert packages(SRC) - required - GUESTS == set(), "add them to pyproject.toml"
 
 

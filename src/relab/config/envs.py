@@ -172,6 +172,27 @@ class Torus:
 
 
 @dataclass(frozen=True)
+class PickCube:
+    """A Panda arm grasps a cube, carries it to a goal in the air and holds still (after ManiSkill's PickCube)."""
+
+    name: str = "pickcube-v1"  # id with version
+    reward: Literal["sparse", "dense"] = "sparse"  # 1 on success, or shaped: near the cube, grasped, near the goal
+    horizon: int = 50  # time limit in steps; 0: none
+    threads: int = 0  # of the physics; 0: as many as the run's `threads`; results do not depend on it
+
+    def check(self) -> None:
+        require_range("horizon", self.horizon, 0)
+        require_range("threads", self.threads, 0, 256)
+
+
+@dataclass(frozen=True)
+class PickCubeGantry(PickCube):
+    """As pickcube, with the gripper on three slides (x, y, z) in place of an arm: learned in a quarter of the steps."""
+
+    name: str = "pickcube-gantry-v1"  # id with version
+
+
+@dataclass(frozen=True)
 class Gym:
     """Any Gymnasium environment by its id: `env=gym:Acrobot-v1`."""
 
@@ -201,5 +222,7 @@ ENVS: dict[str, tuple[str, str]] = {
     "herd-v1": ("relab.config.envs:Herd", "relab.train.envs.herd:Herd"),
     "fish-v1": ("relab.config.envs:Fish", "relab.train.envs.fish:Fish"),
     "torus-v1": ("relab.config.envs:Torus", "relab.train.envs.torus:Torus"),
+    "pickcube-v1": ("relab.config.envs:PickCube", "relab.train.envs.pickcube:PickCube"),
+    "pickcube-gantry-v1": ("relab.config.envs:PickCubeGantry", "relab.train.envs.pickcube:PickCubeGantry"),
 }
 GYM = ("relab.config.envs:Gym", "relab.train.envs.gym_bridge:Gym")  # for every name that begins with "gym:"

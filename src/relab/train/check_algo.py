@@ -11,11 +11,12 @@ cause.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import signal
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from relab.record import glossary
 from relab.record.run_folder import read_meta
 from relab.train import checkpoint, session, weights
 from relab.train.check_acting import ROWS, AlgoError, acted, check_acting, observations, streams
-from relab.train.contract import clock_of
+from relab.train.contract import Stopwatch, clock_of
+from relab.train.envs.base import Worlds
 from relab.train.loop import Ending
 from relab.train.screen import Silent
 
@@ -62,6 +64,7 @@ def check_algo(settings: Mapping[str, Any], seed: int = 0) -> str:
         check_undisturbed(Path(root) / "apart", typed, first)
         check_resumed(Path(root) / "parts", typed, first)
         check_follows(typed, first, name)
+        check_counted(typed, name)
         check_started(Path(root), typed, first)
     return (f"{name} keeps the contract on {typed.get('env')}: it ends on its clock, repeats, is not disturbed"
             " by evaluations, resumes to the same bytes, starts from another run's weights, and acts row by"
@@ -147,6 +150,42 @@ def check_resumed(folder: Path, typed: Mapping[str, str], first: Path) -> None:
     require_alike(folder, first, "A run that was interrupted and resumed, and one that was not,", "something that"
                   " `to_tree` leaves out or `load` does not put back (a stream, the optimiser, a scale, the returns of"
                   " the last episodes)")  # fmt: skip
+
+
+# ---- What it costs
+
+
+@contextlib.contextmanager
+def worlds_made() -> Iterator[list[Worlds]]:
+    """Inside, every `Worlds` that is made is noted, to be asked for the steps that it took."""
+    made, original = list[Worlds](), Worlds.__init__
+
+    def noted(self: Worlds, *args: Any, **more: Any) -> None:
+        original(self, *args, **more)
+        made.append(self)
+
+    Worlds.__init__ = noted  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        Worlds.__init__ = original  # type: ignore[method-assign]
+
+
+def check_counted(typed: Mapping[str, str], name: str) -> None:
+    """Every step of a world that two iterations take is counted, those of trials and re-rollouts too."""
+    cfg = layers.resolve([Layer("check_algo", dict(typed))]).config
+    env, algo = session.make_env(cfg), algo_module(name)
+    with worlds_made() as made:
+        state = algo.init(session.setup_of(cfg, env))
+        for _ in range(2):
+            algo.iterate(state, Stopwatch())
+        taken = sum(worlds.sim_steps for worlds in made)
+    getattr(algo, "close", lambda state: None)(state)
+    counted = state.counts.env_steps
+    if 0 < taken != counted:  # worlds that are not relab's tell nothing
+        raise AlgoError(f"every step of a world in training must be counted in `counts.env_steps`, but two iterations"
+                        f" of {name} took {taken:,} and counted {counted:,}; probable cause: trials or re-rollouts that"
+                        " `iterate` does not count (`sim_steps` of what was played has them)")  # fmt: skip
 
 
 # ---- Another run's weights

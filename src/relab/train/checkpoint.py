@@ -96,8 +96,9 @@ def taking(folder: Path) -> Iterator[None]:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
         if whose := faults.plugin(error):
-            raise CheckpointError(f"{folder} could not be taken by {whose}: {_said(error)}; `load` and `load_agent`"
-                                  " must take what `to_tree` gives") from error  # fmt: skip
+            meant = isinstance(error, ValueError)  # how a plug-in refuses what it was given
+            remedy = "" if meant else "; `load` and `load_agent` must take what `to_tree` gives"
+            raise CheckpointError(f"{folder} could not be taken by {whose}: {_said(error)}{remedy}") from error
         raise CheckpointError(f"{folder} does not fit this run ({_said(error)}); {instead(folder)}") from error
 
 

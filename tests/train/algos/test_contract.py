@@ -13,8 +13,9 @@ import pytest
 from relab.base.errors import UserError
 from relab.config import registry
 from relab.record.spec import Action
+from relab.train import session
 from relab.train.check_acting import check_acting
-from relab.train.check_algo import AlgoError, check_algo, train
+from relab.train.check_algo import AlgoError, Interrupter, check_algo, train
 from relab.train.contract import ContractError, Counts, Setup, Stopwatch
 from relab.train.envs.cartpole import CartPole
 from relab.train.fresh import load_agent as load_checkpoint
@@ -462,10 +463,62 @@ def test_the_stopwatch_knows_two_parts() -> None:
 
 def test_the_page_on_an_algorithm_of_your_own(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its module as it stands there, in a folder of somebody's own."""
-    page = (ROOT / "docs" / "algorithms" / "your-own.md").read_text(encoding="utf-8")
-    (tmp_path / "climber.py").write_text(page.split("```python\n")[1].split("```")[0])
-    monkeypatch.syspath_prepend(tmp_path)
+    write_page(tmp_path, monkeypatch)
     check_algo({"algo": "climber:Config", "env": "cartpole", "total_steps": 3000, "eval.episodes": 2})
+    with pytest.raises(UserError, match="climber needs one discrete choice per step, but pendulum-v1 has continuous"):
+        train(tmp_path / "run", {"algo": "climber:Config", "env": "pendulum", "total_steps": "100"})
+
+
+def write_page(folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "algorithms" / "your-own.md").read_text(encoding="utf-8")
+    for name, part in zip(("climber", "imitator"), page.split("```python\n")[1:]):
+        (folder / f"{name}.py").write_text(part.split("```")[0])
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_the_pages_second_one_learns_from_another_runs_data(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_page(tmp_path, monkeypatch)
+    train(tmp_path / "dqn", {"algo": "dqn", **{key: str(value) for key, value in SMALL["dqn"].items()}})
+    settings = {"algo": "imitator:Config", "algo.data": tmp_path / "dqn", "env": "cartpole", "total_steps": 80,
+                "algo.minibatch": 8, "eval.every": 30, "eval.episodes": 2}  # fmt: skip
+    check_algo(settings)
+    typed = {key: str(value) for key, value in settings.items()}
+    train(tmp_path / "run", typed, Interrupter(2))
+    rows = next((tmp_path / "dqn" / "data" / "replay").glob("*.rows"))
+    rows.write_bytes(rows.read_bytes()[::-1])
+    with pytest.raises(UserError, match=r"imitator.py:\d+\): ValueError: .* holds other data than those that the run"):
+        session.resume(tmp_path / "run", trust=True)
+
+
+def test_steps_that_are_not_counted_are_named(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_page(tmp_path, monkeypatch)
+    text = (tmp_path / "climber.py").read_text().replace("climber:Config", "idler:Config")
+    (tmp_path / "idler.py").write_text(
+        text.replace("env_steps += played.sim_steps", "env_steps += 7 + played.sim_steps")
+    )
+    with pytest.raises(AlgoError, match=r"two iterations of idler:Config took \d+ and counted \d+"):
+        check_algo({"algo": "idler:Config", "env": "cartpole", "total_steps": 1500, "eval.episodes": 2})
+
+
+def test_data_that_are_copied_in_the_first_iteration_come_back(toy: Any) -> None:
+    """As the page says it of a data set that may go away."""
+
+    def init(setup: Any) -> State:
+        state = State(setup.cfg.lr)
+        state.kept = setup.data.replay("kept", {"x": ((), np.float32)}, 100, 2)  # type: ignore[attr-defined]
+        return state
+
+    def iterate(s: Any, watch: Any) -> dict[str, float]:
+        if s.counts.iteration == 0:
+            for k in range(40):
+                s.kept.add(x=np.array([k, 2 * k], np.float32))
+        s.counts.iteration, s.counts.updates = s.counts.iteration + 1, s.counts.updates + 10
+        rows = s.kept.uniform(np.random.default_rng(s.counts.updates), 8)
+        s.agent.w = s.agent.w + 0.1 * s.kept.gather(rows, "x").mean()
+        return {"policy/loss": float(s.agent.w[0]), "data/updates": s.counts.updates}
+
+    toy(init=init, iterate=iterate)
+    check_algo(SETTINGS)
 
 
 def test_only_probes_that_the_run_can_answer_are_offered(

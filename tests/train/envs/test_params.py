@@ -38,6 +38,8 @@ def test_every_field_has_its_comment(params):
         (configs.Herd(horizon=-1), "0 <= `horizon`"),
         (configs.Herd(wolf_speed=-0.1), "0 <= `wolf_speed`"),
         (configs.Herd(storm=1.5), "0 <= `storm` <= 1"),
+        (configs.PickCube(horizon=-1), "0 <= `horizon`"),
+        (configs.PickCubeGantry(threads=-1), "0 <= `threads`"),
         (configs.Gym(name="Acrobot-v1"), "must be gym:ID, but got 'Acrobot-v1'"),
         (configs.Gym(horizon=-2), "-1 <= `horizon`"),
         (configs.Gym(kwargs={"render_mode": "human"}), "must not hold render_mode"),

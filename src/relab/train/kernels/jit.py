@@ -13,7 +13,7 @@ from numba.core import caching
 from numba.core.dispatcher import Dispatcher
 from numba.np import linalg
 
-__all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "wide"]
+__all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "threads", "wide"]
 
 # Rows (worlds x agents) from which a parallel kernel pays. Serial kernels step 10-30 agents in a microsecond; waking
 # the threads costs 10-100 us, and 12 ms when OpenMP's threads spin on a machine that is busy with other runs.
@@ -31,6 +31,11 @@ def set_threads(threads: int) -> None:
     _threads = min(threads, max_threads())
     if _threads > 1:
         numba.set_num_threads(_threads)
+
+
+def threads() -> int:
+    """How many threads whatever runs beside Numba may use: as many as its kernels."""
+    return _threads
 
 
 def wide(rows: int) -> bool:
