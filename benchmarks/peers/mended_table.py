@@ -46,8 +46,11 @@ def table(listed: list[Row]) -> str:
         kinds.setdefault((row["kind"], row["algo"]), []).append(row)
     lines = [HEAD, ["---"] * len(HEAD), *(line(name, own) for (name, _), own in kinds.items())]
     sick = [row for row in listed if row["sick"]]
-    cured = sum(any(any(row["mended"][:1]) for row in own) for own in kinds.values())
-    sums = [f"mended by one change: {total(sick, 'mended', 1)}; at least one seed of {cured} of {len(kinds)} kinds",
+    ill = [[row for row in own if row["sick"]] for own in kinds.values() if any(row["sick"] for row in own)]
+    once, more = (sum(any(any(row["mended"][:n]) for row in own) for own in ill) for n in (1, CHANGES))
+    sums = [f"kinds that were sick: {len(ill)} of {len(kinds)}; one seed or more mended by one change in {once},"
+            f" by up to three in {more}",
+            f"mended by one change: {total(sick, 'mended', 1)}",
             f"by up to three in a row: {total(sick, 'mended', CHANGES)}",
             f"half mended by one: {total(sick, 'half', 1)}"]  # fmt: skip
     return "\n".join([*(f"| {' | '.join(cells)} |" for cells in lines), "", *sums])
