@@ -52,12 +52,13 @@ def main(words: Sequence[str]) -> int:
     from relab.advise import proposal, propose, render
     from relab.health.examine import examine_loaded
     from relab.notebook.log import earlier
+    from relab.record import names
 
     path = names.place(args.path, args.runs)
     if args.known.show_mapping:
         print(args.known.shown(path))
         return 0
-    against = None if args.against is None else folder(args.against, args.runs)
+    against = None if args.against is None else names.place(args.against, args.runs)
     report = examine_loaded(args.known.load(path), path, against, hints=args.known.of(path))
     advice = propose(report, path, earlier(args.root))
     wrote = None
