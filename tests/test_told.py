@@ -144,7 +144,8 @@ def test_ctrl_c_while_a_run_is_resumed_changes_nothing_and_says_how_it_goes_on(
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     monkeypatch.setattr(session, "prepare", pressed)
     assert cli.main(["resume", str(tmp_path / "run")]) == 130
-    assert capsys.readouterr().err == f"relab: interrupted\n  next: relab resume {tmp_path / 'run'}\n"
+    assert capsys.readouterr().err == (f"relab: {interrupts.AS_IT_WAS}\n"
+                                       f"  next: relab resume {tmp_path / 'run'}\n")  # fmt: skip
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 

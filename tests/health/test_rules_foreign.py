@@ -147,6 +147,16 @@ def test_a_speed_since_the_start_is_quoted_rightly():
     assert asked("throughput-misquoted", made(right | {"time/sps": np.full(30, 1300.0)})).value == pytest.approx(2.6)
 
 
+def test_a_mean_since_the_resume_is_held_against_what_came_after_it():
+    """The first part waited for a compiler or a busy machine; the mean speaks of the second alone."""
+    time = np.concatenate((np.arange(1, 16) * 8.0, np.arange(1, 16) * 2.0))
+    right = {"time/elapsed_s": time, "time/sps_mean": np.repeat((125.0, 500.0), 15)}
+    assert asked("throughput-misquoted", made(right)) is None
+    assert asked("throughput-misquoted", made(right | {"time/sps_mean": np.full(30, 1300.0)})).value == pytest.approx(
+        2.6
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [("b0p005_tmos0p2778_s0", False), ("tmos0p28", False), ("tmos0p3778", True), ("x_seed1", True), ("v2-run5", False)],

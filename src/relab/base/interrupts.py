@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -12,11 +13,12 @@ from typing import Any
 STOPS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
+AS_IT_WAS = "interrupted before the run went on: it stands as it was, nothing is lost"
 NO_RUN = "interrupted before there was a run: nothing can be resumed, call `relab train` again"
 
 
-def go_on(folder: Path, trust: str = "") -> str:
-    return f"interrupted\nnext: relab resume {folder}{trust}"
+def go_on(folder: Path, trust: str = "", what: str = "interrupted") -> str:
+    return f"{what}\nnext: relab resume {folder}{trust}"
 
 
 @contextlib.contextmanager
@@ -26,6 +28,32 @@ def stops_say(words: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         raise KeyboardInterrupt(str(stop) or words()) from stop
+
+
+@contextlib.contextmanager
+def held() -> Iterator[None]:
+    """Ctrl-C inside is raised when the block ends, an inner one first: what calls Python back from C would print the
+    traceback and go on. Handlers of others, and other threads, are left alone.
+    """
+    mine = signal.getsignal(signal.SIGINT)
+    outermost = mine is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if outermost:
+        signal.signal(signal.SIGINT, _hold)
+    try:
+        yield
+    finally:
+        if outermost:
+            signal.signal(signal.SIGINT, mine)
+        if (outermost or mine is _hold) and _held:
+            _held.clear()
+            raise KeyboardInterrupt
+
+
+_held: list[int] = []  # signals that wait for the end of a block
+
+
+def _hold(number: int, frame: FrameType | None) -> None:
+    _held.append(number)
 
 
 class Interrupted(Exception):  # noqa: N818 - somebody asked to stop, which is no error

@@ -53,13 +53,12 @@ def main(words: Sequence[str]) -> int:
     from relab.commands.examine import folder
     from relab.health.examine import examine_loaded
     from relab.notebook.log import earlier
-    from relab.record import names
 
     path = folder(args.path, args.runs)
     if args.known.show_mapping:
         print(args.known.shown(path))
         return 0
-    against = None if args.against is None else names.find(args.against, args.runs)
+    against = None if args.against is None else folder(args.against, args.runs)
     report = examine_loaded(args.known.load(path), path, against, hints=args.known.of(path))
     advice = propose(report, path, earlier(args.root))
     wrote = None

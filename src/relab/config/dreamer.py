@@ -60,6 +60,7 @@ class Dreamer(Discounted):
     unimix: float = 0.01  # share of every latent variable and of the policy that is spread evenly
     free_nats: float = 1.0  # KL between posterior and prior below which nothing is gained
     free_bits: Literal["clamp", "straight"] = "clamp"  # below that: no gradient, or that of the KL
+    obs_scale: float = 1.0  # weight of the reconstruction
     dyn_scale: float = 1.0  # weight of the KL that trains the prior
     rep_scale: float = 0.1  # weight of the KL that trains the posterior
     imagine: int = 15  # steps of a dream
@@ -101,8 +102,9 @@ class Dreamer(Discounted):
         require_numbers(self, limits=("grad_clip", "focus", "pause_kl"))
         for name in COUNTS:
             require_range(name, getattr(self, name), 1)
-        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy", "dyn_scale",
-                     "rep_scale", "slow_scale", "replay_critic", "surprise_scale", "focus_cooldown"):  # fmt: skip
+        for name in ("learning_starts", "warmup_updates", "lr_warmup", "grad_clip", "free_nats", "entropy",
+                     "obs_scale", "dyn_scale", "rep_scale", "slow_scale", "replay_critic", "surprise_scale",
+                     "focus_cooldown"):  # fmt: skip
             require_range(name, getattr(self, name), 0)
         for name in ("lr", "lr_actor", "lr_critic", "updates_per_step"):
             if getattr(self, name) is not None:

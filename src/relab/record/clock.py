@@ -22,9 +22,24 @@ def running(seconds: np.ndarray) -> np.ndarray:
     [1.0, 5.0, 7.0, 8.0]
     """
     back = np.diff(seconds) < 0
-    if back.sum() > max(RESUMES, OFTEN * len(seconds)):
+    if unordered(back):
         return np.maximum.accumulate(seconds)
     return seconds + np.cumsum(np.append(0.0, np.where(back, seconds[:-1], 0.0)))
+
+
+def last_start(seconds: np.ndarray) -> int:
+    """The row with which a clock last started again; 0 where it never did.
+
+    >>> last_start(np.array([1.0, 5.0, 2.0, 3.0]))
+    2
+    """
+    back = np.diff(seconds) < 0
+    return 0 if unordered(back) or not back.any() else int(np.flatnonzero(back)[-1]) + 1
+
+
+def unordered(back: np.ndarray) -> bool:
+    """Does it go back so often that rows are in another order than that of time?"""
+    return bool(back.sum() > max(RESUMES, OFTEN * (len(back) + 1)))
 
 
 def elapsed(run: History) -> float:

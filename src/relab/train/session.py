@@ -171,7 +171,9 @@ def resume(folder: Path, screen: Screen | None = None, trust: bool = False) -> E
             record.close()
             step = int(record.meta.get("step", 0))
             return Ending(folder, "finished", COMPLETE, step)
-        return go_on(record, screen or Silent(), trust).run()
+        with stops_say(lambda: interrupts.go_on(folder, " --trust" * trust, interrupts.AS_IT_WAS)):
+            trainer = go_on(record, screen or Silent(), trust)
+        return trainer.run()
 
 
 def go_on(record: Record, screen: Screen, trust: bool) -> Trainer:

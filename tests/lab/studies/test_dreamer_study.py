@@ -48,6 +48,8 @@ def test_settings_of_the_log_take_nothing_over_from_the_recipe(path: Path) -> No
     early = path.stem in ("state_only", "bootstrap", "pixels")  # before the log's gamma was changed
     assert (algo.latents, algo.acting_rate, algo.lr_until, algo.lr_final) == ("none", 1.0, 1.0, 1.0)
     assert not algo.norm_obs
+    assert (algo.obs_scale, algo.ends) == (1.0, 0.0)
+    assert algo.imagine <= 15
     assert algo.gamma == (0.99 if early else 0.997)
 
 
@@ -100,7 +102,7 @@ def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
     assert 0 < rows[0]["updates"][-1] <= 20
     text = page({"seeds": StepResult(first, 60.0, "abc")})
     assert "0 of 2 seeds solved, 0 kept" in text
-    assert "Not run: latents, parts" in text
+    assert "Not run: dreams, parts" in text
 
 
 def test_runs_of_the_steps_before_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

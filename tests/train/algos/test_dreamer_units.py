@@ -48,3 +48,12 @@ def test_what_never_changes_keeps_its_unit_and_a_checkpoint_holds_them():
                                      for name in ("params", "slow", "obs_scale")})  # fmt: skip
     assert torch.equal(other.agent.units, s.agent.units)
     assert torch.equal(other.agent.sees.target(torch.ones(1, 4)), s.agent.model.target(torch.ones(1, 4)))
+
+
+def test_the_size_of_numbers_is_seen_and_not_their_proportions_alone():
+    """The encoder's first layer is normalised: a cart at the track's end looked like one a tenth as far away."""
+    model = gathered().agent.model
+    near = torch.tensor([[0.2, 0.02, 0.01, 0.02]])
+    far = eq.symexp(10 * eq.symlog(near))  # the same proportions, as the encoder sees them
+    seen_near, seen_far = model.see(near).detach(), model.see(far).detach()
+    assert float((seen_near - seen_far).norm() / seen_far.norm()) > 0.05

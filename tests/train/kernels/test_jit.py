@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.registry import cpu_target
 
 import kernels
 from relab.train.envs import cartpole, pendulum
@@ -104,3 +106,19 @@ def test_a_kernel_is_stale_when_what_it_calls_into_was_edited(edited: str, stale
         late = Path(name).stem == edited
         os.utime(package / name, (2000.0, 2000.0) if late else (1000.0, 1000.0))
     assert [path.name.partition(".")[0] for path in kernels.stale(package)] == stale
+
+
+def test_ctrl_c_while_a_kernel_is_compiled_stops_and_prints_nothing(monkeypatch, capfd):
+    """LLVM calls Python back: a KeyboardInterrupt in there was printed as a traceback, and the program went on."""
+    engine = cpu_target.target_context.codegen()._engine._ee
+    notify = engine._object_cache_notify
+
+    def pressed(*args: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        notify(*args)
+
+    monkeypatch.setattr(engine, "_object_cache_notify", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        jit.njit(lambda x: x + 1)(1)
+    assert capfd.readouterr().err == ""
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

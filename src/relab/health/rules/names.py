@@ -12,7 +12,7 @@ from relab.health.curve import Curve
 from relab.health.foreign import both_names, named, plain_key, theirs, word
 from relab.health.rule import Evidence, Finding, Missing, rule
 from relab.health.view import View
-from relab.record.clock import running
+from relab.record.clock import last_start, running
 
 # numbers derived from another one of the same name: their ratio is not a convention's
 DERIVED = re.compile(
@@ -146,7 +146,7 @@ def throughput_misquoted(view: View, *, times: float = 1.5) -> Finding | None:
     Try: quote steps over wall-clock seconds.
     """
     quoted, name = _quoted(view)
-    real = _end_to_end(view)
+    real = _end_to_end(view, since_resume=name == "time/sps_mean")
     if quoted <= times * real:
         return None
     return Finding(f"{name} says {quoted:,.0f} steps/s, from start to end there were {real:,.0f}", quoted / real, None,
@@ -166,7 +166,8 @@ def _quoted(view: View) -> tuple[float, str]:
     return view.curve("time/sps", rows=10).median(), "time/sps"
 
 
-def _end_to_end(view: View, from_start: float = 0.2, least_s: float = 10) -> float:
+def _end_to_end(view: View, since_resume: bool, from_start: float = 0.2, least_s: float = 10) -> float:
+    """Steps over seconds; `since_resume`: of what came after the clock last began anew, as the mean counts them."""
     if not view.has("time/elapsed_s"):
         seconds = view.meta.get("seconds")
         if not isinstance(seconds, (int, float)) or seconds <= 0:
@@ -175,9 +176,10 @@ def _end_to_end(view: View, from_start: float = 0.2, least_s: float = 10) -> flo
     if view.history.axes.get("time/elapsed_s") in ("iteration", "updates", "episodes"):
         raise Missing("time/elapsed_s by steps of the environment")
     spent = view.curve("time/elapsed_s", rows=3)
-    clock = running(spent.values)
-    early = clock[0] < from_start * clock[-1]
-    whole = spent.steps[-1] - (spent.steps[0] if early else 0)
+    first = last_start(spent.values) if since_resume else 0
+    clock, steps = running(spent.values)[first:], spent.steps[first:]
+    early = first > 0 or clock[0] < from_start * clock[-1]
+    whole = steps[-1] - (steps[0] if early else 0)
     time = clock[-1] - (clock[0] if early else 0)
     if time < least_s:  # clocks of whole seconds say nothing
         raise Missing(f"{least_s:g} seconds of time/elapsed_s")

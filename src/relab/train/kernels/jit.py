@@ -13,6 +13,8 @@ from numba.core import caching
 from numba.core.dispatcher import Dispatcher
 from numba.np import linalg
 
+from relab.base import interrupts
+
 __all__ = ["WIDE", "compiled", "max_threads", "njit", "prange", "set_threads", "threads", "wide"]
 
 # Rows (worlds x agents) from which a parallel kernel pays. Serial kernels step 10-30 agents in a microsecond; waking
@@ -90,5 +92,17 @@ def _forgive() -> None:
     setattr(Dispatcher, "enable_caching", enable_caching)  # noqa: B010
 
 
+def _stop_between() -> None:
+    """Ctrl-C stops between two kernels: LLVM calls Python back, and what is raised in there is printed and lost."""
+    compile_one = Dispatcher.compile
+
+    def compile_whole(self: Any, sig: Any) -> Any:
+        with interrupts.held():
+            return compile_one(self, sig)
+
+    setattr(Dispatcher, "compile", compile_whole)  # noqa: B010 - a method
+
+
 _skip_scipy()
 _forgive()
+_stop_between()

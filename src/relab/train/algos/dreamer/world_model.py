@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, linear, silu
+from torch.nn.functional import binary_cross_entropy_with_logits, linear, pad, silu
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos.dreamer import equations as eq
@@ -27,6 +27,7 @@ from relab.train.algos.dreamer.one_hot import NONE, Hot
 
 MODEL = "model"
 REWARD_LAYERS = 1  # of the heads of reward and continuation
+ONE = 1  # constant beside the numbers that are seen: the first layer is normalised, without it x and 2 x look alike
 
 
 class Batch(NamedTuple):
@@ -122,7 +123,8 @@ class WorldModel:
         p = self.params
         if self.image is not None:
             return linear(images.encode(self.image, p, obs), p[f"{MODEL}/seen/weight"])
-        return linear(layers.mlp(p, f"{MODEL}/encoder", self.target(obs), self.cfg.layers), p[f"{MODEL}/seen/weight"])
+        numbers = pad(self.target(obs), (0, ONE), value=1.0)
+        return linear(layers.mlp(p, f"{MODEL}/encoder", numbers, self.cfg.layers), p[f"{MODEL}/seen/weight"])
 
     # ---- A batch
 
@@ -195,7 +197,7 @@ class WorldModel:
         cfg, feature = self.cfg, course.feature
         floor = eq.free_bits if cfg.free_bits == "clamp" else eq.straight_free_bits
         return {
-            "obs": self.obs_loss(batch.obs, feature),
+            "obs": cfg.obs_scale * self.obs_loss(batch.obs, feature),
             "reward": self.support.loss(self.reward(feature), batch.reward) * batch.earned,
             "continue": binary_cross_entropy_with_logits(self.goes_on(feature), 1 - batch.terminal, reduction="none"),
             "dyn": cfg.dyn_scale * floor(eq.kl(course.post.detach(), course.prior), cfg.free_nats),
@@ -207,7 +209,7 @@ def shapes(cfg: Dreamer, obs_dim: int, actions: Actions, image: Image | None = N
     """Name -> shape of every parameter of the model."""
     latent, m = cfg.stoch * cfg.classes, MODEL
     feature, seen = cfg.deter + latent, cfg.units if image is None else image.seen
-    parts = layers.mlp_shapes(f"{m}/encoder", obs_dim, cfg.units, cfg.layers) if image is None else {}
+    parts = layers.mlp_shapes(f"{m}/encoder", obs_dim + ONE, cfg.units, cfg.layers) if image is None else {}
     parts |= {f"{m}/seen/weight": (cfg.hidden, seen), f"{m}/action/weight": (cfg.hidden, actions.in_dim)}
     parts |= layers.layer_shapes(f"{m}/input", latent, cfg.hidden)
     parts |= block_shapes(cfg) if cfg.core == "blocks" else layers.layer_shapes(f"{m}/gates", cfg.hidden + cfg.deter,
