@@ -17,6 +17,7 @@ import orjson
 
 from relab.base.documents import Document, Settings
 from relab.base import blame, masks, processes
+from relab.base.numbers import is_number
 from relab.base.places import cut_short
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
@@ -380,13 +381,9 @@ def _number(value: Any) -> int | float | str | None:
 
 def _planned(flat: Settings) -> float | None:
     value = flat.get("total_steps")
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    known = is_number(value)
     return float(value) if known and abs(value) < 2**63 else None  # type: ignore[arg-type]
 
 
 def _step(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 2**63 else None
-
-
-def _list(value: Any) -> list[Document]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
