@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,6 +49,22 @@ def summary(samples: Sequence[float], digits: int = 4) -> dict[str, Any]:
         "median": round(statistics.median(samples), digits),
         "n": len(samples),
         "samples": [round(sample, digits) for sample in samples],
+    }
+
+
+def clocked(work: Callable[[], float]) -> tuple[float, float, float]:
+    """(what the work counted, wall seconds, processor seconds of this process and its children)"""
+    before, start = sum(os.times()[:4]), time.perf_counter()
+    done = work()
+    return done, time.perf_counter() - start, sum(os.times()[:4]) - before
+
+
+def rates(samples: list[tuple[float, float, float]]) -> dict[str, float]:
+    wall, cpu = (sorted(done / max(x[k], 1e-9) for done, *x in samples) for k in (0, 1))
+    return {
+        "per_s": round(wall[len(wall) // 2]),
+        "best_per_s": round(wall[-1]),
+        "per_processor_s": round(cpu[len(cpu) // 2]),
     }
 
 

@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import machine, warn_if_busy, write
+from benchmarks.common import clocked, machine, rates, warn_if_busy, write
 from relab.base.media import write_film
 from relab.config.envs import Fish as Params
 from relab.config.ppo import PPO
@@ -33,22 +31,6 @@ SIZES = ((25, 2048), (96, 512), (256, 256))  # fish, schools
 LAW: dict[str, Any] = {"jitter": 1.6, "pre_roll": 16, "escape_boost": 0.75}
 CFG = PPO(envs=128, steps=128, epochs=4, minibatches=16, lr=1e-3, norm_return=True)
 ITERATIONS, EVALUATIONS, MEASURED = 60, 7, 3
-
-
-def clocked(work: Callable[[], float]) -> tuple[float, float, float]:
-    """(what the work counted, wall seconds, processor seconds of this process and its children)"""
-    before, start = sum(os.times()[:4]), time.perf_counter()
-    done = work()
-    return done, time.perf_counter() - start, sum(os.times()[:4]) - before
-
-
-def rates(samples: list[tuple[float, float, float]]) -> dict[str, float]:
-    wall, cpu = (sorted(done / max(x[k], 1e-9) for done, *x in samples) for k in (0, 1))
-    return {
-        "per_s": round(wall[len(wall) // 2]),
-        "best_per_s": round(wall[-1]),
-        "per_processor_s": round(cpu[len(cpu) // 2]),
-    }
 
 
 def stepping(fish: int, schools: int, threads: int) -> dict[str, float]:

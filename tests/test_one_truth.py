@@ -12,6 +12,7 @@ import pytest
 import relab
 from relab import cli
 from relab.comparison import outcomes
+from relab.health.examine import examine
 from relab.health.remedy import known_values
 from relab.health.rule import Finding
 from relab.health.view import View
@@ -194,3 +195,12 @@ def test_what_was_so_from_the_start_is_not_marked_as_a_beginning():
 def test_a_headline_says_that_runs_were_cut(cut: Path, capsys):
     page = json.loads(out(capsys, "report", cut / "a_s0", "--json"))
     assert page["sentence"].startswith("Ended at 9k of 50k steps. So far: ")
+
+
+def test_a_run_that_is_named_to_hold_it_against_is_not_its_parent(cut: Path, capsys):
+    """Runs of other tools have no id, which is not the same as having the same one."""
+    write(cut / "hasty", 9000, 0, learning_rate=0.5)
+    (view,) = (run.view for run in examine(cut / "hasty", against=cut / "a_s0").runs)
+    assert view.reference is not None
+    assert not view.is_parent
+    assert "parent" not in out(capsys, "next", cut / "hasty", "--against", cut / "a_s0")

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from relab import cli
-from relab.base import faults
+from relab.base import blame
 from relab.base.errors import NotFoundError, UserError
 from relab.base.jsonl import RecordError
 from relab.cli import COMMANDS
@@ -79,7 +79,7 @@ def clear() -> None:
         cache.cache_clear()
     for name in ("my_env", "my_rules", "my_importer"):
         sys.modules.pop(name, None)
-        faults.PLUGINS.pop(name, None)
+        blame.PLUGINS.pop(name, None)
 
 
 # ---- Plug-ins
@@ -159,7 +159,7 @@ def test_an_error_that_is_no_users_is_a_fault_of_relab(
 
 
 def test_the_cause_of_an_error_is_looked_at_as_well(plugins: Path) -> None:
-    faults.note("mine", "my_rules")
+    blame.note("mine", "my_rules")
     scope: dict[str, Any] = {"__name__": "my_rules"}
     exec(compile("def check():\n    {}['x']", "my_rules.py", "exec"), scope)
     try:
@@ -167,13 +167,13 @@ def test_the_cause_of_an_error_is_looked_at_as_well(plugins: Path) -> None:
     except KeyError as cause:
         error = RuntimeError("elsewhere")
         error.__cause__ = cause
-    assert faults.culprit(error) == "the plug-in mine (my_rules.py:2) or of relab"
+    assert blame.culprit(error) == "the plug-in mine (my_rules.py:2) or of relab"
 
 
 def test_what_a_user_can_mend_is_named_without_a_place() -> None:
-    assert faults.reason(RecordError("it is empty")) == "RecordError: it is empty"
-    assert faults.reason(FileNotFoundError("gone")) == "FileNotFoundError: gone"
-    assert faults.reason(KeyError("x")) == "KeyError: 'x' (a fault of relab)"
+    assert blame.reason(RecordError("it is empty")) == "RecordError: it is empty"
+    assert blame.reason(FileNotFoundError("gone")) == "FileNotFoundError: gone"
+    assert blame.reason(KeyError("x")) == "KeyError: 'x' (a fault of relab)"
 
 
 @pytest.mark.parametrize(

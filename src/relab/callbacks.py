@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from relab import logger
-from relab.base.faults import reason
+from relab.base.blame import reason
 from relab.base.places import printable
 from relab.base.text import number
 from relab.formats.read import cleanrl, sb3, settings_files

@@ -111,7 +111,7 @@ def call(name: str, words: list[str]) -> int:
 
     Whatever else is raised is a fault of relab or of a plug-in: a traceback, and whom to send it to.
     """
-    from relab.base import faults
+    from relab.base import blame
     from relab.base.errors import UserError
     from relab.config.registry import UntrustedError, load
 
@@ -129,17 +129,17 @@ def call(name: str, words: list[str]) -> int:
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing not in TRAIN:
-            return faults.tell(error)
+            return blame.tell(error)
         return fail(f"`relab {name}` needs {missing}: pip install 'relab[train]'", USAGE)
     except (OSError, MemoryError) as error:
-        if faults.of_plugin(error):
-            return faults.tell(error)
+        if blame.of_plugin(error):
+            return blame.tell(error)
         if isinstance(error, OSError):
             return fail(why(error), UNREADABLE)
         return fail(f"`relab {name}` needs more memory than there is ({error}); make `algo.envs`, `algo.steps`,"
                     " `algo.replay`, `algo.hidden` or the number of episodes smaller", 1)  # fmt: skip
     except Exception as error:
-        return faults.tell(error)
+        return blame.tell(error)
 
 
 def exit_code(name: str, stop: SystemExit) -> int:

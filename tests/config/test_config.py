@@ -577,6 +577,11 @@ def test_diff_of_plain_values_minds_kinds_not_spelling():
     assert [c.key for c in config.diff({"a": 1, "b": 0, "c": -1}, {"a": True, "b": 0.5, "c": 1})] == ["a", "b", "c"]
 
 
+def test_diff_takes_integers_beyond_every_double():
+    changes = config.diff({"a": 10**400, "b": 2}, {"a": 1, "b": 4})
+    assert [(change.key, change.size) for change in changes] == [("a", math.inf), ("b", 1)]
+
+
 # ---- Docs and lightness
 
 

@@ -72,7 +72,7 @@ def test_broken_folders_are_reported_and_the_others_examined(tmp_path):
     (tmp_path / "odd" / "config.yaml").write_text("seed: [1, 2]\nalgo: 3\ntotal_steps: many\n")
     report = examine(tmp_path)
     assert json.dumps(report.to_json(), default=str)
-    assert report.main[0].slug == "diverged"
+    assert report.main[0].slug == "steps-too-large"
     assert {"bad", "rows"} <= {remark.run for remark in report.remarks}
     assert {gone.slug for gone in report.not_checked} <= set(all_rules())
     assert not [gone for gone in report.not_checked if "the rule failed" in gone.missing]

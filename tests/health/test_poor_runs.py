@@ -40,6 +40,11 @@ def test_far_below_what_others_reach_is_told(returns, behind):
     assert doubted(view) == ("warning" if behind else None)
 
 
+def test_a_run_that_goes_on_may_rise_yet():
+    running = made({"return/mean": STUCK + WAVE}, PPO | {"total_steps": 80_000}, CARTPOLE, state="running")
+    assert asked("below-known-level", running) is None
+
+
 def test_a_run_of_few_steps_and_a_task_that_nobody_knows_are_not_asked():
     few = made({"return/mean": (ROWS * 100, STUCK + WAVE)}, PPO, CARTPOLE)
     assert behind_others(few) is None

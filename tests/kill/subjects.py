@@ -41,6 +41,8 @@ SUBJECTS: dict[str, dict[str, str]] = {
         "env": "fish", "env__agents": "4", "env__horizon": "40", "total_steps": "2048", "eval__every": "1024",
         "save__every": "500",
     },
+    "arm": {"env": "pickcube", "env__reward": "dense", "total_steps": "512"},
+    "gantry": {"env": "pickcube-gantry", "env__reward": "dense", "total_steps": "512"},
     "gym": {"env": "gym:CartPole-v1"},
     "images": {"env": f"gym:{dots.ID}"},
     "schedule": HERD | {"total_steps": "9999", "schedule": json.dumps(SCHEDULE)},

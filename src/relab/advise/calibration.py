@@ -13,7 +13,7 @@ from relab.advise.proposal import diff_text
 from relab.advise.score import HIT, INTERVAL, LEVEL, MISS, OPEN, Score
 from relab.base.documents import Document
 from relab.base.places import printable
-from relab.base.text import cut, number, rows
+from relab.base.text import cut, number, plural, rows
 
 CHANGE = 44  # columns for what was changed
 
@@ -71,7 +71,7 @@ def text(scores: Sequence[Score]) -> str:
     head = ["run", "change", "metric", "predicted", "measured", "seeds", "score"]
     table = rows([head, *([printable(cell) for cell in _row(s)] for s in scores)])
     counts = ", ".join(f"{n} {word}" for word, n in record.verdicts.items())
-    lines = [*table, "", f"{len(scores)} prediction{'s' if len(scores) != 1 else ''}: {counts}", record.line]
+    lines = [*table, "", f"{plural(len(scores), 'prediction')}: {counts}", record.line]
     if record.mean_error is not None and record.mean_absolute_error is not None:
         lines.append(f"mean error {signed(record.mean_error)} (measured minus predicted),"
                      f" mean distance {number(record.mean_absolute_error)}")  # fmt: skip

@@ -14,9 +14,9 @@ import numpy as np
 
 from relab import stats
 from relab.advise.proposal import Cost, Predicted
+from relab.base.numbers import is_finite
 from relab.base.text import number, plural
 from relab.config.views import diff
-from relab.health.remedy import is_number
 from relab.health.rule import Missing
 from relab.health.view import View
 from relab.record.clock import CLOCK, elapsed
@@ -38,8 +38,8 @@ def predict(view: View, changes: Mapping[str, Any], others: Sequence[View]) -> P
         return Predicted(metric, 0.0, None, None, "changes what is measured, not what is learned")
     steps = changes.get("total_steps", (None, view.config.get("total_steps")))[1]
     if view.unfinished:  # it can be held against others up to where it ended, and no further
-        steps = min(steps, view.last_step) if is_number(steps) else view.last_step
-    others = [v for v in others if not v.unfinished or (is_number(steps) and v.last_step >= steps)]
+        steps = min(steps, view.last_step) if is_finite(steps) else view.last_step
+    others = [v for v in others if not v.unfinished or (is_finite(steps) and v.last_step >= steps)]
     here = finals([view, *(v for v in others if same_group(v, view))], steps)
     there = [v for v in others if has_values(v, changes) and same_task(v, view) and len(finals([v], steps))]
     there = [v for v in there if not unlike(v, view, changes)] or [v for v in there if longer(v, view, changes)]
@@ -115,10 +115,10 @@ def finals(views: Sequence[View], steps: Any = None) -> np.ndarray:
 
 def standing_at(view: View, steps: Any) -> Estimate | None:
     """How good the run was after so many steps: a longer run is not compared by what it earned later."""
-    if is_number(steps) and view.has_evals(view.by):
+    if is_finite(steps) and view.has_evals(view.by):
         early = [e for e in view.evals() if e.step < steps + max(iteration_steps(view), 1)]  # it ends with a whole one
         return early[-1] if early else None
-    return view.standing(steps + max(iteration_steps(view), 1) if is_number(steps) else math.inf)
+    return view.standing(steps + max(iteration_steps(view), 1) if is_finite(steps) else math.inf)
 
 
 def iteration_steps(view: View) -> int:
@@ -157,7 +157,7 @@ def unlike(other: View, view: View, changes: Mapping[str, Any]) -> set[str]:
 def longer(other: View, view: View, changes: Mapping[str, Any]) -> bool:
     """Nothing else differs but that it went on for longer: up to this run's end it says what this one would."""
     ends = [v.config.get("total_steps") for v in (other, view)]
-    return unlike(other, view, changes) == {"total_steps"} and all(map(is_number, ends)) and ends[0] > ends[1]  # type: ignore[operator]
+    return unlike(other, view, changes) == {"total_steps"} and all(map(is_finite, ends)) and ends[0] > ends[1]  # type: ignore[operator]
 
 
 # ---- Cost

@@ -19,6 +19,7 @@ from relab.advise.proposal import FILE, Nothing, Proposal, diff_text, new_values
 from relab.advise.rising import OPEN, RISES, STAYS, Trend, trend_of
 from relab.advise.tried import Tried
 from relab.base.jsonl import RecordError
+from relab.base.numbers import is_number
 from relab.base.text import number
 from relab.health.examine import Report
 from relab.health.foreign import setting_name
@@ -262,7 +263,7 @@ def solved(view: View) -> bool:
     if end is None:
         return False
     goal = view.config.get("eval.stop_at")
-    reached = isinstance(goal, (int, float)) and not isinstance(goal, bool) and end.mean >= goal
+    reached = is_number(goal) and end.mean >= goal
     return reached or view.at_ceiling(end.mean)
 
 

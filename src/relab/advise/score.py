@@ -26,6 +26,7 @@ from relab.advise import tried
 from relab.base.documents import Document
 from relab.base.enclosed import neighbour
 from relab.base.jsonl import RecordError
+from relab.base.numbers import is_finite
 from relab.comparison.outcomes import DIRECTIONS, outcome
 from relab.config.lineage import NO_FACTOR
 from relab.config.views import diff, flatten
@@ -207,8 +208,7 @@ def score(children: Sequence[History], pool: Pool) -> Score:
 
 
 def _number(x: Any) -> float | None:
-    good = isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
-    return float(x) if good else None
+    return float(x) if is_finite(x) else None
 
 
 def _kind(ends: Mapping[str, float | None]) -> str:

@@ -1,9 +1,9 @@
-"""Which number did a stranger's log mean? Integers that no later sum chokes on, whatever stands in the file."""
+"""Which number did a stranger's log mean? What is a number, and integers that no later sum chokes on."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 MAX_STEP = 2**62  # differences of smaller steps fit into 64 bits as well
 HUGE = 2**1023  # integers below are doubles
@@ -27,14 +27,22 @@ def to_int(value: Any) -> int | None:
     return number if abs(number) < MAX_STEP else None
 
 
-def is_finite(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number, NaN and the infinities too; true and false are none.
+
+    >>> is_number(0), is_number(float("nan")), is_number(True), is_number("1"), is_number(None)
+    (True, True, False, False, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> TypeGuard[float]:
     """A number that can be added to others: neither NaN nor infinite, nor text that looks like one.
 
     >>> is_finite(0), is_finite(1e300), is_finite(True), is_finite(float("nan")), is_finite("1"), is_finite(10**400)
     (True, True, False, False, False, False)
     """
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return number and abs(value) < HUGE
+    return is_number(value) and abs(value) < HUGE
 
 
 def integer(text: str) -> int | float:

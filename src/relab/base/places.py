@@ -7,6 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from relab.base.numbers import is_number
+
 STALE_S = 120.0  # a running run renews its heartbeat about every ten seconds
 GROWING_S = 30.0  # a log that says nothing of its end is taken for growing this long: copies are new files as well
 WHOLE = 0.9  # of the planned steps: a log may end a few rows before the run did
@@ -35,7 +37,7 @@ def run_state(status: str, own: bool, quiet_s: Callable[[], float]) -> str:
 
 def cut_short(steps: int | None, planned: object) -> bool:
     """Whether a run ended well before its planned steps; False where nobody says how many these are."""
-    known = isinstance(planned, (int, float)) and not isinstance(planned, bool) and 0 < planned < math.inf
+    known = is_number(planned) and 0 < planned < math.inf
     return known and steps is not None and steps < WHOLE * planned  # type: ignore[operator]
 
 

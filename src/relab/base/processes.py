@@ -95,10 +95,6 @@ def is_alive(owner: str) -> bool | None:
     return lives(int(match[2]), match[3])
 
 
-def host_of(owner: str) -> str:
-    return owner.partition("_")[0]
-
-
 # ---- Children of multiprocessing
 
 

@@ -85,7 +85,7 @@ def main(words: Sequence[str]) -> int:
     require(args.smallest_effect >= 0, f"--smallest-effect must be at least 0, but is {args.smallest_effect}")
     require(args.latex + args.markdown + args.json <= 1, "give one of --latex, --markdown and --json")
     check_usual(args.paths)
-    paths = [Path(word) if Path(word).exists() else names.find(word, args.runs) for word in args.paths]
+    paths = [names.place(word, args.runs) for word in args.paths]
     if args.known.show_mapping:
         print("\n".join(args.known.shown(path) for path in paths))
         return 0

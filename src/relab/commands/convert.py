@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import tyro
 
 from relab.base.places import printable as clean
+from relab.base.text import plural
 from relab.commands.hinting import Hinting
 from relab.commands.options import RunsFolder
 from relab.commands.parsing import parse
@@ -67,7 +68,7 @@ def main(words: Sequence[str]) -> int:
 
         runs = load_all(path, args.hints.of(path)).runs
         print(clean("\n".join(f"{run.name} ({run.source.format})" for run in runs)))
-        print(f"{len(runs)} run{'s' * (len(runs) != 1)} would be written to {args.out} as {args.to}; nothing was")
+        print(f"{plural(len(runs), 'run')} would be written to {args.out} as {args.to}; nothing was")
         return 0
     with Progress("converting run") as tell:
         done = convert(path, args.to, args.out, args.names, args.hints.of(path), tell)
@@ -88,5 +89,5 @@ def main(words: Sequence[str]) -> int:
 def summary(runs: list[Converted], args: Convert) -> str:
     formats = ", ".join(dict.fromkeys(run.format for run in runs))
     values = sum(run.values for run in runs)
-    many = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+    many = plural(len(runs), "run")
     return f"{args.out}: {many} ({formats}) as {args.to}, {values:,} numbers"

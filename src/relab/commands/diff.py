@@ -11,6 +11,7 @@ import tyro
 
 from relab.base import masks
 from relab.base.documents import Settings
+from relab.base.numbers import is_number
 from relab.base.places import printable
 from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
@@ -61,7 +62,7 @@ def read(word: str, runs: Path) -> Settings:
     path = Path(word)
     if path.is_file() and path.suffix in (".yaml", ".yml"):
         return layers.read_yaml(path)
-    return settings_of(path if path.exists() else names.find(word, runs))
+    return settings_of(names.place(word, runs))
 
 
 def settings_of(path: Path) -> Settings:
@@ -85,5 +86,5 @@ def ratio(a: Any, b: Any) -> str:
     >>> ratio(0.1, 0.2), ratio(500, -1), ratio(True, 1)
     ('  (x2)', '', '')
     """
-    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and x > 0 for x in (a, b))
+    numbers = all(is_number(x) and x > 0 for x in (a, b))
     return f"  (x{b / a:.4g})" if numbers else ""

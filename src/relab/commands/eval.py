@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from relab.base.documents import Document
 from relab.base.places import printable
+from relab.base.text import plural
 from relab.commands import dry_run
 from relab.commands.options import EnvChanges, OfCheckpoint
 from relab.commands.parsing import parse
@@ -49,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 
         print(encode(evaluation).decode(), end="")
         return 0
-    episodes = f"{evaluation['worlds']} fresh episode{'s' if evaluation['worlds'] > 1 else ''} a mode"
+    episodes = f"{plural(evaluation['worlds'], 'fresh episode')} a mode"
     print(f"{printable(folder.name)}, checkpoint {args.checkpoint}: step {evaluation['step']:,}, {episodes}")
     for mode, x in evaluation["modes"].items():
         print(f"  {mode:8} return {line(x)}")

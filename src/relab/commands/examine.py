@@ -73,8 +73,8 @@ def main(words: Sequence[str]) -> int:
     require(args.every > 0, f"`--every` must be more than 0 seconds, but is {args.every}")
     require(args.notes is None or args.notes.is_file(), f"`--notes` must be a file, but there is none at {args.notes}")
     muted = muted_slugs(args.ignore, args.because)
-    against = None if args.against is None else folder(args.against, args.runs)
-    paths = [folder(word, args.runs) for word in args.paths]
+    against = None if args.against is None else names.place(args.against, args.runs)
+    paths = [names.place(word, args.runs) for word in args.paths]
     if args.known.show_mapping:
         print("\n".join(args.known.shown(path) for path in paths))
         return 0
@@ -112,7 +112,7 @@ def output(args: Examine, report: Report, changed: News) -> str:
 
     text = render.news(report, changed) if args.new else render.text(report, args.verbose)
     if not args.new:
-        text = guess(report, folder(args.paths[0], args.runs), args.known) + text
+        text = guess(report, names.place(args.paths[0], args.runs), args.known) + text
     if args.notes:
         from relab.notebook.check import notes  # only whoever asks waits for it
 
@@ -125,7 +125,7 @@ def as_json(args: Examine, report: Report, changed: News) -> str:
     from relab.base.jsonl import encode
     from relab.notebook.check import notes
 
-    extra = {"proposal": propose(report, folder(args.paths[0], args.runs)).to_dict()}
+    extra = {"proposal": propose(report, names.place(args.paths[0], args.runs)).to_dict()}
     extra |= {"new": changed.to_json()} if args.new or args.watch else {}
     extra |= {"notes": notes.check(args.notes, report).to_json()} if args.notes else {}
     return encode(masks.masked(report.to_json() | extra)).decode()
@@ -150,11 +150,6 @@ def watch(args: Examine, look: Callable[[], tuple[Report, News]]) -> int:
     except KeyboardInterrupt:
         return 0
     return code(args, report)
-
-
-def folder(word: str, runs: Path) -> Path:
-    """A folder or file as it stands, or the run a name means."""
-    return Path(word) if Path(word).exists() else names.find(word, runs)
 
 
 def muted_slugs(ignore: str | None, because: str | None) -> dict[str, str]:

@@ -12,6 +12,7 @@ import tyro
 from relab.base import limits
 from relab.base.errors import NotFoundError
 from relab.base.places import printable
+from relab.base.text import plural
 from relab.commands.options import AsJson, RunsFolder
 from relab.commands.parsing import parse
 from relab.config import layers as config
@@ -134,7 +135,7 @@ def target_of(args: Gate) -> Target:
     if len(args.words) == 1 and path.is_file() and path.suffix in (".yaml", ".yml"):
         return Target(str(path), from_yaml(path))
     if len(args.words) == 1 and "=" not in args.words[0]:
-        return from_run(path if path.exists() else names.find(args.words[0], args.runs))
+        return from_run(names.place(args.words[0], args.runs))
     return from_settings(args.words)
 
 
@@ -206,7 +207,7 @@ def replay_main(args: Gate) -> int:
 
     require(bool(args.words), "`relab gate replay` needs a run, and changes as key=value")
     run, changes = args.words[0], config.parse_overrides(args.words[1:])
-    path = Path(run) if Path(run).exists() else names.find(run, args.runs)
+    path = names.place(run, args.runs)
     view = view_of(path)
     try:
         schedule = schedule_of(view)
@@ -259,7 +260,7 @@ def deciding(row: Row) -> str:
     parts = [f"{c.condition}: {c.value:.4g}, {abs(c.distance or 0.0):.3g} {'inside' if c.met else 'short'}"
              for c in checks if c.value is not None]  # fmt: skip
     open_ = sum(c.value is None for c in checks)
-    parts += [f"{open_} window{'s' * (open_ > 1)} not full"] if open_ else []
+    parts += [f"{plural(open_, 'window')} not full"] if open_ else []
     return "; ".join(parts) or "all bars met"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relab.base.places import printable as _clean
+from relab.base.text import plural
 
 if TYPE_CHECKING:
     from relab.formats.read.find import LoadedRuns, Tell
@@ -162,7 +163,7 @@ def guess(report: Report, path: Path, hinting: Hinting) -> str:
     named = {group.name.removeprefix("named "): group.views for group in report.groups if group.name[:6] == "named "}
     if sum(len(views) for views in named.values()) < 2:
         return ""
-    counts = ", ".join(f"{name} ({len(views)} run{'s' * (len(views) != 1)})" for name, views in [*named.items()][:MANY])
+    counts = ", ".join(f"{name} ({plural(len(views), 'run')})" for name, views in [*named.items()][:MANY])
     more = f" and {len(named) - MANY} more" if len(named) > MANY else ""
     pattern = hinting.group or getattr(recall_group(path), "text", "")
     how = f"grouped by {pattern!r}" if pattern else "grouped by name"

@@ -50,16 +50,15 @@ def main(words: Sequence[str]) -> int:
     if args.history:
         return history(args)
     from relab.advise import proposal, propose, render
-    from relab.commands.examine import folder
     from relab.health.examine import examine_loaded
     from relab.notebook.log import earlier
     from relab.record import names
 
-    path = folder(args.path, args.runs)
+    path = names.place(args.path, args.runs)
     if args.known.show_mapping:
         print(args.known.shown(path))
         return 0
-    against = None if args.against is None else names.find(args.against, args.runs)
+    against = None if args.against is None else names.place(args.against, args.runs)
     report = examine_loaded(args.known.load(path), path, against, hints=args.known.of(path))
     advice = propose(report, path, earlier(args.root))
     wrote = None
@@ -84,11 +83,11 @@ def main(words: Sequence[str]) -> int:
 def history(args: Next) -> int:
     """Every prediction and what became of it; nothing is written."""
     from relab.advise import calibration, score
-    from relab.commands.examine import folder
     from relab.formats.read import find
+    from relab.record import names
 
     require(not args.write, "--write puts a proposal into a file; it does not go with --history")
-    path = folder(args.path, args.runs)
+    path = names.place(args.path, args.runs)
     scores = score.collect((each.history for each in find.load_all(path).runs), [args.runs, args.root])
     if args.json:
         from relab.base.jsonl import encode

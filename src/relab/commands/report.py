@@ -66,8 +66,8 @@ def main(words: Sequence[str]) -> int:
         args.out is None or args.out.suffix in (".html", ".md"), f"--out must end in .html or .md, but is {args.out}"
     )
     require(bool(args.paths), "name a run or a folder of runs, e.g. relab report runs/")
-    folders = [find(word, args.runs) for word in args.paths]
-    against = find(args.against, args.runs) if args.against else None
+    folders = [names.place(word, args.runs) for word in args.paths]
+    against = names.place(args.against, args.runs) if args.against else None
     if args.known.show_mapping:
         print("\n".join(args.known.shown(folder) for folder in folders))
         return 0
@@ -103,8 +103,3 @@ def passed_over(gone: list[str]) -> list[str]:
     """One line where something could not be read; the page lists all of it under Health, Not checked."""
     more = f" and {len(gone) - 1} more (the page lists them)" if len(gone) > 1 else ""
     return [printable(f"  not read: {gone[0]}{more}")] if gone else []
-
-
-def find(word: str, runs: Path) -> Path:
-    """A folder or file as given, or a run by its name."""
-    return Path(word) if Path(word).exists() else names.find(word, runs)

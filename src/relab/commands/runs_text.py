@@ -9,6 +9,7 @@ from typing import Any
 
 from relab.base.places import cut_short
 from relab.base.places import printable as clean
+from relab.base.text import cut
 from relab.runs.listing import Listed, ListedGroup, ListedRun
 
 NAME_WIDTH, TAGS_WIDTH = 44, 40
@@ -115,7 +116,3 @@ def size(count: float) -> str:
         if count >= length:
             return f"{count / length:.3g} {unit}" if count < 1000 * length else f"{count / length:,.0f} {unit}"
     return f"{int(count)} B"
-
-
-def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 3] + "..."

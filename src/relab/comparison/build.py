@@ -10,6 +10,7 @@ import numpy as np
 
 from relab.base import near
 from relab.base.errors import NotFoundError
+from relab.base.text import plural
 from relab.comparison import key, leading, numbers, pairs, profile
 from relab.comparison.arms import Arm, arms_of
 from relab.comparison.profile import Standing
@@ -125,7 +126,7 @@ def _merged(groups: Sequence[Group], by: str | None, origins: Mapping[int, str])
     both = [g for g in groups if len({origins.get(id(run)) for run in g.runs}) > 1]
     if not both or by == "path":
         return []
-    return [f"{len(both)} config{'s' * (len(both) > 1)} lie in more than one path and count as one;"
+    return [f"{plural(len(both), 'config')} lie in more than one path and count as one;"
             " --by path compares the paths"]  # fmt: skip
 
 

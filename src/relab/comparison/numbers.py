@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from relab import stats
+from relab.base.numbers import is_number
 from relab.base.places import cut_short
 from relab.comparison import answer as answers
 from relab.comparison import outcomes
@@ -47,7 +48,7 @@ def last_step(run: Run, metric: str) -> float:
 
 def stopped_at_level(run: Run, metric: str) -> bool:
     level, column = flatten(run.history.config).get("eval.stop_at"), column_of(run, metric)
-    known = isinstance(level, (int, float)) and not isinstance(level, bool) and metric.startswith("eval/")
+    known = is_number(level) and metric.startswith("eval/")
     return bool(known and column is not None and column.values[-1] >= level)
 
 

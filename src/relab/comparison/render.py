@@ -74,7 +74,7 @@ def _all_pairs(pairs: Sequence[Pair]) -> list[str]:
 
 
 def _nothing(result: Result) -> str:
-    return f"Nothing to compare: {result.runs} run{'s' * (result.runs != 1)}, and no two configs that may be compared."
+    return f"Nothing to compare: {plural(result.runs, 'run')}, and no two configs that may be compared."
 
 
 def short(label: str, width: int = LABEL) -> str:
@@ -178,7 +178,7 @@ def _settings(task: Task, verbose: bool = False) -> list[str]:
         return []
     said = [f"{k} {' | '.join(setting(row.settings[k]) for row in task.variants)}" for k in keys]
     left = len(task.keys) - len(keys)
-    more = f"; {left} more key{'s' * (left > 1)}" if left > 0 else ""
+    more = f"; {plural(left, 'more key')}" if left > 0 else ""
     return ["differ, in this order: " + "; ".join(said) + more]
 
 
@@ -311,7 +311,7 @@ def _notes(notes: Sequence[str], verbose: bool, tasks: int) -> list[str]:
     kept = list(dict.fromkeys(notes))
     some = kept if verbose else kept[: NOTES if tasks == 1 else 1]
     left = len(kept) - len(some)
-    more = [f"and {left} more note{'s' * (left > 1)} (-v)"] if left else []
+    more = [f"and {plural(left, 'more note')} (-v)"] if left else []
     return [f"note: {note}" for note in some] + more
 
 

@@ -177,6 +177,8 @@ class PickCube:
 
     name: str = "pickcube-v1"  # id with version
     reward: Literal["sparse", "dense"] = "sparse"  # 1 on success, or shaped: near the cube, grasped, near the goal
+    success: Literal["ends", "cuts"] = "ends"  # an episode: nothing is earned after it (terminated), or what the critic
+    # expects there counts (truncated); a dense reward that ends makes it pay to put success off
     horizon: int = 50  # time limit in steps; 0: none
     threads: int = 0  # of the physics; 0: as many as the run's `threads`; results do not depend on it
 

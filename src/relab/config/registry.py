@@ -14,7 +14,7 @@ import re
 import sys
 from typing import Any
 
-from relab.base import faults
+from relab.base import blame
 from relab.base.near import nearest
 from relab.config.base import ConfigError
 
@@ -172,7 +172,7 @@ def _plugin(kind: str, name: str) -> Any:
     points = _entry_points(kind) if ":" not in name else {}
     target = points[name].value if name in points else name
     try:
-        faults.note(name, target)
+        blame.note(name, target)
         return _import_user(target)
     except (ImportError, AttributeError, SyntaxError) as error:
         raise ConfigError(

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from relab.base.documents import Settings
+from relab.base.numbers import is_finite
 from relab.config.base import property_docs
 
 BESIDE = ("record",)  # changes what is written beside a run's record, never the run: no part of the hash
@@ -117,7 +118,7 @@ def change_size(key: str, a: Any, b: Any) -> float:
         return 0.0
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and len(a) == len(b):
         return max((change_size("", x, y) for x, y in zip(a, b) if not _same(x, y)), default=0.0)
-    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x) for x in (a, b))
+    numbers = is_finite(a) and is_finite(b)
     if not numbers or not a or not b or (a > 0) != (b > 0):
         return math.inf
     return abs(math.log2(abs(b)) - math.log2(abs(a)))  # the quotient itself may be beyond every double

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from relab.base.documents import Document
+from relab.base.numbers import is_number
 
 if TYPE_CHECKING:
     from relab.health.rule import Finding
@@ -49,9 +50,9 @@ def directions(suggestions: Sequence[Any]) -> dict[str, int]:
 
 def _of_change(item: Document) -> list[tuple[str, int]]:
     a, b = item.get("from"), item.get("to")
-    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b)) or a == b:
+    if not (is_number(a) and is_number(b)) or a == b:
         return []
-    return [(str(item.get("key")).rpartition(".")[2], 1 if b > a else -1)]  # type: ignore[operator]
+    return [(str(item.get("key")).rpartition(".")[2], 1 if b > a else -1)]
 
 
 def _of_text(text: str) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from relab.base import faults
+from relab.base import blame
 from relab.health import beside
 from relab.health.chain import CHAIN, explain
 from relab.health.outcome import poor
@@ -57,7 +57,7 @@ def _call(rule: Rule, seen: Any, name: str) -> Finding | NotChecked | None:
     except Missing as missing:
         return NotChecked(rule.slug, name, str(missing))
     except Exception as error:  # a log of a shape nobody foresaw: the other rules still run, and it is said
-        return NotChecked(rule.slug, name, f"{FAILED}{faults.reason(error)}")
+        return NotChecked(rule.slug, name, f"{FAILED}{blame.reason(error)}")
     return None if finding is None else _filled(rule, finding)
 
 

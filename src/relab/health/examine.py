@@ -168,7 +168,7 @@ def _link(views: list[View], reference: View | None) -> None:
         if reference is not None:
             same = reference.history.folder.resolve() == view.history.folder.resolve()
             view.reference = None if same else reference
-            view.is_parent = not same and str(parent) in _keys(reference)
+            view.is_parent = not same and parent in _keys(reference)
         elif isinstance(parent, str) and parent:
             view.reference = by_key.get(named(parent)) or _beside(view, parent)
             view.is_parent = view.reference is not None
@@ -229,7 +229,8 @@ def task_of(view: View) -> str:
 
 
 def _keys(view: View) -> set[str]:
-    return {str(key) for key in (view.name, view.meta.get("id"), view.history.folder.name)}
+    """What a child may call it; a run without an id has none, which is no name."""
+    return {str(key) for key in (view.name, view.meta.get("id"), view.history.folder.name) if key}
 
 
 def _beside(view: View, parent: str) -> View | None:

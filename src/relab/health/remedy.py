@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeGuard
+from typing import Any
 
+from relab.base.numbers import is_finite
 from relab.config import layers, registry
 from relab.config.presets import PRESETS
 from relab.config.views import change_size, diff
@@ -117,9 +118,9 @@ def _towards(view: View, ways: dict[str, int], better: View | None) -> Remedy | 
         deviations: list[tuple[float, str, Any, Any]] = []
         for key, direction in ways.items():
             now, then = view.config.get(key), values.get(key)
-            if is_number(now) and is_number(then) and _wrong_side(now, then, direction):
+            if is_finite(now) and is_finite(then) and _wrong_side(now, then, direction):
                 deviations.append((change_size(key, now, then), key, now, then))
-            elif is_number(now) and then == "auto":
+            elif is_finite(now) and then == "auto":
                 deviations.append((FACTOR, key, now, then))
             elif direction == ANY and isinstance(now, str) and isinstance(then, str) and now != then:
                 deviations.append((0.0, key, now, then))  # a choice: counts where no number stands out
@@ -164,10 +165,6 @@ def shipped(algo: Any, env: Any) -> list[tuple[str, dict[str, Any]]]:
     return [(who, defaults | layers.flatten(preset or {}))]
 
 
-def is_number(x: Any) -> TypeGuard[float]:
-    return isinstance(x, (int, float)) and not isinstance(x, bool) and math.isfinite(x)
-
-
 # ---- Where nothing stands out
 
 
@@ -199,12 +196,12 @@ def _changed(now: Any, change: Change) -> Any:
     if change.how == "scale":
         return _scaled(now, change.to)
     if change.how == "raise":
-        return change.to if is_number(now) and now < change.to else None
+        return change.to if is_finite(now) and now < change.to else None
     return change.to
 
 
 def _scaled(now: Any, factor: float) -> Any:
-    if not is_number(now) or now == 0:
+    if not is_finite(now) or now == 0:
         return None
     return max(1, int(now * factor)) if isinstance(now, int) else rounded(now * factor)
 

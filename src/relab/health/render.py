@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.places import printable as clean
-from relab.base.text import plural, wrap
+from relab.base.text import cut, plural, wrap
 from relab.health.applied import applied
 from relab.health.chain import lead, loudness
 from relab.health.engine import FAILED
@@ -55,7 +55,7 @@ def failed(report: Report) -> list[str]:
         if gone.missing.startswith(FAILED):
             errors.setdefault((gone.slug, gone.missing.removeprefix(FAILED)), []).append(gone.run)
     return [
-        short(f"rule {slug} of {package(slug)} failed on {who(names, len(report.runs))}: {reason}", 3 * WIDTH)
+        cut(f"rule {slug} of {package(slug)} failed on {who(names, len(report.runs))}: {reason}", 3 * WIDTH)
         for (slug, reason), names in errors.items()
     ]
 
@@ -122,11 +122,6 @@ def fitted(line: str) -> list[str]:
     return wrap(line.lstrip(), max(shutil.get_terminal_size().columns, NARROW), indent)
 
 
-def short(text: str, width: int) -> str:
-    """A stranger's sentence that could be of any length."""
-    return text if len(text) <= width else text[: width - 3] + "..."
-
-
 def figure(value: float, digits: int = 3) -> str:
     """A number of a few digits; powers of ten only where digits alone would mislead or take long.
 
@@ -141,8 +136,8 @@ def head(report: Report) -> str:
     states = Counter(run.view.state for run in report.runs)
     counts = ", ".join(f"{n} {state}" for state, n in states.most_common())
     n = len(report.main)
-    verdict = f"{n} finding{'s' if n > 1 else ''}" if n else "nothing found" if report.runs else "nothing checked"
-    runs = f"{len(report.runs)} run{'s' * (len(report.runs) != 1)}"
+    verdict = plural(n, "finding") if n else "nothing found" if report.runs else "nothing checked"
+    runs = plural(len(report.runs), "run")
     return f"{report.path}: {runs} ({counts or 'none readable'}), {verdict}"
 
 
@@ -254,7 +249,7 @@ def finite(view: View, name: str) -> bool:
 def few(view: View, name: str) -> str:
     """The end of a curve that is too short for a mean."""
     values = view.curve(name).values
-    return f"{figure(values[-1], 4)} in the last of {len(values)} row{'s' * (len(values) > 1)}"
+    return f"{figure(values[-1], 4)} in the last of {plural(len(values), 'row')}"
 
 
 def findings(report: Report, verbose: bool) -> list[str]:
@@ -319,7 +314,7 @@ def footer(report: Report) -> list[str]:
 def unread(word: str, problems: list[tuple[str, str]]) -> str:
     """What could not be read at all, or was read with something to say about it."""
     more = f" and {len(problems) - 1} more" if len(problems) > 1 else ""
-    return f"{word}: {problems[0][0]} ({short(problems[0][1], 2 * WIDTH)}){more}" if problems else ""
+    return f"{word}: {problems[0][0]} ({cut(problems[0][1], 2 * WIDTH)}){more}" if problems else ""
 
 
 def seeds(report: Report) -> str:

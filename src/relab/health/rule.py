@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from relab.base import faults
+from relab.base import blame
 from relab.health.chain import PLACES
 from relab.health.chain import SEVERITIES as SEVERITIES
 from relab.health.mend import Change
@@ -204,7 +204,7 @@ def load_plugins() -> None:
     from importlib.metadata import entry_points
 
     for point in entry_points(group=ENTRY_POINTS):
-        faults.load(point)
+        blame.load(point)
 
 
 def all_rules(plugins: bool = True) -> dict[str, Rule]:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from relab.base.documents import Settings
+from relab.base.numbers import is_number
 from relab.config.views import flatten
 from relab.formats.read import plans
 from relab.health.rules.design import QUIET, QUIET_WORD
@@ -87,7 +88,7 @@ def filled(groups: list[ViewGroup]) -> list[Filled]:
 
 def run_seconds(view: View) -> float | None:
     seconds = view.meta.get("seconds")
-    if isinstance(seconds, (int, float)) and not isinstance(seconds, bool) and seconds > 0:
+    if is_number(seconds) and seconds > 0:
         return float(seconds)
     whole = elapsed(view.history)
     return whole if math.isfinite(whole) and whole > 0 else None

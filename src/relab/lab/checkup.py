@@ -18,7 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from relab.base import faults, processes
+from relab.base import blame, processes
 from relab.base.documents import Document
 from relab.base.places import STALE_S, cache_folder
 from relab.record.provenance import cpu_name, memory_mb, usable_cores
@@ -57,7 +57,7 @@ def checkup(path: Path, deep: bool = False) -> list[Line]:
             lines += check()
         except Exception as error:  # a strange system must not hide the other lines
             name = getattr(check, "__name__", "check").strip("<>")
-            lines.append(Line("check", name, WARN, f"could not be done: {faults.reason(error)}"))
+            lines.append(Line("check", name, WARN, f"could not be done: {blame.reason(error)}"))
     return lines
 
 

@@ -13,6 +13,7 @@ from relab.advise.calibration import span
 from relab.advise.proposal import diff_text
 from relab.advise.tried import NO, OPEN, YES
 from relab.base.documents import Document
+from relab.base.numbers import is_number
 from relab.base.text import number
 from relab.config.base import require
 from relab.notebook.log import Logged
@@ -84,7 +85,7 @@ def digest(entries: Sequence[Logged], length: int, last: datetime.date) -> Diges
 
 
 def _number(x: Any) -> float:
-    return float(x) if isinstance(x, (int, float)) and not isinstance(x, bool) else 0.0
+    return float(x) if is_number(x) else 0.0
 
 
 def _list(x: Any) -> list[Any]:

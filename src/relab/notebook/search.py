@@ -10,7 +10,7 @@ from pathlib import Path
 
 from relab.base.documents import Document
 from relab.base.places import printable
-from relab.base.text import cut
+from relab.base.text import cut, plural
 from relab.config.base import require
 from relab.notebook import log
 from relab.notebook.digest import verdict_word
@@ -88,5 +88,5 @@ def _shown(hit: Hit) -> list[str]:
     head = cut(printable(f"{one.where}{kind}{verdict}  {one.title}"), WIDTH)
     rows = [f"  {'>' if match else ' '} {number}: {printable(line)}" for number, line, match in hit.lines[:SHOWN]]
     left = len(hit.lines) - SHOWN
-    more = [f"    and {left} more line{'s' if left > 1 else ''}"] if left > 0 else []
+    more = [f"    and {plural(left, 'more line')}"] if left > 0 else []
     return [head, *(cut(row, WIDTH) for row in rows), *more]

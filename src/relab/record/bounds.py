@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from relab.base.numbers import is_finite
 from relab.record import glossary, levels
 from relab.record.history import History
 
@@ -41,5 +42,4 @@ def of_spec(spec: Mapping[str, Any]) -> Bounds:
 
 
 def _number(value: Any) -> float | None:
-    usable = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if usable else None
+    return float(value) if is_finite(value) else None

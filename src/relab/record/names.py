@@ -77,17 +77,29 @@ def flaw(name: str) -> str:
     >>> flaw("brave-otter"), flaw("..")
     ('', "a run's name must be one plain folder name of at most 120 bytes, but '..' begins with '.'")
     """
-    size = len(name.encode("utf-8", "replace"))
-    wrong = (
-        "is empty" if not name.strip() else
-        f"holds {match[0]!r}" if (match := FORBIDDEN.search(name)) else
-        f"begins with {name[0]!r}" if name[0] in ".-~" or name[0].isspace() else
-        "ends with a space or a point" if name[-1] in ". \t" else
-        "holds characters that cannot be printed" if not name.isprintable() else
-        f"is {size} bytes long" if size > LONGEST else ""
-    )  # fmt: skip
+    wrong = _wrong_with(name)
     rule = f"a run's name must be one plain folder name of at most {LONGEST} bytes"
     return f"{rule}, but {name!r:.150} {wrong}" if wrong else ""
+
+
+def _wrong_with(name: str) -> str:
+    if not name.strip():
+        return "is empty"
+    if match := FORBIDDEN.search(name):
+        return f"holds {match[0]!r}"
+    if name[0] in ".-~" or name[0].isspace():
+        return f"begins with {name[0]!r}"
+    if name[-1] in ". \t":
+        return "ends with a space or a point"
+    if not name.isprintable():
+        return "holds characters that cannot be printed"
+    size = len(name.encode("utf-8", "replace"))
+    return f"is {size} bytes long" if size > LONGEST else ""
+
+
+def place(word: str, root: str | os.PathLike[str] = "runs") -> Path:
+    """A folder or file as it stands, or the run that a word means."""
+    return Path(word) if Path(word).exists() else find(word, root)
 
 
 def find(word: str, root: str | os.PathLike[str] = "runs") -> Path:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from relab.base.documents import Settings
 from relab.base.enclosed import neighbour
+from relab.base.numbers import is_number
 from relab.config import layers, lineage, registry
 from relab.config.views import MISSING, Change, diff, flatten
 from relab.health.rule import Finding
@@ -126,7 +127,7 @@ def likely(findings: Sequence[Finding], changes: Sequence[Change]) -> tuple[str,
 def change_text(change: Change) -> str:
     """lr x12 for numbers of one sign; KEY a → b for the rest."""
     key = change.key.rpartition(".")[2]
-    if _number(change.a) and _number(change.b) and change.a * change.b > 0:
+    if is_number(change.a) and is_number(change.b) and change.a * change.b > 0:
         return f"{key} x{change.b / change.a:.3g}"
     return f"{key} {shown(change.a)} → {shown(change.b)}"
 
@@ -139,7 +140,7 @@ def _leads_back(one: Any, change: Change) -> bool:
 
 
 def _towards(start: Any, end: Any, change: Change) -> bool:
-    if all(_number(v) for v in (start, end, change.a, change.b)):
+    if all(is_number(v) for v in (start, end, change.a, change.b)):
         return (end - start) * (change.a - change.b) > 0
     return end == change.a or shown(end) == shown(change.a)
 
@@ -149,9 +150,5 @@ def _clause_fits(clause: str, change: Change) -> bool:
     if f"`{change.key}`" not in clause and f"`{change.key.rpartition('.')[2]}`" not in clause:
         return False
     if DOWN.search(clause) or UP.search(clause):
-        return _number(change.a) and _number(change.b) and (change.b > change.a) == bool(DOWN.search(clause))
+        return is_number(change.a) and is_number(change.b) and (change.b > change.a) == bool(DOWN.search(clause))
     return bool(SET.search(clause)) and change.b in (None, 0, False) and change.a not in (None, 0, False)
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from relab.advise.tried import Tried
-from relab.base import faults
+from relab.base import blame
 from relab.comparison import build, pairs
 from relab.comparison.task import Options
 from relab.formats.read.find import LoadedRuns, find, load_all
@@ -105,7 +105,7 @@ def proposed(report: Report, folder: Path, earlier: Earlier) -> str:
 
 
 def lacks(what: str, error: Exception) -> None:
-    print(f"relab: the page has no {what}: {faults.reason(error)}", file=sys.stderr)
+    print(f"relab: the page has no {what}: {blame.reason(error)}", file=sys.stderr)
 
 
 def place(out: Path | None, paths: Sequence[Path]) -> tuple[Path, str]:

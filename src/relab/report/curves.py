@@ -28,6 +28,7 @@ from relab.stats import LEAST, mean_over_seeds
 LOG_SPAN = 100.0  # two decades
 LINEAR_UNITS = ("return", "share", "reward", "flag")  # differences matter there, not ratios
 MOST_POINTS = 400  # per line; a screen has no more columns
+SHORT_NAME = 20  # letters of a run's name that stand beside a mark
 SLACK = 1e-6
 
 
@@ -264,7 +265,8 @@ def onset(findings: Sequence[Finding], runs: dict[str, Run]) -> Onset | None:
     slug = dated[0].slug
     first = min((f for f in dated if f.slug == slug), key=lambda f: f.onset or 0)
     step, run = first.onset or 0, runs.get(str(first.run))
-    where = f" ({run.name.rpartition('/')[2]})" if run and len(runs) > 1 else ""
+    name = run.name.rpartition("/")[2] if run and len(runs) > 1 else ""
+    where = f" ({name})" if 0 < len(name) <= SHORT_NAME else ""  # a long one would lie across the curves
     axes = _other_axes(run.history, "", np.array([step])) if run else {}
     return Onset(step, f"{slug}{where}", **{name: float(at[0]) for name, at in axes.items()})
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from relab.base.text import number
+from relab.base.text import number, plural
 from relab.config.base import ConfigError
 from relab.health.rule import Finding
 from relab.report import curves, words
@@ -111,7 +111,7 @@ def _draw_group(axes: Axes, group: curves.Bundle, place: int, across: Any) -> No
     tone, dash = COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]
     style: Any = (0, tuple(float(n) for n in dash.split())) if dash else "-"
     band, lines = group.band, group.lines
-    n = f"{len(lines)} run{'s' if len(lines) != 1 else ''}"
+    n = plural(len(lines), "run")
     for i, line in enumerate(lines):
         label = f"{group.label}: {n}" if i == 0 and not band else None
         axes.plot(across(line), line.y, color=tone, ls=style, lw=0.8 if band else 1.5, alpha=0.7 if band else 1,

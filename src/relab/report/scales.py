@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from relab.base.numbers import is_number
 from relab.base.text import number
 from relab.health.rule import Missing
 from relab.health.view import View
@@ -138,7 +139,7 @@ def ratio(view: View) -> Check:
 def kl(view: View) -> Check:
     """KL of an update."""
     level, target = view.curve("policy/kl", rows=2).median(HALF), view.config.get("algo.target_kl")
-    if isinstance(target, (int, float)) and not isinstance(target, bool):
+    if is_number(target):
         return Check("KL of an update", number(level), f"up to 1.5 x target_kl = {1.5 * target:g}",
                      level <= 1.5 * target)  # fmt: skip
     clip = view.number("algo.clip")

@@ -18,7 +18,7 @@ import numpy as np
 from relab.advise import score
 from relab.advise.calibration import sentence
 from relab.base.jsonl import RecordError
-from relab.base.text import count, duration, number
+from relab.base.text import count, duration, number, plural
 from relab.config.views import flatten
 from relab.formats.read import find
 from relab.formats.read.hints import Hints
@@ -199,7 +199,7 @@ def _episodes(runs: list[Run], metric: str) -> str:
 
 def _size(runs: list[Run], metric: str) -> str:
     sizes, unit = _sizes(runs), "episodes" if _evaluated(runs, metric) else "rows"
-    return f"{len(runs)} seed{'s' if len(runs) != 1 else ''} × {sizes} {unit}" if sizes != "0" else ""
+    return f"{plural(len(runs), 'seed')} × {sizes} {unit}" if sizes != "0" else ""
 
 
 def _noise(runs: list[Run]) -> str:
@@ -259,21 +259,21 @@ def not_known(groups: list[Group], examined: Examined) -> list[str]:
     few = min(len(group.distinct) for group in groups)
     if few < 5:
         of = " of a config" if len(groups) > 1 else ""
-        said.append(f"{few} seed{'s' if few > 1 else ''}{of}: relab answers from 5 on")
+        said.append(f"{plural(few, 'seed')}{of}: relab answers from 5 on")
     twice = sum(len(group.runs) - len(group.distinct) for group in groups)
     if twice:
         said.append(f"{twice} runs repeat a seed of their config and are not counted in the outcome")
     said += _evaluation_limits(runs) + _provenance_limits(runs)
     lost = sum(not problem.read for run in runs for problem in run.history.problems)
     if lost:
-        said.append(f"{lost} place{'s' * (lost > 1)} in the logs could not be read (the run's own part says which)")
+        said.append(f"{plural(lost, 'place')} in the logs could not be read (the run's own part says which)")
     if examined.not_read:
         said.append(f"{len(examined.not_read)} of the runs, files and folders were not read (Health says why)")
     missed = len({gone.slug for gone in examined.not_checked})
     if not examined.done:
         said.append("health was not examined")
     elif missed:
-        said.append(f"not checked: {missed} rule{'s' * (missed > 1)} for want of data (Health says which)")
+        said.append(f"not checked: {plural(missed, 'rule')} for want of data (Health says which)")
     return said
 
 
@@ -291,8 +291,8 @@ def _evaluation_limits(runs: list[Run]) -> list[str]:
 def _stopped_when_good(run: Run) -> bool:
     """Whether it was to end so, not by the chance that its last evaluation was the first good one."""
     last = run.verdict.points[-1].step if run.verdict.points else None
-    told = any(event.get("kind") == "stop" for event in run.history.events)
-    meant = told or flatten(run.history.config).get("eval.stop_at") is not None
+    stopped = any(event.get("kind") == "stop" for event in run.history.events)
+    meant = stopped or flatten(run.history.config).get("eval.stop_at") is not None
     return meant and run.verdict.solved is not None and run.verdict.solved == last
 
 

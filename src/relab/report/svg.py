@@ -92,7 +92,7 @@ def _legend_text(group: Bundle, several: bool) -> str:
     n = len(group.lines)
     if not n:
         return f"{group.label}: not logged"
-    runs = f"{n} run{'s' if n != 1 else ''}, each a thin line" if n != 1 else "one run"
+    runs = f"{plural(n, 'run')}, each a thin line" if n != 1 else "one run"
     what = f"thick: {group.band.label}; {runs}" if group.band else runs
     return f"{group.label}: {what}" if several else what
 

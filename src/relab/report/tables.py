@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from relab.base.documents import Document
-from relab.base.text import number
+from relab.base.text import number, plural
 from relab.config.views import flatten
 from relab.health.engine import NotChecked
 from relab.record import evaluations
@@ -100,11 +100,11 @@ def passed(examined: Examined) -> str:
     if not examined.done:
         return "not examined"
     fired = examined.fired
-    count = f"{len(fired)} finding{'s' if len(fired) != 1 else ''}" if fired else "no finding"
+    count = plural(len(fired), "finding") if fired else "no finding"
     bad = [f for f in fired if f.finding.severity in ("error", "warning")]
     gone = len({g.slug for g in examined.not_checked})
     count += ", none of them a warning or an error" if fired and not bad else ""
-    unchecked = f" ({gone} rule{'s' * (gone != 1)} not checked)" if gone else ""
+    unchecked = f" ({plural(gone, 'rule')} not checked)" if gone else ""
     return f"FAIL: {count}" if bad else f"PASS: {count}{unchecked}"
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from relab.base.documents import Document, Settings
-from relab.base import faults, masks, processes
+from relab.base import blame, masks, processes
+from relab.base.numbers import is_number
 from relab.base.places import cut_short
 from relab.config.base import ConfigError
 from relab.config.coerce import scalar
@@ -138,7 +139,7 @@ def _add_course(summary: Glance, folder: bytes) -> None:
     try:
         course = course_of(load(os.fsdecode(folder)))
     except (RecordError, OSError) as error:  # the other runs are still listed
-        summary.problem = summary.problem or faults.reason(error)
+        summary.problem = summary.problem or blame.reason(error)
         return
     _add_end(summary, course)
 
@@ -269,7 +270,7 @@ def foreign(source: Source, hints: Hints | None = None) -> Glance:
     try:
         _add_history(summary, find.read(source, hints), source.name)
     except Exception as error:  # whatever a stranger's folder holds, the other runs are still listed
-        summary.problem = faults.reason(error)
+        summary.problem = blame.reason(error)
     return summary
 
 
@@ -380,13 +381,9 @@ def _number(value: Any) -> int | float | str | None:
 
 def _planned(flat: Settings) -> float | None:
     value = flat.get("total_steps")
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    known = is_number(value)
     return float(value) if known and abs(value) < 2**63 else None  # type: ignore[arg-type]
 
 
 def _step(value: Any) -> int | None:
     return value if type(value) is int and abs(value) < 2**63 else None
-
-
-def _list(value: Any) -> list[Document]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -18,6 +18,7 @@ from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
 from relab.runs.index import Index
 from relab.base.near import hint
+from relab.base.numbers import is_number
 from relab.base.places import run_state
 
 STATES = ("running", "finished", "interrupted", "failed", "stale", "ended", "unknown")
@@ -49,8 +50,8 @@ class Filter(NamedTuple):
 
     def _equal(self, value: Any) -> bool:
         target = scalar(self.value)
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return isinstance(target, (int, float)) and not isinstance(target, bool) and float(value) == float(target)
+        if is_number(value):
+            return is_number(target) and float(value) == float(target)
         if isinstance(value, str):
             return value == self.value or re.fullmatch(re.escape(self.value) + r"-v\d+", value) is not None
         return str(value).replace(" ", "") == self.value.replace(" ", "") or value is target

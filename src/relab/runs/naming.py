@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from relab.base.numbers import is_number
 from relab.config.coerce import scalar
 from relab.config.views import MISSING, flatten
 from relab.record.history import History
@@ -160,7 +161,7 @@ def canonical(value: Any) -> str:
     """
     if isinstance(value, str):
         value = scalar(value) if len(value) < 40 else value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         try:
             return f"{float(value):.12g}"
         except OverflowError:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.numbers import is_number
 from relab.record import glossary
 from relab.record.evaluations import Estimate
 from relab.record.history import History
@@ -97,7 +98,7 @@ def _kind(good: list[Estimate], best: Estimate, yard: Yardstick, level: float | 
     tops = [yard.at_top(p.mean) or (level is not None and p.mean >= level) for p in good]
     if tops[-1]:
         return "top" if all(tops) else "learned"
-    base = max([first, *([yard.random] if yard.random else [])], key=lambda p: p.mean)
+    base = _base(first, yard.random)
     floor = yard.random.mean + yard.matters if yard.random else -math.inf
     if above(last, base) and last.mean > floor:
         kept = (last.mean - base.mean) / (best.mean - base.mean)
@@ -113,6 +114,11 @@ def _beats_random(only: Estimate, yard: Yardstick) -> bool:
     if yard.random is None or only.step <= 0 or not math.isfinite(only.se):
         return False
     return above(only, yard.random) and only.mean > yard.random.mean + yard.matters
+
+
+def _base(first: Estimate, random: Estimate | None) -> Estimate:
+    """What a gain is counted from: the start, or random where that is better."""
+    return random if random is not None and random.mean > first.mean else first
 
 
 def _kept(last: Estimate, best: Estimate, random: Estimate, floor: float) -> str:
@@ -162,7 +168,7 @@ def _error(a: Estimate, b: Estimate) -> float:
 def _first_solved(run: History, course: Course, yard: Yardstick) -> tuple[int | None, float | None]:
     """The step at which the level was reached: eval.stop_at, else what Gymnasium calls solved."""
     stop = _get(run.config, "eval", "stop_at")
-    own = isinstance(stop, (int, float)) and not isinstance(stop, bool) and course.evaluated
+    own = is_number(stop) and course.evaluated
     level = float(stop) if own else yard.solved
     if level is None:
         return None, None
@@ -178,20 +184,22 @@ def _stages(run: History) -> int:
 def _share_that_rose(run: History) -> tuple[str, float, float] | None:
     """A rate of success or survival that rose clearly, where the return tells no gain."""
     for name in SHARES:
-        if name in run.columns:
-            good = [p for p in course_on(run, name).points if math.isfinite(p.mean)]
-            if len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0]):
-                return name, good[0].mean, good[-1].mean
+        ends = _rise(run, name) if name in run.columns else None
+        if ends:
+            return name, *ends
     return None
 
 
 def _rose_in_training(run: History) -> bool:
     """Whether the returns of training end clearly above their start: learning may be over at the first evaluation."""
-    for name in (n for n in run.columns if is_return(n) and not n.startswith("eval/")):
-        good = [p for p in course_on(run, name).points if math.isfinite(p.mean)]
-        if len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0]):
-            return True
-    return False
+    return any(_rise(run, name) for name in run.columns if is_return(name) and not name.startswith("eval/"))
+
+
+def _rise(run: History, metric: str) -> tuple[float, float] | None:
+    """From where to where a metric rose, clear of noise; None where it did not."""
+    good = [p for p in course_on(run, metric).points if math.isfinite(p.mean)]
+    rose = len(good) > 1 and math.isfinite(good[-1].se) and above(good[-1], good[0])
+    return (good[0].mean, good[-1].mean) if rose else None
 
 
 def _get(value: Any, *keys: str) -> Any:
@@ -235,7 +243,7 @@ def _head(v: Verdict) -> str:
 
 def _lacks(v: Verdict) -> str:
     """What speaks against a plain "learned": it was far better before, or has hardly begun; empty where nothing does."""
-    base = max([v.points[0], *([v.random] if v.random else [])], key=lambda p: p.mean)
+    base = _base(v.points[0], v.random)
     if v.yardstick.at_top(v.final) or v.best is None:
         return ""
     if v.final - base.mean < KEPT_HALF * (v.best.mean - base.mean):
@@ -266,22 +274,17 @@ def _best(v: Verdict) -> str:
 
 def _numbers(v: Verdict) -> str:
     ends = [v.points[0], v.points[-1]] if len(v.points) > 1 else v.points[-1:]
-    kind = (
-        "training return "
-        if v.metric.startswith("return/mean")
-        else f"{v.metric} "
-        if v.metric in RETURNS and v.metric not in glossary.RETURNS
-        else f"{v.metric[8:]} "
-        if _named(v)
-        else ""
-    )
     level = f" (random {number(v.random.mean)})" if v.random else ""
-    return kind + " → ".join(number(p.mean) for p in ends) + level
+    return _called(v.metric) + " → ".join(number(p.mean) for p in ends) + level
 
 
-def _named(v: Verdict) -> bool:
-    """A foreign return is called what its tool calls it."""
-    return v.metric.startswith("foreign/")
+def _called(metric: str) -> str:
+    """What stands before the numbers: nothing before a return of evaluations, which is what one expects."""
+    if metric.startswith("return/mean"):
+        return "training return "
+    if metric.startswith("foreign/"):
+        return f"{metric.removeprefix('foreign/')} "  # as its tool calls it
+    return f"{metric} " if metric in RETURNS and metric not in glossary.RETURNS else ""
 
 
 def _solved(v: Verdict) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from relab.base.documents import Document
+from relab.base.numbers import is_number
 from relab.config.views import flatten
 from relab.record import levels
 from relab.record.evaluations import Estimate
@@ -98,7 +99,7 @@ def _bounds(spec: Document) -> tuple[float, float]:
 
 
 def _number(value: Any) -> float:
-    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    known = is_number(value)
     try:
         return float(value) if known else math.nan
     except OverflowError:

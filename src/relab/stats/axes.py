@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from relab.base.documents import Settings
+from relab.base.numbers import is_number
 from relab.stats import means
 from relab.stats.student import Interval
 
@@ -48,7 +49,7 @@ def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: b
     for name in names:
         levels = levels_of([point[name] for point in points if name in point])
         hardly = len(levels) > max(BINS, len(points) / 2)
-        if bins and hardly and all(map(_numeric, levels)):
+        if bins and hardly and all(map(is_number, levels)):
             binned.add(name)
             edges = np.array_split(np.array(levels, np.float64), BINS)
             axes[name] = [f"{x[0]:.4g}–{x[-1]:.4g}" for x in edges]
@@ -64,15 +65,11 @@ def cells_of(points: Sequence[Mapping[str, Any]], values: Sequence[Any], bins: b
 def levels_of(values: Sequence[Any]) -> list[Any]:
     """Different values, numbers in order; 1 and 1.0 are one level, true is none of them."""
     levels = list({_key(value): value for value in values}.values())
-    return sorted(levels) if all(map(_numeric, levels)) else levels
-
-
-def _numeric(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return sorted(levels) if all(map(is_number, levels)) else levels
 
 
 def _key(value: Any) -> Any:
-    return value if _numeric(value) else repr(value)
+    return value if is_number(value) else repr(value)
 
 
 # ---- Which cells are there
@@ -174,16 +171,12 @@ def moments(w_RC: np.ndarray, y_C: np.ndarray, noise: Noise) -> means.Moments:
     """Of the weighted sums w y, a row each."""
     parts = w_RC**2 * noise.var
     var = parts.sum(1)
-    skew = _ratio((w_RC**3 * noise.third).sum(1), var**1.5)
+    skew = means.ratio_or_zero((w_RC**3 * noise.third).sum(1), var**1.5)
     used = np.abs(w_RC) > SAME
     least = np.where(used, noise.df, np.inf).min(1, initial=np.inf)
-    spread = _ratio(var**2, (parts**2 / np.maximum(noise.df, 1)).sum(1))
+    spread = means.ratio_or_zero(var**2, (parts**2 / np.maximum(noise.df, 1)).sum(1))
     df = least if noise.shared else np.maximum(spread, least)
     return means.Moments(w_RC @ y_C, var, skew, np.clip(df, 1.0, 1e9))
-
-
-def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0)
 
 
 # ---- Effects

@@ -55,7 +55,7 @@ def one_sample(x: np.ndarray) -> Moments:
     """The mean of the last axis."""
     n = x.shape[-1]
     var = x.var(-1, ddof=1) / n
-    return Moments(x.mean(-1), var, _ratio(third(x), var**1.5), np.full(np.shape(var), n - 1.0))
+    return Moments(x.mean(-1), var, ratio_or_zero(third(x), var**1.5), np.full(np.shape(var), n - 1.0))
 
 
 def two_samples(a: np.ndarray, b: np.ndarray) -> Moments:
@@ -63,8 +63,8 @@ def two_samples(a: np.ndarray, b: np.ndarray) -> Moments:
     n, m = a.shape[-1], b.shape[-1]
     va, vb = a.var(-1, ddof=1) / n, b.var(-1, ddof=1) / m
     var = va + vb
-    df = np.maximum(_ratio(var**2, va**2 / (n - 1) + vb**2 / (m - 1)), min(n, m) - 1.0)
-    return Moments(b.mean(-1) - a.mean(-1), var, _ratio(third(b) - third(a), var**1.5), df)
+    df = np.maximum(ratio_or_zero(var**2, va**2 / (n - 1) + vb**2 / (m - 1)), min(n, m) - 1.0)
+    return Moments(b.mean(-1) - a.mean(-1), var, ratio_or_zero(third(b) - third(a), var**1.5), df)
 
 
 def careful(a: np.ndarray, b: np.ndarray) -> Moments:
@@ -78,7 +78,7 @@ def careful(a: np.ndarray, b: np.ndarray) -> Moments:
         return welch
     pooled = (a.var(-1) * n + b.var(-1) * m) / (n + m - 2) * (1 / n + 1 / m)
     var = np.maximum(welch.var, pooled)
-    return welch._replace(var=var, skew=_ratio(third(b) - third(a), var**1.5))
+    return welch._replace(var=var, skew=ratio_or_zero(third(b) - third(a), var**1.5))
 
 
 def third(x: np.ndarray) -> np.ndarray:
@@ -90,7 +90,7 @@ def third(x: np.ndarray) -> np.ndarray:
     return cubes * n / ((n - 1) * (n - 2)) / n**2
 
 
-def _ratio(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+def ratio_or_zero(top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
     """0 where nothing varies."""
     return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1.0), 0.0)
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from relab.base import faults, limits
+from relab.base import blame, limits
 from relab.base.documents import Document, Tree
 from relab.base.enclosed import RecordError, open_plain, own
 from relab.base.errors import UserError
@@ -95,7 +95,7 @@ def taking(folder: Path) -> Iterator[None]:
     except (CheckpointError, RecordError):
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RuntimeError) as error:
-        if whose := faults.plugin(error):
+        if whose := blame.plugin(error):
             meant = isinstance(error, ValueError)  # how a plug-in refuses what it was given
             remedy = "" if meant else "; `load` and `load_agent` must take what `to_tree` gives"
             raise CheckpointError(f"{folder} could not be taken by {whose}: {_said(error)}{remedy}") from error

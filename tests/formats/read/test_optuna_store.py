@@ -56,7 +56,7 @@ def test_a_database_in_use_is_read_without_a_lock_and_what_is_missing_is_said(tm
     before = sorted(p.name for p in tmp_path.iterdir())
     runs = find.load_all(path).runs
     assert len(runs) == 5
-    assert "study.db-wal are not read" in runs[0].history.problems[0].message
+    assert "study.db-wal holds rows that are not in the base yet" in runs[0].history.problems[0].message
     assert sorted(p.name for p in tmp_path.iterdir()) == before
 
 

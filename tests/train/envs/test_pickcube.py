@@ -22,15 +22,38 @@ ROBOTS = pytest.mark.parametrize("env", [PickCube, PickCubeGantry], ids=lambda e
 EPISODES = 40
 
 
-def gantry_script(obs_NAD: np.ndarray) -> np.ndarray:
-    """Over the cube, down, close, to the goal: each slide goes where it should be, as far as one action reaches."""
-    o = obs_NAD[:, 0].astype(float)
-    grasped, tool, goal, cube = o[:, 10] > 0.5, o[:, 11:14], o[:, 18:21], o[:, 21:24]
-    off, away = cube - tool, np.linalg.norm((cube - tool)[:, :2], axis=1)
-    above = np.column_stack([off[:, :2], np.maximum(off[:, 2], 0.07 - tool[:, 2])])
-    way = np.where(grasped[:, None], goal - cube, np.where((away > 0.01)[:, None], above, off))
+def plan(worlds: Worlds) -> tuple[np.ndarray, np.ndarray]:
+    """Over the cube, down, close, to the goal: the tool's way [N,3] from here, and the action of the fingers [N]."""
+    s = worlds.env.scene(worlds.state)
+    grasped, off = pickcube_task.grasped(s), s.cube[:, :3] - s.tool[:, :3]
+    away = np.linalg.norm(off[:, :2], axis=1)
+    above = np.column_stack([off[:, :2], np.maximum(off[:, 2], 0.07 - s.tool[:, 2])])
+    way = np.where(grasped[:, None], s.goal - s.cube[:, :3], np.where((away > 0.01)[:, None], above, off))
     close = grasped | ((away < 0.012) & (np.abs(off[:, 2]) < 0.01))
-    return np.column_stack([np.clip(way / 0.06, -1, 1), np.where(close, -1, 1)])[:, None]
+    return way, np.where(close, -1.0, 1.0)
+
+
+def gantry_script(worlds: Worlds) -> np.ndarray:
+    way, fingers = plan(worlds)
+    return np.column_stack([np.clip(way / 0.06, -1, 1), fingers])[:, None]
+
+
+def panda_script(worlds: Worlds) -> np.ndarray:
+    """The same way with seven joints: least squares over the tool's six velocities, the hand looking down."""
+    way, fingers = plan(worlds)
+    tool = worlds.state.sim.tool.copy()
+    moves, turns = worlds.state.sim.batch.jac(worlds.env.model.body("hand").id, tool[:, :3])
+    jac = np.concatenate([moves, turns], axis=1)[:, :, :7]
+    down = np.array([1.0, 0.0, 0.0])  # the quaternion (0, 1, 0, 0): half a turn around x
+    tilt = 2 * np.sign(tool[:, 4:5]) * (tool[:, 3:4] * down - np.cross(down, tool[:, 4:]))
+    near = np.minimum(1, 0.06 / np.maximum(np.linalg.norm(way, axis=1, keepdims=True), 1e-9))
+    back = jac.transpose(0, 2, 1)
+    square = jac @ back + 1e-4 * np.eye(6)
+    joints = (back @ np.linalg.solve(square, np.concatenate([way * near, tilt], axis=1)[..., None]))[..., 0] / 0.1
+    return np.column_stack([joints / np.maximum(1, np.abs(joints).max(1, keepdims=True)), fingers])[:, None]
+
+
+SCRIPTS = {PickCubeGantry: gantry_script, PickCube: panda_script}
 
 
 def begun(env, n: int, seed: int = 0) -> Worlds:
@@ -46,12 +69,13 @@ def random_actions(worlds: Worlds, steps: int) -> np.ndarray:
 # ---- The task
 
 
-@pytest.mark.parametrize("reward", ["sparse", "dense"])
-def test_a_scripted_gripper_succeeds(reward):
-    worlds = begun(PickCubeGantry(GantryParams(reward=reward)), EPISODES)
+@pytest.mark.parametrize(("env", "reward"), [(PickCubeGantry, "sparse"), (PickCubeGantry, "dense"),
+                                              (PickCube, "sparse")])  # fmt: skip
+def test_a_scripted_gripper_succeeds(env, reward):
+    worlds, script = begun(env(env.Params(reward=reward)), EPISODES), SCRIPTS[env]
     first: dict[int, tuple] = {}
     for _ in range(50):
-        step = worlds.step(gantry_script(worlds.obs))
+        step = worlds.step(script(worlds))
         assert (step.terminated == (step.end == 2)).all()  # a success ends its episode, at once
         assert (step.reward[step.terminated] == 1).all()
         e = step.episodes
@@ -65,6 +89,18 @@ def test_a_scripted_gripper_succeeds(reward):
     assert max(length for _, length, *_ in successes) < 50
     if reward == "sparse":
         assert {ret for _, _, ret, _ in successes} == {1.0}
+
+
+def test_a_success_can_be_a_cut():
+    worlds = begun(PickCubeGantry(GantryParams(success="cuts")), 4)
+    ended = np.zeros(4, bool)
+    for _ in range(30):
+        step = worlds.step(gantry_script(worlds))
+        assert not step.terminated.any()
+        assert (step.truncated == (step.end == 2)).all()
+        assert step.episodes is None or step.episodes.success.all()
+        ended |= step.truncated[:, 0]
+    assert ended.all()
 
 
 def test_pressing_from_above_is_no_grasp():
@@ -191,13 +227,25 @@ def test_a_panda_carries_the_cube():
     assert (worlds.env.scene(worlds.state).cube[:, 2] > 0.05).all()
 
 
+@ROBOTS
+def test_a_robot_left_alone_comes_to_rest(env):
+    """A damper that a motor's limit cuts off would let the wrist swing for ever."""
+    worlds = begun(env(), 16)
+    for action in random_actions(worlds, 10):
+        worlds.step(action)
+    assert np.abs(worlds.env.scene(worlds.state).arm_speed).max() < 2
+    for _ in range(2):
+        worlds.step(np.zeros(worlds.action_shape))
+    assert pickcube_task.flags(worlds.env.scene(worlds.state), worlds.env.robot.still).static.all()
+
+
 # ---- A row is a world
 
 
 def gripping() -> Worlds:
     worlds = begun(PickCubeGantry(), 4)
     while not (worlds.obs[:, 0, 10] > 0).sum() >= 2:
-        worlds.step(gantry_script(worlds.obs))
+        worlds.step(gantry_script(worlds))
     return worlds
 
 

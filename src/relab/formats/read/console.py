@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from relab.base.numbers import to_int
+from relab.base.numbers import is_number, to_int
 from relab.formats.read import common
 from relab.formats.read.jsonl_file import decode, flatten
 
@@ -77,7 +77,7 @@ class Console:
 def _from_line(line: str) -> Row:
     row = decode(line.encode())
     if row is not None:
-        return {k: float(v) for k, v in flatten(row) if isinstance(v, (int, float)) and not isinstance(v, bool)}
+        return {k: float(v) for k, v in flatten(row) if is_number(v)}
     text = STAMP.sub(" ", line.split("\r")[-1][:LONGEST])  # a progress bar writes over itself
     signed = [(_name(m["name"]), m["value"]) for m in PAIR.finditer(text)]
     rest = PAIR.sub(" | ", text)

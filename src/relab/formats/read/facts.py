@@ -33,10 +33,10 @@ def add_facts(history: History) -> History:
     """Fill meta.spec from what is known of the environment; what the log says itself stays."""
     spec = history.meta.get("spec")
     spec = spec if isinstance(spec, dict) else {}
-    trained_here = history.source == "relab" and "logger" not in history.meta  # its record says all of it
-    if not trained_here and not spec.get("env") and (env := env_in_path(history.folder)):
+    complete = history.trained_by_relab  # its record says all of it
+    if not complete and not spec.get("env") and (env := env_in_path(history.folder)):
         spec = spec | {"env": env, "env_from": "the path"}
-    facts = {} if trained_here else levels.facts(str(spec.get("env")))
+    facts = {} if complete else levels.facts(str(spec.get("env")))
     if facts:
         said = {key: value for key, value in spec.items() if value is not None}
         history.meta["spec"] = facts | said | {"facts": "relab's table of levels"}

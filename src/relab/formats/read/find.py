@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from relab.base import faults
+from relab.base import blame
 from relab.base.jsonl import RecordError
 from relab.formats.read import common, foreign_state, path_names, unread
 from relab.formats.read.facts import add_facts
@@ -85,7 +85,7 @@ def load_all(root: str | os.PathLike[str], hints: Hints | None = None, tell: Tel
         try:
             loaded.runs.append(Loaded(source, read(source, besides)))
         except Exception as error:  # whatever a stranger's folder holds, the other runs are still read
-            loaded.broken.append((source, faults.reason(error)))
+            loaded.broken.append((source, blame.reason(error)))
     if not loaded.runs and not loaded.broken:
         raise nothing(root, loaded.unread)
     return loaded
@@ -171,7 +171,7 @@ def _claimed_by(name: str, listing: Listing, root: Path, passed: list[Unread]) -
         mine = module.sources(listing) if module.sniff(listing) else []
         return [replace(s, format=name, name=s.name or _name(s, root)) for s in mine]
     except Exception as error:  # a plug-in's, or a file of a shape that nobody foresaw
-        why = f"the importer of {name} failed on it: {faults.reason(error)}; the others were still asked"
+        why = f"the importer of {name} failed on it: {blame.reason(error)}; the others were still asked"
         unread.say(passed, unread.below(listing.folder, root), why)
         return []
 
@@ -221,7 +221,7 @@ def _formats() -> Iterator[str]:
 @cache
 def importer(name: str) -> ModuleType:
     """The module of a format, imported when it is first asked."""
-    return importlib.import_module(FORMATS[name]) if name in FORMATS else faults.load(_plugins()[name])
+    return importlib.import_module(FORMATS[name]) if name in FORMATS else blame.load(_plugins()[name])
 
 
 @cache

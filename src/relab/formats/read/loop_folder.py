@@ -12,6 +12,7 @@ from typing import Any
 
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError
+from relab.base.numbers import is_number
 from relab.config.lineage import FromTo
 from relab.config.views import flatten
 from relab.formats.read import pufferlib, settings_files
@@ -139,7 +140,7 @@ def changes(difference: Mapping[str, Any], prefix: str = "") -> dict[str, FromTo
 
 def evidence(best: Mapping[str, Any]) -> Document:
     """best.json in relab's words: the metric is the first number in it; on how many episodes it stands is not known."""
-    metric = next((k for k, v in best.items() if isinstance(v, (int, float)) and not isinstance(v, bool)), "")
+    metric = next((k for k, v in best.items() if is_number(v)), "")
     return {**best, "metric": f"summary/{metric}", "value": best.get(metric), "n": None, "step": None}
 
 
@@ -150,7 +151,7 @@ def _results(history: History, trainer: Mapping[str, Any], summary: Mapping[str,
     step = metrics.get("agent_steps")
     at = step if isinstance(step, int) else _last_step(history)
     for name, value in metrics.items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             put(history, f"summary/{name}", [at], [value], "agent_steps", NAMES)
     if trainer or summary:
         history.meta["status"] = "finished"

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 
@@ -23,24 +20,21 @@ from relab.base.numbers import MAX_STEP
 from relab.config.base import ConfigError
 from relab.config.yaml_io import parse_yaml
 from relab.formats.read import cleanrl, common, settings_files, table
-from relab.formats.read.optuna_store import MAX_CELL, is_plain
+from relab.formats.read.databases import BROKEN, databases, is_plain, opened, rows_outside
 from relab.formats.read.source import Listing, Source, problem, put, remark, start
 from relab.formats.read.tb_config import iso
 from relab.record.history import History
 
 DEEP = True  # a base may lie beside a file store
-SQLITE = b"SQLite format 3\0"
-ENDS = (".db", ".sqlite", ".sqlite3")
 TABLES = {"runs", "metrics", "params", "experiments"}
 HUGE = 1.797e308
-BROKEN = "runs"
+NO_RUNS = "runs"  # the key of a base whose runs cannot be listed
 LONGEST = 100  # characters of a name
 SHORT = 8  # characters of a run's id that tell it apart
 STATUS = {"1": "running", "2": "running", "3": "finished", "4": "failed", "5": "interrupted",
           "RUNNING": "running", "SCHEDULED": "running", "FINISHED": "finished", "FAILED": "failed",
           "KILLED": "interrupted"}  # fmt: skip
 MAX_BYTES = 1 << 28
-ERRORS = (sqlite3.Error, OverflowError, UnicodeDecodeError)  # what a broken base raises
 
 
 def sniff(listing: Listing) -> bool:
@@ -65,27 +59,14 @@ def read(source: Source) -> History:
 
 
 def _bases(listing: Listing) -> list[str]:
-    names = [n for n in listing.ending(*ENDS) if listing.start_of(n, 16) == SQLITE]
-    return [name for name in names if _tables(listing.folder / name) >= TABLES]
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    base = sqlite3.connect(f"file:{quote(str(path.resolve()))}?mode=ro&immutable=1", uri=True)
-    base.text_factory = lambda data: data.decode("utf-8", "replace")
-    try:
-        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
-        base.execute("PRAGMA trusted_schema = OFF")
-        yield base
-    finally:
-        base.close()
+    return [name for name in databases(listing) if _tables(listing.folder / name) >= TABLES]
 
 
 def _tables(path: Path) -> set[str]:
     try:
-        with _opened(path) as base:
+        with opened(path) as base:
             return {name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except ERRORS:
+    except BROKEN:
         return set()
 
 
@@ -94,12 +75,12 @@ def _run_keys(path: Path) -> list[str]:
     query = ("SELECT e.name, r.name, r.run_uuid FROM runs r JOIN experiments e ON e.experiment_id = r.experiment_id"
              " WHERE r.lifecycle_stage = 'active' ORDER BY r.start_time, r.run_uuid")  # fmt: skip
     try:
-        with _opened(path) as base:
+        with opened(path) as base:
             if not all(is_plain(base, name) for name in TABLES):
-                return [BROKEN]
+                return [NO_RUNS]
             return [f"{_word(name)}/{_word(run)}-{str(uuid)[:SHORT]}" for name, run, uuid in base.execute(query)]
-    except ERRORS:
-        return [BROKEN]  # read() says what is wrong with it
+    except BROKEN:
+        return [NO_RUNS]  # read() says what is wrong with it
 
 
 def _word(name: Any) -> str:
@@ -109,7 +90,7 @@ def _word(name: Any) -> str:
 def _read_base(source: Source) -> History:
     history, short = start(source), source.key[-SHORT:]
     try:
-        with _opened(source.path) as base:
+        with opened(source.path) as base:
             strange = [name for name in sorted(TABLES) if not is_plain(base, name)]
             if strange:
                 raise sqlite3.Error(f"the table {strange[0]} has columns that are computed, not stored")
@@ -118,23 +99,17 @@ def _read_base(source: Source) -> History:
             params = dict(base.execute("SELECT key, value FROM params WHERE run_uuid = ?", (uuid,)))
             rows = base.execute("SELECT key, step, value, is_nan FROM metrics WHERE run_uuid = ?"
                                 " ORDER BY step, timestamp", (uuid,)).fetchall()  # fmt: skip
-    except ERRORS as error:
+    except BROKEN as error:
         raise RecordError(f"{source.path.name} cannot be read: {error}") from None
     good = [row for row in rows if type(row[1]) is int and isinstance(row[2], (int, float))]
     if len(good) < len(rows):
         problem(history, source.path, f"{len(rows) - len(good)} rows have no step or no number; they were left out")
     _put(history, [(str(key), step, _number(value, is_nan)) for key, step, value, is_nan in good])
-    _say_wal(history, source.path)
+    if outside := rows_outside(source.path):
+        problem(history, source.path, outside)
     name, status, began, ended = about
     _finish(history, source, params, {"run_name": name, "status": status, "start_time": began, "end_time": ended})
     return history
-
-
-def _say_wal(history: History, path: Path) -> None:
-    """What a program that still runs has not yet moved into the base cannot be seen without writing."""
-    log = path.with_name(path.name + "-wal")
-    if log.is_file() and log.stat().st_size:
-        problem(history, path, f"{log.name} holds rows that are not in the base yet; they were not read")
 
 
 def _number(value: float, is_nan: int) -> float:

@@ -8,8 +8,8 @@ from pathlib import Path
 from relab.formats.read import csv_file, jsonl_file, strange_names, table
 from relab.formats.read.csv_cells import MAX_COLUMNS, delimiter, header_of, parse, text_of
 from relab.formats.read.csv_file import ENDS as TABLES
+from relab.formats.read.databases import BROKEN, DATABASES, SQLITE, connect
 from relab.formats.read.jsonl_file import HEAD_BYTES, LINE_BYTES, decode
-from relab.formats.read.optuna_store import BROKEN, DATABASES, SQLITE, connect
 from relab.formats.read.source import EVENT_FILES, Listing
 from relab.formats.read.swanlab_file import END as SWANLAB
 from relab.formats.read.wandb_file import END as WANDB

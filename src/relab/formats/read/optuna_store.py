@@ -18,19 +18,15 @@ from relab.base.documents import Document, Settings
 from relab.base.jsonl import Problem, RecordError, read_start, shorten
 from relab.base.numbers import to_int
 from relab.formats.read import settings_files
+from relab.formats.read.databases import BROKEN, DATABASES, MAX_ROWS, SQLITE, connect, is_plain, opened, rows_outside
 from relab.formats.read.jsonl_file import decode
 from relab.formats.read.settings_files import parse_json
 from relab.formats.read.source import Listing, Source, put, start
 from relab.record.history import History
 
 DEEP = True
-SQLITE = b"SQLite format 3\0"
-DATABASES = (".db", ".sqlite", ".sqlite3")
 JOURNALS = (".log", ".journal", ".jsonl")
-MAX_ROWS = 2_000_000
 MAX_BYTES = 1 << 28
-MAX_CELL = 1 << 24  # bytes
-BROKEN = (sqlite3.Error, OverflowError, UnicodeDecodeError)  # messages about a broken schema may be no text
 STATES = {"COMPLETE": "finished", "RUNNING": "running", "PRUNED": "finished", "FAIL": "failed", "WAITING": "waiting"}
 NUMBERED = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")  # as journals write them
 CREATE_STUDY, CREATE_TRIAL, SET_PARAM, SET_STATE, SET_STEP = 0, 4, 5, 6, 7  # operations in a journal
@@ -129,14 +125,6 @@ def param(value: Any, distribution: Any, file: str) -> Any:
 # ---- SQLite
 
 
-def connect(path: Path) -> sqlite3.Connection:
-    """Read-only, and as if nobody wrote: no lock, no file beside it."""
-    database = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-    database.execute("PRAGMA trusted_schema = OFF")
-    database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL)
-    return database
-
-
 def _has_tables(path: Path) -> bool:
     statement = (
         "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ('studies', 'trials', 'trial_params')"
@@ -150,12 +138,10 @@ def _has_tables(path: Path) -> bool:
 
 def _sqlite(path: Path) -> Store:
     store = Store()
-    wal = path.with_name(path.name + "-wal")
-    if wal.is_file() and wal.stat().st_size:
-        store.problems.append(Problem(path.name, None, f"rows that are still in {wal.name} are not read"))
+    if outside := rows_outside(path):
+        store.problems.append(Problem(path.name, None, outside))
     try:
-        with closing(connect(path)) as database:
-            database.text_factory = lambda data: data.decode("utf-8", "replace")
+        with opened(path) as database:
             _tables(database, store, path.name)
     except BROKEN as error:
         store.problems.append(Problem(path.name, None, f"the database cannot be read: {error}"))
@@ -190,13 +176,6 @@ def _rows(database: sqlite3.Connection, table: str, columns: str, more: str = ""
         if not is_plain(database, table):
             raise sqlite3.Error(f"the table {table} has columns that are computed, not stored")
         yield from database.execute(f"SELECT {columns} FROM {table} {more} ORDER BY 1, 2 LIMIT {MAX_ROWS}")
-
-
-def is_plain(database: sqlite3.Connection, table: str) -> bool:
-    """Whether all columns are stored: a generated one, or a virtual table, makes gigabytes of a few bytes."""
-    hidden = database.execute("SELECT max(hidden) FROM pragma_table_xinfo(?)", (table,)).fetchone()[0]
-    definition = database.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
-    return hidden == 0 and not str(definition and definition[0]).upper().startswith("CREATE VIRTUAL")
 
 
 def _whole(value: Any, otherwise: int) -> int:

@@ -19,6 +19,7 @@ from typing import Any
 
 from relab.base import limits
 from relab.base.jsonl import RecordError, read_json
+from relab.base.numbers import is_number
 from relab.config.base import ConfigError
 from relab.config.views import flatten
 from relab.config.yaml_io import parse_yaml
@@ -65,7 +66,7 @@ class Plan:
 
 
 def alike(a: Any, b: Any) -> bool:
-    numbers = all(isinstance(x, (int, float)) and not isinstance(x, bool) for x in (a, b))
+    numbers = is_number(a) and is_number(b)
     return math.isclose(a, b, rel_tol=ALIKE, abs_tol=1e-12) if numbers else a == b
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from relab.base.near import nearest
 from relab.base.places import printable
+from relab.base.text import plural
 from relab.config.views import flatten
 from relab.formats.read import common
 from relab.formats.read.source import FOREIGN
@@ -37,7 +38,7 @@ def _format(name: str, runs: list[Loaded]) -> list[str]:
         kept = {key.removeprefix(KEY): key for key in flatten(history.config) if key.startswith(KEY)}
         for theirs, ours in (kept | history.keys).items():
             keys.setdefault(theirs, {})[ours] = None
-    head = f"{name}: {len(runs)} run{'s' * (len(runs) != 1)}"
+    head = f"{name}: {plural(len(runs), 'run')}"
     if not metrics and not keys:
         return [f"{head}, with relab's own names"]
     return [head, *_steps(runs), *_table("metrics", metrics), *_table("settings", keys)]

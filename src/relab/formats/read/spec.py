@@ -6,13 +6,13 @@ than relab's table of environments.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
 from relab.base.near import hint
+from relab.base.numbers import is_finite
 from relab.config.base import ConfigError, require
 from relab.config.coerce import scalar
 from relab.config.views import flatten
@@ -82,8 +82,7 @@ def _fits(kind: str, value: Any) -> bool:
         return isinstance(value, str) and bool(value)
     if kind == "kind":
         return value in KINDS
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    return number and (kind == "number" or (isinstance(value, int) and value > 0))
+    return is_finite(value) and (kind == "number" or (isinstance(value, int) and value > 0))
 
 
 def _check_bounds(spec: Mapping[str, Any]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from relab.base.documents import Document, Settings
 from relab.base.jsonl import RecordError, read_jsonl, read_start
-from relab.base.numbers import is_finite, to_int
+from relab.base.numbers import is_finite, is_number, to_int
 from relab.config.views import flatten
 from relab.formats.read import cleanrl, settings_files, tb_config, tensorboard
 from relab.formats.read.find import look
@@ -141,7 +141,7 @@ def _numbers(history: History, rows: Rows, group: str) -> None:
     columns: dict[str, list[tuple[int, float]]] = {}
     for row in rows:
         for name, value in flatten({k: v for k, v in row.items() if k != AXIS}).items():
-            if isinstance(value, (int, float)) and not isinstance(value, bool):
+            if is_number(value):
                 columns.setdefault(name.replace(".", "/"), []).append((row[AXIS], float(value)))
     for name, pairs in columns.items():
         pairs.sort(key=lambda pair: pair[0])

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,8 @@ from relab.base.documents import Document
 from relab.base.jsonl import RecordError
 from relab.config.views import flatten
 from relab.formats.read import settings_files, wandb_file
+from relab.formats.read.databases import BROKEN, MAX_ROWS, databases, is_plain, opened, rows_outside
 from relab.formats.read.jsonl_file import decode
-from relab.formats.read.optuna_store import BROKEN, DATABASES, MAX_ROWS, SQLITE, connect, is_plain
 from relab.formats.read.source import Listing, Source, problem, start
 from relab.record.history import History
 
@@ -40,20 +39,12 @@ def sources(listing: Listing) -> list[Source]:
 
 
 def _bases(listing: Listing) -> list[str]:
-    names = [name for name in listing.ending(*DATABASES) if listing.start_of(name, len(SQLITE)) == SQLITE]
-    return [name for name in names if _is_project(listing.folder / name)]
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
-    with closing(connect(path)) as base:
-        base.text_factory = lambda data: data.decode("utf-8", "replace")
-        yield base
+    return [name for name in databases(listing) if _is_project(listing.folder / name)]
 
 
 def _is_project(path: Path) -> bool:
     try:
-        with _opened(path) as base:
+        with opened(path) as base:
             return all(columns <= _columns(base, name) for name, columns in TABLES.items())
     except BROKEN:
         return False
@@ -88,7 +79,7 @@ def _runs(path: Path) -> dict[str, str]:
 def _run_names(name: str, size: int, changed: int) -> dict[str, str]:
     """Key -> what the base calls the run; a name that two runs have gets the beginning of the id."""
     try:
-        with _opened(Path(name)) as base:
+        with opened(Path(name)) as base:
             by = _by(base)
             statement = "SELECT {0}, run_name FROM {1} GROUP BY {0} ORDER BY min(rowid) LIMIT {2}"
             rows = [row for name_ in TABLES for row in base.execute(statement.format(by, name_, MAX_ROWS))]
@@ -107,7 +98,7 @@ def read(source: Source) -> History:
     history, (path,) = start(source), source.files
     run = _runs(path).get(source.key)
     try:
-        with _opened(path) as base:
+        with opened(path) as base:
             by = _by(base)
             statement = f"SELECT step, metrics FROM metrics WHERE {by} = ? ORDER BY step, rowid LIMIT {MAX_ROWS}"
             rows = base.execute(statement, (run,)).fetchall()
@@ -118,7 +109,8 @@ def read(source: Source) -> History:
         raise RecordError(f"{path.name} cannot be read: it names no runs")
     wandb_file.columns(history, wandb_file.Rows.of(path.name, _rows(history, path, rows)))
     _settings(history, source, config_row)
-    _say_log(history, path)
+    if outside := rows_outside(path):
+        problem(history, path, outside)
     return history
 
 
@@ -150,9 +142,3 @@ def _settings(history: History, source: Source, config_row: tuple[Any, Any] | No
         "group": (document or {}).get("_Group"),
     }
     history.meta |= {key: value for key, value in facts.items() if isinstance(value, str) and value}
-
-
-def _say_log(history: History, path: Path) -> None:
-    log = path.with_name(path.name + "-wal")
-    if log.is_file() and log.stat().st_size:
-        problem(history, path, f"{log.name} holds rows that are not in the base yet; they were not read")

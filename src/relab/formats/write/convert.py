@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from relab.base import faults
+from relab.base import blame
 from relab.base.documents import Document
 from relab.base.jsonl import RecordError, encode, read_json, writing
 from relab.config.base import require
@@ -116,7 +116,7 @@ def _write_all(sources: list[Source], part: Path, written: Written, hints: Hints
         try:
             run = find.Loaded(source, find.read(source, hints))
         except Exception as error:  # whatever a stranger's folder holds
-            written.broken.append(Broken(source.name, faults.reason(error)))
+            written.broken.append(Broken(source.name, blame.reason(error)))
             continue
         folder = part / (getattr(module, "PREFIX", "") + folder_name(_called(source), taken))
         with writing(written.out / folder.name):

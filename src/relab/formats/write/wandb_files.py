@@ -1,4 +1,4 @@
-"""A run as the .wandb file of an offline run, which `wandb sync FOLDER` uploads; formats/read/wandb_file.py has its form.
+"""A run as the .wandb file of an offline run, which `wandb sync FOLDER` uploads; its form: formats/read/wandb_file.py.
 
 W&B wants a step that never repeats: rows are counted, and the run's own steps are logged as env_steps, updates, ...
 """

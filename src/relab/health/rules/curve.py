@@ -208,18 +208,18 @@ def _as_random(view: View, course: list[Estimate], few: float) -> Finding | None
     least=SHORT,
     mends=LEARNING,
 )
-def below_known_level(view: View, *, part: float = 0.5) -> Finding | None:
+def below_known_level(view: View) -> Finding | None:
     """
     What: the run has gone under half of the way from random to the level that is known of its task and no longer rises,
         or under a quarter of it with as many steps as others needed for all of it.
     Why: it learned something, and far less than others with the same task: something holds it back.
     Known problems: published levels are of deterministic actions, often of many more steps than the quickest of them;
-        a run with under a quarter of those steps is not asked, nor one that still has most of its way before it.
+        a run with under a quarter of those steps is not asked, nor one that has a way before it still: it may rise yet.
     Refuted by: rewards or a time limit that were changed on purpose.
     Try: look at the other findings first; then compare the settings with published ones for this task.
     """
     course = view.course(at_least=4)
-    if not view.has_choice or failed(view) or view.verdict.kind == "lost" or view.early(part):
+    if not view.has_choice or failed(view) or view.verdict.kind == "lost" or view.unfinished:
         return None
     goal = behind_others(view)
     if goal is None:

@@ -8,6 +8,7 @@ import re
 import numpy as np
 
 from relab.base.numbers import to_int
+from relab.base.text import plural
 from relab.config.views import MISSING, Change, diff
 from relab.formats.read.common import meaning
 from relab.health.curve import Curve
@@ -98,7 +99,7 @@ def single_seed(group: ViewGroup, *, least: int = 5) -> Finding | None:
     seeds = {str(seed_of(view.history, view.name)) for view in group.views}
     if len(seeds) >= least:
         return None
-    return Finding(f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} of {group.name}: no conclusion about the config",
+    return Finding(f"{plural(len(seeds), 'seed')} of {group.name}: no conclusion about the config",
                    float(len(seeds)), confidence="high")  # fmt: skip
 
 

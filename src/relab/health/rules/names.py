@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 
+from relab.base.numbers import is_number
+from relab.base.text import plural
 from relab.health.curve import Curve
 from relab.health.foreign import both_names, named, plain_key, theirs, word
 from relab.health.rule import Evidence, Finding, Missing, rule
@@ -206,7 +208,7 @@ def mixed_step_axes(
     ends = [max(int(columns[name].steps[-1]) for name in names) for names in axes.values()]
     # one agent's steps are the environment's: the same numbers
     if len(axes) > 1 and max(ends) > ends_apart * min(ends):
-        counted = {axis: f"{len(names)} metric{'s' * (len(names) > 1)}" for axis, names in axes.items()}
+        counted = {axis: plural(len(names), "metric") for axis, names in axes.items()}
         kinds = ", ".join(f"{axis} ({counted[axis]}, e.g. {names[0]})" for axis, names in axes.items())
         return Finding(f"steps count {kinds}", float(len(axes)), confidence="high")
     short = [n for n, c in columns.items() if c.steps[-1] < of_others * view.last_step
@@ -236,7 +238,7 @@ def label_mismatch(view: View) -> Finding | None:
         words = (label.lower(), label.lower().rpartition("_")[2])  # run_seed1 is about the seed
         keys = next((settings[key] for word in words if (key := SHORT.get(word, word)) in settings), [])
         value = view.config[keys[0]] if len(keys) == 1 else None  # a name that two sections have says neither
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and not _same(text, float(value)):
+        if is_number(value) and not _same(text, float(value)):
             message = f"the name {view.name} says {label} {text}, the config {plain_key(keys[0])} {value:g}"
             return Finding(message, float(value), confidence="high")
     return None

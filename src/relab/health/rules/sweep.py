@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from relab.base.documents import Settings
+from relab.base.numbers import is_number
 from relab.base.text import duration
 from relab.health.foreign import plain_key
 from relab.health.rule import Evidence, Finding, Missing, rule
@@ -43,7 +44,7 @@ def confounded_arms(groups: list[ViewGroup]) -> Finding | None:
 def _derived(grid: Seen, a: str, b: str, rounding: float = 1e-6) -> bool:
     """One is computed from the other: equal, or of a constant ratio or product."""
     pairs = [(p[a], p[b]) for p in grid.points if a in p and b in p]
-    if not all(isinstance(x, (int, float)) and not isinstance(x, bool) for pair in pairs for x in pair):
+    if not all(is_number(x) for pair in pairs for x in pair):
         return False
     ratios, products = [x / y if y else math.nan for x, y in pairs], [x * y for x, y in pairs]
     return any(max(each) - min(each) <= rounding * abs(max(each)) for each in (ratios, products) if len(set(pairs)) > 1)

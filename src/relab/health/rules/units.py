@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
-from typing import Any, TypeGuard
 
 import numpy as np
 
+from relab.base.numbers import is_number
 from relab.health.curve import Curve
 from relab.health.foreign import plain_key, setting_name
 from relab.health.outcome import judged
@@ -74,7 +74,7 @@ def setting_out_of_range(view: View) -> Finding | None:
     for key, value in view.config.items():
         word, where = key.rpartition(".")[2], plain_key(key)
         legal = LEGAL.get(word)
-        if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not _number(value):
+        if legal is None or where not in (word, f"algo.{word}") or word in ENTROPY or not is_number(value):
             continue
         if word in UNTRAINED and value == 0:
             return Finding(f"{where} is 0: the critic is not trained", 0.0, 0, [Evidence(where, [0], [0.0], "= 0")],
@@ -91,7 +91,7 @@ def _starts_late(view: View, most: float = 0.5) -> Finding | None:
     key = next((key for key in view.config if plain_key(key) in STARTS), "")
     starts, steps = view.config.get(key), max(view.planned or 0, view.last_step)
     counted = {*view.history.axes.values()} <= {"env_steps", "agent_steps"}
-    if not _number(starts) or not counted or view.state == "running" or not most * steps < starts < steps:
+    if not is_number(starts) or not counted or view.state == "running" or not most * steps < starts < steps:
         return None
     name = setting_name(view, key)
     return Finding(f"{name} is {starts:,} of the run's {steps:,.0f} steps: learning begins when {starts / steps:.0%} of"
@@ -104,7 +104,7 @@ def _far_from_usual(view: View) -> Finding | None:
     for key, value in view.config.items():
         word, where = key.rpartition(".")[2], plain_key(key)
         low, high = _usual(view, word)
-        if where in (word, f"algo.{word}") and _number(value) and not low <= value <= high:
+        if where in (word, f"algo.{word}") and is_number(value) and not low <= value <= high:
             usual = _span(low, high)
             return Finding(f"{setting_name(view, key)} is {value:g}, where {usual} is usual", float(value), 0,
                            [Evidence(where, [0], [float(value)], f"usual: {usual}")],
@@ -123,7 +123,7 @@ def _span(low: float, high: float) -> str:
 def _inside(view: View, key: str, low: float, high: float) -> float | int:
     """What relab ships for the algorithm, where that is usual; else the end that is next."""
     values = [values.get(key) for _, values in shipped(view.config.get("algo.name"), view.config.get("env.name"))]
-    fitting = [x for x in values if _number(x) and low <= x <= high]
+    fitting = [x for x in values if is_number(x) and low <= x <= high]
     return fitting[0] if fitting else min(max(view.config[key], low), high)
 
 
@@ -131,10 +131,6 @@ def _usual(view: View, word: str) -> tuple[float, float]:
     if word in ENTROPY:
         return HEAT if view.algo == "sac" else BONUS
     return USUAL.get(word, (-math.inf, math.inf))
-
-
-def _number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @rule(
@@ -175,7 +171,7 @@ def entropy_punished(
 def _entropy_coef(view: View) -> float:
     if view.has("optim/ent_coef"):
         return view.curve("optim/ent_coef").median()
-    values = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and _number(v)]
+    values = [(k, v) for k, v in view.config.items() if k.rpartition(".")[2] in ENTROPY and is_number(v)]
     if not values:
         raise Missing("the entropy coefficient")
     return float(values[0][1])
@@ -253,7 +249,7 @@ def batch_not_divisible(view: View) -> Finding | None:
 
 
 def _setting(view: View, *words: str) -> float | None:
-    numbers = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if _number(v)]
+    numbers = [(k.rpartition(".")[2], float(v)) for k, v in view.config.items() if is_number(v)]
     return next((value for word in words for key, value in numbers if key == word), None)
 
 
@@ -377,7 +373,7 @@ def horizons_differ(view: View, *, at_limit: float = 0.5, longer: float = 1.25) 
     """
     train = view.curve("return/length", rows=5)
     evals = [float(e.get("length", 0) or 0) for row in view.history.evals for e in (row.get("episodes") or [])
-             if isinstance(e, dict) and _number(e.get("length"))]  # fmt: skip
+             if isinstance(e, dict) and is_number(e.get("length"))]  # fmt: skip
     if view.has("eval/length_det"):
         evals += [float(x) for x in view.curve("eval/length_det").values]
     if not evals:

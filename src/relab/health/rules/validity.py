@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from relab.base.numbers import is_number
 from relab.health.curve import Curve
 from relab.health.foreign import named, plain_key, word
 from relab.health.outcome import moved
@@ -98,7 +99,7 @@ def _analytic_start(view: View, first: float, least_dim: int = 4, deviations: fl
 
     The norm of n normal numbers has a relative standard deviation of 1 / sqrt(2 n).
     """
-    numbers = {k: v for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    numbers = {k: v for k, v in view.config.items() if is_number(v)}
     scales = [v for k, v in numbers.items() if re.search(r"init_(scale|std|sd)$|(scale|std)_init$", k) and v > 0]
     dims = [v for k, v in numbers.items() if re.search(r"(dim|size|features|width|hidden)$", k) and v >= least_dim]
     for scale, dim in itertools.product(scales, dims):
@@ -183,7 +184,7 @@ def loss_pinned(view: View, *, rows: int = 20, tail_share: float = 0.25) -> Find
     losses = [c for c in named(view, r"(.*_)?(loss|nll)(_.*)?|(.*_)?kl", rows) if not c.name.startswith("optim/")]
     if not losses:
         raise Missing(f"a loss with {rows} rows")
-    constants = {k: float(v) for k, v in view.config.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+    constants = {k: float(v) for k, v in view.config.items() if is_number(v)}
     for loss in losses:
         last = max(rows, int(len(loss) * tail_share))
         tail = Curve(loss.name, loss.steps[-last:], loss.values[-last:])
@@ -307,7 +308,7 @@ def _namesakes(config: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Pairs of numeric settings of one section whose names differ in counting words only."""
     groups: dict[tuple[str, frozenset[str]], list[str]] = {}
     for key, value in config.items():
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if is_number(value):
             section, _, last = key.rpartition(".")
             words = frozenset(re.split(r"[_\-]", last.lower())) - COUNT_WORDS
             groups.setdefault((section, words), []).append(key)

@@ -16,7 +16,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from relab.base import faults, masks
+from relab.base import blame, masks
 from relab.base.enclosed import subfolder
 from relab.base.jsonl import RecordError, encode, write_atomic
 from relab.base.processes import birth, lives, ours
@@ -148,7 +148,7 @@ def read(folder: Path) -> History:
     try:
         return find.read(sources[0])
     except Exception as error:  # whatever a stranger's file holds
-        raise RecordError(f"{sources[0].name} could not be read: {faults.reason(error)}") from None
+        raise RecordError(f"{sources[0].name} could not be read: {blame.reason(error)}") from None
 
 
 def why(folder: Path, log: Path) -> str:

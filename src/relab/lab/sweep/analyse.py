@@ -13,6 +13,7 @@ from relab import stats
 from relab.base import masks
 from relab.base.documents import Settings
 from relab.base.jsonl import encode, write_atomic
+from relab.base.text import plural
 from relab.comparison import answer, numbers
 from relab.comparison.outcomes import Outcome
 from relab.lab.sweep import race, result, trials
@@ -157,7 +158,7 @@ def notes(s: Sweeping, rows: list[TrialResult], effects: list[AxisEffect]) -> li
     said = []
     n = len(s.plan.seeds)
     if n < answer.LEAST:
-        said.append(f"{n} seed{'s' if n > 1 else ''} a trial: no trial can be told from another under {answer.LEAST}")
+        said.append(f"{plural(n, 'seed')} a trial: no trial can be told from another under {answer.LEAST}")
     if s.plan.method == "optuna":
         said.append("later trials were chosen by earlier results: effects of axes are descriptions, not tests")
     elif s.plan.method != "grid":

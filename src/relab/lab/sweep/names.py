@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from relab.base.numbers import is_number
 from relab.config.base import require
 from relab.config.views import config_hash
 
@@ -43,7 +44,7 @@ def initials(word: str) -> str:
 
 def value_text(value: Any) -> str:
     """0.2778 -> 0p2778, -1e-05 -> m1em05; text by its first letters."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
+    if is_number(value):
         text = str(value) if isinstance(value, int) else f"{value:.4g}"
         return text.replace(".", "p").replace("-", "m").replace("+", "")
     text = str(value).lower() if isinstance(value, bool) else str(value)

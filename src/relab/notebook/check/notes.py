@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from relab.base.documents import Document
+from relab.base.numbers import is_number
+from relab.base.text import plural
 from relab.config.views import Change, diff
 from relab.health.examine import Report
 from relab.health.foreign import plain_key
@@ -162,7 +164,7 @@ def _names(text: str, key: str) -> bool:
 def _tells(text: str, change: Change) -> bool:
     """Whether a line that names the key tells the change: the old value, the new one as it is, or a word for it."""
     a, b = change.a, change.b
-    if not (_is_number(a) and _is_number(b)):
+    if not (is_number(a) and is_number(b)):
         return True  # a word for a word
     shown = wording.numbers(text)
     if any(_shows(n, a) or (_shows(n, b) and not _left(text, n)) for n in shown):
@@ -173,11 +175,11 @@ def _tells(text: str, change: Change) -> bool:
 
 def _leaves(text: str, change: Change) -> bool:
     """`ent_coef: 0.12 → 0.10` leaves 0.12: that it had come from 0.01 is not told by it."""
-    return _is_number(change.b) and any(_shows(n, change.b) and _left(text, n) for n in wording.numbers(text))
+    return is_number(change.b) and any(_shows(n, change.b) and _left(text, n) for n in wording.numbers(text))
 
 
 def _shows(n: wording.Number, value: Any) -> bool:
-    return _is_number(value) and abs(n.value - value) < n.unit / 2
+    return is_number(value) and abs(n.value - value) < n.unit / 2
 
 
 def _left(text: str, n: wording.Number) -> bool:
@@ -189,7 +191,7 @@ def _hints(text: str, change: Change) -> bool:
     b = change.b
     if isinstance(b, str):
         return len(b) > 2 and b.lower() in text.lower()
-    if not _is_number(b):
+    if not is_number(b):
         return False
     shown = wording.numbers(text)
     if change.key == "total_steps":
@@ -197,10 +199,6 @@ def _hints(text: str, change: Change) -> bool:
     shown = [n for n in shown if _shows(n, b) and not _left(text, n)]
     start = re.escape(re.split(r"[_.]", plain_key(change.key).rpartition(".")[2])[0].lower())
     return any(re.search(rf"{start}[a-z]{{0,8}}[ =:]{{1,2}}$", text[: n.start].lower()) for n in shown)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 # ---- Told in a terminal
@@ -226,9 +224,7 @@ def head(notes: Notes) -> str:
         f"{Path(notes.path).name} {runs} run{'s' * (notes.examined != 1)}, {sum(n.values())} claims",
         f"{n['matched']} matched, {n['contradicted']} contradicted, {n['unmatched']} not matched (not wrong)",
     ]
-    parts += (
-        [f"{len(notes.unsaid)} changed setting{'s' * (len(notes.unsaid) > 1)} not mentioned"] if notes.unsaid else []
-    )
+    parts += [f"{plural(len(notes.unsaid), 'changed setting')} not mentioned"] if notes.unsaid else []
     parts += [notes.cut] if notes.cut else []
     return parts[0] + ": " + "; ".join(parts[1:])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from relab.base.numbers import is_number
 from relab.notebook.check.claim import Claim
 from relab.notebook.check.record import RunRecord
 from relab.notebook.check.verdict import Checked
@@ -16,10 +17,6 @@ def is_quoted(setting: Any, one: Number) -> bool:
     return is_number(setting) and abs(float(setting) - one.value) <= min(one.unit / 2, 0.2 * abs(one.value)) * (
         1 + 1e-9
     )
-
-
-def is_number(setting: Any) -> bool:
-    return isinstance(setting, (int, float)) and not isinstance(setting, bool)
 
 
 def is_other(setting: Any, one: Number) -> bool:

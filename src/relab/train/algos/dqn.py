@@ -17,6 +17,7 @@ import numpy as np
 
 from relab.base.documents import Tree
 from relab.base.streams import generator, get_state, set_state
+from relab.base.text import plural
 from relab.config.base import require
 from relab.config.dqn import DQN
 from relab.record.spec import Spec
@@ -135,7 +136,7 @@ def make_agent(cfg: DQN, spec: Spec, seed: int, device: str = "cpu", threads: in
     one = spec.action.kind == "discrete" and len(spec.action.n) == 1
     other = "algo=sac, or algo=ppo" if spec.action.kind == "continuous" and not spec.obs_shape else "algo=ppo"
     require(one, f"dqn needs one discrete choice per step, but an action of {spec.env} is {spec.action.kind} and has"
-            f" {spec.action.dim} component{'s' * (spec.action.dim != 1)}; try {other}")  # fmt: skip
+            f" {plural(spec.action.dim, 'component')}; try {other}")  # fmt: skip
     require_vectors("dqn", spec, device)
     one_blas_thread()
     return Agent(cfg, spec, generator(seed, "init"))

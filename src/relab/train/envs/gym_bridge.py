@@ -19,7 +19,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from relab.base import faults
+from relab.base import blame
 from relab.config import envs as configs
 from relab.config import registry
 from relab.config.base import ConfigError
@@ -143,10 +143,10 @@ class Gym:
         if "render_mode" in params.kwargs:
             raise ConfigError("`env.kwargs` must not hold render_mode; rgb_array is used where the environment has it")
         code = registry.named_code("env", params.name)
-        faults.note(params.name, code)
+        blame.note(params.name, code)
         registry.look_here(code)
         probe = self._make(render=False)
-        faults.note(params.name, type(probe.unwrapped).__module__)
+        blame.note(params.name, type(probe.unwrapped).__module__)
         self.made_of = layers_of(probe)
         self.renders = "rgb_array" in probe.metadata.get("render_modes", [])
         self.space, self.obs_space = probe.action_space, probe.observation_space

@@ -94,7 +94,8 @@ class PickCube:
         success_N = flags.success & ~failed_N
         reward_N = pickcube_task.dense_reward(scene, flags) if self.params.reward == "dense" else success_N
         out.reward[:, 0] = np.where(failed_N, 0.0, reward_N)
-        out.terminated[:, 0], out.truncated[:, 0] = success_N, failed_N
+        cut_N = success_N if self.params.success == "cuts" else np.zeros_like(success_N)
+        out.terminated[:, 0], out.truncated[:, 0] = success_N & ~cut_N, failed_N | cut_N
         out.end[:, 0] = np.where(success_N, SUCCESS, np.where(failed_N, ERROR, 0))
         out.info[:, :, 0] = (*flags, flags.grasped, flags.placed)
 

@@ -61,6 +61,10 @@ PANDA_HOME = (0.0, 0.39269908, 0.0, -1.96349541, 0.0, 2.35619449, 0.78539816)  #
 GANTRY_HOME = (0.0, 0.0, 0.17)
 GANTRY_RANGES = {"x": (-0.25, 0.25), "y": (-0.25, 0.25), "z": (0.015, 0.45)}  # z: the pads stay 3 mm above the table
 
+# Joints are pulled to their targets by springs whose force has a limit (arm: 1000 N m/rad, at most 100; fingers:
+# 500 N/m, at most 20). The dampers beside them (100 and 20, and the joints' own 1 and 5) belong to the joints and have
+# none: as parts of the motors they would be cut off by the limit, which at steps of 0.01 s is a wrist that swings at
+# 4 rad/s for ever. The slides have motors without a limit (1000 N/m, 80 N s/m).
 # What touches what, in bits: the table meets the cube, pads and palm meet both, nothing else meets.
 SCENE = """
 <mujoco model="{name}">
@@ -70,12 +74,12 @@ SCENE = """
           ls_iterations="50" tolerance="1e-8" jacobian="dense"><flag autoreset="disable"/></option>
   <default>
     <geom contype="0" conaffinity="0"/>
-    <default class="arm"><joint armature="0.1" damping="1"/></default>
+    <default class="arm"><joint armature="0.1" damping="101"/></default>
     <default class="finger">
-      <joint type="slide" range="0 {open}" armature="0.05" damping="5"/>
+      <joint type="slide" range="0 {open}" armature="0.05" damping="25"/>
       <geom type="box" size="0.01 0.006 0.012" mass="0.015" conaffinity="3" friction="2 0.005 0.0001" condim="4"
             rgba="0.2 0.2 0.25 1"/>
-      <position kp="500" kv="20" forcerange="-20 20" ctrlrange="-0.01 {open}"/>
+      <position kp="500" forcerange="-20 20" ctrlrange="-0.01 {open}"/>
     </default>
   </default>
   <worldbody>
@@ -145,7 +149,7 @@ def panda() -> Robot:
 </body>"""
     arm = f'<body name="link0" pos="-0.615 0 0">{inside}</body>'
     motors = [
-        f'<position joint="joint{k}" kp="1000" kv="100" forcerange="-100 100" ctrlrange="{link.low} {link.high}"/>'
+        f'<position joint="joint{k}" kp="1000" forcerange="-100 100" ctrlrange="{link.low} {link.high}"/>'
         for k, link in enumerate(LINKS, 1)
     ]
     return Robot(scene("pickcube", arm, "\n".join(motors)), PANDA_HOME, reach=0.1, still=0.2)
