@@ -92,6 +92,7 @@ def test_solved_and_kept(returns: list[float], solved: int | None, lowest: float
 
 def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
+    monkeypatch.setattr(steps, "LONGER", {})
     monkeypatch.setattr(steps, "SEEDS", range(2))
     first = steps.seeds(tmp_path, 1, lambda text: None)
     assert first == steps.seeds(tmp_path, 1, lambda text: None)  # nothing is trained again
@@ -108,6 +109,7 @@ def test_seeds_are_trained_kept_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
 def test_runs_of_the_steps_before_are_not_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same settings and seed at the same commit would leave the same bytes."""
     monkeypatch.setattr(steps, "RECIPE", steps.RECIPE | TINY)
+    monkeypatch.setattr(steps, "LONGER", {})
     monkeypatch.setattr(steps, "SEEDS", [1])
     steps.seeds(tmp_path / "seeds", 1, lambda text: None)
     base = "\n".join(f"  {key}: {value}" for key, value in steps.RECIPE.items())

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from relab.config.dreamer import Dreamer
 from relab.train.algos import dreamer
 from relab.train.algos.dreamer import equations as eq
-from relab.train.algos.dreamer import learning
+from relab.train.algos.dreamer import learning, sequences
 from relab.train.contract import Setup
 from relab.train.envs.cartpole import CartPole
 
@@ -57,3 +59,13 @@ def test_the_size_of_numbers_is_seen_and_not_their_proportions_alone():
     far = eq.symexp(10 * eq.symlog(near))  # the same proportions, as the encoder sees them
     seen_near, seen_far = model.see(near).detach(), model.see(far).detach()
     assert float((seen_near - seen_far).norm() / seen_far.norm()) > 0.05
+
+
+def test_the_reconstruction_weighs_as_set():
+    plain, heavy = (dreamer.init(Setup(CartPole(), replace(SMALL, obs_scale=scale), 0, 1000)) for scale in (1.0, 100.0))
+    rows = sequences.blank(plain.gathering.replay.ring, SMALL.length, SMALL.sequences)
+    rows.obs[:], rows.valid[:] = 0.5, 1.0
+    losses = [s.agent.model.losses(batch, s.agent.model.observe(batch, torch.full((8, 2, 4), 0.5)))
+              for s in (plain, heavy) for batch in [learning.batch_of(s.agent, rows)]]  # fmt: skip
+    assert torch.allclose(losses[1]["obs"], 100 * losses[0]["obs"])
+    assert all(torch.equal(losses[0][name], losses[1][name]) for name in ("reward", "continue", "dyn", "rep"))
