@@ -40,7 +40,7 @@ def project(tmp_path: Path) -> Path:
     repo = tmp_path / "repo"
     (repo / "tests").mkdir(parents=True)
     (repo / "src" / "relab").mkdir(parents=True)
-    for name in ("conftest.py", "apart.py", "kernels.py", "where.py"):
+    for name in ("conftest.py", "apart.py", "kernels.py", "syntax.py", "where.py"):
         shutil.copy(HERE / name, repo / "tests" / name)
     (repo / "pyproject.toml").write_text(SETTINGS)
     for name in ("runs/one/meta.json", "experiments/LOG.md", ".relab/state"):

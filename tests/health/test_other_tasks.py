@@ -8,7 +8,7 @@ from relab.health.rules.arms import slices
 
 def run(env, steps, hidden, state="finished"):
     config = {"env.name": env, "total_steps": steps, "algo.hidden": hidden, "algo.lr": 1e-3}
-    history = SimpleNamespace(source="relab")
+    history = SimpleNamespace(source="relab", trained_by_relab=True)
     return SimpleNamespace(config=config, meta={}, state=state, name=env, algo="dqn", history=history, reference=None)
 
 

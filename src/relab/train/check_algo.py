@@ -37,6 +37,7 @@ from relab.train.screen import Silent
 
 COUNTED = ("data/eval_steps", "data/sim_steps")  # what evaluations may change in a row
 ITERATIONS = 6  # of which evaluations and an interruption are made
+ROUNDING = 1e-6  # of single precision: an estimate of a number that is 0 may come out a little below
 
 
 class Interrupter(Silent):
@@ -98,7 +99,7 @@ def check_numbers(first: Path, name: str) -> None:
             if key in ("step", "axis") or math.isnan(float(value)):
                 continue
             declared = glossary.metric(key)
-            if not declared.low <= float(value) <= declared.high:
+            if not declared.low - ROUNDING <= float(value) <= declared.high + ROUNDING:
                 raise AlgoError(f"`{key}` must lie between {declared.low:g} and {declared.high:g} ({declared.meaning}),"
                                 f" but {name} logged {value:g} at step {row['step']:,}; probable cause: another number"
                                 " under that name, or a sign or a scale that is turned")  # fmt: skip
