@@ -13,7 +13,7 @@ DEMO := experiments
 BENCHMARKS := startup record tfevents cartpole_race steady small_batches replay_methods overhead callback queue two_runs
 SECONDS ?= 60# of fuzzing for each format
 KILLS ?= 1000# of runs by `make test-kill`
-WORKERS ?= 2# processes for pytest; 0: none beside the main one
+WORKERS ?= 3# processes for pytest, one more than two cores, since some tests wait; 0: none beside the main one
 PYTEST_ARGS ?=# further arguments for pytest
 
 # The first of these that is Python 3.11 or newer makes the venvs.

@@ -88,6 +88,7 @@ def test_an_experiment_starts_its_children_safely_and_they_find_an_environment_o
     assert len(list((folder / "experiments/x/runs").glob("*/meta.json"))) == 2
 
 
+@pytest.mark.slow  # by the same words as training beside hostile files, in three more processes
 def test_a_queue_starts_its_children_safely_and_they_find_an_environment_of_the_working_folder(run, folder):
     (folder / "mine.py").write_text(ENV)
     run("queue", "add", "train", "ppo", "env=mine:Env", *SMALL[1:], "--name", "q")

@@ -153,6 +153,7 @@ def ask(here: Path, name: str, variants: str, finished: bool) -> str:
     return path.name
 
 
+@pytest.mark.slow  # a pilot; training says it too
 def test_an_experiment_says_it_before_the_forecast(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -384,7 +384,7 @@ def test_a_value_on_the_line_behind_its_flag_is_masked_when_lines_come_one_by_on
 WORDS = st.sampled_from([*SECRETS, *PLAIN, "--password", "token=", "'", '"', "\\", "[", "{", ",", "-", "***", "=", ":"])
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(WORDS | st.text(max_size=12), max_size=6), st.sampled_from(["", " ", "\n", ", ", "="]))
 def test_masking_is_idempotent(parts, between):
     text = between.join(parts)

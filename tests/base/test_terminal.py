@@ -46,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # `make test` has a process for each way to be unseen and for each command, `make test-all` for every pair of them.
-ALSO = {"all closed", "full"}
+ALSO = {"all closed", "full", "unread"}
 
 
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=[pytest.mark.slow] * (k in ALSO)) for k in LISTENERS])

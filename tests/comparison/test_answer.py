@@ -291,6 +291,7 @@ def test_more_comparisons_need_more_seeds():
     assert many[0] > one[0]
 
 
+@pytest.mark.slow  # a simulation; that of two arms stays
 def test_three_alike_variants_rarely_get_a_winner_and_verdicts_follow_their_intervals():
     """The whole path: a control and two variants of one shape, one look of 2.5 %; 300 trials leave room up to 5.2 %."""
     rng, called = np.random.default_rng(1), 0

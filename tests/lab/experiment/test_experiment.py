@@ -48,6 +48,7 @@ seeds: 2
 """
 
 
+@pytest.mark.slow  # a pilot of its own; two more stay
 def test_the_forecast_of_scheduled_runs_counts_their_evaluations(tmp_path: Path) -> None:
     """The pilot is shorter than the schedule: it ends early, and still sees what an evaluation costs."""
     question = experiment.load(made_up.question(tmp_path, SCHEDULED))
@@ -289,6 +290,7 @@ def forecast_of(tmp_path: Path, base: str, key: str) -> Any:
     return experiment.forecast(question, experiment.prepare(question, tmp_path / "x"), tmp_path / "x", workers=1)
 
 
+@pytest.mark.slow  # a pilot of its own; two more stay
 def test_an_algorithm_that_says_nothing_of_batches_is_forecast_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -217,6 +217,7 @@ def test_several_runs_share_what_they_should_not(tmp_path, tiny):
     assert sorted(first) == ["a-s0", "a-s1", "b-s0", "b-s1"]
 
 
+@pytest.mark.slow  # four runs
 def test_coupled_draws_move_the_critic_and_named_streams_do_not(tmp_path, tiny):
     run.make("draws-coupled", "torus", 3, tmp_path / "coupled")
     fault = FAULTS["draws-coupled"]

@@ -53,7 +53,11 @@ def test_settings_of_the_log_take_nothing_over_from_the_recipe(path: Path) -> No
     assert algo.gamma == (0.99 if early else 0.997)
 
 
-@pytest.mark.parametrize("path", SETTINGS, ids=lambda path: path.stem)
+LARGE = {"size1m", "large_model_256", "pixels"}  # `make test` learns with the small ones
+MARKED = [pytest.param(path, marks=[pytest.mark.slow] * (path.stem in LARGE), id=path.stem) for path in SETTINGS]
+
+
+@pytest.mark.parametrize("path", MARKED)
 def test_settings_of_the_log_learn_for_a_few_updates(path: Path, tmp_path: Path) -> None:
     """All but how long it takes until something is learned is as in the file."""
     values = layers.read_yaml(path)

@@ -346,6 +346,7 @@ def test_a_grid_of_the_own_trainer(tmp_path, monkeypatch, capsys):
     assert "all runs are finished" in capsys.readouterr().out
 
 
+@pytest.mark.slow  # a pilot; the forecast itself has tests
 def test_an_absurd_grid_is_told_in_days(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     values = "[" + ", ".join(f"{k / 1000:g}" for k in range(1, 21)) + "]"
