@@ -9,6 +9,7 @@ from relab.base import limits
 from relab.config.base import require, require_numbers, require_range
 from relab.config.shared import Discounted
 
+MOST_UPDATES = 1_000  # for each step: more is a slip of the keyboard
 SIZES = ("deter", "hidden", "stoch", "classes", "units", "blocks", "layers", "bins", "filters")
 COUNTS = ("envs", "queue", "recent_steps", "steps", "replay", "sequences", "length", "imagine", "model_updates",
           "focus_updates", *SIZES)  # fmt: skip
@@ -124,6 +125,10 @@ class Dreamer(Discounted):
                 f" learns, but got {self.warmup_updates:,} and mode={self.mode}")  # fmt: skip
         require(self.gamma < 1, "`gamma` must be below 1: a two-hot head must be able to say the largest value, and"
                 f" without a discount there is none, but got {self.gamma}")  # fmt: skip
+        require(self.classes >= 2, "`classes` must be at least 2: a latent with one class says nothing, but got"
+                f" {self.classes}")  # fmt: skip
+        require(self.updates_per_step <= MOST_UPDATES, f"`updates_per_step` must be at most {MOST_UPDATES:,}, but got"
+                f" {self.updates_per_step:g}")  # fmt: skip
         require(self.bins >= 3, f"`bins` must be at least 3, but got {self.bins}")
         require(self.core == "gru" or self.deter % self.blocks == 0, "`deter` must divide by `blocks`, but got"
                 f" {self.deter} and {self.blocks}")  # fmt: skip

@@ -99,6 +99,7 @@ class Algorithm(Protocol):
     # def first_time(self) -> str             what takes long once, for the screen, before the run begins
     # def follow_weights(self, state)         `params` were set from another run: slow copies of them follow
     # def close(self, state)                  the run ends or is interrupted: end the processes that it has started
+    # def borrowed(self, cfg) -> tuple        parts of `params` that never learn: another run must give them whole
     # WHOLE = True                            weights of another size are an error with `start_from`, not left fresh
     CLOCK: str  # one of CLOCKS: what total_steps, eval.every, save.every and every row's step count
 

@@ -129,15 +129,18 @@ def inherited_by(cfg: RunConfig, env: Any, runs: Path, kept: Tree | None = None)
 
     `kept`: what the run's record says that it started from; another checkpoint would make it another run.
     """
+    algo = registry.algo_module(cfg.algo.name)
+    borrowed = getattr(algo, "borrowed", lambda cfg: ())(cfg.algo)  # optional in the contract
     if cfg.start_from is None:
+        weights.require_borrowed(borrowed, borrowed)
         return None
     source = weights.find(cfg.start_from, runs, kept)
     jit.set_threads(cfg.threads)
-    algo = registry.algo_module(cfg.algo.name)
     state = check_state(algo.init(setup_of(cfg, env)), cfg.algo.name, clock_of(algo, cfg.algo.name))
     inherited = weights.fitting(source, state.to_tree(), cfg.start_parts or ())
     if getattr(algo, "WHOLE", False):  # optional in the contract
         weights.require_whole(inherited)
+    weights.require_borrowed(borrowed, inherited.fresh)
     return inherited
 
 

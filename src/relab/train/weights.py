@@ -180,6 +180,15 @@ def require_whole(inherited: Inherited) -> None:
             " (`--parent` takes its settings over), or leave `start_from` out")  # fmt: skip
 
 
+def require_borrowed(parts: tuple[str, ...], fresh: tuple[str, ...]) -> None:
+    """ConfigError where weights that never learn in this run would stay as they were drawn."""
+    drawn = [name for name in fresh if any(is_part(name, part) for part in parts)]
+    require(not drawn, f"nothing learns {' and '.join(parts)} in this run, so all of it must come from another, but"
+            f" {', '.join(drawn[:3])}{f' and {len(drawn) - 3} more' if len(drawn) > 3 else ''} would stay as drawn:"
+            f" give `start_from=RUN` of the same sizes and kind of observations, and let `start_parts` name"
+            f" {' and '.join(parts)} or nothing")  # fmt: skip
+
+
 def scale_of(source: Source, own: Tree) -> dict[str, Arrays]:
     """The scale of observations, where both have one of the same shape."""
     there, here = source.arrays.get(SCALE, {}), own.get(SCALE, {})

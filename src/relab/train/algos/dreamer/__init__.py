@@ -8,6 +8,7 @@ fast_... how that is done in little time; docs/algorithms/dreamer.md says what i
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from relab.base.streams import generator
 from relab.config.base import require
@@ -29,8 +30,8 @@ from relab.train.kernels import blas, pages
 from relab.train.kernels.jit import compiled
 from relab.train.rollout import Policy
 
-__all__ = ["CLOCK", "WHOLE", "Even", "State", "close", "first_time", "follow_weights", "init", "iterate", "load_agent",
-           "make_agent"]  # fmt: skip
+__all__ = ["CLOCK", "WHOLE", "Even", "State", "borrowed", "close", "first_time", "follow_weights", "init", "iterate",
+           "load_agent", "make_agent"]  # fmt: skip
 CLOCK = "agent_steps"
 WHOLE = True  # half of another run's world model would be worse than none
 BETAS = (0.9, 0.999)
@@ -83,6 +84,11 @@ def close(s: State) -> None:
         s.gathering.close()
 
 
+def borrowed(cfg: Any) -> tuple[str, ...]:
+    """Dreams of a world model that nobody trained, and nobody ever will, teach nothing."""
+    return ("model",) if cfg.mode == "behaviour" else ()
+
+
 def check(setup: Setup) -> None:
     """ConfigError where nothing, or hardly anything, would be learned from."""
     cfg, steps = setup.cfg, setup.total - setup.cfg.learning_starts
@@ -95,6 +101,14 @@ def check(setup: Setup) -> None:
             f" `sequences` * `length` = {cfg.updates_per_step:g} * {cfg.sequences} * {cfg.length} ="
             f" {cfg.replay_ratio:.3g} leave {math.exp(-cfg.replay_ratio):.0%} of the steps unused: the learner starves;"
             " raise one of them")  # fmt: skip
+    updates = steps * cfg.updates_per_step
+    require(cfg.warmup_updates < updates, f"`warmup_updates` = {cfg.warmup_updates:,} must leave updates for the actor,"
+            f" but the run makes {updates:,.0f} of them; lower it, or train longer")  # fmt: skip
+    low = cfg.lr_until * setup.total
+    require(cfg.lr_final == 1 or low > cfg.learning_starts, "the step size must not have fallen before learning"
+            f" begins, but it comes to {cfg.lr_final:g} of `lr` at step {low:,.0f} (`lr_until` {cfg.lr_until:g} of"
+            f" {setup.total:,}), and `learning_starts` is {cfg.learning_starts:,}; train longer, or set lr_until=1"
+            )  # fmt: skip
 
 
 def first_time() -> str:

@@ -112,8 +112,14 @@ class Collector:
             with contextlib.suppress(queue.Empty):
                 return self.line.crates.get(timeout=LOOK_S)
             if not self.process.is_alive():
-                raise RuntimeError(f"the collector's process ended with code {self.process.exitcode}; its own words"
-                                   " stand above")  # fmt: skip
+                raise self.lost() from None
+
+    def lost(self) -> EnvError:
+        """A collector that could not say why it ends was killed, as the system does where memory runs out."""
+        code = self.process.exitcode or 0
+        how = f"was killed by signal {-code}, as happens where memory runs out" if code < 0 else f"exited with {code}"
+        return EnvError(f"the collector, a process of its own, {how}; the run is kept up to its last checkpoint:"
+                        " `relab resume` goes on from there")  # fmt: skip
 
     def metrics(self) -> dict[str, float]:
         """Of the takes since the last call."""
