@@ -27,7 +27,7 @@ from relab.train.replay import Data, Rows
 SMALL: dict[str, Any] = {
     "algo": "dreamer", "env": "cartpole", "env.pixels": 16, "total_steps": 240, "algo.envs": 2, "algo.steps": 16,
     "algo.learning_starts": 100, "algo.replay": 150, "algo.sequences": 2, "algo.length": 8, "algo.deter": 16,
-    "algo.hidden": 8, "algo.stoch": 4, "algo.units": 8, "algo.filters": 4, "algo.imagine": 3,
+    "algo.hidden": 8, "algo.stoch": 4, "algo.units": 8, "algo.filters": 4, "algo.imagine": 3, "algo.lr_until": 1.0,
     "algo.updates_per_step": 0.1, "algo.bins": 11, "eval.every": 100, "eval.episodes": 2,
 }  # fmt: skip
 
