@@ -238,7 +238,9 @@ class Search:
         level = number(min(e.mean for e in ends if e is not None))
         seeds = len({group_key(v.history, v.name) for v in views}) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
-        more = f"`relab train seed={_other_seed(views[0])} --parent {views[0].name}{views[0].trust}`"
+        seed = f"seed={_other_seed(views[0])}"
+        command = f"`relab train {seed} --parent {views[0].name}{views[0].trust}`"
+        more = command if views[0].history.trained_by_relab else seed  # of another tool: in its own words
         one = f"; one seed says little about the config, another run of it more: {more}" if seeds == 1 else ""
         return f"{who} ended as high as asked or possible ({level}){self.told_errors(views) or one}"
 

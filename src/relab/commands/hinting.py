@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import tyro
+
 from relab.base.places import printable as _clean
 from relab.base.text import plural
 
@@ -32,8 +34,8 @@ class Hinting:
     """what the log cannot know: horizon=200,action.low=-2,action.high=2, or a YAML file"""
     command: str | None = None
     """command line of the runs, or a file that holds it, where the log has none"""
-    mapping: str | None = None
-    """what their names mean: frames=step,score=return/mean, or a YAML file (relab's name, or {name, factor})"""
+    mapping: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """what their names mean: frames=step,score=return/mean, or a YAML file (name or {name, factor}); repeatable"""
     show_mapping: bool = False
     """print what relab calls the metrics and settings of these runs, and end"""
 
@@ -49,9 +51,15 @@ class Hinting:
             Pattern.parse(self.group) if self.group else None,
             read_spec(self.spec) if self.spec is not None else {},
             hints.command_text(self.command) if self.command is not None else "",
-            hints.mapping_of(self.mapping) if self.mapping is not None else {},
+            self.names(),
         )
         return hints.of_folder(path, options)
+
+    def names(self) -> dict[str, tuple[str, float]]:
+        """What `--mapping` explains, of all times that it was given."""
+        from relab.formats.read import hints
+
+        return {theirs: ours for text in self.mapping for theirs, ours in hints.mapping_of(text).items()}
 
     def load(self, path: Path, tell: Tell | None = None, whole: bool = True) -> LoadedRuns:
         """All runs at or below a path, read with these hints; a pattern that fits is kept for the next time.
@@ -65,7 +73,7 @@ class Hinting:
         if whole:
             self.check_mapping([run.history for run in loaded.runs])
         if strange := unexplained(loaded):
-            _say_or_refuse(strange, loaded, refuse=self.mapping is None)
+            _say_or_refuse(strange, loaded, refuse=not self.mapping)
         return loaded
 
     def together(self, tell: Tell | None = None) -> Reading:
@@ -92,16 +100,15 @@ class Hinting:
     def check_mapping(self, runs: Sequence[History]) -> None:
         """Names that no run has are a slip: an error where it is all of them, else a line that says which."""
         from relab.config.base import require
-        from relab.formats.read import hints
 
-        if self.mapping is None:
+        if not self.mapping:
             return
-        names = hints.mapping_of(self.mapping)
+        names = self.names()
         theirs = dict.fromkeys(name for run in runs for name in [*run.mapping, *run.explained])
         lost = [name for name in names if name not in theirs]
         columns = f"theirs are {', '.join([*theirs][:5]) or 'none'}"
-        require(len(lost) < len(names) or not names, f"none of the runs has a column that {self.mapping} names;"
-                f" {columns}")  # fmt: skip
+        require(len(lost) < len(names) or not names, f"none of the runs has a column that {', '.join(self.mapping)}"
+                f" names; {columns}")  # fmt: skip
         if lost:
             said = f"relab: `--mapping` explains {', '.join(lost)}, which no run has; {columns}"
             print(_clean(said), file=sys.stderr)

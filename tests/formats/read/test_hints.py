@@ -193,6 +193,15 @@ def test_a_step_column_that_no_run_has_is_no_less_an_error(command, folder, caps
     assert "none of the runs has a column that bogus=step names" in capsys.readouterr().err
 
 
+def test_a_mapping_may_be_given_name_by_name(tmp_path, capsys):
+    (tmp_path / "odd.csv").write_text(ODD)
+    names = ["--mapping", "frames_seen=step", "--mapping", "payoff_avg=return/mean"]
+    assert cli.main(["examine", str(tmp_path), *names, "--show-mapping"]) == 0
+    shown = capsys.readouterr().out
+    assert "frames_seen" in shown
+    assert "return/mean" in shown
+
+
 def test_what_a_mapping_explains_beside_the_columns_is_said(tmp_path, capsys):
     (tmp_path / "odd.csv").write_text(ODD)
     line = "frames_seen=step,payoff_avg=return/mean,bogus=value/mean"

@@ -131,7 +131,7 @@ def peak_selection(view: View, *, beyond_luck: float = 2.0, of_gain: float = 0.2
     course = view.evals(at_least=5)
     k = max(2, len(course) // tail)
     final = float(np.mean([e.mean for e in course[-k:]]))
-    best = max(course[1:], key=lambda e: e.mean)  # not the untrained start
+    best = max([e for e in course if e.step > 0] or course, key=lambda e: e.mean)  # not the untrained start
     spread = max(math.sqrt(e.n) * e.se for e in course[-k:] if not math.isnan(e.se))
     error = spread / math.sqrt(course[-1].n) * math.sqrt(1 + 1 / k)
     luck = math.sqrt(2 * math.log(len(course))) + beyond_luck
