@@ -164,3 +164,13 @@ def test_a_bad_setting_of_a_library_is_set_to_its_default(slug, algo, config, ch
     assert finding.remedy is not None
     assert finding.remedy.changes == change
     assert "default" in finding.remedy.why
+
+
+def test_returns_that_the_task_cannot_pay_are_not_held_against_random():
+    """Rewards a thousand times as large: the return is no worse than random, it is in other units."""
+    spec = {"env": "Pendulum-v1", "horizon": 200, "reward_low": -16.3, "reward_high": 0.0,
+            "random": {"return_mean": -1230.7, "return_std": 286.7, "n": 1000}}  # fmt: skip
+    columns = {"return/mean": -1.3e6 + 1e4 * WAVE, "return/length": np.full(60, 200.0)}
+    view = made(columns, {"algo": {"name": "sac"}}, {"spec": spec})
+    assert not isinstance(asked("worse-than-random", view), Finding)
+    assert "earns -3260 to 0 here" in asked("return-against-length", view).message

@@ -16,6 +16,7 @@ from relab.health.view import View, clear, ends, shown
 from relab.record import levels
 from relab.record.evaluations import Estimate
 from relab.record.state import would_repeat
+from relab.runs.yardstick import yardstick_of
 
 LEARNING = {"algo.lr": ANY, "algo.ent_coef": ANY, "algo.gamma": ANY, "algo.value_coef": UP}  # what may hold it back
 AGAIN = "start another run with what it says mended: resumed, this one would come to the same end"
@@ -100,8 +101,10 @@ def worse_than_random(view: View, *, errors: float = 2.0, points: int = 2) -> Fi
     """
     course, evidence = _earned(view)
     level, error = view.random()
+    if not yardstick_of(view.history, view.verdict.metric).fits(course[-points:]):
+        raise Missing("returns in the task's own units: these lie outside of what it can pay")
     below = [e.mean + errors * math.hypot(0 if math.isnan(e.se) else e.se, error) < level for e in course]
-    if not all(below[-points:]) or not view.verdict.yardstick.fits(course):
+    if not all(below[-points:]):
         return None
     since = _below_since(course, level)
     return Finding(f"return {course[-1].mean:.4g} is below the random policy's {level:.4g}", course[-1].mean, since,
