@@ -19,6 +19,7 @@ from relab.health.view import View
 from relab.record.state import seed_of
 
 Changes = Mapping[str, tuple[Any, Any]]
+FOREIGN = "whether the values are legal is not checked: the settings are another program's"
 
 
 class RejectedError(Exception):
@@ -54,7 +55,7 @@ def check_legal(view: View, changes: Changes) -> str:
         raise RejectedError(f"the config would not be legal: {error}") from None
     if view.history.trained_by_relab:
         return f"not checked here: {env} with {algo} is code of its own, which `relab train` runs and checks"
-    return "whether the values are legal is not checked: the settings are another program's"
+    return FOREIGN
 
 
 def check_algo(algo: str, view: View, values: Mapping[str, Any]) -> None:

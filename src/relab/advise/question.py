@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from relab.advise.checks import RejectedError, check
+from relab.advise.checks import FOREIGN, RejectedError, check
 from relab.advise.predict import ENOUGH, cost
 from relab.advise.proposal import FILE, Cost, Nothing, Predicted, Proposal, new_values, typed
 from relab.base.documents import Document, Settings
@@ -103,11 +103,7 @@ def adopt(declared: Question, row: Mapping[str, Any], root: Path, report: Report
     diff = {key: {"from": now, "to": then} for key, (now, then) in changes.items()}
     here = not declared.command and parent.history.trained_by_relab
     try:
-        checks = (
-            check(parent, changes, [])[0]
-            if here
-            else {"config": "whether the values are legal is not checked: the settings are another program's"}
-        )
+        checks = check(parent, changes, [])[0] if here else {"config": FOREIGN}
     except RejectedError as error:
         return Nothing(f"{row.get('text')} But {winner} cannot be the next base: {error}")
     checks["repeat"] = f"{winner} has run on seeds {_range(declared.seeds)}; {fresh[0]} is new"
