@@ -96,7 +96,7 @@ def _level(view: View, which: str) -> float | None:
 def metric_of(view: View) -> str:
     """The name of what View.standing() measures."""
     if view.has_evals(view.by):
-        return f"eval/return_{view.by}"
+        return view.judged_by
     return view.earned
 
 

@@ -18,10 +18,11 @@ from relab.formats.read.source import Source
 from relab.formats.read.unread import Unread
 from relab.health import beside, chain, engine
 from relab.health.advice import agree
+from relab.health.estimates import clear
 from relab.health.mute import read_mutes
 from relab.health.remedy import prescribe, vouches, worse
 from relab.health.rule import SEVERITIES, Finding, Rule, all_rules
-from relab.health.view import View, ViewGroup, clear, ends
+from relab.health.view import View, ViewGroup, ends
 from relab.record.state import group_key, state_of
 from relab.runs import identity, naming
 
