@@ -132,7 +132,7 @@ def envs_with(key: str) -> list[str]:
 
 
 def followed_by(key: str) -> str:
-    """How a number that nobody sets follows from settings, in the words of its own note; empty where none is called so."""
+    """How a number that nobody sets follows from settings, as its own note says; empty where none is called so."""
     notes = [getattr(getattr(_builtin_config(name), key, None), "__doc__", None) or "" for name in sorted(ALGOS)]
     return next((note.rpartition(": ")[2].rstrip(".") for note in notes if ": " in note), "")
 

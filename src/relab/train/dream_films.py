@@ -55,7 +55,9 @@ def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks
     if path.suffix == ".png":
         write_strip(path, pictures, env.spec.obs_shape, looks)
     else:
-        write_film(path, (page(pictures[:, t], env.spec.obs_shape, frames_of(t < looks)) for t in range(looks + ahead)), fps)
+        write_film(
+            path, (page(pictures[:, t], env.spec.obs_shape, frames_of(t < looks)) for t in range(looks + ahead)), fps
+        )
     errors = [error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1)]
     return DreamFilm(path, looks + ahead, step, looks, *errors, step > cfg.algo.learning_starts)
 

@@ -227,8 +227,8 @@ class Trainer:
         """Somebody asked to stop, and would think that nobody had heard it."""
         if self.took is None or self.took > QUICK_S:
             about = "which may compile kernels" if self.took is None else f"the last took {self.took:.0f} s"
-            self.screen.note(f"  stopping once this iteration is over ({about}), then all is saved; Ctrl-C again ends at"
-                             " once, and what came after the last checkpoint is lost")  # fmt: skip
+            self.screen.note(f"  stopping once this iteration is over ({about}), then all is saved; Ctrl-C again ends"
+                             " at once, and what came after the last checkpoint is lost")  # fmt: skip
 
     def accompany(self, verb: str, spent: dict[str, float], *facts: Any) -> None:
         """Let every companion act, and add its seconds to `spent`."""
