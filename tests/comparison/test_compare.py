@@ -273,7 +273,8 @@ def test_the_same_config_in_two_paths(tmp_path, capsys):
     variant(tmp_path / "old", "x", [100.0, 104, 98, 102, 96], 0.1)
     variant(tmp_path / "new", "x", [200.0, 204, 198, 202, 196], 0.1)
     text = printed(capsys, tmp_path / "old", tmp_path / "new")
-    assert "Nothing to compare" in text
+    assert text.startswith("warning: new/x, old/x have the same settings, but"), "the code between them changed"
+    assert "Nothing to compare" in printed(capsys, tmp_path / "old", tmp_path / "new", "--by", "settings")
     variants = data(capsys, tmp_path / "old", tmp_path / "new", "--by", "path")["tasks"][0]["variants"]
     assert [(Path(row["label"]).name, row["mean"]["mid"]) for row in variants] == [("new", 200.0), ("old", 100.0)]
 

@@ -44,7 +44,7 @@ class Compare:
     paths: tyro.conf.Positional[tuple[str, ...]] = USUAL
     """runs or folders of runs, of any format"""
     by: str | None = None
-    """config key whose values are compared, whatever else differs; `path` compares the paths"""
+    """config key whose values are compared, whatever else differs; or path, name (without its seed), settings"""
     metric: str | None = None
     """what is compared; default: evaluated return, else the return in training"""
     at: Literal["final", "mean_last_m", "first_step_reaching", "success_rate"] | None = None

@@ -11,8 +11,8 @@ import numpy as np
 from relab.base import near
 from relab.base.errors import NotFoundError
 from relab.base.text import plural
-from relab.comparison import key, leading, numbers, pairs, profile
-from relab.comparison.arms import Arm, arms_of
+from relab.comparison import key, leading, numbers, pairs, profile, twins
+from relab.comparison.arms import SETTINGS, Arm, arms_of
 from relab.comparison.profile import Standing
 from relab.comparison.task import Options, Task, find_column, metric_of, task_of
 from relab.config.base import require
@@ -35,6 +35,7 @@ class Result:
     leads: list[leading.Lead] | None = None
     lead_runs: int = 0
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)  # what must be read before the numbers
     unread: list[str] = field(default_factory=list)  # runs, files and folders that were passed over, with the reason
 
 
@@ -42,12 +43,13 @@ def compare(
     runs: Sequence[Run], options: Options, plan: pairs.Plan | None = None, origins: Mapping[int, str] | None = None
 ) -> Result:
     """Groups -> tasks -> variants; every number that the page shows."""
-    groups = grouping.grouped(runs)
+    groups = grouping.grouped(runs, by_name=options.by != SETTINGS)
     _check_metric(groups, options.metric)
     plan, notes = _question(options, plan)
     options = _with_plan(options, plan)
     comparable, apart = _tasks(groups, options, origins)
-    result = Result(comparable, apart, len(runs), notes=[*notes, *_merged(groups, options.by, origins or {})])
+    notes += [*twins.taken_together(groups, options.by), *_merged(groups, options.by, origins or {})]
+    result = Result(comparable, apart, len(runs), notes=notes, warnings=twins.told_apart(groups, options.by))
     result.facts = key.spread_of(groups, comparable[0].measure.metric if comparable else "")
     _declare(result, plan, options)
     _finish(result, options)

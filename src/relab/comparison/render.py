@@ -19,21 +19,27 @@ from relab.comparison.wording import span
 WIDTH, LABEL = 25, 26
 DOTS = "·∙•●"  # nobody, one seed, two, three and more
 ROWS, TASKS, MOST_LINES = 7, 4, 15  # on the screen without -v
-NOTES, APART, KEYS = 3, 2, 4
+WARNINGS, NOTES, APART, KEYS = 2, 3, 2, 4
 SAID, EXPLORED = 4, 2  # variants in a line of words, comparisons that nobody declared
 
 
 def text(result: Result, verbose: bool = False) -> str:
     """At most some fifteen lines without `verbose`."""
     if not result.tasks:
-        return "\n".join(clean(line) for line in [_nothing(result), *_apart(result, verbose), *_leads(result),
-                                                     *_unread(result, verbose)])  # fmt: skip
+        lines = [_nothing(result), *_notes(result.notes, verbose, 1), *_apart(result, verbose), *_leads(result)]
+        return "\n".join(clean(x) for x in [*_warnings(result, verbose), *lines, *_unread(result, verbose)])
     if verbose:
         lines = [line for task in result.tasks for line in [*_task(task, len(task.variants)), *details(task)]]
     else:
         lines = _one(result.tasks[0], result) if len(result.tasks) == 1 else _several(result)
     lines += _profile(result) + _end(result, verbose)
-    return "\n".join(clean(line) for line in lines)
+    return "\n".join(clean(line) for line in [*_warnings(result, verbose), *lines])
+
+
+def _warnings(result: Result, verbose: bool) -> list[str]:
+    some = result.warnings if verbose else result.warnings[:WARNINGS]
+    left = len(result.warnings) - len(some)
+    return [*(f"warning: {line}" for line in some), *([f"{plural(left, 'such warning')} more (-v)"] if left else [])]
 
 
 def _end(result: Result, verbose: bool) -> list[str]:
@@ -287,7 +293,13 @@ def _parts(task: Task) -> list[str]:
 
 def over_all(result: Result) -> list[str]:
     """What concerns several tasks, or none."""
-    return [*_profile(result), *_notes(result.notes, True, 1), *_apart(result, True), *_leads(result)]
+    return [
+        *_warnings(result, True),
+        *_profile(result),
+        *_notes(result.notes, True, 1),
+        *_apart(result, True),
+        *_leads(result),
+    ]
 
 
 def _profile(result: Result) -> list[str]:

@@ -93,6 +93,7 @@ def data(result: Result) -> Document:
         "not_compared": [{"group": label, "why": reason} for label, reason in result.apart],
         "facts": {name: [{"value": value, "groups": labels} for value, labels in values.items()]
                   for name, values in result.facts.items()},
+        "warnings": result.warnings,
         "notes": [*result.notes, *result.profile_notes],
         "not_read": result.unread,
     }  # fmt: skip

@@ -301,7 +301,8 @@ class Trainer:
         self.warn_of_endless(played.open_ends, f"the evaluation at step {self.step:,}")
         best = note_best(self.progress, self.candidate(played))
         modes = {mode: {"mean": level.mean, "noise": level.se} for mode, level in played.modes.items()}
-        self.screen.evaluation({"step": self.step, "n": self.cfg.eval.episodes, "modes": modes, "best": best})
+        facts = {"step": self.step, "n": self.cfg.eval.episodes, "outcome": self.evaluator.outcome}
+        self.screen.evaluation(facts | {"modes": modes, "best": best})
 
     def candidate(self, played: Played) -> Document:
         """What is held against the best so far: the evaluation, never a number of training."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from relab.health.curve import Curve
+from relab.health.estimates import clear
 from relab.health.foreign import q_estimate, value_scale
 from relab.health.mend import ANY, SCALED_REWARDS, SLOWER, SMALLER_STEPS, UP
 from relab.health.outcome import doubted, ends_alike, failed, moved
 from relab.health.rule import SHORT, Finding, Missing, rule
-from relab.health.view import View, clear
+from relab.health.view import View
 
 ON_POLICY = ("ppo", "a2c")
 SIZE = 0.1  # of a target's mean: the least spread that its errors are measured in
