@@ -58,8 +58,8 @@ def film(folder: Path, name: str, out: Path | None, fps: int, worlds: int, looks
         write_film(
             path, (page(pictures[:, t], env.spec.obs_shape, frames_of(t < looks)) for t in range(looks + ahead)), fps
         )
-    errors = [error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1)]
-    return DreamFilm(path, looks + ahead, step, looks, *errors, step > cfg.algo.learning_starts)
+    foreseen, seen = (error(pictures[k], pictures[0], walk.counts, looks) for k in (2, 1))
+    return DreamFilm(path, looks + ahead, step, looks, foreseen, seen, step > cfg.algo.learning_starts)
 
 
 @torch.no_grad()
