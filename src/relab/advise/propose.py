@@ -28,7 +28,8 @@ from relab.health.render import tried as tried_text
 from relab.health.rule import Finding, Missing
 from relab.health.view import View
 from relab.record.history import load
-from relab.record.state import group_key, state_of
+from relab.record.state import state_of
+from relab.runs import identity
 
 NEIGHBOURS = 200  # run folders beside a run that are read at most
 
@@ -236,7 +237,7 @@ class Search:
     def told_solved(self, views: list[View]) -> str:
         ends = [v.standing() for v in views]
         level = number(min(e.mean for e in ends if e is not None))
-        seeds = len({group_key(v.history, v.name) for v in views}) == 1 and len(views)
+        seeds = len(set(identity.keys([(v.history, v.name) for v in views]))) == 1 and len(views)
         who = views[0].name if len(views) == 1 else f"{len(views)} of {len(self.views)} runs"
         seed = f"seed={_other_seed(views[0])}"
         command = f"`relab train {seed} --parent {views[0].name}{views[0].trust}`"

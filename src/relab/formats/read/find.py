@@ -13,7 +13,7 @@ from types import ModuleType
 
 from relab.base import blame
 from relab.base.jsonl import RecordError
-from relab.formats.read import common, foreign_state, path_names, unread
+from relab.formats.read import common, foreign_state, path_names, step_axis, unread
 from relab.formats.read.facts import add_facts
 from relab.formats.read.hints import Hints, of_folder
 from relab.formats.read.source import Listing, Source
@@ -206,6 +206,9 @@ def read(source: Source, hints: Hints | None = None) -> History:
     path_names.add(history, source)
     foreign_state.add(history, source.path)
     besides.before(history, source.name)
+    if not history.trained_by_relab:
+        step_axis.clean(history)
+        step_axis.doubt(history)
     add_facts(history)
     besides.after(history)
     mask_heads(history)

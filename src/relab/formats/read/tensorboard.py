@@ -21,7 +21,7 @@ import numpy as np
 from relab import logger
 from relab.base.documents import Settings
 from relab.base.text import plural
-from relab.formats.read import cleanrl, libraries, settings_files, table, tb_config, tb_merge, tfevents
+from relab.formats.read import cleanrl, libraries, settings_files, step_axis, table, tb_config, tb_merge, tfevents
 from relab.formats.read.find import look
 from relab.formats.read.source import EVENT_FILES, Listing, Names, Source, problem, put, remark, start
 from relab.record.history import History
@@ -234,4 +234,7 @@ def _say_restarts(history: History, merged: tb_merge.Merged, parts: list[tuple[t
         history.meta["steps_again"] = {"step": again.step, "points": again.points, "tags": len(again.tags)}
     if merged.unordered:
         remark(history, "events", f"steps of {plural(merged.unordered, 'tag')} go back within a file; they were sorted")
+    step_axis.note(history, merged.strays)
+    if merged.negative:
+        history.meta[step_axis.DOUBT] = f"{merged.negative} steps of a tag are below 0, so that its points are counted"
     history.events += tb_config.resumes([events for events, _ in parts])
