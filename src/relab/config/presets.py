@@ -94,6 +94,8 @@ PRESETS: dict[tuple[str, str], Settings] = {
     # a start of which half succeeds, with its noise and without: at over 95 % there is little to learn but less noise
     ("finetune", "pickcube-gantry-v1"): _FINETUNE
     | {"start_from": "shipped:pickcube-gantry@65536", "algo": _FINETUNE["algo"] | {"log_std": -2.0}},
+    ("finetune", "pickcube-v1"): _FINETUNE
+    | {"start_from": "shipped:pickcube@262144", "algo": _FINETUNE["algo"] | {"log_std": -1.5}},
     ("dqn", "cartpole-v1"): _DQN_CARTPOLE,
     ("dqn", "gym:CartPole-v1"): _DQN_CARTPOLE,
     ("dqn", "gym:Acrobot-v1"): {"total_steps": 60_000, "eval": {"every": 5_000}, "algo": _DQN},
