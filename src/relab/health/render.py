@@ -349,4 +349,5 @@ def unasked(report: Report) -> str:
     gone = Counter(word for word in missing if glossary.known(word))
     most = ", ".join(word for word, _ in gone.most_common(3))
     where = f" in {name}" if len(counts) > 1 else ""
-    return f"{least}{where}{f'; to run more, log {most}' if most else ' (-v says what lacks)'}"
+    own = all(run.view.history.source == "relab" for run in report.runs)  # whose metrics are not the user's to choose
+    return f"{least}{where}{f'; to run more, log {most}' if most and not own else ' (-v says what lacks)'}"

@@ -66,8 +66,15 @@ def _labels(groups: Sequence[Nameable]) -> list[str]:
         stems = [_stem(group, whole) for group in groups]
         if all(stems) and len(set(stems)) == len(stems):
             return stems
+    if sum(map(bool, stems)) > len(stems) / 2:  # among names, two names are a name
+        stems = [stem or _both(group) for stem, group in zip(stems, groups)]
     by_settings, clashing = _by_settings(groups), _with_stem(groups, stems)
     return [stem if stem and stems.count(stem) == 1 else clashing.get(i, by_settings[i]) for i, stem in enumerate(stems)]
+
+
+def _both(group: Nameable) -> str:
+    stems = dict.fromkeys(seedless(name.rpartition("/")[2]) for name in group.names)
+    return " + ".join(stems) if len(stems) == 2 and not any(map(MADE.search, stems)) else ""
 
 
 def _with_stem(groups: Sequence[Nameable], stems: Sequence[str]) -> dict[int, str]:
