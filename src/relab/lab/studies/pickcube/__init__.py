@@ -1,1 +1,1 @@
-"""What makes a manipulation policy better once it exists? The study of a fine-tuning log on a cube that is picked up."""
+"""What makes a policy better once it exists? The study of a fine-tuning log about a cube that is picked up."""
