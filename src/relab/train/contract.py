@@ -86,7 +86,7 @@ class Stopwatch:
     @contextmanager
     def __call__(self, part: str) -> Iterator[None]:
         if part not in self.seconds:
-            raise ContractError(f"the parts of an iteration are {' and '.join(PARTS)}, but got {part!r}")
+            raise ContractError(f"the parts of an iteration are {', '.join(PARTS)}, but got {part!r}")
         began = time.perf_counter()
         try:
             yield
