@@ -51,7 +51,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Reference:
+class Baseline:
     """The variant that all others are held against, and why it is that one."""
 
     label: str
@@ -78,7 +78,7 @@ class Task:
     parts: list[Document] = field(default_factory=list)
     part_kinds: list[str] = field(default_factory=list)
 
-    reference: Reference = field(default_factory=lambda: Reference("", ""))
+    reference: Baseline = field(default_factory=lambda: Baseline("", ""))
 
     @property
     def evaluated(self) -> tuple[int, int] | None:
@@ -138,16 +138,16 @@ def task_of(arms: list[Arm], metric: str, options: Options) -> Task:
     return task
 
 
-def reference_of(outcomes: Mapping[str, Sequence[Outcome]], name: str | None) -> Reference:
+def reference_of(outcomes: Mapping[str, Sequence[Outcome]], name: str | None) -> Baseline:
     """The one that was named; else the best that has enough seeds for an interval; where none has, the best of all."""
     named = pairs.match(name, list(outcomes)) if name else None
     if named is not None:
-        return Reference(named, "--reference")
+        return Baseline(named, "--reference")
     enough = [label for label, each in outcomes.items() if len(numbers.finite(each)) >= numbers.LEAST]
     best = next(iter(outcomes))
     if not enough or enough[0] == best:
-        return Reference(best, "the best")
-    return Reference(enough[0], f"the best with {numbers.LEAST} seeds")
+        return Baseline(best, "the best")
+    return Baseline(enough[0], f"the best with {numbers.LEAST} seeds")
 
 
 def _env(run: Run) -> str:

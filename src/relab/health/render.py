@@ -284,7 +284,8 @@ def numbers(finding: Finding) -> str:
     values = " ".join(figure(value) for value in first.values)
     reference = finding.reference
     there = None if reference is None else reference.value
-    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}"
+    what = f" ({reference.what})" if reference is not None and reference.what else ""
+    other = "" if reference is None or there is None else f"; {reference.run}: {figure(there)}{what}"
     formula = f"({first.formula})" if values and first.formula else first.formula
     healthy = f"; {finding.healthy}" if finding.healthy else ""
     return f"{first.metric}: {' '.join(part for part in (values, formula) if part)}{other}{healthy}"

@@ -51,6 +51,7 @@ class Reference:
 
     run: str
     value: float | None
+    what: str = ""  # which number that is
 
 
 @dataclass(frozen=True)
