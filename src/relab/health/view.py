@@ -14,6 +14,7 @@ from relab.base.numbers import HUGE
 from relab.base.places import WHOLE
 from relab.config import registry
 from relab.config.views import flatten
+from relab.health import guess
 from relab.health.curve import Curve
 from relab.health.estimates import enough, shown
 from relab.health.features import Key, features
@@ -40,9 +41,6 @@ LOADED = re.compile(
     r"(?i)(^|[._])(load_model_path|load_path|trained_agent|init_from|checkpoint_path|pretrained|start_from)$"
 )
 ENTROPIES = 8  # rows from which the sign of an entropy can be told
-# A metric that only one family logs tells it where the config does not.
-TELLS = {"policy/clip_share": "ppo", "optim/temperature": "sac", "policy/exploration": "dqn", "model/kl": "dreamer",
-         "policy/weight_mean": "awr", "policy/weight_ess": "awr"}  # fmt: skip
 
 
 @dataclass
@@ -75,7 +73,7 @@ class View:
         """The family of the algorithm: ppo, a2c, sac, td3, dqn, or its own name; None where nothing tells."""
         name = self.config.get("algo.name")
         if not isinstance(name, str) or not name:
-            return next((family for metric, family in TELLS.items() if self.has(metric)), None)
+            return guess.family(self.history.columns)
         whole = re.sub(r"[^a-z0-9]", "", name.lower())
         first = re.split(r"[^a-z0-9]", name.lower())[0]  # ppo_continuous_action
         return FAMILY.get(whole) or FAMILY.get(first) or whole
@@ -140,7 +138,8 @@ class View:
         gaussian = any(name.rpartition("/")[2] in ("std", "action_std") for name in self.history.columns)
         theirs = {"train/entropy_loss", "train/explained_variance", "rollout/ep_rew_mean"} <= {*names}
         spread_is_missing = theirs and "train/std" not in names and not gaussian
-        return spread_is_missing or self.has("policy/exploration") or (self._vanished_entropy and not gaussian)
+        epsilon = self.has("policy/exploration") and not guess.acts(self.history.columns)
+        return spread_is_missing or epsilon or (self._vanished_entropy and not gaussian)
 
     @cached_property
     def _vanished_entropy(self, below: float = 0.05, rows: int = 3) -> bool:
