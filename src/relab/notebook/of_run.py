@@ -26,7 +26,7 @@ from relab.report.sections import last_step
 from relab.report.share import Cleaner
 from relab.runs import grouping
 from relab.runs.grouping import Group
-from relab.runs.verdict import finals
+from relab.runs.sentences import finals
 
 EVALUATIONS = 12  # rows of their table
 EVENTS = 8

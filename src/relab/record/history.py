@@ -81,15 +81,23 @@ def _no_column(name: str, history: History) -> str:
     return f"{history.folder} has no metric `{name}`{close if history.columns else '; it has none'}"
 
 
-def end_rows(rows: int) -> int:
-    """How many rows are the end of a training curve: a tenth, for one row is one noisy episode, and at least five.
+def end_rows(steps: np.ndarray) -> int:
+    """How many rows are the end of a training curve: those of the last tenth of its steps, and at least five, for one
+    row is one noisy episode. Of a short curve five would be too much of it: there an eighth is the end.
 
-    Of a short curve five would be too much of it: there an eighth is the end.
+    Of steps, not of rows: a log of single episodes has few rows where episodes are long, and many where they are short.
 
-    >>> [end_rows(n) for n in (1, 3, 16, 20, 49, 200)]
+    >>> [end_rows(np.arange(n) + 1) for n in (1, 3, 16, 20, 49, 200)]
     [1, 1, 2, 2, 5, 20]
     """
-    return max(1, min(5, rows // 8), int(rows * END))
+    n = len(steps)
+    if n < 2:
+        return 1
+    gap = float(steps[-1] - steps[0]) / (n - 1)
+    starts = np.r_[float(steps[0]) - gap, steps[:-1]]  # a row is about the steps before it
+    span = gap * n
+    last = int(np.sum(starts >= float(steps[-1]) - END * span * (1 + 1e-9)))
+    return max(1, min(5, n // 8), last if span > 0 else int(END * n))
 
 
 def flaw(values: np.ndarray, last: int) -> str:
@@ -128,13 +136,13 @@ def _without_episodes(history: History, column: Column) -> np.ndarray:
         return ~np.isin(column.steps, counts.steps[counts.values > 0])
     finite = np.flatnonzero(np.isfinite(column.values))
     between = bool(len(finite)) and not np.isfinite(column.values[: finite[-1]]).all()
-    learner = [c.values for name, c in history.columns.items() if LEARNER.search(name) and len(c.values)]
-    return np.full(len(column.steps), between or any(not flaw(values, end_rows(len(values))) for values in learner))
+    learner = [c for name, c in history.columns.items() if LEARNER.search(name) and len(c.values)]
+    return np.full(len(column.steps), between or any(not flaw(c.values, end_rows(c.steps)) for c in learner))
 
 
 def _learner_diverged(history: History) -> bool:
-    losses = (column.values for name, column in history.columns.items() if LOSS.search(name))
-    return any(flaw(values, end_rows(len(values))) for values in losses)
+    losses = (column for name, column in history.columns.items() if LOSS.search(name))
+    return any(flaw(column.values, end_rows(column.steps)) for column in losses)
 
 
 def load(folder: str | os.PathLike[str]) -> History:
